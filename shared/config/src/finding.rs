@@ -20,10 +20,13 @@ pub enum FindingKind {
 /// One remark on one place of a configuration. Its text never holds a value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
+    /// The kind of finding.
     pub kind: FindingKind,
+    /// The position of the value, or of the key.
     pub at: Position,
     /// Dotted path of the key: `users[1].lock_passwd`; empty for a remark on a whole file.
     pub key: String,
+    /// The problem and what was expected, without the value.
     pub message: String,
 }
 
@@ -52,6 +55,7 @@ impl Findings {
         self.0.push(Finding { kind, at: at.clone(), key: key.into(), message: message.into() });
     }
 
+    /// Adds a finding.
     pub fn push(&mut self, finding: Finding) {
         self.0.push(finding);
     }
@@ -61,6 +65,7 @@ impl Findings {
         self.0.iter()
     }
 
+    /// Tells whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -16,7 +16,9 @@ const MAX_DEPTH: usize = 128;
 /// Where a text stops being JSON; both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonError {
+    /// The line, counted from 1.
     pub line: usize,
+    /// The column, counted from 1.
     pub column: usize,
 }
 

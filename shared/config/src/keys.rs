@@ -1,94 +1,65 @@
-//! What a key may hold, declared once with [`keys!`](crate::keys) or [`string_enum!`](crate::string_enum): from a declaration come
-//! the struct with its reader, and the rows of the table that checks, documentation and schema are made from. Readers
-//! live from [`Key`]s alone, so that a program that only reads carries no documentation.
+//! Typed keys, declared once with [`keys!`](crate::keys) or [`string_enum!`](crate::string_enum): a declaration gives the struct,
+//! its reader, and the table for checks, documentation and JSON schema. Readers use only [`Key`]s, so that a program
+//! that only reads configuration contains no documentation.
 
+use crate::schema::{self, DefaultValue, Deprecation, Field, Type};
 use crate::{Node, Reader, Value};
 
-/// What a reader needs of a key.
+/// What the reader of a key needs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
+    /// The key.
     pub name: &'static str,
-    /// Other spellings, and the version that deprecated each. One without a version is read, and told to nobody.
-    pub aliases: &'static [(&'static str, &'static str)],
-    /// What it holds when it is not there, as one would write it.
-    pub default: Option<&'static str>,
-    /// Since when the key is deprecated itself, and what takes its place.
-    pub deprecated: Option<&'static (&'static str, &'static str)>,
+    /// Other spellings.
+    pub aliases: &'static [Alias],
+    /// The value of a key that is not set.
+    pub default: Option<DefaultValue>,
+    /// The key itself is deprecated.
+    pub deprecated: Option<&'static Deprecation>,
 }
 
-impl Key {
-    /// The default as a value: true, false and whole numbers are such, the rest is text.
-    pub fn default(&self) -> Option<Node> {
-        let text = self.default?;
-        Some(match (text, text.parse::<i64>()) {
-            ("true" | "false", _) => Node::from(text == "true"),
-            (_, Ok(number)) if text == "0" || !text.starts_with('0') => Node::from(number),
-            _ => Node::from(text),
-        })
-    }
+/// Another spelling of a key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Alias {
+    /// The spelling.
+    pub name: &'static str,
+    /// The spelling is deprecated in favour of the key. Without a version it is accepted without a finding.
+    pub deprecated: Deprecation,
 }
 
-/// The types of a value, in the grammar of `keys.txt` (see the table of the crate `modules`, which reads it).
-#[derive(Debug, Clone, Copy)]
-pub enum Schema {
-    /// Types, in which a dot stands for the first of the shapes. Further lines are the keys of a map, or definitions
-    /// (`def name: TYPES`) that the types use; so are the shapes with a name.
-    Types(&'static str, &'static [Schema]),
-    /// A map with these keys.
-    Map(&'static [KeySchema]),
-    /// The same as a definition, `name` or `name{LIMITS}`.
-    Named(&'static str, &'static [KeySchema]),
-}
-
-/// What the table has of a key.
-#[derive(Debug, Clone, Copy)]
-pub struct KeySchema {
-    /// `name !OLD: TYPES = DEFAULT -- REMARK`; empty for a key that is only read.
-    pub line: &'static str,
-    /// The type that it is read as: a dot in the line's types.
-    pub schema: Schema,
-    pub aliases: &'static [(&'static str, &'static str)],
-    pub required: bool,
-    /// The reader, in tests of the crate that declares it: what the table takes has to be readable.
-    pub read: Option<fn(&Node, &mut Reader)>,
-}
-
-/// A type that can be read from a node. On a wrong value it notes why and gives `None`.
+/// A type that can be read from a node.
 pub trait FromNode: Sized {
-    const SCHEMA: Schema;
-    /// Whether a key of this type must be there, unless it has a default.
+    /// What a configuration may hold, which may be less than the reader accepts.
+    const SCHEMA: &'static [Type];
+    /// Whether a key of this type must be set, unless it has a default.
     const REQUIRED: bool = true;
+    /// Reads a value. An invalid one adds a finding to the reader and gives `None`.
     fn read(node: &Node, reader: &mut Reader) -> Option<Self>;
-    /// The value of a key that is not there, of a type that is not required.
+    /// Returns the value of a key that is not set, for a type that is not required.
     fn absent() -> Option<Self> {
         None
     }
 }
 
+/// A struct that [`keys!`](crate::keys) declares.
+pub trait KeyStruct: FromNode {
+    /// The keys, for the reader.
+    const KEYS: &'static [Key];
+    /// The keys, for checks, documentation and schema.
+    const TABLE: &'static [Field];
+    /// Reads the keys of this struct and ignores all others.
+    fn read_known(node: &Node, reader: &mut Reader) -> Option<Self>;
+}
+
 impl Reader {
-    /// Notes that the value has a form that its type says is deprecated: the one that begins with `word`.
-    pub fn report_deprecated_form<T: FromNode>(&mut self, node: &Node, word: &str) {
-        // The text alone, lest the tables that a shape refers to come into the program.
-        let text = const {
-            match T::SCHEMA {
-                Schema::Types(text, _) => text,
-                _ => "",
-            }
-        };
-        if let Some((since, instead)) = find_deprecated_form(text, word) {
-            let message = format!("Deprecated in version {since}. Use {instead} instead.");
-            self.add_finding(crate::FindingKind::Deprecated, node, message);
-        }
+    /// Adds the finding that the value has a deprecated form.
+    pub fn report_deprecated_form(&mut self, node: &Node, form: &Deprecation) {
+        self.add_finding(crate::FindingKind::Deprecated, node, form.text(false));
     }
 }
 
-/// Since when the form that begins with `word` is deprecated, and what takes its place.
-fn find_deprecated_form(types: &'static str, word: &str) -> Option<(&'static str, &'static str)> {
-    let form = types.split(['|', '\n']).map(str::trim).find(|t| t.starts_with(word) && t.contains('!'))?;
-    form.split_once('!')?.1.strip_suffix(')')?.split_once('(')
-}
-
-/// The text of a word, which a boolean may be as well.
+/// Part of [`string_enum!`](crate::string_enum): returns the text of a word, which YAML may have read as a boolean.
+#[doc(hidden)]
 pub fn enum_text(node: &Node) -> Option<String> {
     match &node.value {
         Value::Bool(true) => Some("true".to_string()),
@@ -98,16 +69,54 @@ pub fn enum_text(node: &Node) -> Option<String> {
     }
 }
 
+/// Part of [`keys!`](crate::keys): returns the number of keys and deprecated spellings.
+#[doc(hidden)]
+pub const fn table_len(fields: &[Field], keys: &[Key]) -> usize {
+    let (mut count, mut i) = (fields.len(), 0);
+    while i < fields.len() {
+        let mut alias = 0;
+        while alias < keys[i].aliases.len() {
+            count += !keys[i].aliases[alias].deprecated.since.is_empty() as usize;
+            alias += 1;
+        }
+        i += 1;
+    }
+    count
+}
+
+/// Part of [`keys!`](crate::keys): returns the keys, each followed by its deprecated spellings.
+#[doc(hidden)]
+pub const fn table_with_aliases<const N: usize>(fields: &[Field], keys: &'static [Key]) -> [Field; N] {
+    let mut all = [fields[0]; N];
+    let (mut next, mut i) = (0, 0);
+    while i < fields.len() {
+        all[next] = fields[i];
+        next += 1;
+        let mut alias = 0;
+        while alias < keys[i].aliases.len() {
+            let spelling = &keys[i].aliases[alias];
+            if !spelling.deprecated.since.is_empty() {
+                all[next] = schema::key(spelling.name, fields[i].types).deprecated(&spelling.deprecated);
+                next += 1;
+            }
+            alias += 1;
+        }
+        i += 1;
+    }
+    all
+}
+
 /// Declares a struct of keys with its reader and its table.
 ///
 /// ```
+/// use config::schema::{Format, INT, STR};
 /// config::keys! {
 ///     /// A swap file.
 ///     pub struct Swap {
-///         /// Where it is.
+///         /// The path of the swap file.
 ///         filename: String = "/swap.img";
-///         /// How large it may be.
-///         maxsize: Option<config::Node>, types "int | str{size}", also "max-size" since "22.3";
+///         /// The largest size.
+///         maxsize: Option<config::Node>, types [INT, STR.format(Format::Size)], also "max-size" since "22.3";
 ///     }
 /// }
 /// let node = config::yaml::parse("swap", "{max-size: 1G, filname: /x}").unwrap().root;
@@ -115,72 +124,96 @@ pub fn enum_text(node: &Node) -> Option<String> {
 /// let swap: Swap = config::FromNode::read(&node, &mut reader).unwrap();
 /// assert_eq!(swap.filename, "/swap.img");
 /// assert_eq!(reader.into_findings().iter().count(), 2);
-/// assert_eq!(Swap::TABLE[0].line, "filename: . = /swap.img -- Where it is.");
-/// assert_eq!(Swap::TABLE[1].line, "maxsize: int | str{size} -- How large it may be.");
+/// assert_eq!(Swap::TABLE[0].doc, "The path of the swap file.");
+/// assert_eq!(Swap::TABLE[2].deprecated.unwrap().replacement, "maxsize");
 /// ```
 ///
-/// Each key: `name [as "spelling"]: Type [= "default"] [, until "version" use "what"] [, types "TYPES"] [, within
-/// "LIMITS"] [, unlisted "why"] [, also "old spelling" [since "version"]]* ;`. What may be written is what the type says,
-/// within the limits, unless TYPES say it, in which a dot stands for the type. A default is as one would write it; a
-/// key with neither a default nor a type that may be absent (`Option`, `Vec`) must be there. A key that is unlisted
-/// is read, and the table does not have it. A wrong value is noted and the default taken.
+/// Each key: `name [as "spelling"]: Type [= default] [, until "version" use "replacement"] [, types [TYPE, …]]
+/// [, within limit(…)] [, also "other spelling" [since "version"]]* ;`. The table has the types of `Type::SCHEMA`, or
+/// those after `types`, each with the limit after `within`, which is a method of [`Type`](crate::schema::Type). A
+/// default is a boolean, a whole number or text, which the types must accept: anything else does not compile. A key
+/// with neither a default nor a type that may be absent (`Option`, `Vec`) is required. Keys in an `@unlisted` block at the
+/// end are read, but are not part of the table. An invalid value adds a finding, and the default is used.
 ///
-/// `Type::read` notes unknown keys; `Type::read_known` leaves them to others, as at the top level of a cloud-config.
-/// `struct Type as "name"` makes a definition of the table.
+/// `Type::read` reports unknown keys; `Type::read_known` ignores them, as the top level of a cloud-config requires.
+/// `struct Type as "name"` makes a definition of the JSON schema, `as "name" within limit(…)` one with a limit.
 #[macro_export]
 macro_rules! keys {
     ($(
         $(#[doc = $about:literal])*
-        $vis:vis struct $type:ident $(as $definition:literal)? {
+        $vis:vis struct $type:ident $(as $definition:literal $(within $bound:ident ($($bound_arg:expr),*))?)? {
             $(
                 $(#[doc = $doc:literal])*
                 $field:ident $(as $name:literal)? : $ty:ty $(= $default:literal)?
                     $(, until $until:literal use $instead:literal)?
-                    $(, types $types:literal)? $(, within $limits:literal)? $(, unlisted $why:literal)?
+                    $(, types $types:expr)? $(, within $limit:ident ($($arg:expr),*))?
                     $(, also $alias:literal $(since $since:literal)?)* ;
             )*
+            $(@unlisted { $( $(#[doc = $unlisted_doc:literal])* $unlisted:ident : $unlisted_ty:ty = $unlisted_default:literal; )* })?
         }
     )*) => {$(
         $(#[doc = $about])*
         #[derive(Debug, Clone)]
         $vis struct $type {
             $( $(#[doc = $doc])* pub $field: $ty, )*
+            $($( $(#[doc = $unlisted_doc])* pub $unlisted: $unlisted_ty, )*)?
         }
 
         impl $type {
-            /// The keys, as the reader knows them.
-            pub const KEYS: &'static [$crate::Key] = &[$(
-                $crate::Key {
+            /// The keys, for the reader.
+            pub const KEYS: &'static [$crate::Key] = &[
+                $($crate::Key {
                     name: $crate::first_of!($($name)? , stringify!($field)),
-                    aliases: &[$( ($alias, concat!("", $($since)?)) ),*],
-                    default: $crate::option_of!($(concat!($default))?),
-                    deprecated: $crate::option_of!($(&($until, $instead))?),
-                },
-            )*];
-
-            /// The keys, as checks, documentation and schema know them.
-            #[allow(dead_code, reason = "not all of what is read is a user's")]
-            pub const TABLE: &'static [$crate::KeySchema] = &[$(
-                $crate::KeySchema {
-                    line: $crate::line!(
-                        [$($why)?]
-                        $crate::first_of!($($name)? , stringify!($field)), $(" !", $until, "(", $instead, ")",)?
-                        ": ", $crate::first_of!($($types)? , "."), $("{", $limits, "}",)?
-                        $(" = ", $default,)? $crate::remark!($($doc)*)
+                    aliases: {
+                        #[allow(dead_code, reason = "most keys have no other spelling")]
+                        const NAME: &str = $crate::first_of!($($name)? , stringify!($field));
+                        &[$($crate::Alias {
+                            name: $alias,
+                            deprecated: $crate::schema::Deprecation {
+                                since: concat!("", $($since)?),
+                                replacement: NAME,
+                            },
+                        }),*]
+                    },
+                    default: $crate::option_of!(
+                        $($crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default)))?
                     ),
-                    schema: <$ty as $crate::FromNode>::SCHEMA,
-                    aliases: &[$( ($alias, concat!("", $($since)?)) ),*],
-                    required: <$ty as $crate::FromNode>::REQUIRED $(&& concat!($default).is_empty())?,
-                    #[cfg(test)]
-                    read: Some(|node, reader| {
-                        let _ = <$ty as $crate::FromNode>::read(node, reader);
-                    }),
-                    #[cfg(not(test))]
-                    read: None,
-                },
-            )*];
+                    deprecated: $crate::option_of!(
+                        $(&$crate::schema::Deprecation::new($until, $instead))?
+                    ),
+                },)*
+                $($($crate::Key {
+                    name: stringify!($unlisted),
+                    aliases: &[],
+                    default: Some($crate::schema::DefaultValue::from_literal(
+                        stringify!($unlisted_default),
+                        concat!($unlisted_default),
+                    )),
+                    deprecated: None,
+                },)*)?
+            ];
 
-            /// Reads the keys that this struct has, whatever else the map holds.
+            /// The keys, for checks, documentation and schema: each with its deprecated spellings behind it.
+            #[allow(dead_code, reason = "a struct that only one program reads needs no table")]
+            pub const TABLE: &'static [$crate::schema::Field] = {
+                const FIELDS: &[$crate::schema::Field] = &[$(
+                    $crate::schema::Field {
+                        required: <$ty as $crate::FromNode>::REQUIRED $(& concat!($default).is_empty())?,
+                        ..$crate::schema::key(
+                            $crate::first_of!($($name)? , stringify!($field)),
+                            $crate::types_of!([$($types)?] $ty $(, $limit ($($arg),*))?),
+                        )
+                        .doc(concat!($($doc),*).trim_ascii())
+                        $(.default($crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default))))?
+                        $(.deprecated(&$crate::schema::Deprecation::new($until, $instead)))?
+                    },
+                )*];
+                const ALL: [$crate::schema::Field; $crate::table_len(FIELDS, $type::KEYS)] =
+                    $crate::table_with_aliases(FIELDS, $type::KEYS);
+                &ALL
+            };
+
+            /// Reads the keys of this struct and ignores all others.
             #[allow(unused_assignments, unused_mut, unused_variables)]
             pub fn read_known(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 if node.as_map().is_none() {
@@ -188,21 +221,32 @@ macro_rules! keys {
                 }
                 let mut keys = Self::KEYS.iter();
                 $( let $field: Option<$ty> = keys.next().and_then(|key| reader.key(node, key)); )*
-                Some(Self { $( $field: $field?, )* })
+                $($( let $unlisted: Option<$unlisted_ty> = keys.next().and_then(|key| reader.key(node, key)); )*)?
+                Some(Self { $( $field: $field?, )* $($( $unlisted: $unlisted?, )*)? })
             }
         }
 
         impl $crate::FromNode for $type {
-            const SCHEMA: $crate::Schema = $crate::schema_of!([$($definition)?] Self::TABLE);
+            const SCHEMA: &'static [$crate::schema::Type] = $crate::schema_of!(
+                [$($definition $($bound ($($bound_arg),*))?)?] Self::TABLE
+            );
             fn read(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 reader.report_unknown_keys(node, Self::KEYS);
+                Self::read_known(node, reader)
+            }
+        }
+
+        impl $crate::KeyStruct for $type {
+            const KEYS: &'static [$crate::Key] = Self::KEYS;
+            const TABLE: &'static [$crate::schema::Field] = Self::TABLE;
+            fn read_known(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 Self::read_known(node, reader)
             }
         }
     )*};
 }
 
-/// Part of [`keys!`](crate::keys): the text given, or the other one.
+/// Part of [`keys!`](crate::keys): the first argument, or the second if the first is missing.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! first_of {
@@ -214,7 +258,7 @@ macro_rules! first_of {
     };
 }
 
-/// Part of [`keys!`](crate::keys): what is given, if it is.
+/// Part of [`keys!`](crate::keys): the argument in `Some`, or `None` without one.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! option_of {
@@ -226,28 +270,32 @@ macro_rules! option_of {
     };
 }
 
-/// Part of [`keys!`](crate::keys): a line of the table, unless there is a reason for none.
+/// Part of [`keys!`](crate::keys): the types of a key, each with the limit.
 #[doc(hidden)]
 #[macro_export]
-macro_rules! line {
-    ([$why:literal] $($part:tt)*) => {
-        ""
+macro_rules! types_of {
+    ([] $ty:ty $(, $($limit:tt)*)?) => {
+        $crate::types_of!(@limit <$ty as $crate::FromNode>::SCHEMA $(, $($limit)*)?)
     };
-    ([] $($part:tt)*) => {
-        concat!($($part)*)
+    ([$types:expr] $ty:ty $(, $($limit:tt)*)?) => {
+        $crate::types_of!(@limit &$types $(, $($limit)*)?)
     };
-}
-
-/// Part of [`keys!`](crate::keys): the end of a line. Lines of a remark begin with the blank after `///`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! remark {
-    () => {
-        ""
+    (@limit $types:expr) => {
+        $types
     };
-    ($($doc:literal)+) => {
-        concat!(" --", $($doc),+)
-    };
+    (@limit $types:expr, $limit:ident ($($arg:expr),*)) => {{
+        const TYPES: &[$crate::schema::Type] = $types;
+        const LIMITED: [$crate::schema::Type; TYPES.len()] = {
+            let mut limited = [$crate::schema::ANY; TYPES.len()];
+            let mut i = 0;
+            while i < TYPES.len() {
+                limited[i] = TYPES[i].$limit($($arg),*);
+                i += 1;
+            }
+            limited
+        };
+        &LIMITED
+    }};
 }
 
 /// Part of [`keys!`](crate::keys): a map, or a definition of one.
@@ -255,22 +303,25 @@ macro_rules! remark {
 #[macro_export]
 macro_rules! schema_of {
     ([] $table:expr) => {
-        $crate::Schema::Map($table)
+        &[$crate::schema::map($table)]
     };
-    ([$name:literal] $table:expr) => {
-        $crate::Schema::Named($name, $table)
+    ([$name:literal $($bound:ident ($($arg:expr),*))?] $table:expr) => {
+        &[$crate::schema::reference(&$crate::schema::Definition {
+            name: $name,
+            types: &[$crate::schema::map($table) $(.$bound($($arg),*))?],
+        })]
     };
 }
 
 /// Declares an enumeration of words: `string_enum! { pub enum Mode { Auto = "auto", Off = "off" | "no" or "false" } }`. The
-/// words after `|` are accepted too, those after `or` without being in the table, as variants behind a semicolon are.
-/// A boolean `false` matches the word `false` (likewise `true`); `enum Mode and "false
-/// !22.3(off)"` has further types in the table.
+/// words after `|` are accepted, too; so are those after `or`, which are not in the schema, and the variants after a
+/// semicolon, which are not either. A boolean `false` matches the word `false` (likewise `true`);
+/// `enum Mode, false until "22.3" use "off" { … }` adds it to the schema as a deprecated form.
 #[macro_export]
 macro_rules! string_enum {
     ($(
         $(#[doc = $about:literal])*
-        $vis:vis enum $type:ident $(and $further:literal)? {
+        $vis:vis enum $type:ident $(, false until $until:literal use $instead:literal)? {
             $first:ident = $first_word:literal $(| $first_more:literal)* $(or $first_other:literal)*
             $(, $(#[doc = $doc:literal])* $variant:ident = $word:literal $(| $more:literal)* $(or $other:literal)* )*
             $(; $unlisted:ident = $unlisted_word:literal)*
@@ -282,6 +333,7 @@ macro_rules! string_enum {
         $vis enum $type { $first, $( $(#[doc = $doc])* $variant, )* $($unlisted,)* }
 
         impl $type {
+            /// Returns the word, in its first spelling.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $type::$first => $first_word,
@@ -292,14 +344,12 @@ macro_rules! string_enum {
         }
 
         impl $crate::FromNode for $type {
-            const SCHEMA: $crate::Schema = $crate::Schema::Types(
-                concat!(
-                    "\"", $first_word, "\"" $(, " | \"", $first_more, "\"")*
-                    $(, " | \"", $word, "\"" $(, " | \"", $more, "\"")*)*
-                    $(, " | ", $further)?
-                ),
-                &[],
-            );
+            const SCHEMA: &'static [$crate::schema::Type] = &[
+                $crate::schema::word($first_word) $(, $crate::schema::word($first_more))*
+                $(, $crate::schema::word($word) $(, $crate::schema::word($more))*)*
+                $(, $crate::schema::flag(false)
+                    .deprecated(&$crate::schema::Deprecation::new($until, $instead)))?
+            ];
             fn read(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 let text = $crate::enum_text(node);
                 let read = match text.as_deref() {
@@ -308,9 +358,10 @@ macro_rules! string_enum {
                     $( Some($unlisted_word) => $type::$unlisted, )*
                     _ => return reader.type_error(node, concat!("one of ", $first_word $(, " ", $word)*)),
                 };
-                if let $crate::Value::Bool(_) = &node.value {
-                    reader.report_deprecated_form::<Self>(node, text.as_deref().unwrap_or_default());
-                }
+                $(if let $crate::Value::Bool(false) = &node.value {
+                    let form = $crate::schema::Deprecation::new($until, $instead);
+                    reader.report_deprecated_form(node, &form);
+                })?
                 Some(read)
             }
         }
@@ -319,10 +370,11 @@ macro_rules! string_enum {
 
 #[cfg(test)]
 mod tests {
-    use crate::{FromNode, Map, Node, Reader, Schema};
+    use crate::schema::{BaseType, Field};
+    use crate::{FromNode, Map, Node, Reader};
 
     crate::string_enum! {
-        pub enum Mode and "false !22.3(off)" { Auto = "auto", Off = "off" or "false"; Odd = "odd" }
+        pub enum Mode, false until "22.3" use "off" { Auto = "auto", Off = "off" or "false"; Odd = "odd" }
     }
 
     crate::keys! {
@@ -377,10 +429,15 @@ mod tests {
             ]
         );
         assert_eq!(Mode::Off.as_str(), "off");
-        let lines = |table: &[crate::KeySchema]| table.iter().map(|row| row.line).collect::<Vec<_>>();
-        assert_eq!(lines(Inner::TABLE), ["name: . -- Its name.", "mode: . = auto"]);
-        assert_eq!(lines(Outer::TABLE), ["inner: .", "da-shed: .", "flag: . = true"]);
-        let Schema::Types(words, _) = Mode::SCHEMA else { panic!() };
-        assert_eq!(words, "\"auto\" | \"off\" | false !22.3(off)");
+        let names = |table: &[Field]| table.iter().map(|field| (field.name, field.doc)).collect::<Vec<_>>();
+        assert_eq!(names(Inner::TABLE), [("name", "Its name."), ("mode", "")]);
+        assert_eq!(names(Outer::TABLE), [("inner", ""), ("da-shed", ""), ("da_shed", ""), ("flag", "")]);
+        assert!(Inner::TABLE[0].required && !Inner::TABLE[1].required);
+        assert_eq!(Outer::TABLE[3].default, Some(crate::schema::DefaultValue::Bool(true)));
+        let [auto, off, no] = Mode::SCHEMA else { panic!() };
+        assert!(
+            matches!(auto.base, BaseType::StrConst("auto")) && matches!(off.base, BaseType::StrConst("off"))
+        );
+        assert_eq!(no.deprecated.unwrap().since, "22.3");
     }
 }

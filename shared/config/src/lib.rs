@@ -2,6 +2,8 @@
 //! their precedence, and typed reading that reports a wrong key with file, line and column and goes on.
 //! Knows no cloud and no module.
 
+#![warn(missing_docs)]
+
 mod finding;
 pub mod json;
 mod keys;
@@ -10,13 +12,14 @@ pub mod merge;
 mod node;
 pub mod provenance;
 mod read;
+pub mod schema;
 pub mod settings;
 pub mod source_map;
 mod timeouts;
 pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean};
-pub use keys::{FromNode, Key, KeySchema, Schema, enum_text};
+pub use keys::{Alias, FromNode, Key, KeyStruct, enum_text, table_len, table_with_aliases};
 pub use map::Map;
 pub use node::{Node, Position, Value};
 pub use read::{ByteString, Reader};

@@ -124,6 +124,7 @@ impl PartialEq for Map {
 }
 
 impl Map {
+    /// Returns an empty map.
     pub fn new() -> Map {
         Map::default()
     }
@@ -143,10 +144,12 @@ impl Map {
         Rc::make_mut(self.0.get_or_insert_default())
     }
 
+    /// Returns the number of entries.
     pub fn len(&self) -> usize {
         self.entries().len()
     }
 
+    /// Tells whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }

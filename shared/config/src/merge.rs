@@ -53,7 +53,9 @@ pub struct Strategy(Vec<Rule>);
 /// Why a `merge_how` cannot be followed.
 #[derive(Debug, Clone)]
 pub struct StrategyError {
+    /// The position of the value.
     pub at: Position,
+    /// The problem.
     pub message: String,
 }
 

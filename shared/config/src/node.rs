@@ -8,8 +8,11 @@ use crate::Map;
 /// Where a value was written. Lines and columns count from 1; 0 means "not from a text".
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Position {
+    /// The file or other source of the text.
     pub source: Option<Rc<str>>,
+    /// The line, counted from 1.
     pub line: u32,
+    /// The column, counted from 1.
     pub column: u32,
 }
 
@@ -34,16 +37,22 @@ impl fmt::Debug for Position {
 /// text that was written, which is what every key that can hold one wants.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
+    /// Null.
     #[default]
     Null,
+    /// A boolean.
     Bool(bool),
     /// Wide enough for any number that a user means; a larger one stays text.
     Int(i128),
+    /// A floating-point number.
     Float(f64),
+    /// Text.
     Str(String),
     /// `!!binary`.
     Bytes(Vec<u8>),
+    /// A list.
     Seq(Vec<Node>),
+    /// A map.
     Map(Map),
     /// `!!set`: the keys of a map whose values are all null. Neither a map nor a list to whoever asks for one.
     Set(Map),
@@ -52,7 +61,9 @@ pub enum Value {
 /// A value and where it was written.
 #[derive(Clone, Default)]
 pub struct Node {
+    /// The value.
     pub value: Value,
+    /// The position at which the value was written.
     pub at: Position,
 }
 
@@ -87,10 +98,12 @@ macro_rules! node_from {
 node_from!(&str => Str, String => Str, bool => Bool, i32 => Int, i64 => Int, u64 => Int, f64 => Float, Vec<Node> => Seq, Map => Map);
 
 impl Node {
+    /// Returns null without a position.
     pub fn null() -> Node {
         Node::default()
     }
 
+    /// Tells whether the value is null.
     pub fn is_null(&self) -> bool {
         self.value == Value::Null
     }
@@ -110,14 +123,17 @@ impl Node {
         if let Value::Int(n) = self.value { Some(n) } else { None }
     }
 
+    /// Returns the items of a list.
     pub fn as_seq(&self) -> Option<&[Node]> {
         if let Value::Seq(items) = &self.value { Some(items) } else { None }
     }
 
+    /// Returns the entries of a map.
     pub fn as_map(&self) -> Option<&Map> {
         if let Value::Map(map) = &self.value { Some(map) } else { None }
     }
 
+    /// Returns the entries of a map, for changes.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Value::Map(map) = &mut self.value { Some(map) } else { None }
     }

@@ -19,6 +19,7 @@ pub enum MergeResult {
 }
 
 impl MergeResult {
+    /// Returns the word for output.
     pub fn as_str(self) -> &'static str {
         match self {
             MergeResult::Used => "from",
@@ -32,9 +33,11 @@ impl MergeResult {
 /// A piece's value for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
+    /// What merging did with the value.
     pub result: MergeResult,
     /// The piece's name.
     pub input: String,
+    /// The position of the value.
     pub at: Position,
     /// For a list of several inputs: how many of its items are this one's.
     pub items: Option<usize>,
@@ -43,15 +46,20 @@ pub struct Contribution {
 /// A key of the merged configuration, or one that no longer is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyProvenance {
+    /// The path of the key.
     pub path: Vec<String>,
+    /// The values that the sources contributed.
     pub contributions: Vec<Contribution>,
+    /// Whether the merged configuration has the key.
     pub exists: bool,
 }
 
 /// One of the things that were merged.
 #[derive(Debug, Clone)]
 pub struct MergeInput {
+    /// The name of the source.
     pub name: String,
+    /// Its configuration.
     pub config: Node,
 }
 

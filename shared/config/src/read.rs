@@ -1,7 +1,8 @@
 //! Typed reading: what the structs that [`keys!`](crate::keys) declares are read with, and the plain types. More
 //! generous than what the table of keys says may be written, as users have written it for fifteen years.
 
-use crate::{FindingKind, Findings, FromNode, Key, Node, Schema, Value, did_you_mean};
+use crate::schema::{self, Deprecation, Type};
+use crate::{FindingKind, Findings, FromNode, Key, Node, Value, did_you_mean};
 
 /// The place that is being read, and what was found there.
 #[derive(Debug, Default)]
@@ -11,6 +12,7 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// Returns a reader at the top of a document, without findings.
     pub fn new() -> Reader {
         Reader::default()
     }
@@ -47,8 +49,8 @@ impl Reader {
     /// there, or is wrong, has its default; `None` when there is none.
     pub fn key<T: FromNode>(&mut self, map: &Node, key: &Key) -> Option<T> {
         let read = match find_key(map, key) {
-            Some((name, since, node)) => self.nested(name, |reader| {
-                reader.check_deprecated_spelling(key, since, node);
+            Some((name, alias, node)) => self.nested(name, |reader| {
+                reader.check_deprecated_spelling(key.deprecated.or(alias), node);
                 T::read(node, reader)
             }),
             None => None,
@@ -56,8 +58,8 @@ impl Reader {
         if read.is_some() {
             return read;
         }
-        let default = match key.default() {
-            Some(node) => T::read(&node, &mut Reader::new()),
+        let default = match key.default {
+            Some(value) => T::read(&value.to_node(), &mut Reader::new()),
             None => T::absent(),
         };
         if default.is_none() && find_key(map, key).is_none() {
@@ -66,14 +68,9 @@ impl Reader {
         default
     }
 
-    fn check_deprecated_spelling(&mut self, key: &Key, since: &str, node: &Node) {
-        let (since, instead) = match key.deprecated {
-            Some((since, instead)) => (*since, *instead),
-            None => (since, key.name),
-        };
-        if !since.is_empty() {
-            let message = format!("Deprecated in version {since}. Use **{instead}** instead.");
-            self.add_finding(FindingKind::Deprecated, node, message);
+    fn check_deprecated_spelling(&mut self, deprecation: Option<&Deprecation>, node: &Node) {
+        if let Some(old) = deprecation.filter(|old| !old.since.is_empty()) {
+            self.add_finding(FindingKind::Deprecated, node, old.text(true));
         }
     }
 
@@ -90,7 +87,7 @@ impl Reader {
         for (key, _) in entries.iter() {
             let name = key.scalar_text().unwrap_or_default();
             let known =
-                || keys.iter().flat_map(|k| std::iter::once(k.name).chain(k.aliases.iter().map(|a| a.0)));
+                || keys.iter().flat_map(|k| std::iter::once(k.name).chain(k.aliases.iter().map(|a| a.name)));
             if known().any(|k| k == name) {
                 continue;
             }
@@ -103,14 +100,16 @@ impl Reader {
     }
 }
 
-/// The key as it is spelled in the map, with the version that deprecated the spelling.
-fn find_key<'n>(map: &'n Node, key: &Key) -> Option<(&'static str, &'static str, &'n Node)> {
-    let own = map.get(key.name).map(|node| (key.name, "", node));
-    own.or_else(|| key.aliases.iter().find_map(|(name, since)| Some((*name, *since, map.get(name)?))))
+/// Returns the key as it is spelled in the map, with the deprecation of that spelling.
+fn find_key<'n>(map: &'n Node, key: &Key) -> Option<(&'static str, Option<&'static Deprecation>, &'n Node)> {
+    let own = map.get(key.name).map(|node| (key.name, None, node));
+    own.or_else(|| {
+        key.aliases.iter().find_map(|alias| Some((alias.name, Some(&alias.deprecated), map.get(alias.name)?)))
+    })
 }
 
 impl FromNode for Node {
-    const SCHEMA: Schema = Schema::Types("any", &[]);
+    const SCHEMA: &'static [Type] = &[schema::ANY];
     fn read(node: &Node, _: &mut Reader) -> Option<Node> {
         Some(node.clone())
     }
@@ -118,7 +117,7 @@ impl FromNode for Node {
 
 /// Booleans as upstream takes them: also `"yes"`, `"on"`, `1` in quotes and their opposites; null is false.
 impl FromNode for bool {
-    const SCHEMA: Schema = Schema::Types("bool", &[]);
+    const SCHEMA: &'static [Type] = &[schema::BOOL];
     fn read(node: &Node, reader: &mut Reader) -> Option<bool> {
         match &node.value {
             Value::Bool(b) => Some(*b),
@@ -135,7 +134,7 @@ impl FromNode for bool {
 }
 
 impl FromNode for i64 {
-    const SCHEMA: Schema = Schema::Types("int", &[]);
+    const SCHEMA: &'static [Type] = &[schema::INT];
     fn read(node: &Node, reader: &mut Reader) -> Option<i64> {
         let number = match &node.value {
             Value::Int(n) => i64::try_from(*n).ok(),
@@ -149,7 +148,7 @@ impl FromNode for i64 {
 
 /// Text; a number or a boolean is taken as Python would print it.
 impl FromNode for String {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[schema::STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<String> {
         match &node.value {
             Value::Null | Value::Seq(_) | Value::Map(_) | Value::Set(_) => reader.type_error(node, "text"),
@@ -163,7 +162,7 @@ impl FromNode for String {
 pub struct ByteString(pub Vec<u8>);
 
 impl FromNode for ByteString {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[schema::STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<ByteString> {
         match &node.value {
             Value::Bytes(bytes) => Some(ByteString(bytes.clone())),
@@ -175,7 +174,7 @@ impl FromNode for ByteString {
 
 /// A key that may be missing or null.
 impl<T: FromNode> FromNode for Option<T> {
-    const SCHEMA: Schema = T::SCHEMA;
+    const SCHEMA: &'static [Type] = T::SCHEMA;
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Option<T>> {
         if node.is_null() { Some(None) } else { Some(T::read(node, reader)) }
@@ -188,7 +187,7 @@ impl<T: FromNode> FromNode for Option<T> {
 /// A list; a lone value counts as a list of one, null and a missing key as an empty one. Items that cannot be
 /// read are noted and left out.
 impl<T: FromNode> FromNode for Vec<T> {
-    const SCHEMA: Schema = Schema::Types("[.]", &[T::SCHEMA]);
+    const SCHEMA: &'static [Type] = &[schema::list(T::SCHEMA)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Vec<T>> {
         match &node.value {

@@ -14,8 +14,10 @@ pub enum Timeout {
 }
 
 impl Timeout {
+    /// Every timeout.
     pub const ALL: [Timeout; 2] = [Timeout::Script, Timeout::Hotplug];
 
+    /// Returns the key below `timeouts`.
     pub fn key(self) -> &'static str {
         match self {
             Timeout::Script => "script",

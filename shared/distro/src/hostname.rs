@@ -92,7 +92,7 @@ impl Distro {
                 Ok(_) => Ok(()),
                 // Before D-Bus is up it cannot answer; the file and the kernel can be told without it.
                 Err(e) => {
-                    debug!(sys, "{e}; writing the name without it");
+                    debug!(sys, "{e}; writing a new file");
                     self.write_hostname(sys, name, create_file)?;
                     sys.set_kernel_hostname(name)
                 }

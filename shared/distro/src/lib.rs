@@ -1,6 +1,8 @@
 //! What differs between distributions: first as data, one row each, then the few operations that read the row.
 //! Knows no cloud and no module.
 
+#![warn(missing_docs)]
+
 mod header;
 mod hostname;
 mod locale;

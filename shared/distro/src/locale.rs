@@ -174,7 +174,7 @@ impl Distro {
     fn apply_debian(&self, sys: &System, locale: &str, file: &str) -> Result<()> {
         let written = self.configured_locale(sys);
         if sys.exists(file) && written.as_deref().is_some_and(|l| l.eq_ignore_ascii_case(locale)) {
-            debug!(sys, "the locale is {locale} already");
+            debug!(sys, "the locale is already {locale}");
             return Ok(());
         }
         // The tools are Perl and shell: they get a locale that is there.

@@ -9,10 +9,15 @@ use crate::{Distro, Family, os_release};
 pub struct NtpSettings {
     /// Whether upstream names the distribution as one that `ntp` is for.
     pub verified: bool,
+    /// The configuration file of chrony.
     pub chrony_conf: &'static str,
+    /// The service of chrony.
     pub chrony_service: &'static str,
+    /// The service of ntpd.
     pub ntp_service: &'static str,
+    /// The package of ntpd.
     pub ntp_package: &'static str,
+    /// The configuration file of systemd-timesyncd.
     pub timesyncd_conf: &'static str,
     /// The domain of public pools.
     pub pool_domain: &'static str,
@@ -39,11 +44,15 @@ impl NtpSettings {
 /// What one client needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NtpClient {
+    /// The name of the client.
     pub name: String,
     /// Present when the client is installed.
     pub program: String,
+    /// The path of its configuration file.
     pub config_path: String,
+    /// The packages that provide it.
     pub packages: Vec<String>,
+    /// Its service.
     pub service: String,
     /// Names of templates, the more particular first.
     pub templates: Vec<String>,

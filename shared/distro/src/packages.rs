@@ -17,27 +17,40 @@ const APT_LOCKS: [&str; 4] = [
     "/var/lib/apt/lists/lock",
 ];
 
+/// A package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackageManager {
+    /// apt-get(8).
     Apt,
+    /// dnf(8).
     Dnf,
+    /// tdnf(8) of Photon and Azure Linux.
     Tdnf,
+    /// zypper(8).
     Zypper,
+    /// apk(8).
     Apk,
+    /// pacman(8).
     Pacman,
+    /// emerge(1).
     Emerge,
+    /// oma(1) of AOSC OS.
     Oma,
+    /// snap(8).
     Snap,
 }
 
 /// A package, perhaps of one version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Package {
+    /// The package's name.
     pub name: String,
+    /// The version to install; `None`: the newest.
     pub version: Option<String>,
 }
 
 impl Package {
+    /// Returns a package in its newest version.
     pub fn new(name: &str) -> Package {
         Package { name: name.into(), version: None }
     }
@@ -46,8 +59,11 @@ impl Package {
 /// What a user wants: packages, each for one manager or for whichever has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageRequest {
+    /// Packages for the distribution's package manager.
     pub any: Vec<Package>,
+    /// Packages for apt only.
     pub apt: Vec<Package>,
+    /// Packages for snap only.
     pub snap: Vec<Package>,
 }
 
@@ -58,13 +74,17 @@ pub struct AptOptions {
     pub command: Option<Vec<String>>,
     /// Put before it when it is there; `eatmydata` unless said otherwise.
     pub wrapper: Wrapper,
+    /// The subcommand for an upgrade, if configured.
     pub upgrade: Option<String>,
 }
 
+/// When to run apt-get through the wrapper program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Wrapper {
+    /// If the wrapper is installed.
     #[default]
     Auto,
+    /// Never.
     Never,
     /// Whether it must be used even if it is not found.
     Command(Vec<String>, bool),
@@ -73,8 +93,11 @@ pub enum Wrapper {
 /// What is asked of a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
+    /// Refresh the package lists.
     Update,
+    /// Upgrade installed packages.
     Upgrade,
+    /// Install packages.
     Install,
 }
 
@@ -196,7 +219,7 @@ impl Distro {
                     .is_ok_and(|v| v["refresh"]["hold"] == "forever")
             });
             if held {
-                info!(sys, "snaps are not refreshed: refresh.hold says forever");
+                info!(sys, "not refreshing snaps: refresh.hold is 'forever'");
             } else {
                 let argv = PackageManager::Snap.argv("snap", Verb::Upgrade, &[]);
                 sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT))?;
@@ -238,7 +261,7 @@ impl Distro {
             let (available, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
             if !missing.is_empty() {
                 let names: Vec<_> = missing.iter().map(|p| &*p.name).collect();
-                debug!(sys, "apt has no package named {}; not tried", names.join(", "));
+                debug!(sys, "apt has no package {}; skipping it", names.join(", "));
             }
             if !available.is_empty() {
                 self.run_manager(sys, Verb::Install, &available, apt)?;
@@ -262,7 +285,7 @@ impl Distro {
         if failed.is_empty() {
             return Ok(());
         }
-        Err(Error::new(format!("not installed: {}; the package manager's log says why", failed.join(", "))))
+        Err(Error::new(format!("failed to install: {} (see the package manager's log)", failed.join(", "))))
     }
 
     fn apt_package_names(&self, sys: &System) -> Result<HashSet<String>> {
@@ -338,7 +361,7 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
         }
         if deadline.is_expired() {
             return Err(Error::new(format!(
-                "running {}: another process holds apt's lock for more than {} s",
+                "running {}: another process has held apt's lock for more than {} s",
                 command.command_line(),
                 LOCK_TIMEOUT.as_secs()
             )));

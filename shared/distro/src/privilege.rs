@@ -78,7 +78,7 @@ impl Distro {
             let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", make_header(sys, "Added"));
             let mode = own.as_ref().and_then(|_| file_mode(sys, SUDOERS)).unwrap_or(0o440);
             sys.write(SUDOERS, whole, WriteOptions::mode(mode))?;
-            debug!(sys, "{SUDOERS} reads {SUDOERS_DIR} from now on");
+            debug!(sys, "added an include of {SUDOERS_DIR} to {SUDOERS}");
         }
         sys.create_dir_all(SUDOERS_DIR, 0o750)?;
         sys.set_mode(SUDOERS_DIR, 0o750)
@@ -87,7 +87,7 @@ impl Distro {
     /// Adds a user's rules to doas.conf(5). One that names somebody else stops them all.
     pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
         if let Some(bad) = rules.iter().find(|rule| !is_doas_rule_for(rule, user)) {
-            error!(sys, "user {user}: the doas rule '{bad}' does not name them; none of theirs is written");
+            error!(sys, "user {user}: doas rule '{bad}' does not name the user; not writing any doas rules");
             return Ok(());
         }
         append_block(

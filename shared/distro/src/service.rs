@@ -7,22 +7,32 @@ use crate::{Distro, Family};
 /// What is to be done with a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceAction {
+    /// Start the service.
     Start,
+    /// Stop the service.
     Stop,
+    /// Restart the service.
     Restart,
+    /// Start the service at boot.
     Enable,
+    /// Do not start the service at boot.
     Disable,
     /// Reload, or restart where it cannot reload.
     Reload,
     /// Reload or restart, but only if it runs.
     TryReload,
+    /// Query the state of the service.
     Status,
 }
 
+/// The init system of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitSystem {
+    /// systemd.
     Systemd,
+    /// OpenRC.
     OpenRc,
+    /// System V init or another one with service(8).
     Other,
 }
 

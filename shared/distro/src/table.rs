@@ -8,19 +8,28 @@ use crate::{HostnameMethod, LocaleMethod, NtpSettings, PackageManager, TimezoneM
 /// Distributions that do most things alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
+    /// Debian and its derivatives.
     Debian,
+    /// Red Hat and its derivatives.
     RedHat,
+    /// SUSE and openSUSE.
     Suse,
+    /// Alpine.
     Alpine,
+    /// Arch.
     Arch,
+    /// Gentoo.
     Gentoo,
+    /// Any other distribution.
     Other,
 }
 
 /// A distribution, as `system_info.distro` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distro {
+    /// The name, as `distro:` in the configuration.
     pub name: &'static str,
+    /// The family.
     pub family: Family,
     /// The name in templates that a family shares: `hosts.debian.tmpl`.
     pub template_suffix: &'static str,
@@ -28,11 +37,15 @@ pub struct Distro {
     pub localhost_ip: &'static str,
     /// Whether the whole name is the hostname when the configuration does not say.
     pub prefers_fqdn: bool,
+    /// How the hostname is stored.
     pub hostname: HostnameMethod,
+    /// How the locale is stored.
     pub locale: LocaleMethod,
     /// The locale when nothing names one.
     pub default_locale: &'static str,
+    /// How the time zone is stored.
     pub timezone: TimezoneMethod,
+    /// The package manager.
     pub package_manager: PackageManager,
     /// Whether a package that the manager does not have may be a snap.
     pub snap_fallback: bool,
@@ -40,7 +53,9 @@ pub struct Distro {
     pub ssh_service: &'static str,
     /// Whether private host keys belong to the group ssh_keys.
     pub ssh_key_group: bool,
+    /// The settings of time clients.
     pub ntp: NtpSettings,
+    /// The trusted certificates.
     pub trust_store: TrustStore,
 }
 

@@ -11,6 +11,7 @@ pub struct TrustStore {
     pub extension: &'static str,
     /// The program that makes a change known, run without arguments.
     pub update_command: &'static str,
+    /// How default certificates are removed.
     pub remove_defaults: RemoveDefaults,
 }
 
@@ -18,7 +19,12 @@ pub struct TrustStore {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoveDefaults {
     /// Every line of the list at `path` gets a `!`. With `debconf`, its question about later ones is answered too.
-    DeselectLines { path: &'static str, debconf: bool },
+    DeselectLines {
+        /// The list of certificates.
+        path: &'static str,
+        /// Whether to preseed debconf.
+        debconf: bool,
+    },
     /// These directories are emptied.
     EmptyDirectories(&'static [&'static str]),
     /// There is no way.

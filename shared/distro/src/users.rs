@@ -8,19 +8,33 @@ use crate::{Distro, os_release};
 /// A user to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewUser {
+    /// The login name.
     pub name: String,
+    /// The user ID.
     pub uid: Option<String>,
+    /// The comment field of passwd(5).
     pub gecos: Option<String>,
+    /// The home directory.
     pub homedir: Option<String>,
+    /// The login shell.
     pub shell: Option<String>,
+    /// The primary group.
     pub primary_group: Option<String>,
+    /// Additional groups.
     pub groups: Vec<String>,
+    /// The expiry date of the account, as YYYY-MM-DD.
     pub expiredate: Option<String>,
+    /// The days between the expiry of the password and of the account.
     pub inactive: Option<String>,
+    /// The SELinux user.
     pub selinux_user: Option<String>,
+    /// Do not create a group with the user's name.
     pub no_user_group: bool,
+    /// Do not initialize lastlog and faillog.
     pub no_log_init: bool,
+    /// Create a system account.
     pub system: bool,
+    /// Do not create the home directory.
     pub no_create_home: bool,
     /// Make the groups that are missing.
     pub create_groups: bool,
@@ -136,11 +150,11 @@ impl Distro {
         sys.simulate_group(name);
         for member in members {
             if sys.user(member).is_none() {
-                warning!(sys, "group {name}: there is no user {member} to put into it");
+                warning!(sys, "group {name}: user {member} does not exist; not added");
                 continue;
             }
             if existing.as_ref().is_some_and(|group| group.members.contains(member)) {
-                debug!(sys, "{member} is in group {name} already");
+                debug!(sys, "{member} is already in group {name}");
                 continue;
             }
             let argv = if has_groupadd {
@@ -188,7 +202,7 @@ impl Distro {
             // A NUL would cut the password short.
             if user.contains([':', '\n', '\0']) || password.contains(['\n', '\0']) {
                 return Err(Error::new(format!(
-                    "setting the password of {}: a line break, a colon or a NUL where none can be",
+                    "setting the password of {}: user name or password contains a line break, colon or NUL",
                     user.replace(['\n', '\0'], " ")
                 )));
             }
@@ -206,7 +220,7 @@ impl Distro {
         // useradd made it so, and most accounts are never anything else: one program less for each.
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
         if shadow_password(&shadow, name).is_some_and(|field| field.starts_with('!')) {
-            debug!(sys, "the password of {name} is locked already");
+            debug!(sys, "the password of {name} is already locked");
             return Ok(());
         }
         let argv = if sys.which("passwd").is_some() {

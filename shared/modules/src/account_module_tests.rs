@@ -63,7 +63,7 @@ fn users_are_created_in_order_with_the_default_user_last() {
     );
     assert_eq!(mode, 0o440);
     assert_eq!(sandbox.file("/home/hash/.ssh/authorized_keys"), (format!("{KEY}\n"), 0o600));
-    assert_eq!(sandbox.logged_warnings(), ["group ops: there is no user nobody to put into it"]);
+    assert_eq!(sandbox.logged_warnings(), ["group ops: user nobody does not exist; not added"]);
     assert!(!format!("{:?}", sandbox.sys.effects()).contains("hunter2"));
 }
 
@@ -74,7 +74,7 @@ fn existing_users_keep_shell_groups_and_password() {
     sandbox.run(&users_groups::MODULE).unwrap();
     assert_eq!(sandbox.calls(), "");
     let logged_warnings = sandbox.logged_warnings().join("\n");
-    assert!(logged_warnings.contains("user old was there already: its password stays"), "{logged_warnings}");
+    assert!(logged_warnings.contains("user old already exists; ignoring"), "{logged_warnings}");
     assert!(logged_warnings.contains("Not unlocking the password of existing user old"), "{logged_warnings}");
     assert!(!logged_warnings.contains("hunter2"));
 }
@@ -365,7 +365,7 @@ fn a_link_to_a_directory_of_another_user_is_not_followed() {
     sandbox.sys.link("/nowhere", "/home/old/.ssh").unwrap();
     assert!(sandbox.run(&users_groups::MODULE).is_err());
     assert!(
-        sandbox.logged_warnings()[0].contains("/home/old/.ssh is not theirs"),
+        sandbox.logged_warnings()[0].contains("/home/old/.ssh is not owned by the user"),
         "{:?}",
         sandbox.logged_warnings()
     );

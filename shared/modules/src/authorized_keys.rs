@@ -213,7 +213,9 @@ pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) ->
             if sys.is_privileged() && owner.is_some_and(|uid| uid != user.uid && uid != 0)
                 || sys.is_link(&directory) && owner != Some(user.uid)
             {
-                return Err(Error::new(format!("authorized keys of {name}: {directory} is not theirs")));
+                return Err(Error::new(format!(
+                    "authorized keys of {name}: {directory} is not owned by the user"
+                )));
             }
             usual.clone()
         }
@@ -316,7 +318,7 @@ fn untrusted_component(
         return Ok(None);
     }
     if strict && uid != user.uid && uid != 0 {
-        return Ok(Some(format!("{path} belongs neither to them nor to root")));
+        return Ok(Some(format!("{path} is owned neither by the user nor by root")));
     }
     let wanted = if file { 0o644 } else { 0o711 };
     let mask = if uid == user.uid {
@@ -327,7 +329,7 @@ fn untrusted_component(
         0o007
     };
     if mode & wanted & mask == 0 {
-        return Ok(Some(format!("they have no access to {path}")));
+        return Ok(Some(format!("the user cannot access {path}")));
     }
     if strict && mode & 0o022 != 0 {
         return Ok(Some(format!("others may write to {path}")));
@@ -343,7 +345,7 @@ fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
 /// empty: the key's own.
 pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Result<()> {
     let Some(user) = sys.user(name) else {
-        return Err(Error::new(format!("authorized keys of {name}: there is no such user")));
+        return Err(Error::new(format!("authorized keys of {name}: no such user")));
     };
     let mut entries = Vec::new();
     for line in keys.iter().flat_map(|k| k.lines()) {
@@ -351,7 +353,7 @@ pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Resu
             Some(entry) if options.is_empty() => entries.push(entry),
             Some(entry) => entries.push(AuthorizedKey { options: options.to_string(), ..entry }),
             None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
-            None => debug!(sys, "authorized keys of {name}: a line that is no key was left out"),
+            None => debug!(sys, "authorized keys of {name}: ignoring a line that is not a key"),
         }
     }
     let found = find_keys_file(sys, &KeysFileSettings::read(sys)?, &user)?;

@@ -73,18 +73,19 @@ pub fn find_block_device(sys: &System, target: &str, mounts: &[MountInfo]) -> Re
         target.to_string()
     } else {
         let mount = mounted_at(mounts, target).ok_or_else(|| Error::new("not a mount point"))?;
-        mount_device(sys, mount)
-            .ok_or_else(|| Error::new(format!("{} ({}) is no block device", mount.source, mount.fs_type)))?
+        mount_device(sys, mount).ok_or_else(|| {
+            Error::new(format!("{} ({}) is not a block device", mount.source, mount.fs_type))
+        })?
     };
     let (major, minor) = sys.device_number(&path)?;
     let link = format!("/sys/dev/block/{major}:{minor}");
-    let sysfs = sys.real_path(&link).ok_or_else(|| Error::new(format!("the kernel has no {link}")))?;
+    let sysfs = sys.real_path(&link).ok_or_else(|| Error::new(format!("{link} does not exist")))?;
     Ok(BlockDevice { path: devname(sys, &sysfs).unwrap_or(path), sysfs })
 }
 
 fn read_number(sys: &System, path: &str) -> Result<u64> {
     let text = sys.read_text(path)?;
-    text.trim().parse().map_err(|_| Error::new(format!("{path} holds no number")))
+    text.trim().parse().map_err(|_| Error::new(format!("{path}: expected a number")))
 }
 
 impl BlockDevice {
@@ -99,7 +100,7 @@ impl BlockDevice {
             return Ok(None);
         }
         let Some((parent, _)) = self.sysfs.rsplit_once('/') else { return Ok(None) };
-        let disk = devname(sys, parent).ok_or_else(|| Error::new(format!("{parent} is no disk")))?;
+        let disk = devname(sys, parent).ok_or_else(|| Error::new(format!("{parent} is not a disk")))?;
         let bytes = |path: String| read_number(sys, &path).map(|n| n.saturating_mul(SYSFS_SECTOR_SIZE));
         Ok(Some(Partition {
             path: self.path.clone(),

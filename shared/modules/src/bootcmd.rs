@@ -1,25 +1,30 @@
 //! bootcmd: commands at every boot, early in the network stage.
 
+use config::schema::{STR, list};
 use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, debug};
 
+use crate::schema::Section;
 use crate::shell::Commands;
-use crate::{Context, Distros, Docs, Module, valid_key};
+use crate::{Context, Distros, Module, valid_key};
 
 pub const MODULE: Module = Module {
     name: "bootcmd",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &["bootcmd"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
         /// Commands to run early at every boot: texts for the shell, or lists of a program and its arguments.
-        bootcmd: Option<Commands>, types "[[str] | str]{1..}";
+        bootcmd: Option<Commands>, types [list(&[list(&[STR]), STR]).min(1)];
     }
 }
 

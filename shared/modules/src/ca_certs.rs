@@ -4,24 +4,28 @@ use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::{Context, Distros, Docs, Module, fully_valid_key};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "ca_certs",
     frequency: Frequency::Instance,
     distros: Distros::Where(|distro| distro.trust_store.verified),
+    flags: &[ModuleFlag::Repeatable],
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
 
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
 config::keys! {
-    struct CaCerts as "certificates{1..}" {
+    struct CaCerts as "certificates" within min(1) {
         /// Whether the certificates that are trusted already are to be distrusted.
         remove_defaults: bool = false, also "remove-defaults" since "22.3";
         /// Certificates to trust, each as PEM text.
-        trusted: Vec<String>, within "1..";
+        trusted: Vec<String>, within min(1);
     }
     struct Keys {
         /// Certificates that the machine trusts.
@@ -43,7 +47,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     for (i, certificate) in wanted.trusted.iter().enumerate() {
         let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
         if !certificate.contains("-----BEGIN") {
-            warning!(sys, "ca_certs.trusted[{i}] is no certificate in PEM form");
+            warning!(sys, "ca_certs.trusted[{i}]: expected a certificate in PEM form");
         }
         sys.write(path, certificate, WriteOptions::default())?;
     }
@@ -73,7 +77,7 @@ fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()>
             }
         }
         RemoveDefaults::Unsupported => {
-            debug!(sys, "{} has no way to remove the default certificates", context.distro.name);
+            debug!(sys, "removing the default certificates is not supported on {}", context.distro.name);
         }
     }
     Ok(())
@@ -180,6 +184,6 @@ mod tests {
         let (sandbox, _) = run_on("debian", "ca_certs: {trusted: [junk], remove_default: true}");
         let logged_warnings = sandbox.logged_warnings();
         assert!(logged_warnings[0].ends_with("did you mean 'remove_defaults'?"), "{logged_warnings:?}");
-        assert_eq!(logged_warnings[1], "ca_certs.trusted[0] is no certificate in PEM form");
+        assert_eq!(logged_warnings[1], "ca_certs.trusted[0]: expected a certificate in PEM form");
     }
 }

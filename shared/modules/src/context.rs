@@ -18,7 +18,7 @@ pub fn valid_key<K, T>(
     let value = context.read_keys(read).and_then(pick);
     let given = context.config.get(key).is_some_and(|n| !n.is_null());
     if value.is_none() && given {
-        return Err(Error::new(format!("{key} cannot be used as it is written; nothing was done")));
+        return Err(Error::new(format!("{key} is invalid; module skipped")));
     }
     Ok(value)
 }
@@ -35,7 +35,7 @@ pub fn fully_valid_key<K, T>(
     let given = keys.iter().find(|key| context.config.get(key).is_some_and(|n| !n.is_null()));
     match (value.and_then(pick), given) {
         (Some(value), _) if !keys.iter().any(|key| invalid.contains(key)) => Ok(Some(value)),
-        (_, Some(key)) => Err(Error::new(format!("{key} cannot be used as it is written; nothing was done"))),
+        (_, Some(key)) => Err(Error::new(format!("{key} is invalid; module skipped"))),
         _ => Ok(None),
     }
 }
@@ -56,9 +56,13 @@ impl InvalidKeys {
 
 /// The door, the paths, the configuration and the instance. A module takes nothing from anywhere else.
 pub struct Context<'a> {
+    /// The machine.
     pub sys: &'a System,
+    /// The paths of the state.
     pub layout: &'a Layout,
+    /// The instance.
     pub instance: &'a Instance,
+    /// The distribution.
     pub distro: &'static Distro,
     /// The merged cloud-config. Of its `system_info` modules take nothing but through the next field.
     pub config: &'a Node,
@@ -70,6 +74,7 @@ pub struct Context<'a> {
     pub args: &'a [Node],
     /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says otherwise).
     pub script_timeout: Duration,
+    /// The datasource's policy for hotplugged NICs.
     pub hotplug: HotplugPolicy,
 }
 

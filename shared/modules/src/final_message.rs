@@ -4,17 +4,21 @@ use config::{Map, Node};
 use state::Frequency;
 use system::{Result, WriteOptions, debug, rfc2822, warning};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "final_message",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const DEFAULT_MESSAGE: &str = "## template: jinja\n\
@@ -63,7 +67,7 @@ fn render_message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) ->
     match template::render(text, &variables) {
         Ok(rendered) => {
             if let Some(undefined) = rendered.undefined_names() {
-                warning!(context.sys, "final_message: nothing is known as {undefined}");
+                warning!(context.sys, "final_message: undefined variable: {undefined}");
             }
             rendered.text
         }
@@ -121,7 +125,7 @@ mod tests {
             (
                 "NoCloud",
                 "final_message: $nothing",
-                Some("final_message: nothing is known as 'nothing' (line 1)"),
+                Some("final_message: undefined variable: 'nothing' (line 1)"),
             ),
             (
                 "NoCloud",

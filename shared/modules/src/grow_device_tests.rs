@@ -187,8 +187,8 @@ fn unsupported_targets_are_not_changed() {
         ("/dev/null".into(), None),
         (disk.device.clone(), None),
         (disk.part(1), None),
-        (disk.part(2), Some("partition 2 is an extended one")),
-        (disk.part(6), Some("partition 6 is a logical one, in an extended partition")),
+        (disk.part(2), Some("partition 2 is an extended partition")),
+        (disk.part(6), Some("growing logical partitions is not supported (partition 6)")),
     ] {
         sandbox.config = yaml(&format!("growpart: {{devices: [{target}]}}"));
         let logged_warnings = sandbox.logged_warnings().len();

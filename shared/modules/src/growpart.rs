@@ -1,24 +1,29 @@
 //! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
 //! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{STR, Type, list};
+use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
 use crate::block_device::{Partition, find_block_device};
 use crate::mountinfo::{MountInfo, read_mountinfo};
 use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::{Context, Distros, Docs, Module, fully_valid_key};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "growpart",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Less room than that is not worth a change of the table (as in cloud-utils).
 const FUDGE: u64 = 1 << 20;
@@ -26,7 +31,7 @@ const FUDGE: u64 = 1 << 20;
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
 config::string_enum! {
-    enum Mode and "false !22.3(off)" {
+    enum Mode, false until "22.3" use "off" {
         Auto = "auto",
         Growpart = "growpart",
         Gpart = "gpart",
@@ -54,7 +59,7 @@ config::keys! {
 struct Devices(Vec<String>);
 
 impl FromNode for Devices {
-    const SCHEMA: Schema = Schema::Types("[str]", &[]);
+    const SCHEMA: &'static [Type] = &[list(&[STR])];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Devices> {
         match node.value {
@@ -81,7 +86,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     // A mode or a list of devices that cannot be used must not grow what the defaults name.
     let keys = fully_valid_key(context, &["growpart"], Keys::read_known, |k| k.growpart)?;
     if keys.is_none() && context.config.get("growpart").is_some() {
-        warning!(sys, "growpart is null; nothing was grown");
+        warning!(sys, "growpart is null; skipping");
         return Ok(());
     }
     let Growpart { mode, devices: Devices(devices), ignore_growroot_disabled } = keys.unwrap_or(Growpart {
@@ -105,7 +110,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     if !sys.is_live() {
-        debug!(sys, "the partitions of an image grow when it runs");
+        debug!(sys, "not a running system; skipping growpart");
         return Ok(());
     }
     let mounts = read_mountinfo(sys)?;
@@ -130,11 +135,11 @@ fn grow_target(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Outco
     };
     if let Some((name, is_luks)) = block.device_mapper(sys) {
         if !is_luks {
-            return Ok(Outcome::Skipped(format!("{name} is mapped, but not encrypted")));
+            return Ok(Outcome::Skipped(format!("{name} is a device-mapper device, but not encrypted")));
         }
         let devices = block.underlying_devices(sys);
         let [device] = &devices[..] else {
-            return Ok(Outcome::Skipped(format!("{name} is made of {} devices", devices.len())));
+            return Ok(Outcome::Skipped(format!("{name} consists of {} devices", devices.len())));
         };
         let outcome = grow_target(sys, device, mounts)?;
         return match grow_luks(sys, &format!("/dev/mapper/{name}"), device)? {
@@ -144,7 +149,7 @@ fn grow_target(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Outco
     }
     match block.partition(sys)? {
         Some(partition) => grow_partition(sys, &partition),
-        None => Ok(Outcome::Skipped(format!("{} is no partition", block.path))),
+        None => Ok(Outcome::Skipped(format!("{} is not a partition", block.path))),
     }
 }
 
@@ -162,7 +167,7 @@ fn grow_partition(sys: &System, partition: &Partition) -> Result<Outcome> {
         Ok(Plan::NoChange { free }) => {
             return Ok(Outcome::NoChange(format!("{} could only grow by {free} bytes", partition.path)));
         }
-        Err(why) => return Err(Error::new(format!("the partition table of {disk} is left alone: {why}"))),
+        Err(why) => return Err(Error::new(format!("not changing the partition table of {disk}: {why}"))),
     };
     check_matches_kernel(&growth, partition)?;
     let pieces: Vec<_> = growth.patches.iter().map(|p| (p.offset, p.bytes.as_slice())).collect();
@@ -183,14 +188,17 @@ fn check_matches_kernel(growth: &Growth, partition: &Partition) -> Result<()> {
         return Ok(());
     }
     let path = &partition.path;
-    Err(Error::new(format!("{path} is elsewhere in the partition table of {}", partition.disk)))
+    Err(Error::new(format!(
+        "{path}: the kernel and the partition table of {} disagree about its position",
+        partition.disk
+    )))
 }
 
 /// Grows an encrypted volume with the key that the image left for it, which works once. What kept it from
 /// growing, if it was no failure.
 fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<String>> {
     let Some(text) = sys.read_text_if_exists(KEY_FILE)? else {
-        return Ok(Some(format!("{volume} is encrypted, and there is no {KEY_FILE}")));
+        return Ok(Some(format!("{volume} is encrypted, but {KEY_FILE} does not exist")));
     };
     let result = match parse_key_file(&text) {
         Some((key, slot)) => {
@@ -201,7 +209,7 @@ fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<Strin
             let killed = sys.run(&Command::new(kill)).map(drop);
             resized.and(killed)
         }
-        None => Err(Error::new(format!("{KEY_FILE} holds no key and slot"))),
+        None => Err(Error::new(format!("{KEY_FILE}: expected a key and a slot"))),
     };
     let removed = sys.remove(KEY_FILE).map(drop);
     result.and(removed).map(|()| None)

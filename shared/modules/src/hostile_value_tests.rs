@@ -6,9 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 
 use config::{FindingKind, Map, Node, Reader, Value};
 
-use crate::schema::{Table, samples};
+use crate::schema::samples;
 use crate::test_sandbox::Sandbox;
-use crate::{Docs, MODULE_DOCS, MODULES, Module};
+use crate::{DOCS, MODULES, Module};
 
 const MARK: &str = "INJECTED";
 
@@ -178,7 +178,7 @@ fn check(
     let (before, logged_warnings) = (sandbox.sys.effects().len(), sandbox.logged_warnings().len());
     let outcome = sandbox.run(module);
     let mut reader = Reader::new();
-    reader.nested(name, |reader| read(value, reader));
+    read(&sandbox.config, &mut reader);
     let findings = reader.into_findings();
     let counts = |f: &&config::Finding| !HARMLESS.iter().any(|h| f.key.starts_with(h));
     let wrong = findings.of_kind(FindingKind::Invalid).find(counts);
@@ -218,17 +218,15 @@ fn check(
 
 #[test]
 fn hostile_values_have_no_effect() {
-    let table = Table::cloud_config();
     let (mut count, mut bad) = (0, Vec::new());
     let mut sandbox = machine();
-    for (name, docs) in MODULE_DOCS {
-        let Docs::Keys(rows) = docs else { continue };
-        let module = MODULES.iter().find(|m| m.name == *name).unwrap();
-        for row in *rows {
-            let key = row.line.split([':', ' ']).next().unwrap();
-            let field = table.top_level().find(|f| f.name == key).unwrap();
+    for section in DOCS {
+        let (name, Some(read)) = (section.name, section.read) else { continue };
+        let module = MODULES.iter().find(|m| m.name == name).unwrap();
+        for field in section.keys.iter().filter(|f| f.deprecated.is_none()) {
+            let key = field.name;
             let mut seen = std::collections::BTreeSet::new();
-            for mut sample in samples::field_samples(&table, field) {
+            for mut sample in samples::field_samples(field) {
                 stay_here(&mut sample);
                 for (number, value) in hostile().iter().enumerate() {
                     let mut all = Vec::new();
@@ -243,7 +241,7 @@ fn hostile_values_have_no_effect() {
                         if !sandbox.sys.effects().is_empty() {
                             sandbox = machine();
                         }
-                        let found = check(&mut sandbox, module, &path, &document, row.read.unwrap());
+                        let found = check(&mut sandbox, module, &path, &document, read);
                         bad.extend(found.map(|why| {
                             let shown: String = document.to_json().to_string().chars().take(200).collect();
                             format!("{name}: {path}: {shown}: {why}")

@@ -1,21 +1,27 @@
 //! install_hotplug: the udev rule that tells of NICs which are plugged in while the machine runs, where that is
 //! wanted; where it no longer is, the rule goes. What is done about such a NIC is the network stage's business.
 
-use config::{FromNode, Node, Reader, Schema};
+use config::schema::Type;
+use config::{FromNode, Node, Reader};
 use state::{Frequency, Layout};
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
+/// The module, for the runner.
 pub const MODULE: Module = Module {
     name: "install_hotplug",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::string_enum! {
     enum Event {
@@ -46,7 +52,7 @@ config::keys! {
 struct Events;
 
 impl FromNode for Events {
-    const SCHEMA: Schema = <Vec<Event>>::SCHEMA;
+    const SCHEMA: &'static [Type] = <Vec<Event>>::SCHEMA;
     fn read(node: &Node, reader: &mut Reader) -> Option<Events> {
         <Vec<Event>>::read(node, reader).map(|_| Events)
     }
@@ -55,6 +61,7 @@ impl FromNode for Events {
 /// Every event that there is; a list with another word counts as empty.
 const EVENTS: [&str; 4] = ["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
+/// The path of the udev rule.
 pub const RULE_PATH: &str = "/etc/udev/rules.d/90-cloud-init-hook-hotplug.rules";
 /// What an operator switched on with `devel hotplug-hook enable`.
 const ENABLED_FILE: &str = "hotplug.enabled";
@@ -66,7 +73,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if context.hotplug.enabled || is_enabled(context.sys, context.layout, context.config) {
         install_rule(context.sys, context.hotplug.udev_match)
     } else {
-        debug!(context.sys, "NICs that are plugged in later are not wanted");
+        debug!(context.sys, "hotplug is not enabled");
         remove_rule(context.sys)
     }
 }
@@ -114,7 +121,7 @@ fn remove_rule(sys: &System) -> Result<()> {
 
 fn reload_rules(sys: &System) -> Result<()> {
     if sys.which("udevadm").is_none() {
-        debug!(sys, "no udevadm: udev reads its rules when it starts");
+        debug!(sys, "udevadm not found; udev reads the rule when it starts");
         return Ok(());
     }
     sys.run(&Command::new(["udevadm", "control", "--reload-rules"])).map(drop)

@@ -5,17 +5,21 @@ use encoding::{base64, sha};
 use state::Frequency;
 use system::{Command, Result, System, debug};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "keys_to_console",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const SSH_DIR: &str = "/etc/ssh";
 const SEPARATOR: &str = "#############################################################";
@@ -31,9 +35,9 @@ config::keys! {
         /// What of SSH is shown.
         ssh: Option<Ssh>;
         /// Types of keys that are not printed themselves.
-        ssh_key_console_blacklist: Vec<String>, within "unique";
+        ssh_key_console_blacklist: Vec<String>, within unique();
         /// Types of keys, as ssh-rsa, whose fingerprints are not printed.
-        ssh_fp_console_blacklist: Vec<String>, within "unique";
+        ssh_fp_console_blacklist: Vec<String>, within unique();
     }
 }
 
@@ -81,7 +85,7 @@ fn log_lines(sys: &System, lines: &str) -> String {
     match sys.run(&logger) {
         Ok(done) => console_lines(lines, &String::from_utf8_lossy(&done.stderr)),
         Err(e) => {
-            debug!(sys, "{e}; the host's fingerprints are not in the system's log");
+            debug!(sys, "{e}; fingerprints of host keys are not logged to syslog");
             lines.to_string()
         }
     }

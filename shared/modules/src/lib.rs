@@ -1,6 +1,8 @@
 //! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
+#![warn(missing_docs)]
+
 #[cfg(test)]
 mod account_module_tests;
 mod authorized_keys;
@@ -64,127 +66,121 @@ pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use unsupported::where_key_belongs;
 
-use config::{Key, KeySchema};
+use config::{Key, Node};
 use distro::Distro;
 use state::Frequency;
 use system::Result;
 
-/// One row of the table.
+use schema::Section;
+
+/// A module: what the runner needs to know of it.
 pub struct Module {
-    /// As lists spell it, with underscores: `write_files`.
+    /// The name in module lists, with underscores: `write_files`.
     pub name: &'static str,
+    /// How often it runs, unless the module list says otherwise.
     pub frequency: Frequency,
+    /// The distributions that it supports.
     pub distros: Distros,
-    /// It runs only when one of these keys is in the configuration; empty: always.
+    /// Properties that the runner depends on.
+    pub flags: &'static [ModuleFlag],
+    /// It runs only if one of these keys is set. Empty: always.
     pub activation: &'static [&'static str],
-    /// The top-level keys that it reads, as the causes of what it does.
+    /// The top-level keys that it reads; `cloud-init plan` shows them as the cause of an effect.
     pub keys: &'static [&'static [Key]],
-    /// Those that are its own, for checks, schema and documentation.
-    pub docs: Docs,
+    /// Does the work.
     pub run: fn(&Context<'_>) -> Result<()>,
 }
 
-/// What may be true of a module's work.
+/// Properties of a module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModuleFlag {
-    /// Done again after it was interrupted it leads to the same machine, so it is: without it an interrupted module is
-    /// reported and does not run again.
+    /// Safe to repeat after an interruption. Without this flag, an interrupted module is reported and does not run again.
     Repeatable,
-    /// It lets the owner of the machine log in: it runs while user-data could not be consumed, too.
+    /// It lets the owner of the machine log in, so it runs even if user-data could not be consumed.
     GrantsLogin,
-    /// It runs at every boot and records what the user has asked for: it waits while user-data could not be consumed.
+    /// It runs at every boot and applies what the user configured, so it waits until user-data has been consumed.
     NeedsUserData,
 }
 
 impl Module {
-    pub fn has(&self, of: ModuleFlag) -> bool {
-        MODULE_FLAGS.iter().any(|(name, flags)| *name == self.name && flags.contains(&of))
+    /// Tells whether the module has a property.
+    pub fn has(&self, flag: ModuleFlag) -> bool {
+        self.flags.contains(&flag)
+    }
+
+    /// Returns the module's keys that are set, separated by commas: the cause of its effects.
+    pub(crate) fn configured_keys(&self, config: &Node) -> String {
+        let names = self.keys.iter().copied().flatten().map(|key| key.name);
+        names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
     }
 }
 
-/// What the table of keys has of a module.
-#[derive(Debug, Clone, Copy)]
-pub enum Docs {
-    Keys(&'static [KeySchema]),
-    /// None of its own; what it does.
-    NoKeys(&'static str),
-}
-
-/// The distributions that a module is for.
+/// The distributions that a module supports.
 #[derive(Debug, Clone, Copy)]
 pub enum Distros {
+    /// Every distribution.
     All,
-    /// Those whose row in the table of distributions says so.
+    /// Those whose row in the table of distributions meets the condition.
     Where(fn(&Distro) -> bool),
 }
 
 impl Distros {
+    /// Tells whether the module supports a distribution.
     pub fn contains(self, distro: &Distro) -> bool {
         match self {
             Distros::All => true,
-            Distros::Where(says) => says(distro),
+            Distros::Where(condition) => condition(distro),
         }
     }
 }
 
-/// The table of modules, and beside it what each declares: a program that only checks and documents has no module in
-/// it, and one that only runs them no documentation.
+/// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two
+/// tables are separate: a program that only checks and documents contains no module, one that only runs modules no
+/// documentation.
 macro_rules! modules {
-    (@row $module:ident) => {
-        $module::MODULE
-    };
-    (@row $module:ident $row:ident) => {
-        $module::$row
-    };
-    ($($module:ident $(:: $row:ident)? $(: [$($of:ident),*])?),* $(,)?) => {
-        const MODULE_FLAGS: &[(&str, &[ModuleFlag])] = &[
-            $((modules!(@row $module $($row)?).name, &[$($(ModuleFlag::$of),*)?])),*
-        ];
-        pub const MODULES: &[&Module] = &[
-            $(&Module { docs: Docs::NoKeys(""), ..modules!(@row $module $($row)?) }),*
-        ];
-        pub(crate) const MODULE_DOCS: &[(&str, Docs)] = &[
-            $((modules!(@row $module $($row)?).name, modules!(@row $module $($row)?).docs)),*
-        ];
+    ($($($part:ident)::+),* $(,)?) => {
+        /// The modules, as the runner needs them.
+        pub const MODULES: &[&Module] = &[$(&$($part)::+::MODULE),*];
+        /// The modules, as checks, schema and documentation need them.
+        pub(crate) const DOCS: &[Section] = &[$($($part)::+::DOCS),*];
     };
 }
 
-// Every module, and beside it what else is true of its work. A new one is a file and a line here.
+// Every module. A new one is a file and a line here.
 modules![
     bootcmd,
-    ca_certs: [Repeatable],
+    ca_certs,
     final_message,
     growpart,
-    install_hotplug: [Repeatable],
-    keys_to_console: [Repeatable],
-    locale: [Repeatable],
-    mounts: [Repeatable],
-    ntp: [Repeatable],
-    package_update_upgrade_install: [Repeatable],
-    phone_home: [Repeatable],
+    install_hotplug,
+    keys_to_console,
+    locale,
+    mounts,
+    ntp,
+    package_update_upgrade_install,
+    phone_home,
     power_state_change,
-    resizefs: [Repeatable],
-    // It writes the script that scripts_user runs.
-    runcmd: [Repeatable],
-    scripts::PER_BOOT,
-    scripts::PER_INSTANCE,
-    scripts::PER_ONCE,
-    scripts::USER,
+    resizefs,
+    runcmd,
+    scripts::per_boot,
+    scripts::per_instance,
+    scripts::per_once,
+    scripts::user,
     scripts_vendor,
-    seed_random: [Repeatable],
-    set_hostname: [Repeatable],
-    set_passwords: [Repeatable],
-    ssh: [Repeatable, GrantsLogin],
-    ssh_authkey_fingerprints: [Repeatable],
-    timezone: [Repeatable],
+    seed_random,
+    set_hostname,
+    set_passwords,
+    ssh,
+    ssh_authkey_fingerprints,
+    timezone,
     update_etc_hosts,
-    update_hostname: [NeedsUserData],
-    users_groups: [Repeatable, GrantsLogin],
-    write_files: [Repeatable],
-    write_files_deferred: [Repeatable],
+    update_hostname,
+    users_groups,
+    write_files,
+    write_files_deferred,
 ];
 
-/// The module of a name as lists and command lines spell it: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
+/// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
 pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);

@@ -1,24 +1,29 @@
 //! locale: the system's language.
 
+use config::schema::{BOOL, STR};
 use state::Frequency;
 use system::{Error, Result, debug};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "locale",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
         /// The locale, as en_US.UTF-8; false leaves it alone.
-        locale: Option<String>, types "bool | str";
+        locale: Option<String>, types [BOOL, STR];
         /// The file that it is written to instead of the usual one.
         locale_configfile: Option<String>;
     }
@@ -28,11 +33,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
     if invalid.contains("locale") || invalid.contains("locale_configfile") {
-        return Err(Error::new("the locale cannot be used as it is written; nothing was done"));
+        return Err(Error::new("the locale is invalid; module skipped"));
     }
     let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
     if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {
-        debug!(sys, "the locale is left alone, as configured");
+        debug!(sys, "locale is false; keeping the current locale");
         return Ok(());
     }
     debug!(sys, "Setting locale to {locale}");

@@ -10,6 +10,7 @@ pub struct ModuleEntry {
     pub name: String,
     /// `None`: the module's own.
     pub frequency: Option<Frequency>,
+    /// Arguments for the module.
     pub args: Vec<Node>,
     /// A frequency that is none of the three words.
     pub bad_frequency: Option<String>,

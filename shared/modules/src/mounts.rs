@@ -1,25 +1,29 @@
 //! mounts: lines of fstab from the user and the cloud, their directories, a swap file, and the mounting.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{NULL, STR, Type, key, list, map_of};
+use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
 use crate::mountinfo::{mounted_at, read_mountinfo};
-use crate::run::configured_keys;
+use crate::schema::Section;
 use crate::swap::{self, Swap};
 use crate::user_keys::SingleLine;
-use crate::{Context, Distros, Docs, Module};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "mounts",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const FSTAB: &str = "/etc/fstab";
 
@@ -27,9 +31,9 @@ config::keys! {
     struct Keys {
         /// Lines of fstab, each a list of up to six fields; null as the second takes earlier lines of the
         /// device back.
-        mounts: Vec<FstabLine>, within "1..";
+        mounts: Vec<FstabLine>, within min(1);
         /// What fills up shorter lines: six fields, null for the first two.
-        mount_default_fields: Option<FstabLine>, types "[str | null]{6..6}";
+        mount_default_fields: Option<FstabLine>, types [list(&[STR, NULL]).range(6, 6)];
         /// A swap file.
         swap: Option<Swap>;
         /// Names of the user's own for devices.
@@ -42,7 +46,7 @@ config::keys! {
 struct FstabLine(Vec<Option<String>>);
 
 impl FromNode for FstabLine {
-    const SCHEMA: Schema = Schema::Types("[str]{1..6}", &[]);
+    const SCHEMA: &'static [Type] = &[list(&[STR]).range(1, 6)];
     fn read(node: &Node, reader: &mut Reader) -> Option<FstabLine> {
         let Value::Seq(items) = &node.value else {
             return reader.type_error(node, "a list of fields of fstab");
@@ -51,7 +55,7 @@ impl FromNode for FstabLine {
             reader.add_finding(
                 config::FindingKind::Invalid,
                 node,
-                "expected at most six fields; the others are left out",
+                "expected at most six fields; ignoring the others",
             );
         }
         let mut fields = Vec::with_capacity(items.len());
@@ -76,7 +80,7 @@ impl FromNode for FstabLine {
 struct Aliases(Vec<(String, String)>);
 
 impl FromNode for Aliases {
-    const SCHEMA: Schema = Schema::Types("map\n  <alias>: str", &[]);
+    const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
         let Value::Map(map) = &node.value else {
             return reader.type_error(node, "a map of names to devices");
@@ -95,12 +99,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
     if invalid.contains("swap") && keys.swap.take().is_some() {
         // Without its limit it could fill the disk.
-        warning!(sys, "swap cannot be used as it is written; no swap file is made");
+        warning!(sys, "swap is invalid; not creating a swap file");
     }
     let fstab = sys.read_text_if_exists(FSTAB)?.unwrap_or_default();
     let swap_file = match &keys.swap {
         Some(_) if !sys.is_live() => {
-            debug!(sys, "the swap file of an image is made when the image runs");
+            debug!(sys, "not a running system; not creating a swap file");
             None
         }
         Some(swap) => {
@@ -109,7 +113,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         None => None,
     };
-    sys.set_cause_key(configured_keys(&MODULE, context.config));
+    sys.set_cause_key(MODULE.configured_keys(context.config));
     let lines: Vec<_> = keys.mounts.into_iter().map(|FstabLine(fields)| check_device(sys, fields)).collect();
     let defaults = default_fields(sys, keys.mount_default_fields);
     let wanted = MountConfig { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
@@ -133,7 +137,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 /// A line without its device stands for nothing.
 fn check_device(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>> {
     if fields.first().is_none_or(|f| f.as_deref().is_none_or(str::is_empty)) {
-        warning!(sys, "a line of mounts names no device and is left out");
+        warning!(sys, "mounts: ignoring an entry without a device");
         return Vec::new();
     }
     fields
@@ -151,7 +155,7 @@ fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUN
     if given.len() != FIELD_COUNT {
         warning!(
             sys,
-            "mount_default_fields has {} fields in place of {FIELD_COUNT} and is not used",
+            "mount_default_fields: expected {FIELD_COUNT} fields, found {}; using the defaults",
             given.len()
         );
         return fields;
@@ -226,7 +230,7 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
     let points = mounts.iter().map(FstabEntry::mount_point).filter(|p| p.starts_with('/'));
     let missing: Vec<&str> = points.filter(|p| mounted_at(&have, p).is_none()).collect();
     if !changed && missing.is_empty() {
-        debug!(sys, "everything is mounted already");
+        debug!(sys, "all filesystems are already mounted");
         return Ok(());
     }
     let mounted = sys.run(&Command::new(["mount", "-a"]));
@@ -331,10 +335,14 @@ mod tests {
                 1,
                 "device_aliases.a: expected text of one line",
             ),
-            ("mounts: [[null, /b]]", 0, "names no device"),
-            ("mounts: [[]]", 0, "names no device"),
+            ("mounts: [[null, /b]]", 0, "without a device"),
+            ("mounts: [[]]", 0, "without a device"),
             ("mounts: [[a, /b, c, d, e, f, g]]", 1, "at most six fields"),
-            ("{mounts: [[a, /b]], mount_default_fields: [x]}", 1, "has 1 fields in place of 6"),
+            (
+                "{mounts: [[a, /b]], mount_default_fields: [x]}",
+                1,
+                "expected 6 fields, found 1; using the defaults",
+            ),
             ("{mounts: [[a, /b]], swap: 7}", 1, "swap: expected a map"),
             ("{mounts: [[a, /b]], device_aliases: [x]}", 1, "device_aliases: expected a map"),
         ] {
@@ -357,7 +365,7 @@ mod tests {
             sandbox.run(&MODULE).unwrap();
             let logged_warnings = sandbox.logged_warnings();
             assert!(
-                logged_warnings.len() == 2 && logged_warnings[1].ends_with("no swap file is made"),
+                logged_warnings.len() == 2 && logged_warnings[1].ends_with("not creating a swap file"),
                 "{swap}: {logged_warnings:?}"
             );
         }

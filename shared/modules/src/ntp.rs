@@ -1,22 +1,27 @@
 //! ntp: which time servers the machine asks, with whichever client it has or prefers. Everything is decided and
 //! rendered first; files and packages are touched only when that went well.
 
+use config::schema::{NULL, map};
 use config::{FromNode, Map, Node, Reader};
 use distro::{Family, NtpClient, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::{Context, Distros, Docs, Module, package_sources};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, package_sources};
 
 pub const MODULE: Module = Module {
     name: "ntp",
     frequency: Frequency::Instance,
     distros: Distros::Where(|distro| distro.ntp.verified),
+    flags: &[ModuleFlag::Repeatable],
     activation: &["ntp"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct ClientConfig {
@@ -25,7 +30,7 @@ config::keys! {
         /// A program that is there when the client is.
         check_exe: Option<String>;
         /// Packages that bring the client.
-        packages: Option<Vec<String>>, within "unique";
+        packages: Option<Vec<String>>, within unique();
         /// The client's service.
         service_name: Option<String>;
         /// The text of the file: a template with servers, pools, peers and allow.
@@ -33,23 +38,23 @@ config::keys! {
     }
     struct Ntp {
         /// Names of pools of servers.
-        pools: Vec<String>, within "unique";
+        pools: Vec<String>, within unique();
         /// Names of servers.
-        servers: Vec<String>, within "unique";
+        servers: Vec<String>, within unique();
         /// Machines that this one exchanges the time with.
-        peers: Vec<String>, within "unique";
+        peers: Vec<String>, within unique();
         /// Networks that may ask this machine.
-        allow: Vec<String>, within "unique";
+        allow: Vec<String>, within unique();
         /// The client: auto, chrony, ntp, ntpdate, openntpd, systemd-timesyncd, or another one with `config`.
         ntp_client: Option<String> = "auto";
         /// Whether anything is done.
         enabled: bool = true;
         /// What differs for the client.
-        config: Option<ClientConfig>, within "1..";
+        config: Option<ClientConfig>, within min(1);
     }
     struct Keys {
         /// Time servers and the client for them.
-        ntp: Option<Ntp>, types "null | .";
+        ntp: Option<Ntp>, types [NULL, map(Ntp::TABLE)];
     }
 }
 
@@ -65,7 +70,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     if !ntp.enabled {
-        debug!(sys, "ntp.enabled is false; time clients are left alone");
+        debug!(sys, "ntp.enabled is false; skipping");
         return Ok(());
     }
     let client = select_client(context, &ntp)?;
@@ -73,7 +78,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let mut pools = valid_names(context, "pools", ntp.pools);
     if servers.is_empty() && pools.is_empty() {
         if distro.name == "cos" {
-            debug!(sys, "no servers are configured; the image's own stay");
+            debug!(sys, "no servers are configured; keeping those of the image");
             return Ok(());
         }
         // Busybox' ntpd, which is Alpine's, knows no pools.
@@ -84,7 +89,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         debug!(
             sys,
-            "no servers are configured; those of the distribution: {} {}",
+            "no servers are configured; using those of the distribution: {} {}",
             servers.join(" "),
             pools.join(" ")
         );
@@ -112,7 +117,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if !client.is_installed(sys) && !client.packages.is_empty() {
         package_sources::install_names(context, &client.packages)?;
     } else if !is_new {
-        debug!(sys, "{} has these servers already", client.config_path);
+        debug!(sys, "{} is unchanged", client.config_path);
         return Ok(());
     }
     distro.manage_service(sys, ServiceAction::Reload, &client.service)
@@ -161,7 +166,7 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     if !missing.is_empty() {
         let name = &client.name;
         let list = missing.join(", ");
-        return Err(Error::new(format!("time client {name} is not known here; ntp.config lacks {list}")));
+        return Err(Error::new(format!("unknown time client {name}; missing in ntp.config: {list}")));
     }
     if !client.config_path.starts_with('/') {
         return Err(Error::new("ntp.config.confpath: expected a path that begins with /"));
@@ -177,7 +182,7 @@ fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(Strin
             return Ok((path.clone(), text));
         }
     }
-    Err(Error::new(format!("writing {}: there is no template {}", client.config_path, paths.join(" nor "))))
+    Err(Error::new(format!("writing {}: no template found: {}", client.config_path, paths.join(" nor "))))
 }
 
 /// Names that fit on a line of the client's file; another one could be a line of its own.
@@ -187,7 +192,7 @@ fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<Stri
         .map(|n| n.trim().to_string())
         .partition(|n| !n.is_empty() && !n.contains(|c: char| c.is_whitespace() || c.is_control()));
     if !bad.is_empty() {
-        warning!(context.sys, "ntp.{key}: expected host names; {} of them cannot be used", bad.len());
+        warning!(context.sys, "ntp.{key}: expected host names; {} of them are invalid", bad.len());
     }
     good
 }
@@ -321,13 +326,13 @@ mod tests {
         for (distro, config, wanted) in [
             ("debian", "{}", ""),
             ("debian", "ntp: {enabled: false}", ""),
-            ("debian", "ntp: [x]", "ntp cannot be used as it is written; nothing was done"),
-            ("debian", "ntp: {ntp_client: ntp}", "writing /etc/ntp.conf: there is no template "),
-            ("rocky", "ntp: {}", "writing /etc/chrony.conf: there is no template "),
+            ("debian", "ntp: [x]", "ntp is invalid; module skipped"),
+            ("debian", "ntp: {ntp_client: ntp}", "writing /etc/ntp.conf: no template found: "),
+            ("rocky", "ntp: {}", "writing /etc/chrony.conf: no template found: "),
             (
                 "debian",
                 "ntp: {ntp_client: mine, config: {confpath: /x}}",
-                "time client mine is not known here; ntp.config lacks check_exe, packages, service_name, template",
+                "unknown time client mine; missing in ntp.config: check_exe, packages, service_name, template",
             ),
             (
                 "debian",
@@ -367,8 +372,8 @@ mod tests {
         assert_eq!(
             sandbox.logged_warnings(),
             [
-                "ntp.servers: expected host names; 2 of them cannot be used",
-                "ntp.pools: expected host names; 1 of them cannot be used"
+                "ntp.servers: expected host names; 2 of them are invalid",
+                "ntp.pools: expected host names; 1 of them are invalid"
             ]
         );
     }

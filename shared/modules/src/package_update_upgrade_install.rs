@@ -2,22 +2,27 @@
 
 use std::time::Duration;
 
-use config::{FindingKind, FromNode, Node, Reader, Schema, Value};
+use config::schema::{Definition, STR, Type, key, list, map, reference};
+use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest};
 use state::Frequency;
 use system::{Command, Error, Result, warning};
 
-use crate::{Context, Distros, Docs, Module, package_sources};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, package_sources};
 
 pub const MODULE: Module = Module {
     name: "package_update_upgrade_install",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Packages that need a reboot leave one of these.
 const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
@@ -35,16 +40,20 @@ config::keys! {
     }
 }
 
+const PACKAGES: Definition = Definition {
+    name: "packages",
+    types: &[map(&[
+        key("apt", &[list(&[reference(&PACKAGE)])]),
+        key("snap", &[list(&[reference(&PACKAGE)])]),
+    ])],
+};
+const PACKAGE: Definition = Definition { name: "package", types: &[list(&[STR]).range(2, 2), STR] };
+
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Packages(PackageRequest);
 
 impl FromNode for Packages {
-    const SCHEMA: Schema = Schema::Types(
-        "[@packages | @package]{1..}\n\
-         def packages: map\n  apt: [@package]\n  snap: [@package]\n\
-         def package: [str]{2..2} | str",
-        &[],
-    );
+    const SCHEMA: &'static [Type] = &[list(&[reference(&PACKAGES), reference(&PACKAGE)]).min(1)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
         let mut wanted = PackageRequest::default();
@@ -161,7 +170,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     {
         sys.set_cause_key("package_reboot_if_required");
         warning!(sys, "rebooting, as {marker} asks");
-        attempt("a reboot is wanted, but did not come", reboot(context));
+        attempt("reboot failed", reboot(context));
     }
     match failures.pop() {
         Some(last) => Err(last),
@@ -188,7 +197,7 @@ fn reboot(context: &Context<'_>) -> Result<()> {
     for seconds in [1, 2, 4, 8, 16, 32] {
         context.sys.clock().sleep(Duration::from_secs(seconds));
     }
-    Err(Error::new("rebooting: still running more than a minute after it was asked for"))
+    Err(Error::new("rebooting: the system is still running a minute after the request"))
 }
 
 #[cfg(test)]
@@ -267,9 +276,9 @@ mod tests {
         let starts = [
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
-            "installing packages: not installed: a",
+            "installing packages: failed to install: a",
             "rebooting, as /run/reboot-needed asks",
-            "a reboot is wanted, but did not come: running /sbin/reboot: ",
+            "reboot failed: running /sbin/reboot: ",
         ];
         assert!(failed);
         assert_eq!(logged_warnings.len(), starts.len(), "{logged_warnings:?}");

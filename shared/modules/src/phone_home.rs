@@ -2,22 +2,27 @@
 
 use std::time::Duration;
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{Format, Type, list, word};
+use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Error, Request, Result, info, warning};
 
 use crate::hostname_info::{self, HostnameInfo};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "phone_home",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &["phone_home"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// What can be told, in the order in which `all` tells it.
 const ALL_VALUES: [&str; 6] =
@@ -29,7 +34,7 @@ const MAX_KEY_SIZE: u64 = 64 << 10;
 config::keys! {
     struct PhoneHome {
         /// Where to tell; `$INSTANCE_ID` is replaced.
-        url: String, within "uri";
+        url: String, within format(Format::Uri);
         /// What to tell: `all`, or a list of pub_key_rsa, pub_key_ecdsa, pub_key_ed25519, instance_id,
         /// hostname and fqdn.
         post: Post = "all";
@@ -46,10 +51,17 @@ config::keys! {
 struct Post(Vec<String>);
 
 impl FromNode for Post {
-    const SCHEMA: Schema = Schema::Types(
-        r#""all" | ["pub_key_rsa" | "pub_key_ecdsa" | "pub_key_ed25519" | "instance_id" | "hostname" | "fqdn"]"#,
-        &[],
-    );
+    const SCHEMA: &'static [Type] = &[
+        word("all"),
+        list(&[
+            word("pub_key_rsa"),
+            word("pub_key_ecdsa"),
+            word("pub_key_ed25519"),
+            word("instance_id"),
+            word("hostname"),
+            word("fqdn"),
+        ]),
+    ];
     fn read(node: &Node, reader: &mut Reader) -> Option<Post> {
         let items = match &node.value {
             Value::Str(word) if word == "all" => return Some(Post(ALL_VALUES.map(String::from).to_vec())),
@@ -92,7 +104,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         keys.and_then(|k| k.phone_home).filter(|_| !unreadable && !invalid.contains("phone_home.url"))
     else {
         if given.is_some() {
-            warning!(sys, "phone_home cannot be used as it is written; nobody is told");
+            warning!(sys, "phone_home is invalid; skipping the request");
         }
         return Ok(());
     };

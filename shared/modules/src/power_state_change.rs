@@ -5,22 +5,27 @@
 //! `timeout`. The condition and the message may hold secrets, so they are passed in its environment, which only root
 //! can read, and not as arguments, which every process can.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{BOOL, Deprecation, Format, INT, LIST, STR, Type, word};
+use config::{FromNode, Node, Reader, Value};
 use distro::Family;
 use state::Frequency;
 use system::{Command, Result, debug, warning};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "power_state_change",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[],
     activation: &["power_state"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::string_enum! {
     enum Mode { PowerOff = "poweroff", Reboot = "reboot", Halt = "halt" }
@@ -51,9 +56,11 @@ enum Delay {
     Minutes(u32),
 }
 
+const TEXT_DELAY: Deprecation = Deprecation::new("22.3", "a number of minutes");
+
 impl FromNode for Delay {
-    const SCHEMA: Schema =
-        Schema::Types(r#"int{0..} | str{minutes} !22.3(a number of minutes) | "now""#, &[]);
+    const SCHEMA: &'static [Type] =
+        &[INT.min(0), STR.format(Format::Minutes).deprecated(&TEXT_DELAY), word("now")];
     fn read(node: &Node, reader: &mut Reader) -> Option<Delay> {
         let text = node.scalar_text().unwrap_or_default();
         if text == "now" {
@@ -69,7 +76,7 @@ impl FromNode for Delay {
         match digits.parse() {
             Ok(minutes) if digits.bytes().all(|b| b.is_ascii_digit()) => {
                 if node.as_str().is_some() {
-                    reader.report_deprecated_form::<Delay>(node, "str");
+                    reader.report_deprecated_form(node, &TEXT_DELAY);
                 }
                 Some(Delay::Minutes(minutes))
             }
@@ -82,7 +89,7 @@ impl FromNode for Delay {
 struct Seconds(f64);
 
 impl FromNode for Seconds {
-    const SCHEMA: Schema = Schema::Types("int", &[]);
+    const SCHEMA: &'static [Type] = &[INT];
     fn read(node: &Node, reader: &mut Reader) -> Option<Seconds> {
         let number = match &node.value {
             Value::Int(n) => Some(*n as f64),
@@ -109,7 +116,7 @@ enum Condition {
 }
 
 impl FromNode for Condition {
-    const SCHEMA: Schema = Schema::Types("str | bool | list", &[]);
+    const SCHEMA: &'static [Type] = &[STR, BOOL, LIST];
     fn read(node: &Node, reader: &mut Reader) -> Option<Condition> {
         match &node.value {
             Value::Bool(true) => Some(Condition::Always),
@@ -131,7 +138,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("power_state") {
         // The default of what is wrong would be "now".
-        warning!(sys, "power_state cannot be used as it is written. {NOT_PERFORMING}");
+        warning!(sys, "power_state is invalid. {NOT_PERFORMING}");
         return Ok(());
     }
     let Some(wanted) = keys.and_then(|k| k.power_state) else {

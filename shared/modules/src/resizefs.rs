@@ -1,23 +1,28 @@
 //! resizefs: makes the root file system as large as its device, which growpart may just have grown. The kernel
 //! does it where it can; else the file system's own tool.
 
-use config::{FromNode, Node, Reader, Schema};
+use config::schema::{Type, flag, word};
+use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
 use crate::block_device::{find_block_device, mount_device};
 use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "resizefs",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
@@ -34,7 +39,7 @@ enum Resize {
 }
 
 impl FromNode for Resize {
-    const SCHEMA: Schema = Schema::Types(r#"true | false | "noblock""#, &[]);
+    const SCHEMA: &'static [Type] = &[flag(true), flag(false), word("noblock")];
     fn read(node: &Node, reader: &mut Reader) -> Option<Resize> {
         if node.as_str().is_some_and(|t| t.trim().eq_ignore_ascii_case("noblock")) {
             return Some(Resize::InBackground);
@@ -57,14 +62,14 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
     };
     let Some(wanted) = wanted else {
-        return Err(Error::new("resize_rootfs: expected true, false or noblock; nothing was resized"));
+        return Err(Error::new("resize_rootfs: expected true, false or noblock; module skipped"));
     };
     if wanted == Resize::No {
         debug!(sys, "resize_rootfs is false");
         return Ok(());
     }
     if !sys.is_live() {
-        debug!(sys, "the file system of an image grows when it runs");
+        debug!(sys, "not a running system; skipping resizefs");
         return Ok(());
     }
     grow(sys, "/", wanted == Resize::InBackground)
@@ -74,17 +79,17 @@ fn run(context: &Context<'_>) -> Result<()> {
 pub fn grow(sys: &System, point: &str, in_background: bool) -> Result<()> {
     let mounts = read_mountinfo(sys)?;
     let Some(mount) = mounted_at(&mounts, point) else {
-        warning!(sys, "resizefs: nothing is mounted at {point}");
+        warning!(sys, "resizefs: {point} is not a mount point");
         return Ok(());
     };
     if mount.source == "overlayroot" || mount.fs_type == "overlay" {
-        debug!(sys, "{point} is an overlay, which does not grow");
+        debug!(sys, "{point} is an overlay; skipping resizefs");
         return Ok(());
     }
     let kind = mount.fs_type.as_str();
     let device = if kind == "zfs" { Some(mount.source.clone()) } else { mount_device(sys, mount) };
     let Some(device) = device else {
-        let why = format!("{} ({kind}) at {point} is no device that could be resized", mount.source);
+        let why = format!("{} ({kind}) at {point} is not a resizable device", mount.source);
         if sys.is_container() {
             debug!(sys, "{why}");
         } else {
@@ -130,7 +135,7 @@ fn grow_by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &
     match grown {
         Ok(()) => true,
         Err(e) => {
-            debug!(sys, "{e}; the tool of {kind} is asked");
+            debug!(sys, "{e}; falling back to the userspace tool for {kind}");
             false
         }
     }
@@ -152,19 +157,19 @@ fn resize_command(sys: &System, kind: &str, device: &str, point: &str) -> Result
         _ if kind.starts_with("zfs") => {
             let pool = device.split('/').next().unwrap_or(device);
             if !sys.exists("/dev/zfs") {
-                debug!(sys, "there is no /dev/zfs: {pool} is not this machine's to grow");
+                debug!(sys, "/dev/zfs does not exist; not growing pool {pool}");
                 return Ok(None);
             }
             let status = sys.run(&Command::new(["zpool", "status", pool]).read_only())?.text();
             match online_disk_of_pool(&status, pool) {
                 Some(disk) => words(&["zpool", "online", "-e", pool, disk]),
-                None => Err(Error::new(format!("zpool status {pool} names no disk that is online"))),
+                None => Err(Error::new(format!("zpool status {pool}: no disk is online"))),
             }
         }
         _ if kind.starts_with("ufs") => words(&["growfs", "-y", point]),
         _ if kind.starts_with("hammer2") => words(&["hammer2", "growfs", point]),
         _ => {
-            warning!(sys, "resizefs: no way is known to resize a file system of type {kind}");
+            warning!(sys, "resizefs: resizing {kind} is not supported");
             Ok(None)
         }
     }

@@ -29,6 +29,7 @@ pub enum RunMode {
 /// What became of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleResult {
+    /// It ran without an error.
     Done,
     /// Its semaphore says that it ran before.
     AlreadyRan,
@@ -36,6 +37,7 @@ pub enum ModuleResult {
     Waiting,
     /// It is not due.
     Skipped(Skip),
+    /// It failed: the error.
     Failed(String),
 }
 
@@ -104,24 +106,28 @@ fn select_module(
     if let Some(word) = &entry.bad_frequency {
         deprecated!(
             sys,
-            "module {}: frequency '{word}' is none of once, once-per-instance, always; its own is taken",
+            "module {}: unknown frequency '{word}' (expected once, once-per-instance or always); using the module's default",
             entry.name
         );
     }
     let plain = entry.name.replace('-', "_");
     if REMOVED.contains(&plain.as_str()) {
-        info!(sys, "module {} was removed and does nothing", entry.name);
+        info!(sys, "module {} was removed; skipping", entry.name);
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
         let known = plain.strip_prefix("cc_").unwrap_or(&plain);
         if let Some(keys) = unsupported_keys(known, context.config) {
             if !keys.is_empty() {
-                warning!(sys, "module {known} is not in this version: {} has no effect", keys.join(", "));
+                warning!(
+                    sys,
+                    "module {known} is not supported by this version; ignoring {}",
+                    keys.join(", ")
+                );
             }
             return Err(Skip::Unsupported);
         }
-        warning!(sys, "no module named {}; skipped", entry.name);
+        warning!(sys, "unknown module {}; skipped", entry.name);
         return Err(Skip::Unknown);
     };
     let active = |key: &&str| context.config.get(key).is_some();
@@ -132,7 +138,7 @@ fn select_module(
         if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
             info!(sys, "running unverified module {}", entry.name);
         } else {
-            info!(sys, "module {} is not for {}; skipped", entry.name, context.distro.name);
+            info!(sys, "module {} does not support {}; skipped", entry.name, context.distro.name);
             return Err(Skip::OtherDistro);
         }
     }
@@ -158,7 +164,7 @@ pub fn run_module(
     };
     if mode == RunMode::WithoutUserData && is_due {
         if !module.has(ModuleFlag::GrantsLogin) {
-            debug!(sys, "{run_name} waits for user-data");
+            debug!(sys, "{run_name}: postponed until user-data has been consumed");
             return ModuleResult::Waiting;
         }
         frequency = Frequency::Always;
@@ -186,7 +192,7 @@ pub fn run_module(
         Progress::Started if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
             warning!(
                 sys,
-                "module {0} was interrupted in an earlier boot and does not run again; to run it: \
+                "module {0} was interrupted in an earlier boot ; not running it again. To run it: \
                  cloud-init single --name {0} --frequency always",
                 module.name
             );
@@ -198,7 +204,7 @@ pub fn run_module(
             return ModuleResult::AlreadyRan;
         }
         Progress::Started => {
-            info!(sys, "module {} did not complete in an earlier boot and runs again", module.name);
+            info!(sys, "module {} did not complete in an earlier boot; running it again", module.name);
         }
         Progress::Due => {}
     }
@@ -215,7 +221,7 @@ pub fn run_module(
         mark_missing_script(context, frequency);
     }
     let started_at = sys.clock().elapsed();
-    sys.set_cause(module.name, configured_keys(module, context.config));
+    sys.set_cause(module.name, module.configured_keys(context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
     // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
@@ -261,7 +267,7 @@ pub fn finish_interrupted(sys: &System, layout: &Layout) {
         }
         warning!(
             sys,
-            "module {name} was interrupted, and does not run again",
+            "module {name} was interrupted; not running it again",
             name = name.trim_start_matches("config_")
         );
         if let Err(e) = mark_finished(sys, layout, &name, frequency) {
@@ -326,14 +332,8 @@ fn warn_if_scripts_ran_without_runcmd(context: &Context<'_>) {
     }
 }
 
-/// Those of a module's keys that the configuration has, as the cause of what it does.
-pub(crate) fn configured_keys(module: &Module, config: &Node) -> String {
-    let names = module.keys.iter().copied().flatten().map(|key| key.name);
-    names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
-}
-
-/// The frequency of an entry that `cloud-init single` makes.
 impl ModuleEntry {
+    /// Returns the entry for `cloud-init single`.
     pub fn single(name: &str, frequency: Option<Frequency>, args: Vec<Node>) -> ModuleEntry {
         ModuleEntry { name: name.to_string(), frequency, args, bad_frequency: None }
     }

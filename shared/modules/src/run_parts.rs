@@ -42,11 +42,11 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
         match classify(sys, &path) {
             FileKind::Script => {}
             FileKind::NotExecutable => {
-                warning!(sys, "{path} is not executable and is not run");
+                warning!(sys, "{path} is not executable; skipped");
                 continue;
             }
             FileKind::NotAFile => {
-                debug!(sys, "{path} is no file and is not run");
+                debug!(sys, "{path} is not a file; skipped");
                 continue;
             }
         }
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn each_module_runs_its_directory() {
         for (module, below) in [
-            (&scripts::PER_BOOT, "scripts/per-boot"),
-            (&scripts::PER_ONCE, "scripts/per-once"),
-            (&scripts::PER_INSTANCE, "scripts/per-instance"),
-            (&scripts::USER, "instance/scripts"),
+            (&scripts::per_boot::MODULE, "scripts/per-boot"),
+            (&scripts::per_once::MODULE, "scripts/per-once"),
+            (&scripts::per_instance::MODULE, "scripts/per-instance"),
+            (&scripts::user::MODULE, "instance/scripts"),
             (&scripts_vendor::MODULE, "instance/scripts/vendor"),
         ] {
             let sandbox = Sandbox::live("{}");
@@ -116,7 +116,7 @@ mod tests {
             let logged_warnings = sandbox.logged_warnings();
             assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
             assert!(logged_warnings[0].ends_with("10 a': exit code 4"), "{logged_warnings:?}");
-            assert!(logged_warnings[1].ends_with("/c is not executable and is not run"));
+            assert!(logged_warnings[1].ends_with("/c is not executable; skipped"));
         }
     }
 
@@ -135,7 +135,7 @@ mod tests {
     fn a_script_without_interpreter_is_reported() {
         let sandbox = Sandbox::live("{}");
         put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
-        assert!(sandbox.run(&scripts::PER_BOOT).is_err());
+        assert!(sandbox.run(&scripts::per_boot::MODULE).is_err());
         assert!(
             sandbox.logged_warnings()[0].ends_with("Exec format error"),
             "{:?}",
@@ -151,7 +151,7 @@ mod tests {
         put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
         put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 4; echo later >> OUT) &\n", 0o755);
         let started_at = Instant::now();
-        assert!(sandbox.run(&scripts::PER_BOOT).is_err());
+        assert!(sandbox.run(&scripts::per_boot::MODULE).is_err());
         assert!(started_at.elapsed() < Duration::from_millis(3500), "{:?}", started_at.elapsed());
         assert_eq!(sandbox.logged_warnings().len(), 1);
         assert!(sandbox.logged_warnings()[0].ends_with("/a: timed out after 0.4 s"));

@@ -3,18 +3,23 @@
 use state::Frequency;
 use system::{Result, WriteOptions};
 
+use crate::schema::Section;
 use crate::shell::Commands;
-use crate::{Context, Distros, Docs, Module, valid_key};
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "runcmd",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    // The script that it writes runs later, in scripts_user.
+    flags: &[ModuleFlag::Repeatable],
     activation: &["runcmd"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {

@@ -1,50 +1,71 @@
-//! scripts_per_boot, scripts_per_instance, scripts_per_once, scripts_user: modules that are a directory of scripts and
-//! how often these run. scripts_vendor, which has a key, is beside them in a file of its own.
+//! scripts_per_boot, scripts_per_instance, scripts_per_once and scripts_user: each runs the scripts in one directory, at
+//! its own frequency. scripts_vendor, which has a key, has a file of its own.
 
 use state::Frequency;
 use system::Result;
 
 use crate::run_parts::run_parts;
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 const fn script_module(
     name: &'static str,
-    about: &'static str,
     frequency: Frequency,
     run: fn(&Context<'_>) -> Result<()>,
 ) -> Module {
-    let docs = Docs::NoKeys(about);
-    Module { name, frequency, distros: Distros::All, activation: &[], keys: &[], docs, run }
+    Module { name, frequency, distros: Distros::All, flags: &[], activation: &[], keys: &[], run }
 }
 
-/// The operator's scripts of every boot.
-pub const PER_BOOT: Module = script_module(
-    "scripts_per_boot",
-    "Runs the scripts in scripts/per-boot at every boot.",
-    Frequency::Always,
-    |context| run_parts(context, &context.layout.cloud("scripts/per-boot"), &[]),
-);
+/// The operator's scripts for every boot.
+pub mod per_boot {
+    use super::*;
 
-/// The operator's scripts of a new instance.
-pub const PER_INSTANCE: Module = script_module(
-    "scripts_per_instance",
-    "Runs the scripts in scripts/per-instance once for each instance.",
-    Frequency::Instance,
-    |context| run_parts(context, &context.layout.cloud("scripts/per-instance"), &[]),
-);
+    pub const MODULE: Module = script_module("scripts_per_boot", Frequency::Always, |context| {
+        run_parts(context, &context.layout.cloud("scripts/per-boot"), &[])
+    });
 
-/// The operator's scripts that run once in the life of the image.
-pub const PER_ONCE: Module = script_module(
-    "scripts_per_once",
-    "Runs the scripts in scripts/per-once once.",
-    Frequency::Once,
-    |context| run_parts(context, &context.layout.cloud("scripts/per-once"), &[]),
-);
+    /// The module in the schema and the documentation.
+    pub const DOCS: Section =
+        Section::without_keys(MODULE.name, "Runs the scripts in scripts/per-boot at every boot.");
+}
 
-/// The scripts that user-data brought, runcmd's among them.
-pub const USER: Module = script_module(
-    "scripts_user",
-    "Runs the scripts of user-data, runcmd among them.",
-    Frequency::Instance,
-    |context| run_parts(context, &context.layout.instance("scripts"), &[]),
-);
+/// The operator's scripts for a new instance.
+pub mod per_instance {
+    use super::*;
+
+    pub const MODULE: Module = script_module("scripts_per_instance", Frequency::Instance, |context| {
+        run_parts(context, &context.layout.cloud("scripts/per-instance"), &[])
+    });
+
+    /// The module in the schema and the documentation.
+    pub const DOCS: Section = Section::without_keys(
+        MODULE.name,
+        "Runs the scripts in scripts/per-instance once for each instance.",
+    );
+}
+
+/// The operator's scripts that run once in the lifetime of an image.
+pub mod per_once {
+    use super::*;
+
+    pub const MODULE: Module = script_module("scripts_per_once", Frequency::Once, |context| {
+        run_parts(context, &context.layout.cloud("scripts/per-once"), &[])
+    });
+
+    /// The module in the schema and the documentation.
+    pub const DOCS: Section =
+        Section::without_keys(MODULE.name, "Runs the scripts in scripts/per-once once.");
+}
+
+/// The scripts from user-data, including the one that runcmd writes.
+pub mod user {
+    use super::*;
+
+    pub const MODULE: Module = script_module("scripts_user", Frequency::Instance, |context| {
+        run_parts(context, &context.layout.instance("scripts"), &[])
+    });
+
+    /// The module in the schema and the documentation.
+    pub const DOCS: Section =
+        Section::without_keys(MODULE.name, "Runs the scripts of user-data, runcmd among them.");
+}

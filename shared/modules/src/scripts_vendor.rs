@@ -1,27 +1,32 @@
 //! scripts_vendor: runs the scripts that vendor-data brought, below the prefix that the user chose.
 
+use config::schema::{BOOL, Deprecation, INT, STR, list};
 use state::Frequency;
 use system::{Error, Result};
 
 use crate::run_parts::run_parts;
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "scripts_vendor",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct VendorData {
         /// Whether vendor-data is used at all; decided when it is read, in the network stage.
-        enabled: Option<config::Node> = true, types "bool | str !22.3(a boolean)";
+        enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))];
         /// A command and its arguments, which gets the path of each script.
-        prefix: Vec<String>, types "[str | int] | str";
+        prefix: Vec<String>, types [list(&[STR, INT]), STR];
     }
     struct Keys {
         /// How vendor-data is treated.
@@ -32,9 +37,7 @@ config::keys! {
 fn run(context: &Context<'_>) -> Result<()> {
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("vendor_data.prefix") {
-        return Err(Error::new(
-            "vendor_data.prefix cannot be used as it is written; no vendor script was run",
-        ));
+        return Err(Error::new("vendor_data.prefix is invalid; no vendor script was run"));
     }
     let prefix = keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default();
     run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)

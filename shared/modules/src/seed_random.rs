@@ -5,17 +5,21 @@ use config::ByteString;
 use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
-use crate::{Context, Distros, Docs, Module, fully_valid_key};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// More entropy than that helps nobody.
 const MAX_SEED_SIZE: usize = 1 << 20;
@@ -83,7 +87,7 @@ fn add_entropy(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
         return Ok(());
     }
     if !sys.is_live() && file.starts_with("/dev/") {
-        debug!(sys, "an image has no {file}; the seed is not used");
+        debug!(sys, "not a running system; not seeding {file}");
         return Ok(());
     }
     debug!(sys, "adding {} bytes of entropy to {file}", seed.len());
@@ -95,13 +99,13 @@ fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
     let sys = context.sys;
     let Some(program) = keys.command.first() else {
         return if keys.command_required {
-            Err(Error::new("random_seed.command_required is set, but there is no random_seed.command"))
+            Err(Error::new("random_seed.command_required is set, but random_seed.command is not set"))
         } else {
             Ok(())
         };
     };
     if sys.which(program).is_none() {
-        let missing = format!("random_seed.command: no program {program}");
+        let missing = format!("random_seed.command: {program} not found");
         if keys.command_required {
             return Err(Error::new(missing));
         }

@@ -6,17 +6,22 @@ use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
 use crate::hostname_info::{self, HostnameInfo, Keys};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
+/// The module, for the runner.
 pub const MODULE: Module = Module {
     name: "set_hostname",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 fn run(context: &Context<'_>) -> Result<()> {
     match context.read_keys(Keys::read_known) {
@@ -37,15 +42,15 @@ pub fn run_early(context: &Context<'_>) -> Result<()> {
 fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> {
     let sys = context.sys;
     if keys.preserve_hostname {
-        debug!(sys, "preserve_hostname is set; the name stays as it is");
+        debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());
     }
     let Some(names) = hostname_info::resolve(context, keys, metadata_only) else {
-        debug!(sys, "nothing names this machine yet");
+        debug!(sys, "no hostname is known yet");
         return Ok(());
     };
     if !names.is_valid() {
-        return Err(Error::new("setting the hostname: the name given is none that a machine can have"));
+        return Err(Error::new("setting the hostname: invalid hostname"));
     }
     let path = context.layout.data("set-hostname");
     let record = record_json(&names);
@@ -58,15 +63,15 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
         }
     };
     if before.as_ref() == Some(&record) {
-        debug!(sys, "the hostname is the one that was set last");
+        debug!(sys, "the hostname is unchanged");
         return Ok(());
     }
     if names.is_default && names.hostname == "localhost" {
-        debug!(sys, "nobody names the machine; it may get its name from elsewhere");
+        debug!(sys, "no hostname is configured; keeping the current one");
         return Ok(());
     }
     let name = names.preferred(prefer_fqdn(context, keys));
-    debug!(sys, "naming the machine {} ({})", names.fqdn, names.hostname);
+    debug!(sys, "setting the hostname to {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
 }

@@ -1,23 +1,28 @@
 //! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
+use config::{FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
+use crate::schema::Section;
 use crate::user_keys::Secret;
 use crate::users::Accounts;
-use crate::{Context, Distros, Docs, Module, sshd_config};
+use crate::{Context, Distros, Module, ModuleFlag, sshd_config};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::string_enum! {
     enum Random { Random = "RANDOM" or "R" }
@@ -65,8 +70,7 @@ enum Entry {
 }
 
 impl FromNode for Entry {
-    const SCHEMA: Schema =
-        Schema::Types("@random_password | @set_password", &[RandomPassword::SCHEMA, SetPassword::SCHEMA]);
+    const SCHEMA: &'static [Type] = &[RandomPassword::SCHEMA[0], SetPassword::SCHEMA[0]];
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
@@ -91,7 +95,7 @@ impl std::fmt::Debug for UserPasswordLines {
 }
 
 impl FromNode for UserPasswordLines {
-    const SCHEMA: Schema = Schema::Types("str | [str{pair}]{1..}", &[]);
+    const SCHEMA: &'static [Type] = &[STR, list(&[STR.format(Format::Pair)]).min(1)];
     fn read(node: &Node, reader: &mut Reader) -> Option<UserPasswordLines> {
         if node.is_falsy() {
             return Some(UserPasswordLines::default());
@@ -121,12 +125,14 @@ enum PasswordLogin {
     Unchanged,
 }
 
+const TEXT_FLAG: Deprecation = Deprecation::new("22.3", "a boolean");
+
 impl FromNode for PasswordLogin {
-    const SCHEMA: Schema = Schema::Types("bool | str !22.3(a boolean)", &[]);
+    const SCHEMA: &'static [Type] = &[BOOL, STR.deprecated(&TEXT_FLAG)];
     fn read(node: &Node, reader: &mut Reader) -> Option<PasswordLogin> {
         match &node.value {
             Value::Str(word) => {
-                reader.report_deprecated_form::<PasswordLogin>(node, "str");
+                reader.report_deprecated_form(node, &TEXT_FLAG);
                 if word.eq_ignore_ascii_case("unchanged") {
                     return Some(PasswordLogin::Unchanged);
                 }
@@ -189,10 +195,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let (true, Some(password)) = (users.is_empty() && lines.is_empty(), password) {
         match Accounts::read(context).default_user() {
             Some(user) => lines.push((user.name.clone(), password)),
-            None => warning!(
-                sys,
-                "password: nobody to give it to; there is no default user, and users lists none"
-            ),
+            None => warning!(sys, "password: ignored; there is no default user and no user in 'users'"),
         }
     }
     let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !invalid.contains("chpasswd.expire");
@@ -221,7 +224,7 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     if !shown.is_empty() {
         // To the console only: the log and the stage's output are files that others may read.
         if !sys.print_console(&format!("Set the following 'random' passwords\n\n{shown}")) {
-            warning!(sys, "random passwords were set, and there is no console to print them to");
+            warning!(sys, "no console to print the random passwords to");
         }
     }
     if expire {
@@ -248,7 +251,7 @@ fn set_in_bulk(context: &Context<'_>, passwords: &mut Vec<(String, String)>, has
         passwords.clear();
         return vec![whole];
     }
-    debug!(sys, "{whole}; trying each alone");
+    debug!(sys, "{whole}; setting each password separately");
     let mut errors = Vec::new();
     passwords.retain(|one| match distro.set_passwords(sys, std::slice::from_ref(one), hashed) {
         Ok(()) => true,
@@ -269,7 +272,7 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
         PasswordLogin::Unchanged => return Ok(()),
     };
     if !sshd_config::set(sys, "PasswordAuthentication", word)? {
-        debug!(sys, "the SSH server's PasswordAuthentication is {word} already");
+        debug!(sys, "sshd's PasswordAuthentication is already {word}");
         return Ok(());
     }
     let configured = context.system_info.get("ssh_svcname").and_then(Node::as_str);
@@ -288,7 +291,7 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
         _ => distro.manage_service(sys, ServiceAction::Restart, service),
     };
     if let Err(e) = restarted {
-        warning!(sys, "ssh_pwauth takes effect at sshd's next start: {e}");
+        warning!(sys, "ssh_pwauth takes effect when sshd is next restarted: {e}");
     }
     Ok(())
 }
@@ -314,7 +317,7 @@ fn random_password(sys: &System) -> Result<String> {
             return Ok(text);
         }
     }
-    Err(Error::new("making a random password: the kernel's random bytes are all alike"))
+    Err(Error::new("generating a random password: random source returned identical bytes"))
 }
 
 #[cfg(test)]

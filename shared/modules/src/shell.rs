@@ -1,6 +1,7 @@
 //! A list of commands as users write it in bootcmd and runcmd, and the shell script that it means.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{NULL, STR, Type, list};
+use config::{FromNode, Node, Reader, Value};
 
 /// Commands in order. A text is a line of shell; a list is one command with its arguments, which the shell is
 /// to leave as they are; null stands for nothing.
@@ -15,7 +16,7 @@ enum Line {
 
 /// One bad item spoils the list: half of somebody's script is worse than none of it.
 impl FromNode for Commands {
-    const SCHEMA: Schema = Schema::Types("[[str] | str | null]{1..}", &[]);
+    const SCHEMA: &'static [Type] = &[list(&[list(&[STR]), STR, NULL]).min(1)];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
         let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };

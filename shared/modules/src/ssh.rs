@@ -1,22 +1,28 @@
 //! ssh: the host's own keys, and the keys that may log in as the default user and as root.
 
-use config::{FromNode, Node, Reader, Schema};
+use config::schema::{Format, STR, Type, key, list, map_of, word};
+use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, info, warning};
 
+use crate::schema::Section;
 use crate::user_keys::{SingleLine, SshKeys};
 use crate::users::Accounts;
-use crate::{Context, Distros, Docs, Module, authorized_keys, sshd_config};
+use crate::{Context, Distros, Module, ModuleFlag, authorized_keys, sshd_config};
 
+/// The module, for the runner.
 pub const MODULE: Module = Module {
     name: "ssh",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// Put before a key that is to open no session, as upstream has it: people search for its words.
 pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
@@ -35,11 +41,11 @@ config::keys! {
         /// The host's keys: TYPE_private, TYPE_public, TYPE_certificate for rsa, ecdsa and ed25519.
         ssh_keys: Option<HostKeys>;
         /// Keys that may log in as the default user.
-        ssh_authorized_keys: SshKeys, within "1..";
+        ssh_authorized_keys: SshKeys, within min(1);
         /// Delete the host keys of the image.
         ssh_deletekeys: bool = true;
         /// Types of host keys to make when none are given.
-        ssh_genkeytypes: Option<Vec<String>>, types r#"["ecdsa" | "ed25519" | "rsa"]{1..}"#;
+        ssh_genkeytypes: Option<Vec<String>>, types [list(&[word("ecdsa"), word("ed25519"), word("rsa")]).min(1)];
         /// Let no key log in as root.
         disable_root: bool = true;
         /// Options before root's keys then.
@@ -72,7 +78,7 @@ impl std::fmt::Debug for HostKeys {
 }
 
 impl FromNode for HostKeys {
-    const SCHEMA: Schema = Schema::Types("map\n  <type>{host_key}: str", &[]);
+    const SCHEMA: &'static [Type] = &[map_of(&key("<type>", &[STR]).format(Format::HostKey))];
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
         let Some(map) = node.as_map() else { return reader.type_error(node, "a map of host keys") };
         let mut keys = Vec::new();
@@ -137,13 +143,13 @@ fn run(context: &Context<'_>) -> Result<()> {
         |(_, part, text): &(_, HostKeyFile, String)| *part == HostKeyFile::Private && !text.trim().is_empty();
     let given = keys.ssh_keys.as_ref().filter(|given| given.0.iter().any(is_private));
     if given.is_none() && keys.ssh_keys.as_ref().is_some_and(|given| !given.0.is_empty()) {
-        warning!(sys, "ssh_keys has no private key; the server's keys are made as if it were not there");
+        warning!(sys, "ssh_keys has no private key; generating host keys instead");
     }
     if keys.ssh_deletekeys {
         if given.is_some() || sys.which("ssh-keygen").is_some() {
             delete_host_keys(sys);
         } else if !host_key_files(sys).is_empty() {
-            warning!(sys, "ssh-keygen is not installed: the host keys are kept, as no new ones can be made");
+            warning!(sys, "ssh-keygen is not installed: keeping the existing host keys");
         }
     }
     // Whatever becomes of the host's keys, those that open the door are put in.
@@ -218,7 +224,7 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
             && !has(HostKeyFile::Public)
             && let Err(e) = derive_public(sys, kind)
         {
-            warning!(sys, "no public half of the {kind} host key: {e}");
+            warning!(sys, "cannot derive the public {kind} host key: {e}");
         }
     }
     failed.map_or(Ok(()), Err)
@@ -239,7 +245,7 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     let unwanted =
         keys.ssh_genkeytypes.is_none() && sys.which("sshd").is_none() && !sys.exists(sshd_config::MAIN_FILE);
     if unwanted && sys.which("ssh-keygen").is_none() {
-        info!(sys, "OpenSSH is not installed: no host keys are generated");
+        info!(sys, "OpenSSH is not installed; not generating host keys");
         return;
     }
     let defaults = HOST_KEY_TYPES.map(String::from).to_vec();
@@ -247,7 +253,7 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     generate_missing(context, wanted, keys.ssh_quiet_keygen);
     let has_any = || sys.list(SSH_DIR).is_ok_and(|names| names.iter().any(|n| is_private_host_key(n)));
     if !wanted.is_empty() && wanted != &defaults && sys.which("ssh-keygen").is_some() && !has_any() {
-        warning!(sys, "ssh_genkeytypes: no host key of these types could be made; making the usual ones");
+        warning!(sys, "ssh_genkeytypes: cannot generate any of these types; generating the default ones");
         generate_missing(context, &defaults, keys.ssh_quiet_keygen);
     }
 }
@@ -262,7 +268,7 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) {
     let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
     for kind in types {
         if fips && kind == "ed25519" {
-            debug!(sys, "no {kind} host key: FIPS mode does not allow its kind");
+            debug!(sys, "no {kind} host key: not allowed in FIPS mode");
             continue;
         }
         if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
@@ -276,7 +282,7 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) {
         match generate_one(context, kind, &path, quiet) {
             Ok(()) => {}
             Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
-                debug!(sys, "no {kind} host key: this ssh-keygen cannot make one");
+                debug!(sys, "no {kind} host key: not supported by ssh-keygen");
             }
             Err(e) => warning!(sys, "no {kind} host key at {path}: {e}"),
         }
@@ -327,7 +333,7 @@ fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)>
         let text = match sys.read_text(format!("{SSH_DIR}/{name}")) {
             Ok(text) => text,
             Err(e) => {
-                warning!(sys, "the datasource was not told the host keys: {e}");
+                warning!(sys, "reading host keys to publish: {e}");
                 continue;
             }
         };
@@ -341,7 +347,7 @@ fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)>
 
 /// Where a cloud that takes the host's keys will get them: none of the present datasources does.
 fn publish_host_keys(sys: &System, keys: &[(String, String)]) {
-    debug!(sys, "{} public host keys; this datasource takes none", keys.len());
+    debug!(sys, "not publishing {} public host keys: not supported by the datasource", keys.len());
 }
 
 fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
@@ -352,7 +358,7 @@ fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
     if keys.allow_public_ssh_keys {
         all.extend(context.instance.public_keys.iter().cloned());
     } else {
-        info!(sys, "the cloud's keys are not used: allow_public_ssh_keys is false");
+        info!(sys, "allow_public_ssh_keys is false; ignoring public keys from metadata");
     }
     all.extend(keys.ssh_authorized_keys.0.iter().cloned());
     let of_user = user.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));

@@ -5,18 +5,22 @@ use state::Frequency;
 use system::{Result, debug, warning};
 
 use crate::authorized_keys::{self, AuthorizedKey};
+use crate::schema::Section;
 use crate::users::Accounts;
-use crate::{Context, Distros, Docs, Module};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "ssh_authkey_fingerprints",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const PREFIX: &str = "ci-info: ";
 
@@ -37,7 +41,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     if digest(&keys.authkey_hash, &[]).is_none() {
-        warning!(sys, "authkey_hash: expected md5, sha1, sha256 or sha512; fingerprints are shown as '?'");
+        warning!(sys, "authkey_hash: expected md5, sha1, sha256 or sha512; fingerprints are printed as '?'");
     }
     let mut failure = None;
     let users = Accounts::read(context).users;
@@ -49,7 +53,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     for user in users {
         let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
         let Some(account) = account else {
-            debug!(sys, "{} has no account or no home; no fingerprints", user.name);
+            debug!(sys, "{} has no account or no home directory; no fingerprints", user.name);
             continue;
         };
         match authorized_keys::find_keys_file(sys, &settings, account) {

@@ -1,6 +1,7 @@
 //! The swap file of `swap:` in mounts: how large, and its making.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{Format, INT, STR, Type, word};
+use config::{FromNode, Node, Reader, Value};
 use system::{Error, Result, System, debug, info, warning};
 
 use crate::user_keys::SingleLine;
@@ -15,7 +16,7 @@ config::keys! {
         /// How large it is: bytes, a text like 2G, or `auto`.
         size: Option<Size>;
         /// How large an automatic size may become.
-        maxsize: Option<Size>, types "int | str{size}";
+        maxsize: Option<Size>, types [INT, STR.format(Format::Size)];
     }
 }
 
@@ -26,7 +27,7 @@ pub enum Size {
 }
 
 impl FromNode for Size {
-    const SCHEMA: Schema = Schema::Types(r#""auto" | int | str{size}"#, &[]);
+    const SCHEMA: &'static [Type] = &[word("auto"), INT, STR.format(Format::Size)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Size> {
         let size = match &node.value {
             Value::Int(n) => u64::try_from(*n).ok().map(Size::Bytes),
@@ -122,18 +123,18 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 pub fn ensure_swap_file(sys: &System, swap: &Swap) -> Option<String> {
     let file = swap.filename.0.clone();
     if file.is_empty() || matches!(swap.size, None | Some(Size::Bytes(0))) {
-        debug!(sys, "no swap file is wanted");
+        debug!(sys, "no swap file is configured");
         return None;
     }
     if sys.exists(&file) {
         match sys.read_text("/proc/swaps") {
-            Ok(swaps) if !is_active_swap(&swaps, &file) => debug!(sys, "{file} is there, but not in use"),
+            Ok(swaps) if !is_active_swap(&swaps, &file) => debug!(sys, "{file} exists, but is not in use"),
             Ok(_) => {
-                debug!(sys, "{file} is in use as swap already");
+                debug!(sys, "{file} is already in use as swap");
                 return Some(file);
             }
             Err(e) => {
-                debug!(sys, "{e}; {file} is left as it is");
+                debug!(sys, "{e}; keeping {file}");
                 return Some(file);
             }
         }
@@ -156,28 +157,28 @@ fn create(sys: &System, file: &str, swap: &Swap) -> Result<bool> {
                 directory
             }
         }
-        _ => return Err(Error::new(format!("{file} is no absolute path"))),
+        _ => return Err(Error::new(format!("{file}: expected an absolute path"))),
     };
     sys.create_dir_all(directory, 0o755)?;
     let size = match swap.size {
         Some(Size::Bytes(bytes)) => bytes,
         _ => {
             let memory = parse_mem_total(&sys.read_text("/proc/meminfo")?)
-                .ok_or_else(|| Error::new("/proc/meminfo does not say how much memory there is"))?;
+                .ok_or_else(|| Error::new("/proc/meminfo: MemTotal is missing"))?;
             let limit = if let Some(Size::Bytes(n)) = swap.maxsize { Some(n) } else { None };
             suggested_size(Resources { memory, free: sys.free_space(directory)? }, limit)
         }
     };
     let size = size / MIB * MIB;
     if size == 0 {
-        debug!(sys, "no swap file: its size would be 0");
+        debug!(sys, "no swap file: the size is 0");
         return Ok(false);
     }
     let id = parse_uuid(&sys.read_text("/proc/sys/kernel/random/uuid")?).unwrap_or_default();
     let header = swap_header(size, sys.page_size(), id)
-        .ok_or_else(|| Error::new(format!("{file}: {} MiB are too little to swap to", size / MIB)))?;
+        .ok_or_else(|| Error::new(format!("{file}: {} MiB is too small for a swap file", size / MIB)))?;
     sys.create_swap_file(file, size, &header)?;
-    info!(sys, "made the swap file {file} of {} MiB", size / MIB);
+    info!(sys, "created swap file {file} ({} MiB)", size / MIB);
     Ok(true)
 }
 

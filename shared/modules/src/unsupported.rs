@@ -80,10 +80,10 @@ const IMAGE_ONLY_KEYS: &[&str] = &[
 /// Where a key that is none of a cloud-config's belongs, for those that have another place.
 pub fn where_key_belongs(key: &str) -> Option<&'static str> {
     match key {
-        "network" => Some("it belongs into network-config or /etc/cloud"),
-        "ethernets" | "bonds" | "bridges" | "vlans" | "wifis" => Some("it belongs into network-config"),
-        "instance-id" | "local-hostname" | "public-keys" => Some("it belongs into meta-data"),
-        _ if IMAGE_ONLY_KEYS.contains(&key) => Some("it belongs into /etc/cloud"),
+        "network" => Some("it belongs in network-config or /etc/cloud"),
+        "ethernets" | "bonds" | "bridges" | "vlans" | "wifis" => Some("it belongs in network-config"),
+        "instance-id" | "local-hostname" | "public-keys" => Some("it belongs in meta-data"),
+        _ if IMAGE_ONLY_KEYS.contains(&key) => Some("it belongs in /etc/cloud"),
         _ => None,
     }
 }

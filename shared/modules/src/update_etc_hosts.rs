@@ -1,22 +1,27 @@
 //! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
 
-use config::{FromNode, Map, Node, Reader, Schema, Value};
+use config::schema::{Deprecation, Type, flag, word};
+use config::{FromNode, Map, Node, Reader, Value};
 use distro::make_header;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::hostname_info::{self, HostnameInfo};
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "update_etc_hosts",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[],
     activation: &["manage_etc_hosts"],
     keys: &[Keys::KEYS, hostname_info::Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const HOSTS_FILE: &str = "/etc/hosts";
 
@@ -28,13 +33,16 @@ enum Manage {
     Localhost,
 }
 
+const TEMPLATE_WORD: Deprecation = Deprecation::new("22.3", "true");
+
 impl FromNode for Manage {
-    const SCHEMA: Schema = Schema::Types(r#"true | false | "localhost" | "template" !22.3(true)"#, &[]);
+    const SCHEMA: &'static [Type] =
+        &[flag(true), flag(false), word("localhost"), word("template").deprecated(&TEMPLATE_WORD)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Manage> {
         match &node.value {
             Value::Str(word) if word.eq_ignore_ascii_case("localhost") => Some(Manage::Localhost),
             Value::Str(word) if word.eq_ignore_ascii_case("template") => {
-                reader.report_deprecated_form::<Manage>(node, "\"template");
+                reader.report_deprecated_form(node, &TEMPLATE_WORD);
                 Some(Manage::Template)
             }
             Value::Str(_) | Value::Bool(_) | Value::Null | Value::Int(0 | 1) => {
@@ -60,17 +68,17 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let manage = context.read_keys(Keys::read_known).map_or(Manage::Nothing, |k| k.manage_etc_hosts);
     if manage == Manage::Nothing {
-        debug!(sys, "manage_etc_hosts is off; {HOSTS_FILE} is left alone");
+        debug!(sys, "manage_etc_hosts is false; keeping {HOSTS_FILE}");
         return Ok(());
     }
     // Its own findings are told by the modules whose keys they are.
     let keys = hostname_info::Keys::read_known(context.config, &mut Reader::new());
     let Some(names) = keys.and_then(|keys| hostname_info::resolve(context, &keys, false)) else {
-        warning!(sys, "manage_etc_hosts: the machine has no name to write");
+        warning!(sys, "manage_etc_hosts: no hostname is known");
         return Ok(());
     };
     if !names.is_valid() {
-        return Err(Error::new("writing /etc/hosts: the name given is none that a machine can have"));
+        return Err(Error::new("writing /etc/hosts: invalid hostname"));
     }
     match manage {
         Manage::Template => write_from_template(context, &names),
@@ -81,7 +89,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()> {
     let path = context.layout.template(&format!("hosts.{}", context.distro.template_suffix));
     let Some(text) = context.sys.read_text_if_exists(&path)? else {
-        return Err(Error::new(format!("writing {HOSTS_FILE}: there is no template {path}")));
+        return Err(Error::new(format!("writing {HOSTS_FILE}: no template found: {path}")));
     };
     let mut variables = Map::new();
     variables.insert("hostname", names.hostname.as_str());
@@ -93,7 +101,7 @@ fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()
         .read_text_if_exists(HOSTS_FILE)?
         .is_some_and(|old| parse_entries(&old) == parse_entries(&text))
     {
-        debug!(context.sys, "{HOSTS_FILE} has these entries already");
+        debug!(context.sys, "{HOSTS_FILE} is unchanged");
         return Ok(());
     }
     context.sys.write(HOSTS_FILE, text, WriteOptions::default()).map(drop)
@@ -224,7 +232,7 @@ mod tests {
     #[test]
     fn missing_and_invalid_templates() {
         for (template, wanted) in [
-            (None, "writing /etc/hosts: there is no template /etc/cloud/templates/hosts.debian.tmpl"),
+            (None, "writing /etc/hosts: no template found: /etc/cloud/templates/hosts.debian.tmpl"),
             (
                 Some("## template: jinja\n{% if %}"),
                 "/etc/cloud/templates/hosts.debian.tmpl: template line 2: expected an expression, found '%}', in {% if %}",

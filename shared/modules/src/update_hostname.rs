@@ -5,17 +5,21 @@ use state::Frequency;
 use system::{Result, WriteOptions, debug, info};
 
 use crate::hostname_info::{self, Keys};
-use crate::{Context, Distros, Docs, Module, set_hostname};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, set_hostname};
 
 pub const MODULE: Module = Module {
     name: "update_hostname",
     frequency: Frequency::Always,
     distros: Distros::All,
+    flags: &[ModuleFlag::NeedsUserData],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::NoKeys("Keeps the host's name as configured."),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::without_keys(MODULE.name, "Keeps the host's name as configured.");
 
 /// What is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,12 +44,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
     if keys.preserve_hostname {
-        debug!(sys, "preserve_hostname is set; the name stays as it is");
+        debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());
     }
     let Some(names) = hostname_info::resolve(context, &keys, false) else { return Ok(()) };
     if (names.is_default && names.hostname == "localhost") || !names.is_valid() {
-        debug!(sys, "nothing names this machine");
+        debug!(sys, "no hostname is configured");
         return Ok(());
     }
     let record = context.layout.data("previous-hostname");
@@ -55,10 +59,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let wanted = names.preferred(set_hostname::prefer_fqdn(context, &keys));
     match decide(previous, current.as_deref(), wanted) {
         Update::Nothing => {
-            info!(
-                sys,
-                "the machine's name is not the one in {record}: somebody has changed it, and it stays"
-            );
+            info!(sys, "hostname differs from {record}: changed by an administrator; keeping it");
             Ok(())
         }
         Update::Files(ours, machine) => {

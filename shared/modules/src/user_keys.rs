@@ -1,6 +1,7 @@
 //! The keys of a user and of the three lists that users stand in, with the many forms that their values have had.
 
-use config::{FromNode, Node, Reader, Schema, Value};
+use config::schema::{BOOL, Deprecation, Format, INT, NULL, STR, Type, key, list, map_of};
+use config::{FromNode, Node, Reader, Value};
 
 /// A password or its hash. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -14,7 +15,7 @@ impl std::fmt::Debug for Secret {
 
 /// A null password is a blank one, as an empty one is.
 impl FromNode for Secret {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
         if node.is_null() { Some(Secret(String::new())) } else { String::read(node, reader).map(Secret) }
     }
@@ -25,7 +26,7 @@ impl FromNode for Secret {
 pub struct OptionalSecret(pub Option<Secret>);
 
 impl FromNode for OptionalSecret {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[STR];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<OptionalSecret> {
         Secret::read(node, reader).map(|s| OptionalSecret(Some(s)))
@@ -39,14 +40,17 @@ impl FromNode for OptionalSecret {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameList(pub Vec<String>);
 
+const NAME_MAP: Deprecation = Deprecation::new("23.1", "a list");
+
 impl FromNode for NameList {
-    const SCHEMA: Schema = Schema::Types("str | [str]{1..} | map{1..} !23.1(a list)\n  <name>: null", &[]);
+    const SCHEMA: &'static [Type] =
+        &[STR, list(&[STR]).min(1), map_of(&key("<name>", &[NULL])).min(1).deprecated(&NAME_MAP)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<NameList> {
         let names = match &node.value {
             Value::Null => Vec::new(),
             Value::Map(map) => {
-                reader.report_deprecated_form::<NameList>(node, "map");
+                reader.report_deprecated_form(node, &NAME_MAP);
                 map.iter().filter_map(|(k, _)| k.scalar_text()).collect()
             }
             Value::Seq(_) => {
@@ -56,11 +60,7 @@ impl FromNode for NameList {
         };
         let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_valid_name(name));
         if !bad.is_empty() {
-            reader.add_finding(
-                config::FindingKind::Invalid,
-                node,
-                "expected names; what is none is left out",
-            );
+            reader.add_finding(config::FindingKind::Invalid, node, "expected names; ignoring invalid ones");
         }
         Some(NameList(good))
     }
@@ -74,7 +74,7 @@ impl FromNode for NameList {
 pub struct GroupName(pub String);
 
 impl FromNode for GroupName {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<GroupName> {
         let name = String::read(node, reader)?.trim().to_string();
         if is_valid_name(&name) {
@@ -89,11 +89,13 @@ impl FromNode for GroupName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uid(pub String);
 
+const TEXT_UID: Deprecation = Deprecation::new("22.3", "an integer");
+
 impl FromNode for Uid {
-    const SCHEMA: Schema = Schema::Types("int | str !22.3(an integer)", &[]);
+    const SCHEMA: &'static [Type] = &[INT, STR.deprecated(&TEXT_UID)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Uid> {
         if node.as_str().is_some() {
-            reader.report_deprecated_form::<Uid>(node, "str");
+            reader.report_deprecated_form(node, &TEXT_UID);
         }
         i64::read(node, reader).map(|n| Uid(n.to_string()))
     }
@@ -103,12 +105,14 @@ impl FromNode for Uid {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SudoRules(pub Vec<String>);
 
+const BOOLEAN_RULE: Deprecation = Deprecation::new("22.2", "null or a rule");
+
 impl FromNode for SudoRules {
-    const SCHEMA: Schema = Schema::Types("str | null | [str | null] | bool !22.2(null or a rule)", &[]);
+    const SCHEMA: &'static [Type] = &[STR, NULL, list(&[STR, NULL]), BOOL.deprecated(&BOOLEAN_RULE)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<SudoRules> {
         if let Value::Bool(_) = node.value {
-            reader.report_deprecated_form::<SudoRules>(node, "bool");
+            reader.report_deprecated_form(node, &BOOLEAN_RULE);
         }
         match &node.value {
             Value::Bool(false) => Some(SudoRules::default()),
@@ -129,7 +133,7 @@ impl FromNode for SudoRules {
 pub struct SingleLine(pub String);
 
 impl FromNode for SingleLine {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<SingleLine> {
         let text = String::read(node, reader)?;
         let text = text.trim_end_matches(['\n', '\r']);
@@ -145,7 +149,7 @@ impl FromNode for SingleLine {
 pub struct SshKeys(pub Vec<String>);
 
 impl FromNode for SshKeys {
-    const SCHEMA: Schema = Schema::Types("[str]", &[]);
+    const SCHEMA: &'static [Type] = &[list(&[STR])];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<SshKeys> {
         let texts = match &node.value {
@@ -170,7 +174,7 @@ impl FromNode for SshKeys {
 pub struct RedirectUser(pub bool);
 
 impl FromNode for RedirectUser {
-    const SCHEMA: Schema = Schema::Types("bool", &[]);
+    const SCHEMA: &'static [Type] = &[BOOL];
     fn read(node: &Node, reader: &mut Reader) -> Option<RedirectUser> {
         match &node.value {
             Value::Str(word) if word == "default" => Some(RedirectUser(true)),
@@ -193,7 +197,7 @@ config::keys! {
         /// The login shell.
         shell: Option<SingleLine>;
         /// When the account ends, as YYYY-MM-DD.
-        expiredate: Option<SingleLine>, within "date";
+        expiredate: Option<SingleLine>, within format(Format::Date);
         /// Days between the password's expiry and the account's.
         inactive: Option<SingleLine>;
         /// The SELinux user for the login.
@@ -225,17 +229,20 @@ config::keys! {
         /// Rules for sudo.
         sudo: SudoRules;
         /// Rules for doas.
-        doas: Vec<SingleLine>, within "1..";
+        doas: Vec<SingleLine>, within min(1);
         /// Keys that may log in.
-        ssh_authorized_keys: Option<SshKeys>, within "1..", also "ssh-authorized-keys" since "18.3";
+        ssh_authorized_keys: Option<SshKeys>, within min(1), also "ssh-authorized-keys" since "18.3";
         /// Whose public keys are fetched: gh:NAME, lp:NAME.
-        ssh_import_id: Vec<String>, within "1..", also "ssh-import-id" since "24.2";
+        ssh_import_id: Vec<String>, within min(1), also "ssh-import-id" since "24.2";
         /// Let the cloud's keys only say which user to log in as.
         ssh_redirect_user: RedirectUser = false, also "ssh-redirect-user" since "24.2";
         /// Make the user of this mail address with snap instead.
         snapuser: Option<SingleLine>;
-        /// With snapuser: it is known by an assertion.
-        known: bool = false, unlisted "upstream's schema has it not";
+        // Upstream's schema does not have it.
+        @unlisted {
+            /// With snapuser: it is known by an assertion.
+            known: bool = false;
+        }
     }
 }
 

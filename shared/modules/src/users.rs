@@ -2,7 +2,8 @@
 //! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
 //! modules need to know who the users are.
 
-use config::{FindingKind, FromNode, Map, Node, Reader, Schema, Value};
+use config::schema::{ANY_MAP, Definition, Deprecation, Format, STR, Type, key, list, map_of, reference};
+use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
 use crate::Context;
 use crate::user_keys::{NameList, UserKeys, is_valid_name, split_commas};
@@ -68,11 +69,13 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
 #[derive(Debug, Clone, Default)]
 pub struct GroupList(Vec<Group>);
 
+const GROUP: Definition = Definition {
+    name: "group",
+    types: &[map_of(&key("<name>", &[STR, list(&[STR]).min(1)]).format(Format::Name))],
+};
+
 impl FromNode for GroupList {
-    const SCHEMA: Schema = Schema::Types(
-        "str | [str | @group]{1..} | @group\ndef group: map\n  <name>{name}: str | [str]{1..}",
-        &[],
-    );
+    const SCHEMA: &'static [Type] = &[STR, list(&[STR, reference(&GROUP)]).min(1), reference(&GROUP)];
     fn read(node: &Node, reader: &mut Reader) -> Option<GroupList> {
         Some(GroupList(read_groups(node, reader)))
     }
@@ -82,8 +85,13 @@ impl FromNode for GroupList {
 #[derive(Debug, Clone)]
 pub struct DefaultUserOverrides(Option<Map>);
 
+const TEXT_USER: Deprecation = Deprecation::new("22.2", "a map");
+/// A user in a list, or the default user.
+const LISTED: Definition =
+    Definition { name: "listed", types: &[UserKeys::SCHEMA[0].needs_one(&["name", "snapuser"])] };
+
 impl FromNode for DefaultUserOverrides {
-    const SCHEMA: Schema = Schema::Types("str !22.2(a map) | @listed", &[]);
+    const SCHEMA: &'static [Type] = &[STR.deprecated(&TEXT_USER), reference(&LISTED)];
     fn read(node: &Node, reader: &mut Reader) -> Option<DefaultUserOverrides> {
         Some(DefaultUserOverrides(read_default_user_overrides(node, reader)))
     }
@@ -93,12 +101,14 @@ impl FromNode for DefaultUserOverrides {
 #[derive(Debug, Clone, Default)]
 pub struct UserList(Vec<(String, Map)>);
 
+const NO_LIST: Deprecation = Deprecation::new("22.2", "a list");
+
 impl FromNode for UserList {
-    const SCHEMA: Schema = Schema::Types(
-        "[str | [str] | @listed] | str !22.2(a list) | map !22.2(a list)\n  ...\n\
-         def listed: @user{one:name,snapuser}",
-        &[UserKeys::SCHEMA],
-    );
+    const SCHEMA: &'static [Type] = &[
+        list(&[STR, list(&[STR]), reference(&LISTED)]),
+        STR.deprecated(&NO_LIST),
+        ANY_MAP.deprecated(&NO_LIST),
+    ];
     fn read(node: &Node, reader: &mut Reader) -> Option<UserList> {
         Some(UserList(read_users(node, reader)))
     }
@@ -161,7 +171,7 @@ fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> 
     match &node.value {
         _ if node.is_falsy() => None,
         Value::Str(name) => {
-            reader.report_deprecated_form::<DefaultUserOverrides>(node, "str");
+            reader.report_deprecated_form(node, &TEXT_USER);
             let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
             Some([(Node::from("name"), name)].into_iter().collect())
         }
@@ -186,13 +196,13 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
             }
         }
         Value::Str(text) => {
-            reader.report_deprecated_form::<UserList>(node, "str");
+            reader.report_deprecated_form(node, &NO_LIST);
             for name in sorted_unique(split_commas(text)) {
                 read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
             }
         }
         Value::Map(map) => {
-            reader.report_deprecated_form::<UserList>(node, "map");
+            reader.report_deprecated_form(node, &NO_LIST);
             for (key, value) in map.iter() {
                 let name = key.scalar_text().unwrap_or_default();
                 reader.nested(&name, |reader| match &value.value {

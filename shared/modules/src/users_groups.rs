@@ -5,19 +5,23 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
+use crate::schema::Section;
 use crate::user_keys::{OptionalSecret, UserKeys};
 use crate::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
-use crate::{Context, Distros, Docs, Module, authorized_keys};
+use crate::{Context, Distros, Module, ModuleFlag, authorized_keys};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
     activation: &[],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run,
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
@@ -89,7 +93,7 @@ fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     ];
     let (no_home, _) = without.iter().find(|(_, on)| *on)?;
     let (need, _) = needing.iter().find(|(_, on)| *on)?;
-    Some(format!("{need} needs a home directory, and {no_home} makes none"))
+    Some(format!("{need} needs a home directory, but {no_home} is set"))
 }
 
 /// The making of all users. What is the same for each is looked up once: there may be hundreds.
@@ -117,11 +121,13 @@ impl<'a> UserCreator<'a> {
     fn create(&mut self, user: &'a User) -> Result<()> {
         let (context, sys, keys, name) = (self.context, self.context.sys, &user.keys, &*user.name);
         if let Some(why) = conflicting_keys(keys) {
-            return Err(Error::new(format!("not made: {why}")));
+            return Err(Error::new(format!("not created: {why}")));
         }
         if keys.ssh_redirect_user.0 && (keys.ssh_authorized_keys.is_some() || !keys.ssh_import_id.is_empty())
         {
-            return Err(Error::new("not made: ssh_redirect_user and keys of their own exclude one another"));
+            return Err(Error::new(
+                "not created: ssh_redirect_user conflicts with ssh_authorized_keys and ssh_import_id",
+            ));
         }
         if let Some(mail) = &keys.snapuser {
             return create_snap_user(sys, &mail.0, keys.known);
@@ -131,7 +137,7 @@ impl<'a> UserCreator<'a> {
             context.distro.add_user(sys, &new_user(user), self.is_ubuntu_core)?;
             self.existing.push(name.to_string());
         } else {
-            info!(sys, "user {name} is there already; not made again");
+            info!(sys, "user {name} already exists; not created");
         }
         // Whatever becomes of password and rules, the keys are put in: they are how one gets in to repair these.
         let mut failed: Vec<Error> = self.set_password(user, new).err().into_iter().collect();
@@ -175,7 +181,7 @@ impl<'a> UserCreator<'a> {
             given |= keys.passwd.0.is_some();
             set(&keys.passwd, true)?;
         } else if keys.passwd.0.is_some() && !given {
-            warning!(sys, "user {name} was there already: its password stays, 'passwd' has no effect");
+            warning!(sys, "user {name} already exists; ignoring 'passwd'");
         }
         set(&keys.plain_text_passwd, false)?;
         set(&keys.hashed_passwd, true)?;
@@ -270,14 +276,14 @@ fn lock_action(lock_passwd: bool, given: bool, new: bool, has_password: bool) ->
 fn redirect_to_default_user(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<()> {
     let sys = context.sys;
     let Some(default) = default else {
-        warning!(sys, "user {name}: ssh_redirect_user, but there is no default user to redirect to");
+        warning!(sys, "user {name}: ignoring ssh_redirect_user: there is no default user");
         return Ok(());
     };
     let cloud = &context.instance.public_keys;
     if cloud.is_empty() {
         warning!(
             sys,
-            "user {name}: ssh_redirect_user has no effect, as the cloud gave no keys that could be sent to {default}"
+            "user {name}: ignoring ssh_redirect_user: metadata has no public keys to redirect to {default}"
         );
         return Ok(());
     }

@@ -3,21 +3,26 @@
 
 use std::time::Duration;
 
-use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Schema, Value};
+use config::schema::{Format, STR, Type, key, map_of, word};
+use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
-use crate::{Context, Distros, Docs, Module};
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "write_files",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    docs: Docs::Keys(Keys::TABLE),
     run: |context| write_files(context, false),
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// No file that a cloud-config brings inflates to more.
 const MAX_CONTENT_SIZE: usize = 64 << 20;
@@ -25,7 +30,7 @@ const MAX_CONTENT_SIZE: usize = 64 << 20;
 config::keys! {
     struct Source {
         /// Where the content is fetched from: http, https, file.
-        uri: String, within "uri";
+        uri: String, within format(Format::Uri);
         /// Sent with the request.
         headers: Headers;
     }
@@ -49,7 +54,7 @@ config::keys! {
     }
     pub struct Keys {
         /// Files to write.
-        write_files: Vec<Entry>, within "1..";
+        write_files: Vec<Entry>, within min(1);
     }
 }
 
@@ -57,7 +62,7 @@ config::keys! {
 struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
-    const SCHEMA: Schema = Schema::Types("map\n  <name>: str", &[]);
+    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]))];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
         let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of names to texts") };
@@ -80,10 +85,17 @@ struct Encoding {
 }
 
 impl FromNode for Encoding {
-    const SCHEMA: Schema = Schema::Types(
-        r#""gz" | "gzip" | "gz+base64" | "gzip+base64" | "gz+b64" | "gzip+b64" | "b64" | "base64" | "text/plain""#,
-        &[],
-    );
+    const SCHEMA: &'static [Type] = &[
+        word("gz"),
+        word("gzip"),
+        word("gz+base64"),
+        word("gzip+base64"),
+        word("gz+b64"),
+        word("gzip+b64"),
+        word("b64"),
+        word("base64"),
+        word("text/plain"),
+    ];
     fn read(node: &Node, reader: &mut Reader) -> Option<Encoding> {
         let text = node.as_str().map(|t| t.trim().to_ascii_lowercase());
         let (base64, gzip) = match text.as_deref() {
@@ -92,7 +104,7 @@ impl FromNode for Encoding {
             Some("gz" | "gzip") => (false, true),
             Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => (true, true),
             None if node.is_null() => (false, false),
-            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (taken as plain)"),
+            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (using text/plain)"),
         };
         Some(Encoding { base64, gzip })
     }
@@ -107,7 +119,7 @@ const DECIMAL_LOOKALIKES: [i128; 18] =
     [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
 
 impl FromNode for Mode {
-    const SCHEMA: Schema = Schema::Types("str", &[]);
+    const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<Mode> {
         let number = match &node.value {
             Value::Int(n) => {
@@ -125,7 +137,7 @@ impl FromNode for Mode {
         };
         match number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= 0o7777) {
             Some(mode) => Some(Mode(mode)),
-            None => reader.type_error(node, "a mode as octal text, like '0644' (which is taken)"),
+            None => reader.type_error(node, "octal text such as '0644' (using 0644)"),
         }
     }
 }
@@ -187,10 +199,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     findings.iter().for_each(|f| context.log_finding(f));
     let (mut failed, mut causes): (Vec<&str>, Vec<Error>) = Default::default();
     for path in &refused {
-        warning!(
-            context.sys,
-            "write_files: {path} is not written: what is wrong with its entry would spoil it"
-        );
+        warning!(context.sys, "write_files: not writing {path}: invalid entry");
         failed.push(path);
     }
     for (key, entry) in &entries {
@@ -253,7 +262,7 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
     }
     owner.map(drop).map_err(|e| {
         Error::new(format!(
-            "{path} belongs to root now: {e} (with 'defer: true' it is written after users are made)"
+            "{path}: {e}; owner set to root (with 'defer: true' the file is written after users are created)"
         ))
     })
 }
@@ -268,10 +277,10 @@ fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8
         match sys.fetch(&fetch) {
             Ok(answer) => return Ok(Some(answer.body)),
             Err(e) if entry.content.is_some() => {
-                warning!(sys, "{path}: {e}; its 'content' is written instead")
+                warning!(sys, "{path}: {e}; using 'content' instead")
             }
             Err(e) => {
-                warning!(sys, "{path} is not written: {e}");
+                warning!(sys, "not writing {path}: {e}");
                 return Ok(None);
             }
         }
@@ -419,11 +428,11 @@ mod tests {
             "test.yaml:2:3: write_files[0].path: required, but missing",
             "test.yaml:3:3: write_files[1]: expected a map, found text",
             "test.yaml:4:27: write_files[2].permisions: unknown key; did you mean 'permissions'?",
-            "write_files[3].permissions: expected a mode as octal text",
+            "write_files[3].permissions: expected octal text such as",
             "write_files[3].encoding: expected text/plain",
             "write_files: /c: content is no base64",
             "write_files: /d: content is not gzip",
-            "write_files: /e belongs to root now: no user named 'nobody-here'",
+            "write_files: /e: no user named 'nobody-here'; owner set to root",
             "write_files[7].permissions: a decimal number",
             "write_files[8].content: expected text, found a list",
         ] {

@@ -2,15 +2,20 @@
 
 use state::Frequency;
 
+use crate::schema::Section;
 use crate::write_files::{Keys, write_files};
-use crate::{Distros, Docs, Module};
+use crate::{Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "write_files_deferred",
     frequency: Frequency::Instance,
     distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    docs: Docs::NoKeys("Writes the files that write_files was told to defer."),
     run: |context| write_files(context, true),
 };
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section =
+    Section::without_keys(MODULE.name, "Writes the files that write_files was told to defer.");

@@ -25,6 +25,7 @@ pub type Render<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 /// Where else than below /etc/cloud the layers come from.
 #[derive(Clone)]
 pub struct Sources<'a> {
+    /// The directory of runtime state, usually /run/cloud-init.
     pub run_dir: String,
     /// Instead of the kernel's own, for images and tests.
     pub command_line: Option<String>,
@@ -59,23 +60,32 @@ impl Default for Sources<'_> {
 /// It counts while the file has this text.
 #[derive(Debug, Clone)]
 pub struct ParsedFile {
+    /// The path of the file.
     pub path: String,
+    /// Its text.
     pub text: String,
+    /// Its content.
     pub parsed: Parsed,
 }
 
 /// What kind of source a layer came from, from weak to strong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LayerKind {
+    /// The defaults that are part of the program.
     BuiltIn,
     /// /etc/cloud/cloud.cfg and its parts.
     System,
     /// What the generator has found.
     Runtime,
+    /// The kernel command line.
     CommandLine,
+    /// Configuration from the datasource.
     Datasource,
+    /// Vendor-data.
     Vendor,
+    /// The second vendor-data.
     Vendor2,
+    /// User-data.
     User,
     /// `CLOUD_CFG`.
     Environment,
@@ -86,9 +96,11 @@ pub enum LayerKind {
 /// One source as it was read.
 #[derive(Debug, Clone)]
 pub struct Layer {
+    /// The kind of layer.
     pub kind: LayerKind,
     /// The file, or what it is instead of one.
     pub name: String,
+    /// Its configuration.
     pub config: Node,
 }
 
@@ -101,6 +113,7 @@ pub struct Settings {
     pub merged: Node,
     /// From weak to strong.
     pub layers: Vec<Layer>,
+    /// Problems in the layers.
     pub findings: Findings,
     /// Files that only root may read, skipped for another user.
     pub root_only: Vec<String>,

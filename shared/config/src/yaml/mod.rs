@@ -35,14 +35,18 @@ pub const MAX_COPIES: usize = 200_000;
 /// A document, and what was odd about it (duplicate keys).
 #[derive(Debug, Clone, Default)]
 pub struct Parsed {
+    /// The document.
     pub root: Node,
+    /// Problems that do not prevent reading.
     pub findings: Vec<Finding>,
 }
 
 /// Why a text is no YAML, and where.
 #[derive(Debug, Clone)]
 pub struct YamlError {
+    /// The position of the problem.
     pub at: Position,
+    /// The problem.
     pub message: String,
 }
 

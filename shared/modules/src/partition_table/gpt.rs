@@ -96,7 +96,7 @@ fn read_entry_array(disk: Geometry, read: ReadAt<'_>) -> Result<EntryArray, Tabl
     let after_list = list_at.checked_add(list_sectors);
     if list_at < 2 || after_list.is_none_or(|after| after > first_usable) || first_usable >= disk.sector_count
     {
-        return table_error("the GPT's list of partitions is at an impossible place");
+        return table_error("GPT partition entries are outside the disk");
     }
     if u64_at(&header, ALTERNATE_LBA) >= disk.sector_count
         || u64_at(&header, LAST_USABLE_LBA) >= disk.sector_count
@@ -131,11 +131,11 @@ pub fn plan(
     };
     let index = (number as usize).wrapping_sub(1);
     let Some(own) = (index < count).then(|| range_of(index)).flatten() else {
-        return table_error(format!("there is no partition {number}"));
+        return table_error(format!("partition {number} does not exist"));
     };
     let others: Vec<SectorRange> = (0..count).filter(|i| *i != index).filter_map(range_of).collect();
     if own.start < first_usable || others.iter().any(|o| o.end < o.start || o.end >= disk.sector_count) {
-        return table_error("the GPT has a partition at an impossible place");
+        return table_error("GPT has a partition outside the disk");
     }
     // The copies at the end: the list, then the header in the last sector.
     let (last, list_copy) = (disk.sector_count - 1, disk.sector_count - 1 - list_sectors);

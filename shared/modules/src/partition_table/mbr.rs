@@ -37,22 +37,22 @@ pub fn resized_protective_mbr(sector: &[u8], index: usize, disk: Geometry) -> Ve
 pub fn plan(disk: Geometry, number: u32, fudge: u64, sector: &[u8]) -> Result<Plan, TableError> {
     let index = match number {
         1..=4 => number as usize - 1,
-        _ => return table_error(format!("partition {number} is a logical one, in an extended partition")),
+        _ => return table_error(format!("growing logical partitions is not supported (partition {number})")),
     };
     if (0..4).any(|i| entry(sector, i)[0] & 0x7f != 0) {
-        return table_error("its first sector is no partition table");
+        return table_error("no partition table in the first sector");
     }
     let range_of = |i: usize| {
         let (start, length) =
             (u64::from(u32_at(entry(sector, i), 8)), u64::from(u32_at(entry(sector, i), 12)));
         (entry(sector, i)[4] != 0 && length > 0).then(|| SectorRange { start, end: start + length - 1 })
     };
-    let Some(own) = range_of(index) else { return table_error(format!("there is no partition {number}")) };
+    let Some(own) = range_of(index) else { return table_error(format!("partition {number} does not exist")) };
     if TYPES_EXTENDED.contains(&entry(sector, index)[4]) {
-        return table_error(format!("partition {number} is an extended one"));
+        return table_error(format!("partition {number} is an extended partition"));
     }
     if own.start == 0 {
-        return table_error(format!("partition {number} begins at the table itself"));
+        return table_error(format!("partition {number} overlaps the partition table"));
     }
     let others: Vec<SectorRange> = (0..4).filter(|i| *i != index).filter_map(range_of).collect();
     // Start and length are numbers of 32 bits, and so is the last sector for most readers.

@@ -65,14 +65,14 @@ pub type ReadAt<'a> = &'a mut dyn FnMut(u64, usize) -> std::io::Result<Vec<u8>>;
 /// Plans the growth of partition `number` to all the room behind it. Less than `fudge` bytes are not worth it.
 pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) -> Result<Plan, TableError> {
     if !(disk.sector_size.is_power_of_two() && (512..=4096).contains(&disk.sector_size)) {
-        return table_error(format!("the disk has sectors of {} bytes", disk.sector_size));
+        return table_error(format!("unsupported sector size: {} bytes", disk.sector_size));
     }
     if disk.sector_count < 2 * RESERVED_SECTORS + 2 {
         return table_error("the disk is too small for a partition table");
     }
     let first = read_exact(read, 0, disk.sector_size as usize)?;
     if first[510..512] != [0x55, 0xaa] {
-        return table_error("there is no partition table in its first sector");
+        return table_error("no partition table in the first sector");
     }
     if mbr::is_protective(&first) {
         gpt::plan(disk, number, fudge, &first, read)
@@ -84,7 +84,7 @@ pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) ->
 fn read_exact(read: ReadAt<'_>, offset: u64, length: usize) -> Result<Vec<u8>, TableError> {
     match read(offset, length) {
         Ok(bytes) if bytes.len() == length => Ok(bytes),
-        Ok(_) => table_error(format!("the disk ends before its table does (at byte {offset})")),
+        Ok(_) => table_error(format!("partition table is truncated at byte {offset}")),
         Err(e) => table_error(format!("reading the partition table: {e}")),
     }
 }

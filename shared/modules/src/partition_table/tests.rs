@@ -177,15 +177,15 @@ fn four_kib_sectors() {
 #[test]
 fn invalid_tables_are_refused() {
     let two = Image::new(100, "label: gpt\n,10M\n,10M\n");
-    assert_eq!(two.plan_error(3), "there is no partition 3");
-    assert_eq!(two.plan_error(0), "there is no partition 0");
-    assert_eq!(two.plan_error(500), "there is no partition 500");
+    assert_eq!(two.plan_error(3), "partition 3 does not exist");
+    assert_eq!(two.plan_error(0), "partition 0 does not exist");
+    assert_eq!(two.plan_error(500), "partition 500 does not exist");
     for (offset, why) in [
         (512, "the GPT's header is missing"),
         (512 + 60, "the GPT's header is damaged (its checksum is wrong)"),
         (1024 + 32, "the GPT's list of partitions is damaged (its checksum is wrong)"),
         (446 + 16 + 4, "it has a hybrid of MBR and GPT, which would no longer agree"),
-        (510, "there is no partition table in its first sector"),
+        (510, "no partition table in the first sector"),
     ] {
         let mut byte = [0];
         two.file().read_exact_at(&mut byte, offset).unwrap();
@@ -198,16 +198,16 @@ fn invalid_tables_are_refused() {
     assert_eq!(two.plan_error(2), "the GPT is of a larger disk");
 
     let logical = Image::new(100, "label: dos\n,10M\n,,E\n,20M\n,,\n");
-    assert_eq!(logical.plan_error(2), "partition 2 is an extended one");
-    assert_eq!(logical.plan_error(5), "partition 5 is a logical one, in an extended partition");
-    assert_eq!(logical.plan_error(3), "there is no partition 3");
+    assert_eq!(logical.plan_error(2), "partition 2 is an extended partition");
+    assert_eq!(logical.plan_error(5), "growing logical partitions is not supported (partition 5)");
+    assert_eq!(logical.plan_error(3), "partition 3 does not exist");
     assert!(matches!(logical.plan(1), Ok(Plan::NoChange { .. })));
 
     let overlap = Image::new(100, "label: dos\n1: start=2048, size=10M\n2: start=30M, size=10M\n");
     overlap.file().write_all_at(&4096_u32.to_le_bytes(), 446 + 16 + 8).unwrap();
     assert_eq!(overlap.plan_error(1), "the partition overlaps another one");
     overlap.file().write_all_at(&[7], 446).unwrap();
-    assert_eq!(overlap.plan_error(1), "its first sector is no partition table");
+    assert_eq!(overlap.plan_error(1), "no partition table in the first sector");
 }
 
 #[test]

@@ -5,22 +5,23 @@ use std::collections::BTreeSet;
 
 use config::{Finding, FindingKind, Findings, Map, Node, Position, Value, did_you_mean};
 
-use super::table::{BaseType, Deprecation, Field, MapFields, Table, Type};
+use config::schema::{BaseType, Field, Format, Type};
+
+use super::{is_module_name, tables, top_level};
 
 /// Checks a cloud-config. `source` is asked what is no key of one: where that key belongs instead.
 pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Option<&'static str>) -> Findings {
-    let table = Table::cloud_config();
-    let mut validator = Validator { table: &table, findings: Vec::new(), path: String::new() };
+    let mut validator = Validator { findings: Vec::new(), path: String::new() };
     let Value::Map(map) = &root.value else {
         validator.type_error(root, "a map of keys");
         return validator.into_findings();
     };
     for (key, value) in map.iter() {
         let name = key.scalar_text().unwrap_or_default();
-        match table.top_level().find(|f| f.name == name) {
+        match top_level().find(|f| f.name == name) {
             Some(field) => validator.check_field(field, &name, key, value),
             None => {
-                let known = table.top_level().filter(|f| f.deprecated.is_none()).map(|f| f.name);
+                let known = top_level().filter(|f| f.deprecated.is_none()).map(|f| f.name);
                 let message = match where_key_belongs(&name) {
                     Some(place) => format!("not a key of cloud-config; {place}"),
                     None => unknown_key_message(&name, known),
@@ -34,8 +35,7 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
 
 /// Checks a network configuration, with or without its `network:` around it.
 pub fn check_network(root: &Node) -> Findings {
-    let table = Table::network();
-    let mut validator = Validator { table: &table, findings: Vec::new(), path: String::new() };
+    let mut validator = Validator { findings: Vec::new(), path: String::new() };
     if root.as_map().is_none() {
         validator.type_error(root, "a map of keys");
         return validator.into_findings();
@@ -63,13 +63,12 @@ fn unknown_key_message<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> 
     }
 }
 
-struct Validator<'t> {
-    table: &'t Table,
+struct Validator {
     findings: Vec<Finding>,
     path: String,
 }
 
-impl Validator<'_> {
+impl Validator {
     fn into_findings(self) -> Findings {
         let mut findings = Findings::default();
         self.findings.into_iter().for_each(|f| findings.push(f));
@@ -95,10 +94,9 @@ impl Validator<'_> {
     }
 
     fn check_version(&mut self, node: &Node) {
-        let table = self.table;
         match node.get("version").map(|v| v.value.clone()) {
-            Some(Value::Int(1)) => self.check_value(table.definition("version_1"), node),
-            Some(Value::Int(2)) => self.check_value(table.definition("version_2"), node),
+            Some(Value::Int(1)) => self.check_value(tables::network_v1::VERSION_1.types, node),
+            Some(Value::Int(2)) => self.check_value(tables::network_v2::VERSION_2.types, node),
             Some(_) => self.nested("version", |c| {
                 let at = node.get("version").map(|v| v.at.clone()).unwrap_or_default();
                 c.add_finding(FindingKind::Invalid, &at, "expected 1 or 2".to_string());
@@ -118,7 +116,7 @@ impl Validator<'_> {
                 // A key is replaced by another key, which gets quotes; longer advice does not.
                 c.add_finding(FindingKind::Deprecated, &key.at, old.text(!old.replacement.contains(' ')));
             }
-            c.check_value(&field.types, value);
+            c.check_value(field.types, value);
         });
     }
 
@@ -131,7 +129,7 @@ impl Validator<'_> {
                 wanted.push(kind);
                 continue;
             }
-            let mut trial = Validator { table: self.table, findings: Vec::new(), path: self.path.clone() };
+            let mut trial = Validator { findings: Vec::new(), path: self.path.clone() };
             trial.check_content(kind, node);
             let bad = trial.findings.iter().filter(|f| f.kind != FindingKind::Deprecated).count();
             if let Some(old) = kind.deprecated.filter(|_| bad == 0) {
@@ -156,12 +154,12 @@ impl Validator<'_> {
     }
 
     /// The types with definitions in place of their names.
-    fn expand<'a>(&'a self, types: &'a [Type]) -> Vec<&'a Type> {
+    fn expand<'a>(&self, types: &'a [Type]) -> Vec<&'a Type> {
         let mut all = Vec::new();
         for kind in types {
             match kind.base {
-                BaseType::Ref(name) if kind.deprecated.is_none() && kind.needs.is_none() => {
-                    all.extend(self.expand(self.table.definition(name)))
+                BaseType::Ref(definition) if kind.deprecated.is_none() && kind.needs.is_empty() => {
+                    all.extend(self.expand(definition.types))
                 }
                 _ => all.push(kind),
             }
@@ -182,30 +180,27 @@ impl Validator<'_> {
             | (BaseType::Text, Value::Str(_) | Value::Bytes(_)) => true,
             (BaseType::StrConst(word), Value::Str(text)) => text == word,
             (BaseType::BoolConst(flag), Value::Bool(b)) => b == flag,
-            (BaseType::IntConst(number), Value::Int(n)) => n == number,
-            (BaseType::Ref(name), _) => {
-                self.table.definition(name).iter().any(|t| self.matches_base(t, node))
-            }
+            (BaseType::IntConst(number), Value::Int(n)) => *n == i128::from(*number),
+            (BaseType::Ref(definition), _) => definition.types.iter().any(|t| self.matches_base(t, node)),
             _ => false,
         }
     }
 
     /// In how many fixed words (`type: bond`) the map is not of that kind.
     fn mismatch_count(&self, kind: &Type, node: &Node) -> usize {
-        let BaseType::Map(fields) = &kind.base else { return 0 };
+        let BaseType::Map(keys) = kind.base else { return 0 };
         let fixed = |t: &Type| matches!(t.base, BaseType::StrConst(_) | BaseType::IntConst(_));
         let differs = |f: &&Field| {
             f.types.iter().all(fixed)
                 && node.get(f.name).is_none_or(|v| !f.types.iter().any(|t| self.matches_base(t, v)))
         };
-        fields.keys.iter().filter(|f| f.required).filter(differs).count()
+        keys.iter().filter(|f| f.required).filter(differs).count()
     }
 
     fn check_content(&mut self, kind: &Type, node: &Node) {
-        let table = self.table;
-        if let (Some(keys), Value::Map(map)) = (kind.needs, &node.value) {
-            let list = || keys.split(',').collect::<Vec<_>>().join(" or ");
-            match keys.split(',').filter(|key| map.get(key).is_some()).count() {
+        if let (false, Value::Map(map)) = (kind.needs.is_empty(), &node.value) {
+            let list = || kind.needs.join(" or ");
+            match kind.needs.iter().filter(|key| map.get(key).is_some()).count() {
                 0 => self.add_finding(
                     FindingKind::Invalid,
                     &node.at,
@@ -222,9 +217,9 @@ impl Validator<'_> {
             }
         }
         match (&kind.base, &node.value) {
-            (BaseType::Ref(name), _) => self.check_value(table.definition(name), node),
+            (BaseType::Ref(definition), _) => self.check_value(definition.types, node),
             (BaseType::Text, Value::Str(text)) => {
-                if let Some(format) = kind.format.filter(|f| !f.matches(text)) {
+                if let Some(format) = kind.format.filter(|f| !matches_format(*f, text)) {
                     self.add_finding(
                         FindingKind::Invalid,
                         &node.at,
@@ -238,8 +233,8 @@ impl Validator<'_> {
                     Value::Float(f) => *f,
                     _ => return,
                 };
-                let low = kind.min.is_some_and(|min| number < min as f64);
-                if low || kind.max.is_some_and(|max| number > max as f64) {
+                let low = kind.min.is_some_and(|min| number < f64::from(min));
+                if low || kind.max.is_some_and(|max| number > f64::from(max)) {
                     self.add_finding(
                         FindingKind::Invalid,
                         &node.at,
@@ -267,19 +262,19 @@ impl Validator<'_> {
                     }
                 }
             }
-            (BaseType::Map(fields), Value::Map(map)) => {
+            (BaseType::Map(keys), Value::Map(map)) => {
                 self.check_length(kind, node, map.len(), "keys");
                 if kind.once {
-                    self.check_once(fields, node, map);
+                    self.check_once(keys, node, map);
                 }
-                self.check_map(fields, node, map);
+                self.check_map(kind, keys, node, map);
             }
             _ => {}
         }
     }
 
     fn check_length(&mut self, kind: &Type, node: &Node, length: usize, what: &str) {
-        let length = i64::try_from(length).unwrap_or(i64::MAX);
+        let length = i32::try_from(length).unwrap_or(i32::MAX);
         let low = kind.min.is_some_and(|min| length < min);
         if low || kind.max.is_some_and(|max| length > max) {
             let what =
@@ -292,8 +287,8 @@ impl Validator<'_> {
         }
     }
 
-    fn check_once(&mut self, fields: &MapFields, node: &Node, map: &Map) {
-        for (name, instead) in fields.deprecated_spellings() {
+    fn check_once(&mut self, keys: &[Field], node: &Node, map: &Map) {
+        for (name, instead) in deprecated_spellings(keys) {
             if map.get(name).is_some() && map.get(instead).is_some() {
                 let message = format!("expected only one of the keys {instead} or {name}");
                 self.add_finding(FindingKind::Invalid, &node.at, message);
@@ -301,19 +296,19 @@ impl Validator<'_> {
         }
     }
 
-    fn check_map(&mut self, fields: &MapFields, node: &Node, map: &Map) {
+    fn check_map(&mut self, kind: &Type, keys: &[Field], node: &Node, map: &Map) {
         for (key, value) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
-            let other = fields.additional.as_deref().filter(|o| o.format.is_none_or(|f| f.matches(&name)));
-            match (fields.get(&name), other) {
+            let other = kind.additional.filter(|o| o.format.is_none_or(|f| matches_format(f, &name)));
+            match (keys.iter().find(|f| f.name == name), other) {
                 (Some(field), _) => self.check_field(field, &name, key, value),
-                (None, Some(other)) => self.nested(&name, |c| c.check_value(&other.types, value)),
-                (None, None) if fields.allows_unknown => {}
+                (None, Some(other)) => self.nested(&name, |c| c.check_value(other.types, value)),
+                (None, None) if kind.allows_unknown => {}
                 (None, None) => {
-                    let message = match fields.additional.as_deref().and_then(|o| o.format) {
+                    let message = match kind.additional.and_then(|o| o.format) {
                         Some(format) => format!("unknown key; expected {}", format.description()),
                         None => {
-                            let known = fields.keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
+                            let known = keys.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
                             unknown_key_message(&name, known)
                         }
                     };
@@ -321,7 +316,7 @@ impl Validator<'_> {
                 }
             }
         }
-        for field in fields.keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
+        for field in keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
             self.nested(field.name, |c| {
                 c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string())
             });
@@ -329,18 +324,15 @@ impl Validator<'_> {
     }
 }
 
-impl Deprecation {
-    /// Returns "Deprecated in version 22.2. Use **b** instead.": upstream's form, which scripts look for.
-    pub fn text(self, is_key: bool) -> String {
-        match (self.replacement, is_key) {
-            ("", _) => format!("Deprecated in version {}.", self.since),
-            (instead, false) if instead.contains("belongs") => {
-                format!("Deprecated in version {}: {instead}", self.since)
-            }
-            (instead, true) => format!("Deprecated in version {}. Use **{instead}** instead.", self.since),
-            (instead, false) => format!("Deprecated in version {}. Use {instead} instead.", self.since),
-        }
-    }
+/// Returns the deprecated spellings in a map, each with the key that replaces it.
+pub(super) fn deprecated_spellings(keys: &[Field]) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let old = keys.iter().filter_map(|field| Some((field.name, field.deprecated?.replacement)));
+    old.filter(|(_, replacement)| keys.iter().any(|field| field.name == *replacement))
+}
+
+/// Tells whether text has a form. Only here are the names of modules known.
+fn matches_format(format: Format, text: &str) -> bool {
+    format.matches(text) && (format != Format::Module || is_module_name(text))
 }
 
 fn range_text(kind: &Type, end: &str) -> String {
@@ -355,7 +347,7 @@ fn range_text(kind: &Type, end: &str) -> String {
 
 /// "expected text or a list, found a map", and the word that was most likely meant.
 fn expected_message(types: &[&Type], node: &Node) -> String {
-    let names: Vec<String> = types.iter().filter(|t| t.deprecated.is_none()).map(|t| t.name()).collect();
+    let names: Vec<String> = types.iter().filter(|t| t.deprecated.is_none()).map(|t| type_name(t)).collect();
     let mut unique: Vec<&str> = Vec::new();
     for name in &names {
         if !unique.contains(&name.as_str()) {
@@ -379,21 +371,19 @@ fn expected_message(types: &[&Type], node: &Node) -> String {
     }
 }
 
-impl Type {
-    /// For messages.
-    pub fn name(&self) -> String {
-        match &self.base {
-            BaseType::Any => "anything".into(),
-            BaseType::Text => self.format.map_or("text", super::format::Format::description).into(),
-            BaseType::Int => "an integer".into(),
-            BaseType::Number => "a number".into(),
-            BaseType::Bool => "true or false".into(),
-            BaseType::Null => "nothing (null)".into(),
-            BaseType::List(_) => "a list".into(),
-            BaseType::Map(_) | BaseType::Ref(_) => "a map".into(),
-            BaseType::StrConst(word) => format!("'{word}'"),
-            BaseType::BoolConst(flag) => flag.to_string(),
-            BaseType::IntConst(number) => number.to_string(),
-        }
+/// Returns the name of a type for messages.
+pub(super) fn type_name(kind: &Type) -> String {
+    match kind.base {
+        BaseType::Any => "anything".into(),
+        BaseType::Text => kind.format.map_or("text", Format::description).into(),
+        BaseType::Int => "an integer".into(),
+        BaseType::Number => "a number".into(),
+        BaseType::Bool => "true or false".into(),
+        BaseType::Null => "nothing (null)".into(),
+        BaseType::List(_) => "a list".into(),
+        BaseType::Map(_) | BaseType::Ref(_) => "a map".into(),
+        BaseType::StrConst(word) => format!("'{word}'"),
+        BaseType::BoolConst(flag) => flag.to_string(),
+        BaseType::IntConst(number) => number.to_string(),
     }
 }

@@ -2,18 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::format::Format;
-use super::table::{BaseType, Field, MapFields, Table, Type};
+use config::schema::{BaseType, DefaultValue, Field, Format, Type};
+
+use super::check::deprecated_spellings;
+use super::{module_names, tables, top_level};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
+/// Returns the JSON schema of a cloud-config.
 pub fn cloud_config_schema() -> Value {
-    let table = Table::cloud_config();
     let mut properties = Map::new();
-    for section in &table.sections {
-        for field in &section.keys {
-            properties.insert(field.name.into(), field_schema(field));
-        }
+    let mut definitions = Map::new();
+    for field in top_level() {
+        properties.insert(field.name.into(), field_schema(field));
+        add_definitions(field.types, &mut definitions);
     }
     json!({
         "$schema": DRAFT,
@@ -21,12 +23,16 @@ pub fn cloud_config_schema() -> Value {
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
-        "definitions": definitions(&table),
+        "definitions": definitions,
     })
 }
 
+/// Returns the JSON schema of a network configuration.
 pub fn network_schema() -> Value {
-    let table = Table::network();
+    let mut definitions = Map::new();
+    for version in [&tables::network_v1::VERSION_1, &tables::network_v2::VERSION_2] {
+        add_definitions(&[config::schema::reference(version)], &mut definitions);
+    }
     let either = json!([{ "$ref": "#/definitions/version_1" }, { "$ref": "#/definitions/version_2" }]);
     json!({
         "$schema": DRAFT,
@@ -41,16 +47,29 @@ pub fn network_schema() -> Value {
                 "additionalProperties": false,
             },
         ],
-        "definitions": definitions(&table),
+        "definitions": definitions,
     })
 }
 
-fn definitions(table: &Table) -> Map<String, Value> {
-    table.definitions.iter().map(|(name, types)| ((*name).into(), types_schema(types))).collect()
+/// Adds the definitions that types refer to, directly and in their keys and items.
+fn add_definitions(types: &[Type], definitions: &mut Map<String, Value>) {
+    for kind in types {
+        match kind.base {
+            BaseType::Ref(definition) if !definitions.contains_key(definition.name) => {
+                definitions.insert(definition.name.into(), types_schema(definition.types));
+                add_definitions(definition.types, definitions);
+            }
+            BaseType::List(Some(items)) => add_definitions(items, definitions),
+            BaseType::Map(keys) => {
+                keys.iter().chain(kind.additional).for_each(|f| add_definitions(f.types, definitions));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn field_schema(field: &Field) -> Value {
-    let mut schema = types_schema(&field.types);
+    let mut schema = types_schema(field.types);
     // What stands beside $ref is ignored in this draft.
     if schema.get("$ref").is_some() {
         schema = json!({ "allOf": [schema] });
@@ -58,8 +77,12 @@ fn field_schema(field: &Field) -> Value {
     if !field.doc.is_empty() {
         schema["description"] = field.doc.into();
     }
-    if !field.default.is_empty() {
-        schema["default"] = default_value(field);
+    if let Some(default) = field.default {
+        schema["default"] = match default {
+            DefaultValue::Bool(flag) => flag.into(),
+            DefaultValue::Int(number) => number.into(),
+            DefaultValue::Text(text) => text.into(),
+        };
     }
     if let Some(old) = field.deprecated {
         let text = old.text(!old.replacement.contains(' '));
@@ -67,19 +90,6 @@ fn field_schema(field: &Field) -> Value {
         schema["description"] = text.into();
     }
     schema
-}
-
-fn default_value(field: &Field) -> Value {
-    let is = |wanted: fn(&BaseType) -> bool| field.types.iter().any(|t| wanted(&t.base));
-    match field.default {
-        "true" if is(|o| matches!(o, BaseType::Bool | BaseType::BoolConst(_))) => true.into(),
-        "false" if is(|o| matches!(o, BaseType::Bool | BaseType::BoolConst(_))) => false.into(),
-        text if is(|o| matches!(o, BaseType::Int | BaseType::Number)) => match text.parse::<i64>() {
-            Ok(number) => number.into(),
-            Err(_) => text.into(),
-        },
-        text => text.into(),
-    }
 }
 
 fn types_schema(types: &[Type]) -> Value {
@@ -110,13 +120,13 @@ fn const_value(kind: &Type) -> Option<Value> {
     match kind.base {
         BaseType::StrConst(word) => Some(word.into()),
         BaseType::BoolConst(flag) => Some(flag.into()),
-        BaseType::IntConst(number) => i64::try_from(number).ok().map(Into::into),
+        BaseType::IntConst(number) => Some(number.into()),
         _ => None,
     }
 }
 
 fn type_schema(kind: &Type) -> Value {
-    let mut schema = match &kind.base {
+    let mut schema = match kind.base {
         BaseType::Any | BaseType::StrConst(_) | BaseType::BoolConst(_) | BaseType::IntConst(_) => json!({}),
         BaseType::Text => json!({ "type": "string" }),
         BaseType::Int => json!({ "type": "integer" }),
@@ -125,18 +135,17 @@ fn type_schema(kind: &Type) -> Value {
         BaseType::Null => json!({ "type": "null" }),
         BaseType::List(None) => json!({ "type": "array" }),
         BaseType::List(Some(items)) => json!({ "type": "array", "items": types_schema(items) }),
-        BaseType::Map(fields) if kind.once => {
-            let mut schema = map_schema(fields);
+        BaseType::Map(keys) if kind.once => {
+            let mut schema = map_schema(kind, keys);
             let both = |(old, new)| json!({ "not": { "required": [new, old] } });
-            schema["allOf"] = fields.deprecated_spellings().map(both).collect();
+            schema["allOf"] = deprecated_spellings(keys).map(both).collect();
             schema
         }
-        BaseType::Map(fields) => map_schema(fields),
-        BaseType::Ref(name) => json!({ "$ref": format!("#/definitions/{name}") }),
+        BaseType::Map(keys) => map_schema(kind, keys),
+        BaseType::Ref(definition) => json!({ "$ref": format!("#/definitions/{}", definition.name) }),
     };
-    if let Some(keys) = kind.needs {
-        let required = |key| json!({ "required": [key] });
-        let needs: Vec<Value> = keys.split(',').map(required).collect();
+    if !kind.needs.is_empty() {
+        let needs: Vec<Value> = kind.needs.iter().map(|key| json!({ "required": [key] })).collect();
         if schema.get("$ref").is_some() {
             schema = json!({ "allOf": [schema] });
         }
@@ -159,7 +168,7 @@ fn type_schema(kind: &Type) -> Value {
         Some(Format::Date) => schema["format"] = "date".into(),
         Some(Format::Uri) => schema["format"] = "uri".into(),
         Some(Format::Module) => {
-            let names = super::module_names().into_iter().chain(["ubuntu_advantage"]);
+            let names = module_names().into_iter().chain(["ubuntu_advantage"]);
             let both = names.flat_map(|n| [n.to_string(), n.replace('_', "-")]);
             schema["enum"] = both.collect::<std::collections::BTreeSet<_>>().into_iter().collect();
         }
@@ -169,21 +178,20 @@ fn type_schema(kind: &Type) -> Value {
     schema
 }
 
-fn map_schema(fields: &MapFields) -> Value {
+fn map_schema(kind: &Type, keys: &[Field]) -> Value {
     let mut schema = json!({ "type": "object" });
     let mut properties = Map::new();
-    for field in &fields.keys {
+    for field in keys {
         properties.insert(field.name.into(), field_schema(field));
     }
     if !properties.is_empty() {
         schema["properties"] = properties.into();
     }
-    let required: Vec<&str> = fields.keys.iter().filter(|f| f.required).map(|f| f.name).collect();
+    let required: Vec<&str> = keys.iter().filter(|f| f.required).map(|f| f.name).collect();
     if !required.is_empty() {
         schema["required"] = required.into();
     }
-    let others = fields.additional.as_deref();
-    match others {
+    match kind.additional {
         Some(other) => {
             let schema_of_value = field_schema(other);
             match other.format {
@@ -194,7 +202,7 @@ fn map_schema(fields: &MapFields) -> Value {
                 None => schema["additionalProperties"] = schema_of_value,
             }
         }
-        None if fields.allows_unknown => {}
+        None if kind.allows_unknown => {}
         None => schema["additionalProperties"] = false.into(),
     }
     schema

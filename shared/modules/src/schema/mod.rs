@@ -1,30 +1,39 @@
-//! What a cloud-config and a network configuration may hold: one table each, from which come the checks at boot and
-//! of `cloud-init schema`, the documentation of keys, and the JSON schema that editors use.
+//! What a cloud-config and a network configuration may hold: constant tables, from which come the checks at boot and of
+//! `cloud-init schema`, the documentation of keys, and the JSON schema for editors.
 //!
-//! What a module reads comes from its own declaration (`config::keys!`), with which it reads; `keys.txt` has the keys
-//! that no module here reads.
+//! The keys of a module come from the declaration that it reads them with (`config::keys!`); `tables` has the keys that
+//! no module here reads.
 
 mod check;
 mod docs;
-mod format;
-mod grammar;
 mod json;
-mod table;
+mod section;
+mod tables;
 
 pub use check::{check_cloud_config, check_network};
 pub use docs::{module_docs, module_names};
 pub use json::{cloud_config_schema, network_schema};
-pub use table::{BaseType, Deprecation, Field, MapFields, Section, Table, Type};
+pub use section::Section;
 
-/// Whether there is a module of that name, here or upstream; dashes and underscores are the same.
-pub(crate) fn is_module_name(name: &str) -> bool {
+use config::schema::Field;
+
+/// Returns the sections of a cloud-config: `base` first, then the modules by name.
+fn sections() -> Vec<&'static Section> {
+    let mut all: Vec<&Section> = tables::SECTIONS.into_iter().flatten().chain(crate::DOCS).collect();
+    all.sort_by_key(|section| (section.name != "base", section.name));
+    all
+}
+
+/// Returns the top-level keys of a cloud-config.
+fn top_level() -> impl Iterator<Item = &'static Field> {
+    sections().into_iter().flat_map(|section| section.keys)
+}
+
+/// Tells whether cloud-init has a module of that name, here or upstream. Dashes and underscores are equivalent.
+fn is_module_name(name: &str) -> bool {
     let name = name.replace('-', "_");
-    let sections =
-        include_str!("keys.txt").lines().filter_map(|line| line.strip_prefix('[')?.split_once(']'));
-    let others = sections.map(|(known, _)| known).filter(|known| *known != "base");
-    let mut known = crate::MODULE_DOCS.iter().map(|(known, _)| *known).chain(others);
-    // An old name that lists may still have.
-    name == "ubuntu_advantage" || known.any(|known| known == name)
+    // A former name, which lists may still have.
+    name == "ubuntu_advantage" || module_names().contains(&name.as_str())
 }
 
 #[cfg(test)]

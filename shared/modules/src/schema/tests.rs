@@ -1,14 +1,13 @@
 //! The tables against examples, against the modules' own declarations, and against what packaging publishes.
 
+use config::schema::{BaseType, Definition, Type};
 use config::{FindingKind, Map, Node, Reader};
 
-use super::samples;
-use super::table::Table;
-use crate::Docs;
+use super::{samples, tables, top_level};
 
 fn check(text: &str) -> Vec<String> {
     let root = config::yaml::parse("t", text).unwrap().root;
-    let belongs = |name: &str| (name == "datasource").then_some("it belongs into /etc/cloud");
+    let belongs = |name: &str| (name == "datasource").then_some("it belongs in /etc/cloud");
     super::check_cloud_config(&root, &belongs).iter().map(|f| format!("{f}")).collect()
 }
 
@@ -40,7 +39,7 @@ fn findings() {
         ),
         ("growpart: {mode: false}", &["t:1:18: growpart.mode: Deprecated in version 22.3. Use off instead."]),
         ("phone_home: {tries: 3}", &["t:1:13: phone_home.url: required, but missing"]),
-        ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs into /etc/cloud"]),
+        ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs in /etc/cloud"]),
         (
             "reporting: {a: {type: webhook, endpoint: u, retries: -1}}",
             &["t:1:54: reporting.a.retries: expected at least 0"],
@@ -72,8 +71,7 @@ fn findings() {
 #[test]
 fn messages_never_contain_values() {
     let secret = "s3cr3t-Value";
-    let table = Table::cloud_config();
-    for field in table.top_level() {
+    for field in top_level() {
         for form in
             ["X", "[X]", "{X: X}", "[{X: X, name: X}]", "{name: X, users: [{name: [X]}]}", "[[X, X, [X]]]"]
         {
@@ -97,21 +95,20 @@ const STRICTER_MODULES: &[(&str, &str)] = &[
 /// What the table takes, the module's reader takes; and both say the same of what is old.
 #[test]
 fn tables_and_readers_agree() {
-    let table = Table::cloud_config();
     let mut wrong = Vec::new();
     let mut stricter = std::collections::BTreeSet::new();
     let mut count = 0;
-    for (module, docs) in crate::MODULE_DOCS {
-        let Docs::Keys(rows) = docs else { continue };
-        for row in *rows {
-            let name = row.line.split([':', ' ']).next().unwrap();
-            let field = table.top_level().find(|f| f.name == name).unwrap();
-            for sample in samples::field_samples(&table, field) {
+    for section in crate::DOCS {
+        let Some(read) = section.read else { continue };
+        let module = section.name;
+        for field in section.keys {
+            let name = field.name;
+            for sample in samples::field_samples(field) {
                 count += 1;
                 let document: Node = [(Node::from(name), sample.clone())].into_iter().collect::<Map>().into();
                 let checked = super::check_cloud_config(&document, &|_| None);
                 let mut reader = Reader::new();
-                reader.nested(name, |reader| row.read.unwrap()(&sample, reader));
+                read(&document, &mut reader);
                 let read = reader.into_findings();
                 let bad = |kind| kind != FindingKind::Deprecated;
                 wrong.extend(
@@ -132,7 +129,7 @@ fn tables_and_readers_agree() {
                     all
                 };
                 // That `vendor_data.enabled` is text is said where it counts, when vendor-data is consumed.
-                if old(&checked) != old(&read) && *module != "scripts_vendor" {
+                if old(&checked) != old(&read) && module != "scripts_vendor" {
                     wrong.push(format!(
                         "{module}: the table {:?}, the reader {:?}",
                         old(&checked),
@@ -197,5 +194,41 @@ fn network_configurations() {
         let keys: Vec<&str> = findings.iter().map(|f| f.key.as_str()).collect();
         assert_eq!(keys, wanted, "{text}");
         assert_eq!(findings.of_kind(FindingKind::Deprecated).count(), usize::from(text.contains("gateway4")));
+    }
+}
+
+/// Definitions by the name that they have in the JSON schema.
+fn collect_definitions(types: &[Type], found: &mut Vec<&'static Definition>) {
+    for kind in types {
+        match kind.base {
+            BaseType::Ref(definition) => {
+                found.push(definition);
+                collect_definitions(definition.types, found);
+            }
+            BaseType::List(Some(items)) => collect_definitions(items, found),
+            BaseType::Map(keys) => {
+                keys.iter().chain(kind.additional).for_each(|f| collect_definitions(f.types, found));
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let names: Vec<&str> = top_level().map(|field| field.name).collect();
+    let unique: std::collections::BTreeSet<_> = names.iter().collect();
+    assert_eq!(names.len(), unique.len());
+    assert!(names.len() >= 100, "{}", names.len());
+    let mut cloud = Vec::new();
+    top_level().for_each(|field| collect_definitions(field.types, &mut cloud));
+    let mut network = Vec::new();
+    collect_definitions(tables::network_v1::VERSION_1.types, &mut network);
+    collect_definitions(tables::network_v2::VERSION_2.types, &mut network);
+    for definitions in [cloud, network] {
+        for a in &definitions {
+            let same = |b: &&&Definition| format!("{:?}", b.types) == format!("{:?}", a.types);
+            assert!(definitions.iter().filter(|b| b.name == a.name).all(|b| same(&b)), "{}", a.name);
+        }
     }
 }

@@ -1,0 +1,45 @@
+//! A section of the schema: a module and its top-level keys.
+
+use config::KeyStruct;
+use config::schema::Field;
+
+/// A module and the top-level keys that are its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Section {
+    /// The module's name.
+    pub name: &'static str,
+    /// What the module does, for modules whose keys do not say it. May be empty.
+    pub about: &'static str,
+    /// The top-level keys.
+    pub keys: &'static [Field],
+    /// The reader of these keys, for tests that compare it with the table.
+    #[cfg(test)]
+    pub read: Option<fn(&config::Node, &mut config::Reader)>,
+}
+
+impl Section {
+    /// Returns a section whose keys no code in this crate reads.
+    pub const fn new(name: &'static str, about: &'static str, keys: &'static [Field]) -> Section {
+        Section {
+            name,
+            about,
+            keys,
+            #[cfg(test)]
+            read: None,
+        }
+    }
+
+    /// Returns the section of a module without keys of its own.
+    pub const fn without_keys(name: &'static str, about: &'static str) -> Section {
+        Section::new(name, about, &[])
+    }
+
+    /// Returns the section of a module that reads its keys as `K`.
+    pub const fn of<K: KeyStruct>(name: &'static str) -> Section {
+        Section {
+            #[cfg(test)]
+            read: Some(|node, reader| drop(K::read_known(node, reader))),
+            ..Section::new(name, "", K::TABLE)
+        }
+    }
+}
