@@ -1,6 +1,6 @@
 //! Firmware's facts (SMBIOS), as the kernel shows them below /sys/class/dmi/id.
 
-use system::System;
+use system::{Error, Result, System};
 
 /// Names that configurations use, and the kernel's files for them.
 const FILES: &[(&str, &str)] = &[
@@ -41,4 +41,14 @@ pub fn read(sys: &System, key: &str) -> Option<String> {
     }
     let text = String::from_utf8_lossy(&bytes).trim().to_string();
     (!text.is_empty()).then_some(text)
+}
+
+/// Returns the serial number, for clouds that use it as the instance-id.
+///
+/// # Errors
+///
+/// Fails if DMI has no serial number.
+pub fn require_serial(sys: &System) -> Result<String> {
+    let serial = read(sys, "system-serial-number");
+    serial.ok_or_else(|| Error::new("DMI has no serial number, which is the instance-id"))
 }

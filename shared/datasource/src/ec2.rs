@@ -34,7 +34,7 @@ const DEFAULTS: Defaults = Defaults {
     timeout: 50,
     retries: 5,
     retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+    ..Defaults::COMMON
 };
 
 /// For one file of a service that has answered.
@@ -152,34 +152,19 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         info!(sys, "Ec2: max_wait is 0: the metadata service is not asked");
         return Ok(None);
     }
-    let (crawled, primary) = match ctx.stage {
-        Stage::Network => (
-            Some(crawl(
-                &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
-                sys,
-                platform,
-                &policy,
-            )?),
-            None,
-        ),
-        Stage::Local => {
-            let mut crawled = None;
-            let nics = sort_by_driver(ctx.machine.nics().candidates);
-            let requirements = NetworkRequirements {
-                v4: Some(Ipv4Method::Dhcp(Vec::new())),
-                v6: Some(Ipv6Method::RouterAdvertisement),
-                link_timeout: policy.max_wait,
-                first_response_deadline: policy.first_response_deadline,
-                probes: Vec::new(),
-            };
-            let nic = metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
-                crawled = Some(crawl(net, sys, platform, &policy)?);
-                Ok(true)
-            })?;
-            (crawled, nic)
-        }
+    let nics = sort_by_driver(ctx.machine.nics().candidates);
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(&[])),
+        v6: Some(Ipv6Method::RouterAdvertisement),
+        link_timeout: policy.max_wait,
+        first_response_deadline: policy.first_response_deadline,
+        probes: Vec::new(),
     };
-    let Some(crawled) = crawled else { return Ok(None) };
+    let crawled = metadata_network::with_network(ctx, &nics, &requirements, &mut |net, nic| {
+        Ok(Some((crawl(net, sys, platform, &policy)?, nic.to_string())))
+    })?;
+    let Some((crawled, nic)) = crawled else { return Ok(None) };
+    let primary = (ctx.stage == Stage::Local).then_some(nic);
     if platform == UNKNOWN && strict == StrictId::Warn {
         warning!(
             sys,
@@ -190,7 +175,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     Ok(Some(instance(ctx, platform, crawled, primary)))
 }
 
-/// Those of Amazon's own drivers first.
+/// Sorts NICs with Amazon's own drivers first.
 fn sort_by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
     nics.sort_by_key(|nic| !matches!(nic.driver.as_deref(), Some("ena" | "efa")));
     nics

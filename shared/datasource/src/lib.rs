@@ -1,12 +1,12 @@
 //! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
-mod apart;
 mod azure;
 mod command_line;
 mod configdrive;
 mod digitalocean;
 mod dmi;
+mod document;
 mod ec2;
 mod gce;
 mod hetzner;
@@ -16,12 +16,15 @@ mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod parts;
 mod retry;
 mod scaleway;
 mod search;
 mod seed;
+mod service;
 mod standard;
 mod tree;
+mod v1;
 mod vultr;
 
 pub use command_line::named_datasource;
@@ -30,7 +33,7 @@ pub use standard::is_same_machine;
 
 use config::Node;
 use state::{Instance, Layout};
-use system::{Result, System};
+use system::{Error, Result, System, debug};
 
 /// What a stage can offer to a datasource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,20 +135,51 @@ pub struct Nic {
     pub driver: Option<String>,
 }
 
-impl Search<'_> {
-    /// The settings of one datasource: the map below `datasource: NAME:`.
-    pub fn settings(&self, name: &str) -> Option<&Node> {
-        self.config.at_path(&["datasource", name])
+impl Nics {
+    /// Returns the configurable NIC with this MAC, in any case.
+    pub fn by_mac(&self, mac: &str) -> Option<&Nic> {
+        self.configurable.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac))
+    }
+
+    /// Returns the configurable NIC with a MAC from the metadata, in any case.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such NIC.
+    pub fn require_mac(&self, mac: &str) -> Result<&Nic> {
+        self.by_mac(mac)
+            .ok_or_else(|| Error::new(format!("no NIC with MAC '{mac}', which the metadata names")))
     }
 }
 
 impl Search<'_> {
-    /// Whether the administrator says that this machine is of that datasource, whatever firmware says: on the kernel
-    /// command line, or by a list of this one.
+    /// Returns the settings of one datasource: the map below `datasource: NAME:`.
+    pub fn settings(&self, name: &str) -> Option<&Node> {
+        self.config.at_path(&["datasource", name])
+    }
+
+    /// Tells whether the administrator selects this datasource regardless of the firmware: on the kernel command line,
+    /// or by a list that contains nothing else.
     pub fn is_forced(&self, name: &str) -> bool {
         let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
         let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
         is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
+    }
+
+    /// Tells whether this machine is on the cloud of this name: the firmware matches, or the datasource is forced.
+    pub(crate) fn is_on(&self, name: &str, firmware_matches: impl FnOnce() -> bool) -> bool {
+        let is_on = self.is_forced(name) || firmware_matches();
+        if !is_on {
+            debug!(self.sys, "{name}: not detected (DMI does not match)");
+        }
+        is_on
+    }
+
+    /// Returns the NIC that most likely leads to metadata, as a list.
+    pub(crate) fn first_nic(&self) -> Vec<Nic> {
+        let mut nics = self.machine.nics().candidates;
+        nics.truncate(1);
+        nics
     }
 }
 

@@ -8,12 +8,13 @@ use config::source_map::positions;
 use config::{Map, Node};
 use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
-use system::{Deadline, Error, Result, debug, info, warning};
+use system::{Error, Result, debug, info, warning};
 
 use crate::command_line::{self, DsOption};
-use crate::seed::{self, Seed, SeedRetryPolicy};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::seed::{self, Seed};
 use crate::{
-    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, dmi, media, retry,
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, dmi, document, media,
     standard,
 };
 
@@ -26,6 +27,8 @@ pub const NOCLOUD: Datasource = Datasource {
     events: DEFAULT_EVENTS,
 };
 
+/// Of a seed's server. Upstream has no timeout; a server that is silent for half a minute will not respond.
+const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
 /// Of a seed that names none.
 const DEFAULT_INSTANCE_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
@@ -173,9 +176,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         if !is_for_this_stage(ctx, &base) {
             return Ok(None);
         }
-        let policy = SeedRetryPolicy::from_settings(ctx.settings("NoCloud"));
-        let deadline = retry::max_wait_cached(ctx, "NoCloud").map(Deadline::after);
-        let seed = seed::fetch(sys, &base, policy, deadline)?;
+        let policy = RetryPolicy::read(ctx, "NoCloud", &DEFAULTS);
+        let seed = seed::fetch(sys, &base, &policy)?;
         all.add_seedfrom(base, seed);
     }
     build_instance(ctx, all)
@@ -359,7 +361,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     for name in SEED_DIRS {
         let path = ctx.layout.cloud(&format!("{name}/meta-data"));
         let Ok(bytes) = ctx.sys.read(&path) else { continue };
-        return match seed::parse_map(&path, &bytes) {
+        return match document::parse_map(&path, &bytes) {
             Ok(map) => match map.get("instance-id").and_then(Node::scalar_text) {
                 Some(id) if id == cached.id => IdentityCheck::Same,
                 Some(id) => IdentityCheck::Different(format!("{path} says instance-id {id}")),

@@ -28,7 +28,7 @@ const DEFAULTS: Defaults = Defaults {
     timeout: 10,
     retries: 5,
     retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+    ..Defaults::COMMON
 };
 
 /// What firmware calls the product, or says as the chassis' asset tag.
@@ -62,34 +62,16 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         return Ok(None);
     }
     let policy = RetryPolicy::read(ctx, "OpenStack", &DEFAULTS);
-    let nics = ctx.machine.nics();
-    let first = nics.candidates.get(..1).unwrap_or_default();
-    let read = match ctx.stage {
-        Stage::Network => {
-            let nic = first.first().map(|nic| nic.name.clone()).unwrap_or_default();
-            Some(crawl(
-                &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
-                &nic,
-                sys,
-                &policy,
-            )?)
-        }
-        Stage::Local => {
-            let mut read = None;
-            let requirements = NetworkRequirements {
-                v4: Some(Ipv4Method::Dhcp(Vec::new())),
-                v6: Some(Ipv6Method::LinkLocal),
-                link_timeout: metadata_network::LINK_TIMEOUT,
-                first_response_deadline: policy.first_response_deadline,
-                probes: Vec::new(),
-            };
-            metadata_network::try_nics(ctx, first, &requirements, &mut |net, nic| {
-                read = Some(crawl(net, nic, sys, &policy)?);
-                Ok(true)
-            })?;
-            read
-        }
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(&[])),
+        v6: Some(Ipv6Method::LinkLocal),
+        link_timeout: metadata_network::LINK_TIMEOUT,
+        first_response_deadline: policy.first_response_deadline,
+        probes: Vec::new(),
     };
+    let read = metadata_network::with_network(ctx, &ctx.first_nic(), &requirements, &mut |net, nic| {
+        crawl(net, nic, sys, &policy).map(Some)
+    })?;
     let Some((base, read)) = read else { return Ok(None) };
     Ok(instance(ctx, &base, read))
 }

@@ -6,7 +6,7 @@ use config::{Node, Value};
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
-use crate::{IdentityCheck, Search, dmi};
+use crate::{IdentityCheck, Search, dmi, document};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
@@ -90,6 +90,11 @@ pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
 pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
     NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
+}
+
+/// Returns the text of a metadata field as user-data or vendor-data; none if the field is missing or empty.
+pub fn text_blob(map: &Node, key: &str) -> Blobs {
+    Blobs(document::text(map, key).map(String::into_bytes).into_iter().collect())
 }
 
 /// User-data that may be base64 without saying so.

@@ -40,10 +40,10 @@ const MAX_WAIT: Duration = Duration::from_secs(600);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// How IPv4 is to come up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv4Method {
     /// By DHCP; options to ask for beyond the usual ones ([`dhcp::message::option`]).
-    Dhcp(Vec<u8>),
+    Dhcp(&'static [u8]),
     /// With an address of 169.254.0.0/16 that nobody grants.
     LinkLocal,
 }

@@ -55,7 +55,7 @@ const DEFAULTS: Defaults = Defaults {
     timeout: 30,
     retries: 0,
     retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+    ..Defaults::COMMON
 };
 const CHASSIS_ASSET_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 const OVF_ENV: &str = "ovf-env.xml";
@@ -214,13 +214,12 @@ impl<'s, 'a> Azure<'s, 'a> {
         let sys = self.sys();
         let nics = self.ctx.machine.nics().candidates;
         let requirements = NetworkRequirements {
-            v4: Some(Ipv4Method::Dhcp(vec![WIRE_SERVER_OPTION])),
+            v4: Some(Ipv4Method::Dhcp(&[WIRE_SERVER_OPTION])),
             v6: None,
             link_timeout: self.policy.max_wait,
             first_response_deadline: self.policy.first_response_deadline,
             probes: Vec::new(),
         };
-        let mut built = None;
         let last = nics.last().map(|nic| nic.name.clone()).unwrap_or_default();
         let attempt = metadata_network::try_nics(self.ctx, &nics, &requirements, &mut |net, nic| {
             let lease = net.lease();
@@ -233,19 +232,18 @@ impl<'s, 'a> Azure<'s, 'a> {
             if metadata.is_none() && !is_primary && nic != last {
                 warning!(sys, "Azure: {nic} leads to no metadata service; the next NIC is tried");
                 self.failure = None;
-                return Ok(false);
+                return Ok(None);
             }
             let mut instance = self.instance(metadata);
             let reported = self.report(instance.as_ref().err(), &server.to_string());
             if let Ok(instance) = &mut instance {
                 report::record(instance, reported);
             }
-            built = Some(instance);
-            Ok(true)
+            Ok(Some(instance))
         });
-        match (built, attempt) {
-            (Some(instance), _) => instance,
-            (None, attempt) => {
+        match attempt {
+            Ok(Some(instance)) => instance,
+            attempt => {
                 let why = attempt.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
                 self.fail("failure to obtain DHCP lease", None);
                 if self.seed.is_none() {
