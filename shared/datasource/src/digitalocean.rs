@@ -52,7 +52,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }
     let serial = dmi::require_serial(ctx.sys)?;
     let mut service = SERVICE;
-    if ctx.settings("DigitalOcean").and_then(|s| s.get("use_ip4LL")).is_some_and(Node::is_falsy) {
+    if !ctx.is_enabled("DigitalOcean", "use_ip4LL") {
         service.ipv4 = None;
     }
     let policy = service.policy(ctx);

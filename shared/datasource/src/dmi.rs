@@ -1,5 +1,7 @@
 //! Firmware's facts (SMBIOS), as the kernel shows them below /sys/class/dmi/id.
 
+use std::collections::BTreeMap;
+
 use system::{Error, Result, System};
 
 /// Names that configurations use, and the kernel's files for them.
@@ -51,4 +53,11 @@ pub fn read(sys: &System, key: &str) -> Option<String> {
 pub fn require_serial(sys: &System) -> Result<String> {
     let serial = read(sys, "system-serial-number");
     serial.ok_or_else(|| Error::new("DMI has no serial number, which is the instance-id"))
+}
+
+/// Returns the settings that a value of DMI holds, as in `name=value;other=value`.
+pub fn settings(sys: &System, key: &str) -> BTreeMap<String, String> {
+    let text = read(sys, key).unwrap_or_default();
+    let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())).collect()
 }

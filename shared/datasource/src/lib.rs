@@ -1,6 +1,7 @@
 //! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
+mod akamai;
 mod azure;
 mod command_line;
 mod configdrive;
@@ -33,7 +34,7 @@ pub use standard::is_same_machine;
 
 use config::Node;
 use state::{Instance, Layout};
-use system::{Error, Result, System, debug};
+use system::{Error, Result, System, debug, warning};
 
 /// What a stage can offer to a datasource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +76,20 @@ pub struct Datasource {
     pub check: fn(&Search<'_>, &Instance) -> IdentityCheck,
     pub network_order: &'static [NetworkSource],
     pub events: UpdateEvents,
+}
+
+impl Datasource {
+    /// Returns a datasource that differs from the others only in its name and its search.
+    const fn new(name: &'static str, find: fn(&Search<'_>) -> Result<Option<Instance>>) -> Datasource {
+        Datasource {
+            name,
+            stages: &[Stage::Local, Stage::Network],
+            find,
+            check: standard::check_machine,
+            network_order: DEFAULT_NETWORK_ORDER,
+            events: DEFAULT_EVENTS,
+        }
+    }
 }
 
 /// At which events the network configuration is read and applied anew, by upstream's names for them.
@@ -175,6 +190,24 @@ impl Search<'_> {
         is_on
     }
 
+    /// Tells whether a setting of a datasource is true; it is by default.
+    pub(crate) fn is_enabled(&self, name: &str, key: &str) -> bool {
+        self.settings(name).and_then(|s| s.get(key)).is_none_or(|node| !node.is_falsy())
+    }
+
+    /// Returns, as a list, the likeliest NIC whose MAC begins with one of `prefixes` (separated by commas), or the likeliest of all.
+    pub(crate) fn nic_with_mac_prefix(&self, prefixes: &str) -> Vec<Nic> {
+        let mut nics = self.machine.nics().candidates;
+        let prefixes = prefixes.to_lowercase();
+        let is_preferred = |nic: &Nic| prefixes.split(',').any(|prefix| nic.mac.starts_with(prefix.trim()));
+        if !nics.iter().any(is_preferred) {
+            warning!(self.sys, "no NIC with a MAC that begins with {prefixes}; using the default NIC");
+        }
+        nics.sort_by_key(|nic| !is_preferred(nic));
+        nics.truncate(1);
+        nics
+    }
+
     /// Returns the NIC that most likely leads to metadata, as a list.
     pub(crate) fn first_nic(&self) -> Vec<Nic> {
         let mut nics = self.machine.nics().candidates;
@@ -199,6 +232,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &ec2::EC2,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &akamai::AKAMAI,
     &none::NONE,
 ];
 

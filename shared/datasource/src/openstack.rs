@@ -132,8 +132,7 @@ fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Ins
         debug!(ctx.sys, "OpenStack: files of the metadata are injected by config drives alone");
     }
     read.apply_to(&mut instance, base);
-    let apply = ctx.settings("OpenStack").and_then(|s| s.get("apply_network_config"));
-    if apply.is_some_and(Node::is_falsy) {
+    if !ctx.is_enabled("OpenStack", "apply_network_config") {
         instance.network = None;
     }
     Some(instance)

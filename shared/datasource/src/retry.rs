@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::Node;
+use config::{Node, Value};
 use system::{Deadline, Request, System, warning};
 
 use crate::Search;
@@ -28,7 +28,7 @@ pub struct RetryPolicy {
 pub struct Defaults {
     /// Base URLs.
     pub urls: &'static [&'static str],
-    /// The key for the URLs: a list, or the text of a single URL.
+    /// The key for the URLs: a list, a map whose values are URLs, or the text of a single URL.
     pub urls_key: &'static str,
     /// See [`RetryPolicy::max_wait`].
     pub max_wait: u32,
@@ -82,8 +82,12 @@ fn number(sys: &System, name: &str, settings: Option<&Node>, key: &str, default:
 /// Returns the configured base URLs, or the default ones.
 fn urls(settings: Option<&Node>, default: &Defaults) -> Vec<String> {
     let configured = settings.and_then(|s| s.get(default.urls_key));
-    let list = configured.map(|node| node.as_seq().unwrap_or(std::slice::from_ref(node)));
-    let mut urls: Vec<&str> = list.unwrap_or_default().iter().filter_map(Node::as_str).collect();
+    let mut urls: Vec<&str> = match configured.map(|node| (node, &node.value)) {
+        Some((_, Value::Seq(list))) => list.iter().filter_map(Node::as_str).collect(),
+        Some((_, Value::Map(map))) => map.iter().filter_map(|(_, url)| url.as_str()).collect(),
+        Some((node, _)) => node.as_str().into_iter().collect(),
+        None => Vec::new(),
+    };
     if urls.is_empty() {
         urls = default.urls.to_vec();
     }
