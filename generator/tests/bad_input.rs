@@ -195,13 +195,13 @@ fn any_text_is_parsed_without_panic() {
     for _ in 0..30_000 {
         let count = 1 + next(24);
         let text: String = (0..count).map(|_| PIECES[next(PIECES.len())]).collect();
-        generator::parsers::policy(&text);
-        generator::parsers::settings(&text, &text);
-        generator::parsers::configuration(&text);
-        generator::parsers::presets(&text);
-        generator::parsers::windows(text.as_bytes(), &text);
-        generator::parsers::undecided_state(&text);
-        generator::parsers::firmware(&text);
-        generator::parsers::processes(text.as_bytes(), &text);
+        identify::parsers::policy(&text);
+        identify::parsers::settings(&text, &text);
+        identify::parsers::configuration(&text);
+        identify::parsers::presets(&text);
+        identify::parsers::windows(text.as_bytes(), &text);
+        identify::parsers::undecided_state(&text);
+        identify::parsers::firmware(&text);
+        identify::parsers::processes(text.as_bytes(), &text);
     }
 }

@@ -59,8 +59,8 @@ fn evidence_as_text() {
 #[test]
 fn remedy_line() {
     let list = "datasource_list: [ NoCloud, Ec2 ]\n";
-    const IN_FILE: &str = "in /etc/cloud/ds-identify.cfg, write the line ";
-    const OFF: &str = "take cloud-init=disabled off the kernel command line";
+    const IN_FILE: &str = "in /etc/cloud/ds-identify.cfg, add the line ";
+    const OFF: &str = "remove cloud-init=disabled from the kernel command line";
     const REMOVE: &str = "rm /etc/cloud/cloud-init.disabled";
     for (number, (settings, command_line, marker, seed, switch, policy)) in [
         ("", "", false, false, "", "policy: search,notfound=enabled"),
@@ -97,7 +97,7 @@ fn remedy_line() {
             sandbox.write("/proc/cmdline", format!("ci.di.policy={}", word(settings)));
             let text = explain(&sandbox, &["--explain"]);
             let wanted = word(policy);
-            let place = format!("{switch}{then}on the kernel command line, write ci.di.policy={wanted}\n");
+            let place = format!("{switch}{then}on the kernel command line, set ci.di.policy={wanted}\n");
             assert!(text.ends_with(&place), "{text}");
         }
         // Done as it says.

@@ -8,7 +8,7 @@ mod sandbox;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use generator::{Enablement, undecided};
+use identify::{Enablement, second_look};
 use sandbox::{Sandbox, iso};
 use system::System;
 
@@ -103,15 +103,15 @@ fn device_appears_while_udev_is_busy() {
             sandbox.device("sr0", &iso("cidata"));
             std::fs::remove_file(sandbox.path("/run/udev/queue")).unwrap();
         });
-        undecided::decide(&sys)
+        second_look::decide(&sys)
     });
     let (decision, why) = decided.unwrap();
     assert_eq!((decision, why.as_str()), (Enablement::Enabled, "Found NoCloud [mode=search, found=all]"));
     assert_eq!(state(&sandbox), ENABLED);
     assert_eq!(sandbox.config(), "datasource_list: [ NoCloud, None ]\n");
-    assert_eq!(undecided::disabled_reason(&sys), None);
+    assert_eq!(second_look::disabled_reason(&sys), None);
     // Decided once: neither the stage nor a reload begins anew.
-    assert_eq!(undecided::decide(&sys), None);
+    assert_eq!(second_look::decide(&sys), None);
     assert_eq!(generate(&sandbox, &[VM]), 0);
     assert_eq!(state(&sandbox), ENABLED);
 }
@@ -123,18 +123,18 @@ fn no_device_appears() {
     sandbox.write("/run/udev/control", "");
     sandbox.write("/run/udev/queue", "");
     let sys = System::new(&sandbox.0);
-    assert!(undecided::disabled_reason(&sys).is_some());
+    assert!(second_look::disabled_reason(&sys).is_some());
     let begun = Instant::now();
-    let (decision, why) = undecided::decide(&sys).unwrap();
+    let (decision, why) = second_look::decide(&sys).unwrap();
     let took = begun.elapsed();
     assert_eq!(decision, Enablement::Disabled);
     assert!(took > Duration::from_millis(290) && took < Duration::from_secs(5), "{took:?}");
-    assert_eq!(undecided::disabled_reason(&sys).as_deref(), Some(why.as_str()));
+    assert_eq!(second_look::disabled_reason(&sys).as_deref(), Some(why.as_str()));
     // Nothing waits for the manager's next reload, after which the reason stays.
     assert_eq!(state(&sandbox), DISABLED);
     assert_eq!(generate(&sandbox, &[VM]), 0);
     assert_eq!(state(&sandbox), DISABLED);
-    assert_eq!(undecided::disabled_reason(&sys).as_deref(), Some(why.as_str()));
+    assert_eq!(second_look::disabled_reason(&sys).as_deref(), Some(why.as_str()));
     assert!(sandbox.config().starts_with("di_report:\n"), "{}", sandbox.config());
 }
 

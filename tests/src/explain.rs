@@ -42,6 +42,6 @@ pub fn explained(facts: &Facts) -> String {
         };
         assert_eq!(text.lines().filter(|line| is_line(line)).count(), 1, "{source}\n{text}");
     }
-    let line = word("enable_with").strip_prefix("in /etc/cloud/ds-identify.cfg, write the line ");
+    let line = word("enable_with").strip_prefix("in /etc/cloud/ds-identify.cfg, add the line ");
     line.unwrap_or_else(|| fail(&text)).to_string()
 }

@@ -58,7 +58,7 @@ fn no_datasource_disables_cloud_init() {
     // A drive without a disc: asked once, and not waited for.
     let facts = machine.boot_vm_with(&["-device", "scsi-cd,bus=scsi.0"]);
     let log = log(&facts);
-    assert!(log.contains("\nlooking again after "), "{log}");
+    assert!(log.contains("\nidentifying again after "), "{log}");
     assert!(
         log.contains("returning undecided") && log.contains("returning 1"),
         "{log}\n{}",

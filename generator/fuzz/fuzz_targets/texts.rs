@@ -2,7 +2,7 @@
 //! that one corpus serves all of them.
 #![no_main]
 
-use generator::parsers;
+use identify::parsers;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((which, bytes)) = data.split_first() else { return };

@@ -285,7 +285,7 @@ impl Stage {
 impl datasource::Machine for Stage {
     fn wait_for_devices(&self) {
         if self.sys.is_live() && !self.sys.is_container() {
-            debug!(self.sys, "devices: {}", generator::undecided::settle(&self.sys));
+            debug!(self.sys, "devices: {}", identify::second_look::settle(&self.sys));
         }
     }
 

@@ -103,7 +103,7 @@ pub struct Stage {
 /// Runs one stage: reads the configuration, opens the log, takes the steps, records how it went. The exit code
 /// is the number of errors, as upstream's is.
 pub fn run(name: StageName, steps: impl FnOnce(&mut Stage)) -> ExitCode {
-    run_guarded(undecided::disabled_reason, name, steps)
+    run_guarded(second_look::disabled_reason, name, steps)
 }
 
 /// As [`run`], behind another guard: the local stage's decides what the generator could not.
@@ -121,7 +121,7 @@ pub fn run_guarded(guard: undecided::Guard, name: StageName, steps: impl FnOnce(
     if let Some(signal) = &args.interrupted {
         return interrupted(name, &args, signal);
     }
-    let was_undecided = generator::undecided::is_undecided(&System::new(&args.root));
+    let was_undecided = identify::second_look::is_undecided(&System::new(&args.root));
     if let Some(code) = undecided::run_guard(&args, guard) {
         return code;
     }

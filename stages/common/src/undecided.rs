@@ -8,7 +8,7 @@
 
 use std::process::ExitCode;
 
-use generator::{Enablement, undecided};
+use identify::{Enablement, second_look};
 use system::System;
 
 use crate::Args;
@@ -19,7 +19,7 @@ pub type Guard = fn(&System) -> Option<String>;
 /// The local stage's, and the network stage's after a local stage that was killed: decides where the generator
 /// could not.
 pub fn decide(sys: &System) -> Option<String> {
-    match undecided::decide(sys) {
+    match second_look::decide(sys) {
         Some((Enablement::Enabled, _)) => None,
         Some((_, why)) => Some(why),
         None => disabled_reason(sys),
@@ -28,7 +28,7 @@ pub fn decide(sys: &System) -> Option<String> {
 
 /// Of the stages after them.
 pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
-    if undecided::is_undecided(sys) { None } else { undecided::disabled_reason(sys) }
+    if second_look::is_undecided(sys) { None } else { second_look::disabled_reason(sys) }
 }
 
 /// Asks the guard, unless one module or list is run by hand, or all in spite of everything. A plan has asked the

@@ -2,46 +2,11 @@
 
 use crate::{Map, Node};
 
-/// All clouds, in the order in which they are asked.
-pub const DATASOURCES: [&str; 31] = [
-    "NoCloud",
-    "ConfigDrive",
-    "LXD",
-    "OpenNebula",
-    "DigitalOcean",
-    "Azure",
-    "AltCloud",
-    "VMware",
-    "OVF",
-    "MAAS",
-    "GCE",
-    "OpenStack",
-    "AliYun",
-    "Vultr",
-    "Ec2",
-    "CloudSigma",
-    "CloudStack",
-    "SmartOS",
-    "Bigstep",
-    "Scaleway",
-    "Hetzner",
-    "IBMCloud",
-    "Oracle",
-    "Exoscale",
-    "RbxCloud",
-    "UpCloud",
-    "NWCS",
-    "Akamai",
-    "WSL",
-    "CloudCIX",
-    "None",
-];
-
 /// The weakest layer of all settings.
 pub fn config() -> Node {
     let vendor = || map([("enabled", true.into()), ("prefix", list([]))]);
     map([
-        ("datasource_list", list(DATASOURCES)),
+        ("datasource_list", list(clouds::SEARCH_ORDER)),
         ("def_log_file", "/var/log/cloud-init.log".into()),
         ("log_cfgs", list([])),
         ("syslog_fix_perms", list(["syslog:adm", "root:adm", "root:wheel", "root:root"])),

@@ -1,0 +1,111 @@
+//! What identifies each cloud, as data: one row of [`CLOUDS`] per cloud. Everything that needs a list of clouds reads
+//! this table: ds-identify, the datasources' check of the firmware, the default `datasource_list`, and the manual page.
+//!
+//! The crate reads firmware in one place, [`Cloud::firmware_matches`]. Seeds, file systems and the few checks that need
+//! more than data belong to the crate `identify`.
+
+#![warn(missing_docs)]
+
+mod firmware;
+mod order;
+mod sign;
+mod table;
+
+pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
+pub use sign::{DmiField, Match, Sign};
+pub use table::CLOUDS;
+
+/// One cloud: a row of [`CLOUDS`].
+#[derive(Debug)]
+pub struct Cloud {
+    /// The name, spelled as in `datasource_list`.
+    pub name: &'static str,
+    /// The boot stages in which its datasource can find an instance.
+    pub stages: Stages,
+    /// The position, from 1, in the list that ds-identify checks when the configuration has no `datasource_list`; 0 if
+    /// the cloud is not in that list. It is not the order of the rows: upstream has two orders, and both are visible.
+    pub identify_order: usize,
+    /// The evidence for this cloud, the cheapest first.
+    pub signs: &'static [Sign],
+    /// What identifies the cloud, for the manual page; empty if the signs say it all.
+    pub note: &'static str,
+}
+
+/// The boot stages in which a datasource can find an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stages {
+    /// The local stage, before networking.
+    pub local: bool,
+    /// The network stage.
+    pub network: bool,
+}
+
+impl Stages {
+    pub(crate) const LOCAL: Stages = Stages { local: true, network: false };
+    pub(crate) const NETWORK: Stages = Stages { local: false, network: true };
+    pub(crate) const BOTH: Stages = Stages { local: true, network: true };
+}
+
+/// Returns the cloud with this name; upper and lower case are distinct.
+pub fn cloud(name: &str) -> Option<&'static Cloud> {
+    CLOUDS.iter().find(|cloud| cloud.name == name)
+}
+
+impl Cloud {
+    /// Returns whether a block device that appears later could change the result of a check.
+    pub fn needs_devices(&self) -> bool {
+        self.signs.iter().any(|sign| matches!(sign, Sign::Label(_)))
+    }
+
+    /// Returns the labels of the file systems that identify the cloud.
+    pub fn labels(&self) -> &'static [&'static str] {
+        let labels = self.signs.iter().find_map(|sign| match sign {
+            Sign::Label(labels) => Some(*labels),
+            _ => None,
+        });
+        labels.unwrap_or_default()
+    }
+
+    /// Returns what identifies the cloud, in a few words: for the manual page and `ds-identify --explain`.
+    pub fn found_by(&self) -> String {
+        if !self.note.is_empty() {
+            return self.note.to_string();
+        }
+        let words: Vec<String> = self.signs.iter().filter_map(Sign::describe).collect();
+        match words.as_slice() {
+            [] => String::new(),
+            [only] => only.clone(),
+            [first @ .., last] => format!("{}, or {last}", first.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The manual page has one entry per row, with the words of the row.
+    #[test]
+    fn manual_page_lists_all_clouds() {
+        let page = include_str!("../../../packaging/man/ds-identify.8").replace("\\-", "-");
+        let begin = page.find(".SH DATA SOURCES").unwrap();
+        let section = &page[begin..begin + 1 + page[begin + 1..].find("\n.SH ").unwrap()];
+        let mut lines = section.lines().skip_while(|line| *line != ".TP");
+        let mut listed = Vec::new();
+        while let (Some(".TP"), Some(name), Some(words)) = (lines.next(), lines.next(), lines.next()) {
+            listed.push((name.strip_prefix(".B ").unwrap().to_string(), words.to_string()));
+        }
+        let mut rows: Vec<_> =
+            CLOUDS.iter().map(|cloud| (cloud.name.to_string(), cloud.found_by())).collect();
+        rows.sort_by_key(|(name, _)| name.to_lowercase());
+        assert_eq!(listed, rows);
+    }
+
+    #[test]
+    fn default_lists() {
+        assert_eq!(SEARCH_ORDER[..2], ["NoCloud", "ConfigDrive"]);
+        assert_eq!(SEARCH_ORDER.last(), Some(&"None"));
+        assert_eq!(IDENTIFY_ORDER[..3], ["MAAS", "ConfigDrive", "NoCloud"]);
+        assert_eq!(IDENTIFY_ORDER.len() + 1, SEARCH_ORDER.len(), "ds-identify never checks None");
+    }
+}

@@ -1,0 +1,43 @@
+//! The two default lists of datasources, computed from the table: a program that needs only the names contains only
+//! the names.
+
+use crate::table::CLOUDS;
+
+/// The default `datasource_list` of cloud-init: all clouds, in the order of the table.
+pub const SEARCH_ORDER: [&str; CLOUDS.len()] = {
+    let mut names = [""; CLOUDS.len()];
+    let mut at = 0;
+    while at < names.len() {
+        names[at] = CLOUDS[at].name;
+        at += 1;
+    }
+    names
+};
+
+/// The number of clouds that ds-identify checks by default.
+const IDENTIFIED: usize = {
+    let (mut count, mut at) = (0, 0);
+    while at < CLOUDS.len() {
+        if CLOUDS[at].identify_order > 0 {
+            count += 1;
+        }
+        at += 1;
+    }
+    count
+};
+
+/// What ds-identify checks when the configuration has no `datasource_list`, in upstream's order. A gap or a duplicate in
+/// the positions is a compile-time error.
+pub const IDENTIFY_ORDER: [&str; IDENTIFIED] = {
+    let mut names = [""; IDENTIFIED];
+    let mut at = 0;
+    while at < CLOUDS.len() {
+        let position = CLOUDS[at].identify_order;
+        if position > 0 {
+            assert!(names[position - 1].is_empty(), "two clouds have the same identify_order");
+            names[position - 1] = CLOUDS[at].name;
+        }
+        at += 1;
+    }
+    names
+};

@@ -1,0 +1,106 @@
+//! Ec2: Amazon EC2, and clouds with a compatible metadata service.
+
+use crate::checks::signs;
+use crate::dmi::Dmi;
+use crate::facts::Facts;
+use crate::lookup::{self, ConfigFile};
+use crate::verdict::{Answer, Verdict, found, maybe, not_found};
+
+pub fn ec2(facts: &Facts<'_>) -> Verdict {
+    let seed = signs::check_seed(facts, "Ec2");
+    if seed.answer == Answer::Found {
+        return seed;
+    }
+    if facts.is_container() {
+        return not_found("this is a container");
+    }
+    let uuid = facts.roots.line(&facts.paths.hypervisor.join("uuid")).unwrap_or_default();
+    if let Some(reason) = platform(facts.dmi(), &uuid) {
+        return found(reason);
+    }
+    let strict = strict_id(facts);
+    if strict == "true" {
+        return not_found("not a known platform with EC2's metadata service, and strict_id is true");
+    }
+    let mut verdict = maybe(format!("strict_id is {strict}"));
+    verdict.extra = Some(format!("datasource: {{Ec2: {{strict_id: \"{strict}\"}}}}"));
+    verdict
+}
+
+/// Returns the evidence for a platform with EC2's metadata service.
+pub(crate) fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
+    if let Some(reason) = signs::evidence_in_dmi(dmi, "Ec2") {
+        return Some(reason);
+    }
+    if dmi.product_name == "3DS Outscale VM" && dmi.sys_vendor == "3DS Outscale" {
+        return Some("dmi product_name is '3DS Outscale VM'".into());
+    }
+    if hypervisor_uuid.starts_with("ec2") {
+        return Some("the hypervisor's uuid starts with ec2".into());
+    }
+    let head = dmi.product_uuid.split('-').next().unwrap_or_default().to_ascii_lowercase();
+    if head.starts_with("ec2") || is_swapped(&head) {
+        return Some("dmi product_uuid starts with ec2".into());
+    }
+    None
+}
+
+/// Returns whether the text ends like `2?ec`: `ec2` in firmware that writes the bytes in the opposite order.
+fn is_swapped(head: &str) -> bool {
+    let Some(rest) = head.strip_suffix("ec") else { return false };
+    let mut digits = rest.chars().rev();
+    digits.next().is_some_and(|c| c.is_ascii_hexdigit()) && digits.next() == Some('2')
+}
+
+/// Returns whether an unknown platform is skipped (`true`), tried (`false`) or tried with a warning.
+fn strict_id(facts: &Facts<'_>) -> String {
+    const DEFAULT: &str = "true";
+    let settings = facts.settings();
+    let of_config = || {
+        let counts = |file: &&ConfigFile| {
+            let name = file.path.rsplit('/').next().unwrap_or_default();
+            file.path == facts.paths.config.to_string() || name.to_ascii_lowercase().contains("ec2")
+        };
+        let files: Vec<ConfigFile> = facts.config().iter().filter(counts).cloned().collect();
+        lookup::last_value(&files, "strict_id")
+    };
+    let value = match &settings.strict_id_on_command_line {
+        Some(word) if word.is_empty() => None,
+        Some(word) => Some(word.clone()),
+        None => of_config().filter(|v| !v.is_empty()).or_else(|| settings.strict_id_in_file.clone()),
+    };
+    let Some(value) = value else { return DEFAULT.into() };
+    let pause = value.strip_prefix("warn,").and_then(|rest| rest.chars().next());
+    if ["true", "false", "warn"].contains(&value.as_str()) || pause.is_some_and(|c| c.is_ascii_digit()) {
+        return value;
+    }
+    facts.log.warning(format!("strict_id: expected true, false, warn or warn,SECONDS; using {DEFAULT}"));
+    DEFAULT.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn platforms() {
+        type Set<'a> = &'a dyn Fn(&mut Dmi);
+        let cases: [(Set<'_>, &str, bool); 10] = [
+            (&|_| {}, "", false),
+            (&|_| {}, "ec2abc", true),
+            (&|_| {}, "EC2abc", false),
+            (&|d| d.product_uuid = "EC2F58AF-2DAD-C57E".into(), "", true),
+            (&|d| d.product_uuid = "AF582FEC-AD2D".into(), "", true),
+            (&|d| d.product_uuid = "AF58FFEC-AD2D".into(), "", false),
+            (&|d| d.product_uuid = "12345678-ec2".into(), "", false),
+            (&|d| d.product_serial = "srv-1.gb1.brightbox.com".into(), "", true),
+            (&|d| d.product_name = "3DS Outscale VM".into(), "", false),
+            (&|d| d.sys_vendor = "Tilaa".into(), "", true),
+        ];
+        for (n, (set, uuid, expected)) in cases.into_iter().enumerate() {
+            let mut dmi = Dmi::default();
+            set(&mut dmi);
+            assert_eq!(platform(&dmi, uuid).is_some(), expected, "{n}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Enables or disables cloud-init in systemd: a link that makes cloud-init.target wanted, and a flag that
+//! `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the same output each time.
+
+use std::io::Write as _;
+
+use system::{Result, System, WriteOptions};
+
+use crate::paths::{RootedPath, Roots};
+use crate::run::Outcome;
+use crate::verdict::Enablement;
+
+const TARGET: &str = "cloud-init.target";
+const RUN: &str = "/run/cloud-init";
+/// The generator's log; ds-identify has its own.
+const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
+
+/// Applies the outcome below `early`, one of the manager's directories. Returns the changes as lines of the log. Fails if the
+/// link cannot be made or removed.
+pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &str) -> Result<Vec<String>> {
+    let sys = &roots.target;
+    let link = target_link(early);
+    // The manager's directories are not below the root.
+    let outside = System::new("/");
+    let mut lines = Vec::new();
+    let runs = !matches!(outcome, Outcome::Decided(d) if d.enablement != Enablement::Enabled);
+    if runs {
+        let target = unit_path(sys);
+        let change = outside.link(&target, &link)?;
+        lines.push(format!("{link} -> {target} ({change:?})"));
+    } else {
+        let removed = outside.remove(&link)?;
+        lines.push(format!("{link}: {}", if removed { "removed" } else { "did not exist" }));
+    }
+    match outcome {
+        Outcome::Decided(decision) => {
+            let text = sys.read_text(format!("{RUN}/disabled")).unwrap_or_default();
+            // A reload keeps the local stage's reason.
+            let text = if runs { String::new() } else { text };
+            lines.extend(set_flags(decision.enablement, roots, undecided, &text));
+            lines.push(format!("cloud-init is {}", if runs { "enabled" } else { "disabled" }));
+        }
+        Outcome::Undecided(_) => {
+            for flag in ["enabled", "disabled"] {
+                if let Err(e) = sys.remove(format!("{RUN}/{flag}")) {
+                    lines.push(format!("ERROR: {e}"));
+                }
+            }
+            lines.push("cloud-init is undecided: the local stage identifies again".into());
+        }
+    }
+    Ok(lines)
+}
+
+/// Sets the flags for `cloud-init status`; `text` is the reason if cloud-init is disabled. Returns the errors, as lines: a
+/// machine without a writable /run boots nevertheless.
+pub fn set_flags(enablement: Enablement, roots: &Roots, undecided: &RootedPath, text: &str) -> Vec<String> {
+    let sys = &roots.target;
+    let (set, removed, text) = match enablement {
+        Enablement::Enabled => ("enabled", "disabled", ""),
+        Enablement::Disabled | Enablement::SwitchedOff => ("disabled", "enabled", text),
+    };
+    let results = [
+        sys.remove(format!("{RUN}/{removed}")).map(drop),
+        sys.write(format!("{RUN}/{set}"), text, WriteOptions::default()).map(drop),
+        roots.remove(undecided).map(drop),
+    ];
+    results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
+}
+
+/// Returns the path of the link that makes the target wanted, below one of the manager's directories.
+pub fn target_link(early: &str) -> String {
+    format!("{early}/multi-user.target.wants/{TARGET}")
+}
+
+/// Returns the path of the unit. Distributions without a merged /usr have it in either directory.
+fn unit_path(sys: &System) -> String {
+    let [lib, usr_lib] = ["/lib", "/usr/lib"].map(|dir| format!("{dir}/systemd/system/{TARGET}"));
+    if !sys.exists(&lib) && sys.exists(&usr_lib) { usr_lib } else { lib }
+}
+
+/// Replaces the log file; if /run is not writable, writes the main lines to the kernel's log.
+pub fn write_log(sys: &System, lines: &[String]) {
+    let text = lines.join("\n") + "\n";
+    if let Err(e) = sys.write(LOG, &text, WriteOptions::default()) {
+        write_kmsg(&e.to_string());
+        lines.iter().filter(|line| line.contains("ERROR") || line.contains("cloud-init is")).for_each(
+            |line| {
+                write_kmsg(line);
+            },
+        );
+    }
+}
+
+/// Writes one record to /dev/kmsg (the kernel's Documentation/ABI/testing/dev-kmsg), with level and name.
+fn write_kmsg(line: &str) {
+    let record = format!("<27>cloud-init-generator[{}]: {line}\n", std::process::id());
+    let kmsg = std::fs::OpenOptions::new().write(true).open("/dev/kmsg");
+    // An error here cannot be logged anywhere.
+    let _ = kmsg.and_then(|mut file| file.write_all(record.as_bytes()));
+}

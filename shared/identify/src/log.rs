@@ -1,0 +1,112 @@
+//! ds-identify.log: plain lines, as its readers (bug reports, tests of images) know them. Lines are kept and
+//! written together; warnings and errors go to standard error too.
+
+use std::cell::{Cell, RefCell};
+use std::io::Write as _;
+
+use crate::paths::{Env, RootedPath, Roots};
+use crate::text::printable;
+
+/// Where the lines go in the end.
+enum Sink {
+    Discard,
+    Stderr,
+    File(RootedPath),
+}
+
+/// The log of one run.
+pub struct Log {
+    sink: Sink,
+    /// Lines above this level are dropped; upstream's DEBUG_LEVEL.
+    level: u32,
+    lines: RefCell<String>,
+    to_stderr: Cell<bool>,
+    /// Warnings and errors, once more.
+    warnings: RefCell<Vec<String>>,
+}
+
+impl Log {
+    pub fn new(env: &Env, run: &RootedPath) -> Log {
+        let sink = match env.get("DI_LOG").map(String::as_str) {
+            Some("stderr") => Sink::Stderr,
+            Some(path) if !path.is_empty() => Sink::File(RootedPath::on_host(path)),
+            _ => Sink::File(run.join("ds-identify.log")),
+        };
+        let level = env.get("DEBUG_LEVEL").and_then(|l| l.parse().ok()).unwrap_or(1);
+        Log {
+            sink,
+            level,
+            lines: RefCell::default(),
+            to_stderr: Cell::new(false),
+            warnings: RefCell::default(),
+        }
+    }
+
+    /// A log that only keeps remarks, for who explains and leaves no trace.
+    pub fn silent() -> Log {
+        Log {
+            sink: Sink::Discard,
+            level: 0,
+            lines: RefCell::default(),
+            to_stderr: Cell::new(false),
+            warnings: RefCell::default(),
+        }
+    }
+
+    /// The warnings and errors so far.
+    pub fn warnings(&self) -> Vec<String> {
+        self.warnings.borrow().clone()
+    }
+
+    /// A line of that level: 0 always, 1 by default, 2 when asked for.
+    pub fn line(&self, level: u32, text: impl AsRef<str>) {
+        if level <= self.level {
+            let mut lines = self.lines.borrow_mut();
+            lines.push_str(&printable(text.as_ref()));
+            lines.push('\n');
+        }
+    }
+
+    pub fn warning(&self, text: impl AsRef<str>) {
+        self.problem("WARN", text.as_ref());
+    }
+
+    pub fn error(&self, text: impl AsRef<str>) {
+        self.problem("ERROR", text.as_ref());
+    }
+
+    fn problem(&self, kind: &str, text: &str) {
+        let line = printable(&format!("{kind}: {text}"));
+        if matches!(self.sink, Sink::File(_)) && !self.to_stderr.get() {
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+        self.warnings.borrow_mut().push(line.clone());
+        self.line(0, line);
+    }
+
+    /// Files that could not be read are said once each.
+    pub fn report_read_errors(&self, roots: &Roots) {
+        let mut problems = roots.read_errors.take();
+        problems.dedup();
+        problems.iter().for_each(|problem| self.error(problem));
+    }
+
+    /// Writes what has gathered. Called before anything that may take long, and at the end.
+    pub fn flush(&self, roots: &Roots) {
+        let lines = std::mem::take(&mut *self.lines.borrow_mut());
+        if lines.is_empty() || matches!(self.sink, Sink::Discard) {
+            return;
+        }
+        if let (Sink::File(path), false) = (&self.sink, self.to_stderr.get()) {
+            match roots.append(path, &lines) {
+                Ok(()) => return,
+                // From here on standard error is the log, which the manager keeps.
+                Err(e) => {
+                    self.to_stderr.set(true);
+                    let _ = writeln!(std::io::stderr(), "ERROR: {e}");
+                }
+            }
+        }
+        let _ = std::io::stderr().write_all(lines.as_bytes());
+    }
+}

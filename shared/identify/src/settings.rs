@@ -1,0 +1,214 @@
+//! What the administrator asked for: /etc/cloud/ds-identify.cfg, and above it words of the kernel command
+//! line. Pure: text in, settings and remarks out.
+
+use std::time::Duration;
+
+use crate::policy::{self, Policy};
+use crate::text::{list_items, unquote_backslashes, unquoted};
+
+/// The merged settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// A datasource named by hand: no search.
+    pub datasource: Option<String>,
+    pub policy: Policy,
+    /// How long the local stage may wait for udev before it looks again; zero turns that off.
+    pub settle: Duration,
+    /// `ci.datasource.ec2.strict_id` of the file, then of the command line; see the check of Ec2.
+    pub strict_id_in_file: Option<String>,
+    pub strict_id_on_command_line: Option<String>,
+    /// Candidates from `cc:…datasource_list…` on the command line; empty when there are none.
+    pub candidates: Vec<String>,
+}
+
+/// Longer than this would be the boot's time-out, not ours.
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
+pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
+
+/// Seconds, with a fraction or without.
+pub fn seconds(text: &str) -> Option<Duration> {
+    let seconds: f64 = text.trim().parse().ok()?;
+    (0.0..=MAX_WAIT.as_secs_f64()).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
+}
+
+/// Merges the file's text (if any) and the command line.
+pub fn parse(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) {
+    let mut datasource = None;
+    let mut policy_text = None;
+    let mut strict_id_in_file = None;
+    let mut settle_text = None;
+    for (key, value) in file.map(parse_file).unwrap_or_default() {
+        match key.as_str() {
+            "datasource" => datasource = Some(value),
+            "policy" => policy_text = Some(value),
+            "settle" => settle_text = Some(value),
+            "ci.datasource.ec2.strict_id" => strict_id_in_file = Some(value),
+            _ => {}
+        }
+    }
+    let mut strict_id_on_command_line = None;
+    for word in command_line.split(' ') {
+        let Some((key, value)) = word.split_once('=') else { continue };
+        let first = || value.split(';').next().unwrap_or_default().to_string();
+        match key {
+            "ds" | "ci.ds" | "ci.datasource" => datasource = Some(first()),
+            "ci.di.policy" => policy_text = Some(first()),
+            "ci.di.settle" => settle_text = Some(first()),
+            "ci.datasource.ec2.strict_id" => strict_id_on_command_line = Some(value.to_string()),
+            _ => {}
+        }
+    }
+    let (policy, mut warnings) = policy::parse(policy_text.as_deref().unwrap_or_default());
+    let settle = match settle_text.as_deref().map(|text| (text, seconds(text))) {
+        Some((_, Some(time))) => time,
+        Some(("", None)) | None => DEFAULT_SETTLE,
+        Some((_, None)) => {
+            warnings.push(format!(
+                "settle: expected seconds from 0 to {}; {} is used",
+                MAX_WAIT.as_secs(),
+                DEFAULT_SETTLE.as_secs()
+            ));
+            DEFAULT_SETTLE
+        }
+    };
+    let not_empty = |text: Option<String>| text.filter(|t| !t.is_empty());
+    let settings = Settings {
+        datasource: not_empty(datasource),
+        policy,
+        settle,
+        strict_id_in_file: not_empty(strict_id_in_file),
+        strict_id_on_command_line,
+        candidates: candidates(command_line),
+    };
+    (settings, warnings)
+}
+
+/// Lines `key: value`; `#` begins a comment, a backslash quotes a character and joins lines.
+fn parse_file(text: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let joined = text.replace("\\\n", "");
+    for line in joined.lines() {
+        let line = unquote_backslashes(line);
+        let line = line.split('#').next().unwrap_or_default();
+        if let Some((key, value)) = line.split_once(':') {
+            pairs.push((key.trim().to_string(), unquoted(value.trim()).to_string()));
+        }
+    }
+    pairs
+}
+
+/// `cc: {datasource_list: [A, B]}`: what stands in the last brackets after the last mention.
+fn candidates(command_line: &str) -> Vec<String> {
+    const KEY: &str = "datasource_list";
+    let Some(cc) = command_line.find("cc:") else { return Vec::new() };
+    let Some((_, after)) = command_line[cc..].rsplit_once(KEY) else { return Vec::new() };
+    let Some((list, _)) = after.split_once(']') else { return Vec::new() };
+    let Some((_, list)) = list.rsplit_once('[') else { return Vec::new() };
+    list_items(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files() {
+        for (text, pairs) in [
+            ("policy: enabled # why\n\tdatasource :  'Ec2' ", [("policy", "enabled"), ("datasource", "Ec2")]),
+            ("policy: a\\\nb\nx: \"y'", [("policy", "ab"), ("x", "\"y'")]),
+            ("no colon\n#a: b\na: b: c\nk:", [("a", "b: c"), ("k", "")]),
+        ] {
+            let expected: Vec<_> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+            assert_eq!(parse_file(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn command_line_overrides_the_file() {
+        for (file, line, expected) in [
+            ("", "", None),
+            ("datasource: Ec2", "root=/dev/vda1 quiet", Some("Ec2")),
+            ("datasource: Ec2", "ds=nocloud;s=http://x/ quiet", Some("nocloud")),
+            ("datasource: Ec2", "ds=", None),
+            ("", "ci.ds=A ci.datasource=B", Some("B")),
+            // A word without a value names nothing.
+            ("", "ds quiet", None),
+            ("", "xds=A", None),
+        ] {
+            assert_eq!(parse(Some(file), line).0.datasource.as_deref(), expected, "{file:?} {line:?}");
+        }
+        let (settings, _) = parse(
+            Some("ci.datasource.ec2.strict_id: warn"),
+            "ci.di.policy=report;x ci.datasource.ec2.strict_id=warn,5;y",
+        );
+        assert_eq!(settings.policy.mode, crate::policy::Mode::Report);
+        assert_eq!(settings.strict_id_in_file.as_deref(), Some("warn"));
+        assert_eq!(settings.strict_id_on_command_line.as_deref(), Some("warn,5;y"));
+    }
+
+    #[test]
+    fn candidates_on_the_command_line() {
+        for (line, expected) in [
+            ("cc: {datasource_list: [ A, 'B' ]} end_cc", &["A", "B"][..]),
+            ("cc:{datasource_list:[A]} datasource_list:[C,]", &["C"]),
+            ("datasource_list: [A] cc: {}", &[]),
+            ("cc: datasource_list: A", &[]),
+            ("cc: datasource_list: A ] end_cc", &[]),
+        ] {
+            assert_eq!(candidates(line), expected, "{line}");
+        }
+    }
+
+    /// Texts made of pieces that mean something here, in every order: nothing of it may panic, and a policy
+    /// that was read can be written and read again.
+    #[test]
+    fn any_text_is_parsed_without_panic() {
+        const PIECES: [&str; 24] = [
+            "policy",
+            ":",
+            "=",
+            ",",
+            ";",
+            " ",
+            "\n",
+            "\\",
+            "\\\n",
+            "#",
+            "'",
+            "\"",
+            "[",
+            "]",
+            "cc:",
+            "datasource_list",
+            "ds=",
+            "ci.di.policy=",
+            "found=first",
+            "report",
+            "é",
+            "\u{fffd}",
+            "\t",
+            "DI_UNAME_MACHINE='",
+        ];
+        let mut state = 1_u64;
+        for _ in 0..20_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                // Knuth's MMIX generator: enough to mix pieces, and the same in every run.
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(PIECES[(state >> 33) as usize % PIECES.len()]);
+            }
+            let (settings, _) = parse(Some(&text), &text);
+            assert_eq!(
+                policy::parse(&settings.policy.to_string()),
+                (settings.policy, Vec::new()),
+                "{text:?}"
+            );
+            assert!(settings.datasource.is_none_or(|name| !name.is_empty()), "{text:?}");
+            assert!(settings.candidates.iter().all(|name| !name.is_empty()), "{text:?}");
+            let file = crate::lookup::ConfigFile { path: "x".into(), text: text.clone() };
+            crate::lookup::datasource_list(std::slice::from_ref(&file));
+            crate::lookup::last_value(&[file], "policy");
+            crate::presets::parse(&text);
+        }
+    }
+}

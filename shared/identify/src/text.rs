@@ -1,0 +1,59 @@
+//! Small operations on text that several readers share. Pure.
+
+/// Returns the first line, trimmed, with the backslashes of quoted characters removed.
+pub fn first_line(text: &str) -> String {
+    unquote_backslashes(text.split('\n').next().unwrap_or_default().trim_matches([' ', '\t']))
+}
+
+/// Removes single backslashes, as the shell's `read` does.
+pub fn unquote_backslashes(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => plain.extend(chars.next()),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// Returns the value of a variable in the environment of a process, whose entries are separated by NUL.
+pub fn environment_variable<'a>(environment: &'a str, name: &str) -> Option<&'a str> {
+    environment.split('\0').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Returns the text without one pair of matching quotes around it.
+pub fn unquoted(text: &str) -> &str {
+    let inside = |quote: char| text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
+    inside('"').or_else(|| inside('\'')).unwrap_or(text)
+}
+
+/// Returns the items of a list that was read as text; either bracket may be missing.
+pub fn list_items(text: &str) -> Vec<String> {
+    let text = text.trim();
+    let text = text.strip_prefix('[').unwrap_or(text);
+    let text = text.strip_suffix(']').unwrap_or(text);
+    let items = text.split(',').map(|item| unquoted(item.trim()).to_string());
+    items.filter(|item| !item.is_empty()).collect()
+}
+
+/// Replaces control characters: text from firmware and labels is not trusted with a terminal.
+pub fn printable(text: &str) -> String {
+    text.replace(|c: char| c.is_control() && c != '\n', "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backslash_quoting() {
+        assert_eq!(unquote_backslashes(r"a\b\\c\"), r"ab\c");
+    }
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(printable("a\u{1b}[2J\0\u{9b}é\n\tb"), "a?[2J??é\n?b");
+    }
+}
