@@ -76,6 +76,19 @@ fn scaleway_matches_upstream() {
     Cloud::new("scaleway").dhcp(&[]).compare_with_upstream();
 }
 
+/// Token, instance and user-data over DHCP; nothing but these three is requested.
+#[test]
+fn akamai() {
+    let cloud = Cloud::new("akamai").dhcp(&[]);
+    cloud.config("datasource: {Akamai: {allow_ipv6: false}}\n");
+    cloud.firmware("board_serial", "pmp=02:0\n");
+    let (id, _) = outcome(&cloud);
+    assert_eq!(id, "akamai", "{}", cloud.log());
+    assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "12345678", "{}", cloud.log());
+    assert_eq!(cloud.requests().lines().count(), 3, "{}", cloud.requests());
+    assert!(cloud.file("/run/cloud-init/instance-data.json").contains("linode-example"), "{}", cloud.log());
+}
+
 /// The NIC that leads to the metadata is the second by its number: its addresses have a table of their own, with the
 /// router that DHCP names there.
 #[test]

@@ -13,17 +13,22 @@ pub const AKAMAI: Datasource =
 const URLS: &[&str] = &["http://[fd00:a9fe:a9fe::1]", "http://169.254.169.254"];
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Akamai",
-    defaults: Defaults { urls: URLS, urls_key: "base_urls", timeout: 30, retry_delay: 2, ..Defaults::COMMON },
+    defaults: Defaults {
+        urls: URLS,
+        urls_key: "base_urls",
+        timeout: 30,
+        retries: 4,
+        retry_delay: 2,
+        ..Defaults::COMMON
+    },
     path: "v1/token",
     method: |url| Request::put(url).header("Metadata-Token-Expiry-Seconds", "300"),
-    timeout: |policy| policy.total_timeout(),
     ipv6: Some(ephemeral::Ipv6Method::RouterAdvertisement),
     ..MetadataService::COMMON
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let vendor = || dmi::read(ctx.sys, "system-manufacturer").unwrap_or_default();
-    if !ctx.is_on("Akamai", || matches!(&*vendor(), "Akamai" | "Linode")) {
+    if !ctx.is_on("Akamai") {
         return Ok(None);
     }
     let flags = dmi::settings(ctx.sys, "baseboard-serial-number");

@@ -46,8 +46,7 @@ const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let vendor = || dmi::read(ctx.sys, "system-manufacturer");
-    if !ctx.is_on("DigitalOcean", || vendor().as_deref() == Some("DigitalOcean")) {
+    if !ctx.is_on("DigitalOcean") {
         return Ok(None);
     }
     let serial = dmi::require_serial(ctx.sys)?;

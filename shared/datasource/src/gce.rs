@@ -7,9 +7,7 @@ use system::{Result, System, warning};
 
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{
-    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, dmi, document, standard,
-};
+use crate::{ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, document, standard};
 
 pub const GCE: Datasource = Datasource {
     name: "GCE",
@@ -47,14 +45,8 @@ const OF_INSTANCE: [&str; 5] =
     ["sshKeys", "ssh-keys", "block-project-ssh-keys", "user-data", "user-data-encoding"];
 const OF_PROJECT: [&str; 2] = ["sshKeys", "ssh-keys"];
 
-fn is_gce(sys: &System) -> bool {
-    let dmi_value = |key: &str| dmi::read(sys, key).unwrap_or_default();
-    matches!(&*dmi_value("system-product-name"), "Google Compute Engine" | "Google")
-        || dmi_value("system-serial-number").starts_with("GoogleCloud-")
-}
-
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("GCE", || is_gce(ctx.sys)) {
+    if !ctx.is_on("GCE") {
         return Ok(None);
     }
     let policy = SERVICE.policy(ctx);

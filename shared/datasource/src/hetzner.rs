@@ -45,8 +45,7 @@ const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let vendor = || dmi::read(ctx.sys, "system-manufacturer");
-    if !ctx.is_on("Hetzner", || vendor().as_deref() == Some("Hetzner")) {
+    if !ctx.is_on("Hetzner") {
         return Ok(None);
     }
     let serial = dmi::require_serial(ctx.sys)?;

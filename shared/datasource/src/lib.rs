@@ -181,9 +181,12 @@ impl Search<'_> {
         is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
     }
 
-    /// Tells whether this machine is on the cloud of this name: the firmware matches, or the datasource is forced.
-    pub(crate) fn is_on(&self, name: &str, firmware_matches: impl FnOnce() -> bool) -> bool {
-        let is_on = self.is_forced(name) || firmware_matches();
+    /// Tells whether this machine is on the cloud of this name: the firmware matches its row in the crate `clouds`, or
+    /// the administrator selects it ([`Search::is_forced`]).
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let row = clouds::cloud(name);
+        let is_on =
+            self.is_forced(name) || row.is_some_and(|row| row.firmware_matches(self.sys, self.command_line));
         if !is_on {
             debug!(self.sys, "{name}: not detected (DMI does not match)");
         }

@@ -31,34 +31,21 @@ const DEFAULTS: Defaults = Defaults {
     ..Defaults::COMMON
 };
 
-/// What firmware calls the product, or says as the chassis' asset tag.
-const PRODUCTS: [&str; 6] = [
-    "OpenStack Nova",
-    "OpenStack Compute",
-    "HUAWEICLOUD",
-    "OpenTelekomCloud",
-    "Samsung Cloud Platform",
-    "SAP CCloud VM",
-];
-
 fn is_openstack(ctx: &Search<'_>) -> bool {
-    if ctx.is_forced("OpenStack") || !cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+    if !cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
         return true;
     }
-    let dmi_value = |key: &str| dmi::read(ctx.sys, key).unwrap_or_default();
-    let (product, tag) = (dmi_value("system-product-name"), dmi_value("chassis-asset-tag"));
-    let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
-    let has_oracle = list.iter().any(|n| n.as_str().is_some_and(|n| n.eq_ignore_ascii_case("Oracle")));
-    let environment = ctx.sys.read("/proc/1/environ").unwrap_or_default();
-    PRODUCTS.iter().any(|name| *name == product || *name == tag)
-        || (tag == "OracleCloud.com" && has_oracle)
-        || environment.split(|b| *b == 0).any(|word| word == b"product_name=OpenStack Nova")
+    let has_oracle = || {
+        let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+        list.iter().any(|n| n.as_str().is_some_and(|n| n.eq_ignore_ascii_case("Oracle")))
+    };
+    let is_oracle = || dmi::read(ctx.sys, "chassis-asset-tag").as_deref() == Some("OracleCloud.com");
+    (is_oracle() && has_oracle()) || ctx.is_on("OpenStack")
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     if !is_openstack(ctx) {
-        debug!(sys, "OpenStack: firmware is not of it");
         return Ok(None);
     }
     let policy = RetryPolicy::read(ctx, "OpenStack", &DEFAULTS);

@@ -13,9 +13,7 @@ use system::{Deadline, Error, Request, Result, warning};
 use crate::metadata_network::LINK_TIMEOUT;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{
-    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, dmi, document, standard,
-};
+use crate::{ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, document, standard};
 
 pub const SCALEWAY: Datasource = Datasource {
     name: "Scaleway",
@@ -51,14 +49,8 @@ const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The time limit for user-data and vendor-data.
 const DATA_TIMEOUT: Duration = Duration::from_secs(180);
 
-fn is_scaleway(ctx: &Search<'_>) -> bool {
-    dmi::read(ctx.sys, "system-manufacturer").as_deref() == Some("Scaleway")
-        || ctx.sys.exists("/var/run/scaleway")
-        || ctx.command_line.split_whitespace().any(|word| word == "scaleway")
-}
-
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("Scaleway", || is_scaleway(ctx)) {
+    if !ctx.is_on("Scaleway") {
         return Ok(None);
     }
     let mut policy = SERVICE.policy(ctx);

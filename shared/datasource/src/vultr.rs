@@ -9,7 +9,7 @@ use system::{Error, Result};
 
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, document, standard};
+use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, document, standard};
 
 pub const VULTR: Datasource = Datasource {
     name: "Vultr",
@@ -37,9 +37,7 @@ const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let vendor = || dmi::read(ctx.sys, "system-manufacturer");
-    let has_word = || ctx.command_line.split_whitespace().any(|word| word == "vultr");
-    if !ctx.is_on("Vultr", || vendor().as_deref() == Some("Vultr") || has_word()) {
+    if !ctx.is_on("Vultr") {
         return Ok(None);
     }
     let agent = ctx.settings("Vultr").and_then(|s| s.get("user-agent")).and_then(Node::as_str);

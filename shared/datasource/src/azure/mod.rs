@@ -57,7 +57,6 @@ const DEFAULTS: Defaults = Defaults {
     retry_delay: 1,
     ..Defaults::COMMON
 };
-const CHASSIS_ASSET_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 const OVF_ENV: &str = "ovf-env.xml";
 const MAX_FILE_SIZE: u64 = 4 << 20;
 /// Where Azure's own agent keeps its files, and so its copy of the disc's.
@@ -107,9 +106,7 @@ fn seed_dir(ctx: &Search<'_>) -> String {
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let is_azure = dmi::read(sys, "chassis-asset-tag").as_deref() == Some(CHASSIS_ASSET_TAG);
-    if !ctx.is_forced("Azure") && !is_azure && !sys.is_file(format!("{}/{OVF_ENV}", seed_dir(ctx))) {
-        debug!(sys, "Azure: firmware is not of it");
+    if !ctx.is_on("Azure") && !sys.is_file(format!("{}/{OVF_ENV}", seed_dir(ctx))) {
         return Ok(None);
     }
     let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: firmware has no UUID"))?;
