@@ -13,7 +13,9 @@ fn main() -> ExitCode {
     let name = arguments.next().unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
     match name.rsplit('/').next() {
-        _ if arguments.first().is_some_and(|first| first == "--explain") => identify::explain(&arguments[1..]),
+        _ if arguments.first().is_some_and(|first| first == "--explain") => {
+            identify::explain(&arguments[1..])
+        }
         Some("ds-identify") => identify::ds_identify(&arguments),
         _ => identify::generate(&arguments),
     }

@@ -133,21 +133,14 @@ pub const CLOUDS: &[Cloud] = &[
         name: "AliYun",
         stages: Stages::BOTH,
         identify_order: 11,
-        signs: &[
-            Seed("AliYun", &["meta-data", "user-data"]),
-            Dmi(ProductName, Is(&["Alibaba Cloud ECS"])),
-        ],
+        signs: &[Seed("AliYun", &["meta-data", "user-data"]), Dmi(ProductName, Is(&["Alibaba Cloud ECS"]))],
         note: "",
     },
     Cloud {
         name: "Vultr",
         stages: Stages::LOCAL,
         identify_order: 10,
-        signs: &[
-            KernelWord("vultr"),
-            IdentifyOnly(&File("/etc/vultr")),
-            Dmi(SysVendor, Is(&["Vultr"])),
-        ],
+        signs: &[KernelWord("vultr"), IdentifyOnly(&File("/etc/vultr")), Dmi(SysVendor, Is(&["Vultr"]))],
         note: "",
     },
     Cloud {
@@ -195,11 +188,7 @@ pub const CLOUDS: &[Cloud] = &[
         name: "Scaleway",
         stages: Stages::LOCAL,
         identify_order: 19,
-        signs: &[
-            KernelWord("scaleway"),
-            File("/var/run/scaleway"),
-            HostDmi(SysVendor, Is(&["Scaleway"])),
-        ],
+        signs: &[KernelWord("scaleway"), File("/var/run/scaleway"), HostDmi(SysVendor, Is(&["Scaleway"]))],
         note: "",
     },
     Cloud {

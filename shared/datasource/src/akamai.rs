@@ -1,8 +1,7 @@
 //! Akamai (Linode): a metadata service with tokens, over IPv6 or IPv4. Flags in DMI override the settings.
 
-use serde_json::json;
 use state::{Blobs, Instance};
-use system::{Error, Request, Result, debug, warning};
+use system::{Request, Result, debug, warning};
 
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, Stage, dmi, document, retry::Defaults, standard};
@@ -11,16 +10,17 @@ pub const AKAMAI: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::new("Akamai", find) };
 
 const URLS: &[&str] = &["http://[fd00:a9fe:a9fe::1]", "http://169.254.169.254"];
+const DEFAULTS: Defaults = Defaults {
+    urls: URLS,
+    urls_key: "base_urls",
+    timeout: 30,
+    retries: 4,
+    retry_delay: 2,
+    ..Defaults::COMMON
+};
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Akamai",
-    defaults: Defaults {
-        urls: URLS,
-        urls_key: "base_urls",
-        timeout: 30,
-        retries: 4,
-        retry_delay: 2,
-        ..Defaults::COMMON
-    },
+    defaults: DEFAULTS,
     path: "v1/token",
     method: |url| Request::put(url).header("Metadata-Token-Expiry-Seconds", "300"),
     ipv6: Some(ephemeral::Ipv6Method::RouterAdvertisement),
@@ -52,20 +52,17 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let (mut metadata, user_data) = fetched.ok().flatten().unwrap_or_default();
     let id = document::text(&metadata.clone().into(), "id").or_else(|| dmi::require_serial(ctx.sys).ok());
     metadata.insert("instance-id", id.unwrap_or_default());
-    let metadata = config::Node::from(metadata);
-    let mut instance = standard::instance("Akamai", "DataSourceAkamai", "unknown".into());
-    standard::fill(&mut instance, &metadata);
+    let mut instance =
+        standard::from_metadata("Akamai", "DataSourceAkamai", "unknown".into(), &metadata.into());
     instance.user_data = user_data;
-    instance.crawled = json!({ "meta_data": metadata.to_json() });
     Ok(Some(instance))
 }
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<(config::Map, Blobs)> {
-    let token = String::from_utf8_lossy(&session.response.body).into_owned();
+    let token = session.token()?;
     let headers = [("Metadata-Token", token.as_str()), ("Accept", "application/json")];
     let get = |path: &str| session.get_with(path, &headers).map(Option::unwrap_or_default);
     let user_data = standard::ignore_too_large(session.sys, "Akamai: user-data", get("v1/user-data"))?;
     let metadata = document::parse_map("Akamai's metadata", &get("v1/instance")?)?;
-    let metadata = metadata.as_map().cloned().unwrap_or_default();
-    Ok((metadata, standard::maybe_base64(user_data)))
+    Ok((metadata.as_map().cloned().unwrap_or_default(), standard::maybe_base64(user_data)))
 }

@@ -32,7 +32,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
                 found = Some((directory, drive, false));
                 break;
             }
-            Ok(None) => debug!(sys, "{directory} is no config drive"),
+            Ok(None) => debug!(sys, "{directory} is not a config drive"),
             Err(e) => failures.push(e),
         }
     }
@@ -46,7 +46,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         return failures.into_iter().next().map_or(Ok(None), Err);
     };
     for e in failures {
-        warning!(sys, "a config drive was skipped: {e}");
+        warning!(sys, "skipping a config drive: {e}");
     }
     Ok(build_instance(ctx, drive, &source, is_disk))
 }

@@ -4,7 +4,6 @@ mod network;
 
 use config::Node;
 use ephemeral::Ipv4Method;
-use serde_json::json;
 use state::Instance;
 use system::{Error, Result};
 
@@ -75,12 +74,10 @@ fn instance(ctx: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Resul
         return Err(Error::new(format!("{url}: metadata has no interfaces")));
     }
     let mut instance =
-        standard::instance("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"));
-    standard::fill(&mut instance, &ours);
+        standard::from_metadata("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"), &ours);
     let network = network::config(&ctx.machine.nics(), metadata)?;
     instance.network = Some(standard::network(network, "DigitalOcean's metadata"));
     instance.user_data = standard::text_blob(metadata, "user_data");
     instance.vendor_data = standard::text_blob(metadata, "vendor_data");
-    instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }

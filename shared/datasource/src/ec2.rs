@@ -126,7 +126,7 @@ fn strict_id(ctx: &Search<'_>) -> StrictId {
         _ => {
             warning!(
                 ctx.sys,
-                "{}: datasource.Ec2.strict_id: expected true, false or warn; warn is taken",
+                "{}: datasource.Ec2.strict_id: expected true, false or warn; using warn",
                 node.at
             );
             StrictId::Warn
@@ -140,16 +140,16 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let strict = strict_id(ctx);
     debug!(sys, "Ec2: firmware says platform {}, strict_id is {strict:?}", platform.name);
     if platform == UNKNOWN && strict == StrictId::Yes {
-        info!(sys, "Ec2: firmware is no known cloud's, and strict_id wants one");
+        info!(sys, "Ec2: unknown platform and strict_id is true; skipping");
         return Ok(None);
     }
     if ctx.stage == Stage::Local && !platform.in_local_stage {
-        debug!(sys, "Ec2: platform {} is asked once the network is up", platform.name);
+        debug!(sys, "Ec2: platform {} is read in the network stage", platform.name);
         return Ok(None);
     }
     let policy = RetryPolicy::read(ctx, "Ec2", &DEFAULTS);
     if policy.max_wait.is_zero() {
-        info!(sys, "Ec2: max_wait is 0: the metadata service is not asked");
+        info!(sys, "Ec2: max_wait is 0: the metadata service is disabled");
         return Ok(None);
     }
     let nics = sort_by_driver(ctx.machine.nics().candidates);
@@ -168,8 +168,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if platform == UNKNOWN && strict == StrictId::Warn {
         warning!(
             sys,
-            "Ec2: metadata in EC2's way were found, and firmware is not of EC2: anybody on the network may have given them. \
-             Should they be meant, set datasource: {{Ec2: {{strict_id: false}}}}"
+            "Ec2: EC2-style metadata found, but DMI does not match: the metadata source is not authenticated. \
+             To accept it, set datasource: {{Ec2: {{strict_id: false}}}}"
         );
     }
     Ok(Some(instance(ctx, platform, crawled, primary)))
@@ -257,16 +257,16 @@ fn fetch_token(
         200..300 => {}
         403 => {
             return Err(Error::new(format!(
-                "{place}: status 403: the instance's metadata service is switched off"
+                "{place}: status 403: the instance's metadata service is disabled"
             )));
         }
-        status => return Err(Error::new(format!("{place}: status {status}: the service gives no token"))),
+        status => return Err(Error::new(format!("{place}: status {status}: no token received"))),
     }
     let token = String::from_utf8_lossy(&answer.body).trim().to_string();
     if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Error::new(format!("{place}: what came is no token")));
+        return Err(Error::new(format!("{place}: the response is not a valid token")));
     }
-    debug!(sys, "Ec2: a token was given");
+    debug!(sys, "Ec2: token received");
     Ok((bases[which].clone(), token))
 }
 
@@ -281,7 +281,7 @@ impl Imds<'_, '_> {
                 metadata_network::request(self.sys, &self.policy, url.clone(), &headers, self.deadline)?;
             match answer.status {
                 401 if !is_last => {
-                    info!(self.sys, "Ec2: the token is not taken any more; another one is asked for");
+                    info!(self.sys, "Ec2: token expired; requesting a new one");
                     let base = [self.base.clone()];
                     self.token = Some(fetch_token(self.sys, self.net, &base, &self.policy, self.deadline)?.1);
                 }
@@ -349,7 +349,7 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
 fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
     let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {
-        warning!(ctx.sys, "Ec2: the metadata have nothing about the network (network.interfaces.macs)");
+        warning!(ctx.sys, "Ec2: metadata has no network configuration (network.interfaces.macs)");
         return None;
     };
     let is_full = ctx.settings("Ec2").and_then(|s| s.get("apply_full_imds_network_config"));

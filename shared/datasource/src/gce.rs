@@ -104,12 +104,12 @@ fn user_data(sys: &System, attributes: &Node) -> Blobs {
         Some("base64") => match encoding::base64::decode(data.as_bytes()) {
             Some(decoded) => decoded,
             None => {
-                warning!(sys, "GCE: user-data says that it is base64, and is not; it is taken as it is");
+                warning!(sys, "GCE: user-data is not valid base64; using it unchanged");
                 data.into_bytes()
             }
         },
         Some(_) => {
-            warning!(sys, "GCE: user-data-encoding: expected base64; the user-data are taken as they are");
+            warning!(sys, "GCE: user-data-encoding: expected base64; using user-data unchanged");
             data.into_bytes()
         }
     };

@@ -2,7 +2,6 @@
 
 use config::Node;
 use ephemeral::Ipv6Method;
-use serde_json::json;
 use state::Instance;
 use system::{Error, Result, warning};
 
@@ -83,13 +82,11 @@ fn instance(ctx: &Search<'_>, serial: &str, fetched: Fetched) -> Result<Instance
     let mut ours = document::select(&metadata, &[&same[..], &[("local-hostname", "hostname")]].concat());
     ours.insert("private-networks", private_networks.clone());
     let ours = Node::from(ours);
-    let mut instance = standard::instance("Hetzner", "DataSourceHetzner", "unknown".into());
-    standard::fill(&mut instance, &ours);
+    let mut instance = standard::from_metadata("Hetzner", "DataSourceHetzner", "unknown".into(), &ours);
     let network = add_private(ctx, network.clone(), &private_networks);
     instance.network = Some(standard::network(network, "Hetzner's metadata"));
     instance.user_data = standard::maybe_base64(user_data);
     instance.vendor_data = standard::text_blob(&metadata, "vendor_data");
-    instance.crawled = json!({ "meta_data": ours.to_json() });
     Ok(instance)
 }
 

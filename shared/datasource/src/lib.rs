@@ -1,6 +1,8 @@
 //! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
+#![warn(missing_docs)]
+
 mod akamai;
 mod azure;
 mod command_line;
@@ -45,36 +47,43 @@ pub enum Stage {
     Network,
 }
 
-/// Where a datasource's network configuration stands among the others (highest first).
+/// A source of the network configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkSource {
+    /// The kernel command line.
     CommandLine,
+    /// The initramfs.
     Initramfs,
+    /// The system's configuration.
     System,
+    /// The datasource.
     Datasource,
 }
 
 /// The answer to "is this still the instance that the cache describes?".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityCheck {
+    /// It is.
     Same,
-    /// It is another one, and why.
+    /// It is another one, for this reason.
     Different(String),
-    /// There is no evidence either way, and why.
+    /// There is no evidence either way, for this reason.
     Unknown(String),
 }
 
 /// One row of the table.
 pub struct Datasource {
-    /// As `datasource_list` spells it.
+    /// The name, spelled as in `datasource_list`.
     pub name: &'static str,
     /// The stages in which it can be found.
     pub stages: &'static [Stage],
-    /// Looks for it. `None`: this machine is not on it.
+    /// Searches for an instance; returns `None` if this machine is not on this cloud.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
     /// Checks a cached instance with what the local stage can see, without a search.
     pub check: fn(&Search<'_>, &Instance) -> IdentityCheck,
+    /// The sources of the network configuration, by descending precedence.
     pub network_order: &'static [NetworkSource],
+    /// When the network configuration is applied.
     pub events: UpdateEvents,
 }
 
@@ -92,61 +101,70 @@ impl Datasource {
     }
 }
 
-/// At which events the network configuration is read and applied anew, by upstream's names for them.
+/// The events at which the network configuration is read and applied again, by upstream's names.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateEvents {
-    /// Unless the user sets others.
+    /// The default events.
     pub default: &'static [&'static str],
-    /// Those that it can serve.
+    /// The events that can be configured.
     pub supported: &'static [&'static str],
-    /// Which NICs that are plugged in later are its: conditions of a udev rule, or nothing for all.
+    /// Conditions of a udev rule that select hotplugged NICs; empty for all NICs.
     pub hotplug_udev_match: &'static str,
 }
 
-/// Every event that there is.
+/// All events.
 const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
-/// What most datasources have.
+/// The events of most datasources.
 const DEFAULT_EVENTS: UpdateEvents =
     UpdateEvents { default: &["boot-new-instance"], supported: ALL_EVENTS, hotplug_udev_match: "" };
 
-/// What a datasource is given.
+/// The input of a search.
 pub struct Search<'a> {
+    /// The machine.
     pub sys: &'a System,
+    /// The paths of the state.
     pub layout: &'a Layout,
     /// The merged configuration of the machine.
     pub config: &'a Node,
+    /// The kernel command line.
     pub command_line: &'a str,
+    /// The stage that searches.
     pub stage: Stage,
+    /// The machine's devices.
     pub machine: &'a dyn Machine,
-    /// There is a cached instance, and firmware confirms it: metadata services that say nothing are not waited for long
-    /// (`max_wait_cached`), as that instance will do.
+    /// There is a cached instance, confirmed by the firmware: the wait for a metadata service that does not respond is
+    /// short (`max_wait_cached`), as the cached instance can be used.
     pub has_cached_instance: bool,
 }
 
-/// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.
+/// The machine's devices, which only a stage knows. Queried on demand, as NICs may take time to appear.
 pub trait Machine {
+    /// Returns the machine's NICs.
     fn nics(&self) -> Nics;
-    /// Waits until no more devices are coming, as far as anybody can tell; bounded.
+    /// Waits, for a limited time, until the kernel has reported all devices.
     fn wait_for_devices(&self);
 }
 
 /// The machine's NICs.
 #[derive(Debug, Clone, Default)]
 pub struct Nics {
-    /// Those that may lead to metadata, the likeliest first.
+    /// The NICs that may lead to metadata, the likeliest first.
     pub candidates: Vec<Nic>,
-    /// Those that a network configuration can be about.
+    /// The NICs that a network configuration can contain.
     pub configurable: Vec<Nic>,
-    /// netplan will write the configuration.
+    /// The configuration will be rendered for netplan.
     pub uses_netplan: bool,
 }
 
+/// A NIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nic {
+    /// The name of the interface.
     pub name: String,
-    /// Lower case.
+    /// The MAC, in lower case.
     pub mac: String,
+    /// The name of the driver.
     pub driver: Option<String>,
 }
 
@@ -239,7 +257,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &none::NONE,
 ];
 
-/// The events of each, apart from what finds it: stages that only ask for these contain no datasource.
+/// The events of each datasource, separate from its search: stages that only read these do not link datasources.
 static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
     let mut all = [("", DEFAULT_EVENTS); DATASOURCES.len()];
     let mut at = 0;
@@ -250,12 +268,12 @@ static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
     all
 };
 
-/// The events of the datasource of a name, in any case.
+/// Returns the events of the datasource with this name, in any case.
 pub fn update_events(name: &str) -> Option<UpdateEvents> {
     UPDATE_EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
 }
 
-/// The datasource of a name, in any case.
+/// Returns the datasource with this name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {
     DATASOURCES.iter().find(|d| d.name.eq_ignore_ascii_case(name)).copied()
 }

@@ -145,7 +145,7 @@ fn read_mounted<T>(
             }
             result
         }
-        Err(e) => Err(Error::new(format!("{e} (is the kernel's {kind} module there?)"))),
+        Err(e) => Err(Error::new(format!("{e} (is the kernel module {kind} available?)"))),
     };
     if let Err(e) = sys.remove_dir(&at) {
         debug!(sys, "{e}");

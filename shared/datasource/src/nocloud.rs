@@ -190,11 +190,11 @@ fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
         Stage::Local if is_local(base) => true,
         Stage::Network if is_remote(base) => true,
         Stage::Local => {
-            info!(sys, "the seed at {} is not for the local stage", scheme(base));
+            info!(sys, "the seed at {} cannot be read in the local stage; skipping", scheme(base));
             false
         }
         Stage::Network => {
-            warning!(sys, "seedfrom: {} is no place that the network stage reads", scheme(base));
+            warning!(sys, "seedfrom: {} cannot be read in the network stage; skipping", scheme(base));
             false
         }
     }
@@ -204,8 +204,8 @@ fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
 fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
     let has = |name: &str| ctx.sys.exists(format!("{directory}/{name}"));
     match (has("meta-data"), has("user-data")) {
-        (true, false) => warning!(ctx.sys, "{directory} has meta-data and no user-data: not a seed"),
-        (false, true) => warning!(ctx.sys, "{directory} has user-data and no meta-data: not a seed"),
+        (true, false) => warning!(ctx.sys, "{directory} has meta-data but no user-data: not a seed"),
+        (false, true) => warning!(ctx.sys, "{directory} has user-data but no meta-data: not a seed"),
         _ => {}
     }
 }
@@ -264,7 +264,7 @@ fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
         if dmi::is_known(key) {
             text.push_str(&dmi::read(ctx.sys, key).unwrap_or_default());
         } else {
-            warning!(ctx.sys, "seedfrom: no firmware value is named {key}");
+            warning!(ctx.sys, "seedfrom: unknown DMI key {key}");
             text.push_str(&format!("__dmi.{key}__"));
         }
         rest = tail;
@@ -280,7 +280,7 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
         return Ok(None);
     }
     if let Some(id) = all.meta_data.get("instance-id").filter(|n| n.scalar_text().is_none() && !n.is_null()) {
-        warning!(sys, "{}: instance-id: expected text, found {}; it is left out", id.at, id.kind());
+        warning!(sys, "{}: instance-id: expected text, found {}; ignored", id.at, id.kind());
     }
     if all.has_invalid_meta_data && all.meta_data.get("instance-id").is_none() {
         require_first_boot(ctx)?;
@@ -337,10 +337,10 @@ fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
         || previous_id.trim() == DEFAULT_INSTANCE_ID
         || previous_id.trim() == "NO_PREVIOUS_INSTANCE_ID"
     {
-        warning!(ctx.sys, "no instance-id can be read; it is {DEFAULT_INSTANCE_ID}");
+        warning!(ctx.sys, "no valid instance-id; using {DEFAULT_INSTANCE_ID}");
         return Ok(());
     }
-    Err(Error::new("the instance-id cannot be told, as metadata cannot be read"))
+    Err(Error::new("the instance-id is unknown: metadata cannot be read"))
 }
 
 /// The command line and the seed directories can be looked at for nothing; what is on a disk cannot.

@@ -11,7 +11,7 @@ pub const NONE: Datasource = Datasource {
     name: "None",
     stages: &[Stage::Network],
     find,
-    check: |_, _| IdentityCheck::Unknown("None is found anew in the network stage of each boot".into()),
+    check: |_, _| IdentityCheck::Unknown("None is found again in the network stage of each boot".into()),
     network_order: DEFAULT_NETWORK_ORDER,
     events: DEFAULT_EVENTS,
 };

@@ -116,7 +116,7 @@ fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Ins
         ..Instance::default()
     };
     if !std::mem::take(&mut read.files).is_empty() {
-        debug!(ctx.sys, "OpenStack: files of the metadata are injected by config drives alone");
+        debug!(ctx.sys, "OpenStack: files in the metadata are written only for config drives");
     }
     read.apply_to(&mut instance, base);
     if !ctx.is_enabled("OpenStack", "apply_network_config") {

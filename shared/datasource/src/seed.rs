@@ -54,7 +54,7 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
         // Half a seed is nobody's intention.
         (meta, _) => {
             let missing = if meta.is_none() { "meta-data" } else { "user-data" };
-            warning!(sys, "{label} is not used as a seed: it has no {missing} (which may be empty)");
+            warning!(sys, "{label} is not a seed: {missing} is missing (it may be empty)");
             return Ok(None);
         }
     };
@@ -70,7 +70,7 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
 /// seed is good without it.
 fn optional_or_log(sys: &System, name: &str, read: Result<Option<Vec<u8>>>) -> Option<Vec<u8>> {
     read.unwrap_or_else(|e| {
-        error!(sys, "{e}; the seed is used without its {name}");
+        error!(sys, "{e}; using the seed without {name}");
         None
     })
 }

@@ -179,6 +179,19 @@ impl<'s> MetadataService<'s> {
 }
 
 impl Session<'_, '_> {
+    /// Returns the first response as a token, which later requests have in a header.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the response is not a printable word.
+    pub fn token(&self) -> Result<String> {
+        let token = String::from_utf8_lossy(&self.response.body).trim().to_string();
+        if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(Error::new(format!("{}: the response is not a valid token", self.base)));
+        }
+        Ok(token)
+    }
+
     /// Fetches a path; returns `None` if it does not exist.
     ///
     /// # Errors

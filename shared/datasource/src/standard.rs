@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use config::{Node, Value};
+use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
@@ -38,7 +39,7 @@ pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>, defaul
     match configured {
         Some(mode) if matches!(mode.as_str(), "net" | "local" | "disabled") => mode,
         Some(_) => {
-            warning!(sys, "{datasource}: dsmode is none of net, local, disabled; {default} is taken");
+            warning!(sys, "{datasource}: invalid dsmode; expected net, local or disabled; using {default}");
             default.into()
         }
         None => default.into(),
@@ -86,7 +87,15 @@ pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
     }
 }
 
-/// A network configuration of version 1 or 2.
+/// Returns an instance with the standard fields of `metadata`, which is kept as its instance data.
+pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &Node) -> Instance {
+    let mut instance = instance(name, class, subplatform);
+    fill(&mut instance, metadata);
+    instance.crawled = json!({ "meta_data": metadata.to_json() });
+    instance
+}
+
+/// Returns a network configuration of version 1 or 2.
 pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
     NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
@@ -121,8 +130,8 @@ pub fn check_uuid(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match dmi::read(ctx.sys, "system-uuid") {
         Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => IdentityCheck::Same,
         // Others than the format's inventors use it with ids of their own: firmware then says nothing of it.
-        Some(_) => IdentityCheck::Unknown("the instance-id is not the firmware's UUID".into()),
-        None => IdentityCheck::Unknown("firmware has no UUID".into()),
+        Some(_) => IdentityCheck::Unknown("the instance-id is not the UUID in DMI".into()),
+        None => IdentityCheck::Unknown("DMI has no UUID".into()),
     }
 }
 
@@ -163,7 +172,7 @@ pub fn check_machine(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let before = cached.check.get(FIRMWARE_KEYS[0]).and_then(|uuid| uuid.as_str());
     match (before, dmi::read(ctx.sys, "system-uuid")) {
         (Some(before), Some(now)) if !now.eq_ignore_ascii_case(before) => {
-            IdentityCheck::Different(format!("firmware's UUID is {now} and was {before}"))
+            IdentityCheck::Different(format!("the UUID in DMI changed from {before} to {now}"))
         }
         _ => IdentityCheck::Unknown("only the metadata service knows the instance-id".into()),
     }
@@ -173,8 +182,8 @@ pub fn check_machine(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
 pub fn check_serial(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match dmi::read(ctx.sys, "system-serial-number") {
         Some(serial) if serial == cached.id => IdentityCheck::Same,
-        Some(serial) => IdentityCheck::Different(format!("firmware's serial number is {serial}")),
-        None => IdentityCheck::Unknown("firmware has no serial number".into()),
+        Some(serial) => IdentityCheck::Different(format!("the serial number in DMI is {serial}")),
+        None => IdentityCheck::Unknown("DMI has no serial number".into()),
     }
 }
 

@@ -27,10 +27,10 @@ pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
 
 fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: &mut Budget) -> Result<Node> {
     if depth == 0 {
-        return Err(Error::new(format!("{path}: metadata are nested deeper than {MAX_DEPTH} levels")));
+        return Err(Error::new(format!("{path}: metadata is nested deeper than {MAX_DEPTH} levels")));
     }
     let Some(listing) = get(path)? else {
-        warning!(sys, "{path} is listed in the metadata and not there");
+        warning!(sys, "{path} is listed in the metadata but does not exist");
         let skipped = is_tag(path).then(|| (Node::from(SKIPPED), Node::from(SKIPPED)));
         return Ok(Map::from_iter(skipped).into());
     };
@@ -38,7 +38,7 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: 
     budget.entries = budget
         .entries
         .checked_sub(directories.len() + leaves.len())
-        .ok_or_else(|| Error::new(format!("{path}: the metadata have more than {MAX_ENTRIES} entries")))?;
+        .ok_or_else(|| Error::new(format!("{path}: metadata has more than {MAX_ENTRIES} entries")))?;
     let mut map = Map::new();
     for name in directories {
         let subtree =
@@ -47,18 +47,19 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: 
     }
     for (name, place) in leaves {
         if map.get(&name).is_some() {
-            warning!(sys, "{path}{name} is a directory of the metadata and a value; the value is left out");
+            warning!(sys, "{path}{name} is both a directory and a value of the metadata; ignoring the value");
             continue;
         }
         match get(&format!("{path}{}", percent_encoded(&place)))? {
             Some(bytes) => {
-                budget.bytes = budget.bytes.checked_sub(bytes.len()).ok_or_else(|| {
-                    Error::new(format!("{path}: the metadata are larger than {MAX_BYTES} bytes"))
-                })?;
+                budget.bytes = budget
+                    .bytes
+                    .checked_sub(bytes.len())
+                    .ok_or_else(|| Error::new(format!("{path}: metadata exceeds {MAX_BYTES} bytes")))?;
                 map.insert(name, parse_value(bytes));
             }
             None => {
-                warning!(sys, "{path}{place} is listed in the metadata and not there");
+                warning!(sys, "{path}{place} is listed in the metadata but does not exist");
                 if is_tag(path) {
                     map.insert(name, SKIPPED);
                 }
@@ -199,7 +200,7 @@ mod tests {
         assert!(e.contains("more than 5000"), "{e}");
         let large = |path: &str| Ok(Some(if path == "m/" { b"a\nb".to_vec() } else { vec![b'x'; 9 << 20] }));
         let e = read(&sys, "m/", &mut |path| large(path)).unwrap_err().to_string();
-        assert!(e.contains("larger than"), "{e}");
+        assert!(e.contains("exceeds"), "{e}");
         let e = read(&sys, "m/", &mut |_| Err(Error::new("no"))).unwrap_err();
         assert_eq!(e.to_string(), "no");
     }

@@ -3,7 +3,6 @@
 mod network;
 
 use config::Node;
-use serde_json::json;
 use state::Instance;
 use system::{Error, Result};
 
@@ -72,13 +71,11 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
         map.insert("local-hostname", name);
         map.insert("region", region.map_or_else(Node::null, |region| region.to_lowercase().into()));
     }
-    let mut instance = standard::instance("Vultr", "DataSourceVultr", "unknown".into());
-    standard::fill(&mut instance, &metadata);
+    let mut instance = standard::from_metadata("Vultr", "DataSourceVultr", "unknown".into(), &metadata);
     instance.network = Some(standard::network(config, "Vultr's metadata"));
     instance.user_data = standard::text_blob(&metadata, "user-data");
     instance.vendor_data = standard::text_blob(&metadata, "vendor-data");
     instance.sensitive = vec!["startup-script".into()];
     standard::record_machine(ctx.sys, &mut instance);
-    instance.crawled = json!({ "meta_data": metadata.to_json() });
     Ok(instance)
 }

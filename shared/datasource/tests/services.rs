@@ -91,7 +91,7 @@ fn ec2s_copies_need_no_token() {
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Different(_)));
     // No such disk as ephemeral0; swap's is there by another name.
     assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
-    assert!(machine.warnings().contains("nothing about the network"), "{}", machine.warnings());
+    assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
 }
 
 #[test]

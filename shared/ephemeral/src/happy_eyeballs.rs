@@ -234,7 +234,7 @@ fn happy_eyeballs(
             };
             debug!(
                 net.sys(),
-                "{}: {}; {} further tries",
+                "{}: {}; {} retries left",
                 fetch.redacted_url(),
                 failure.error,
                 attempt.retries_left
@@ -305,7 +305,7 @@ fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: De
             attempt.state = State::Waiting(Duration::ZERO);
             Ok(false)
         }
-        None => Err(Error::new("there is no network of its family")),
+        None => Err(Error::new("no route for its address family")),
     }
 }
 
@@ -343,7 +343,7 @@ fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors
         candidates.iter().zip(attempts).map(|(fetch, attempt)| match (attempt.state, attempt.last_error) {
             (State::Running(_), None) => format!("{}: no answer in time", fetch.redacted_url()),
             (State::Resolving(_), None) => {
-                format!("{}: its name was not resolved in time", fetch.redacted_url())
+                format!("{}: name resolution timed out", fetch.redacted_url())
             }
             (_, Some(e)) => format!("{}: {e}", fetch.redacted_url()),
             (_, None) => format!("{}: not reached in time", fetch.redacted_url()),

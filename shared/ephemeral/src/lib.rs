@@ -13,6 +13,8 @@
 //!
 //! Datasources say what they want ([`NetworkRequest`]) and fetch; they see no sockets, addresses or routes.
 
+#![warn(missing_docs)]
+
 pub mod dhcp;
 mod existing_lease;
 mod happy_eyeballs;
@@ -62,7 +64,9 @@ pub enum Ipv6Method {
 pub struct NetworkRequest<'a> {
     /// The link's name now.
     pub nic: &'a str,
+    /// How IPv4 comes up, if it is used.
     pub v4: Option<Ipv4Method>,
+    /// How IPv6 comes up, if it is used.
     pub v6: Option<Ipv6Method>,
     /// Where the record of changes is kept: [`JOURNAL_DIR`] below the run directory.
     pub journal_dir: &'a str,
@@ -115,7 +119,7 @@ impl<'a> EphemeralNetwork<'a> {
     ) -> Result<EphemeralNetwork<'a>> {
         let links = sys.links()?;
         let Some(link) = links.into_iter().find(|l| l.name == wants.nic) else {
-            return Err(Error::new(format!("there is no network link {}", wants.nic)));
+            return Err(Error::new(format!("no such network interface: {}", wants.nic)));
         };
         let mut this = EphemeralNetwork {
             sys,
@@ -151,10 +155,12 @@ impl<'a> EphemeralNetwork<'a> {
         &self.link.name
     }
 
+    /// Returns whether IPv4 is up.
     pub fn has_v4(&self) -> bool {
         matches!(self.v4, FamilyState::Ready)
     }
 
+    /// Returns whether IPv6 is up.
     pub fn has_v6(&self) -> bool {
         matches!(self.v6, FamilyState::Ready)
     }
@@ -254,7 +260,7 @@ impl<'a> EphemeralNetwork<'a> {
 
 impl Drop for EphemeralNetwork<'_> {
     fn drop(&mut self) {
-        info!(self.sys, "{}: the network for metadata ends", self.link.name);
+        info!(self.sys, "{}: tearing down the ephemeral network", self.link.name);
         self.journal.roll_back(self.sys, &self.journal_dir);
     }
 }

@@ -80,9 +80,7 @@ fn rows(facts: &Facts<'_>, plan: &Plan) -> Vec<Row> {
     let candidates = &facts.candidates().names;
     let known =
         |name: &str| plan.verdicts.iter().find(|(n, _)| n == name).map(|(_, verdict)| verdict.clone());
-    let check = |name: &str| {
-        known(name).or_else(|| checks::check(name, facts))
-    };
+    let check = |name: &str| known(name).or_else(|| checks::check(name, facts));
     let mut lines: Vec<Row> = candidates
         .iter()
         .map(|name| Row { name: name.clone(), is_candidate: true, verdict: check(name) })

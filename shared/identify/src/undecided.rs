@@ -22,7 +22,8 @@ pub struct UndecidedState {
 impl UndecidedState {
     /// Returns the text of the file.
     pub fn to_text(&self) -> String {
-        let mut text = String::from("# Nothing found, but devices may still appear: the local stage decides.\n");
+        let mut text =
+            String::from("# Nothing found, but devices may still appear: the local stage decides.\n");
         if let Some(kind) = &self.virtualization {
             text += &format!("virtualization={}\n", one_line(kind));
         }

@@ -109,10 +109,10 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !ctx.is_on("Azure") && !sys.is_file(format!("{}/{OVF_ENV}", seed_dir(ctx))) {
         return Ok(None);
     }
-    let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: firmware has no UUID"))?;
+    let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: DMI has no UUID"))?;
     let uuid = uuid.to_lowercase();
     let byte_swapped = facts::byte_swapped(&uuid)
-        .ok_or_else(|| Error::new(format!("Azure: {uuid}, which firmware has, is no UUID")))?;
+        .ok_or_else(|| Error::new(format!("Azure: the UUID in DMI is invalid: {uuid}")))?;
     let previous_id = sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
     // Other letters or another order of the same bytes are the same machine, under an older kernel or firmware.
     let id = match previous_id.trim() {
@@ -137,8 +137,8 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
         Some((Some(byte_swapped), uuid)) if facts::matches_either(&cached.id, &uuid, &byte_swapped) => {
             IdentityCheck::Same
         }
-        Some((_, uuid)) => IdentityCheck::Different(format!("firmware's UUID is {uuid}")),
-        None => IdentityCheck::Unknown("firmware has no UUID".into()),
+        Some((_, uuid)) => IdentityCheck::Different(format!("the UUID in DMI is {uuid}")),
+        None => IdentityCheck::Unknown("DMI has no UUID".into()),
     }
 }
 
@@ -200,7 +200,7 @@ impl<'s, 'a> Azure<'s, 'a> {
             Some(Err(what)) => self.fail(&format!("error parsing {OVF_ENV}: {what}"), None),
             None => warning!(
                 sys,
-                "Azure: there is no {OVF_ENV}: the metadata service is asked alone, which has neither a password nor \
+                "Azure: {OVF_ENV} not found; using only the metadata service, which has neither a password nor \
                  custom data"
             ),
         }
@@ -227,7 +227,7 @@ impl<'s, 'a> Azure<'s, 'a> {
             debug!(sys, "Azure: {nic}: wire server {server}, is the primary NIC: {is_primary}");
             let metadata = self.metadata(has_imds);
             if metadata.is_none() && !is_primary && nic != last {
-                warning!(sys, "Azure: {nic} leads to no metadata service; the next NIC is tried");
+                warning!(sys, "Azure: no metadata service reachable through {nic}; trying the next NIC");
                 self.failure = None;
                 return Ok(None);
             }
@@ -246,7 +246,7 @@ impl<'s, 'a> Azure<'s, 'a> {
                 if self.seed.is_none() {
                     return Err(why);
                 }
-                warning!(sys, "Azure: {why}; what {OVF_ENV} says has to do");
+                warning!(sys, "Azure: {why}; using only {OVF_ENV}");
                 self.instance(None)
             }
         }

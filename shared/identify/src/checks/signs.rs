@@ -50,7 +50,9 @@ fn check_one(facts: &Facts<'_>, sign: &Sign) -> Option<Verdict> {
         Sign::Dmi(field, _) if facts.is_container() => {
             not_found(format!("dmi {} is the host's in a container", field.name()))
         }
-        Sign::Dmi(field, wanted) | Sign::HostDmi(field, wanted) => check_dmi(facts.raw_dmi(), *field, *wanted),
+        Sign::Dmi(field, wanted) | Sign::HostDmi(field, wanted) => {
+            check_dmi(facts.raw_dmi(), *field, *wanted)
+        }
         Sign::Pid1ProductName(value) => verdict(
             facts.pid1_product_name() == *value,
             format!("product_name of PID 1 is '{value}'"),
