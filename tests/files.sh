@@ -75,5 +75,8 @@ complete() {
 [ "$(complete cloud-init sta)" = status ] || fail "completion of a command"
 [ "$(complete cloud-init status --format y)" = yaml ] || fail "completion of a value"
 [ "$(complete cloud-init --debug modules --mode f)" = final ] || fail "completion behind an option"
+[ "$(complete cloud-init modules --mode = f)" = final ] || fail "completion behind ="
+[ "$(complete cloud-init devel net-convert --output-kind netw)" = "networkd network-manager" ] || fail "completion of a renderer"
+[ "$(complete cloud-id --lo)" = --long ] || fail "completion of cloud-id"
 echo "files: $(wc -w <<<"$variants") distributions, $failed failed"
 [ "$failed" -eq 0 ]

@@ -120,7 +120,7 @@ impl Status {
     /// The user-data could not be consumed at first: the machine was made reachable by its default user, who stays, and the
     /// accounts of the user-data came later, with other numbers.
     fn was_unconsumed(&self) -> bool {
-        self.json.to_string().contains("modules that run once wait")
+        self.json.to_string().contains("once-per-instance modules are deferred")
     }
 
     fn complains(&self) -> bool {

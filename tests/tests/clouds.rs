@@ -130,7 +130,7 @@ fn failing_netplan() {
         let note = cloud.path("/var/lib/cloud/instances/i-0abc1234567890def/network-is-due");
         assert_eq!(note.exists(), is_refused, "{program}");
         if is_refused {
-            assert!(cloud.logged(&["[ERROR]", "netplan refuses the configuration"]), "{}", cloud.log());
+            assert!(cloud.logged(&["[ERROR]", "netplan rejects the configuration"]), "{}", cloud.log());
             cloud.program("netplan", "#!/bin/sh\n");
             cloud.forget_run();
             assert_eq!(cloud.boot(&["local"]).code("local"), 0, "{}", cloud.log());

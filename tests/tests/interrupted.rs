@@ -128,7 +128,7 @@ fn users_that_a_kill_has_cut_off() {
     check_boot!(
         machine,
         boot,
-        status.contains("status: error") && status.contains("stage init did not come to its end")
+        status.contains("status: error") && status.contains("stage init did not complete")
     );
     let boot = machine.boot();
     check_boot!(machine, boot, boot.succeeded());

@@ -52,7 +52,7 @@ fn an_undecided_boot_goes_on() {
     assert_eq!(machine.file("/var/lib/cloud/data/instance-id").as_deref(), Some("i-demo-0001\n"));
     assert!(machine.file("/var/log/demo").unwrap_or_default().contains("runcmd, once per instance"));
     let said = machine.warnings().join("\n");
-    assert!(said.contains("the local stage did not come to its end in this boot"), "{said}");
+    assert!(said.contains("the local stage did not complete"), "{said}");
     assert!(has_network(&machine), "{}", machine.log());
 
     // Nothing to do here: that is found out, and said, by the network stage.

@@ -100,7 +100,7 @@ fn no_source_uses_fallback() {
     put(&sandbox, "/sys/class/net/eth0/operstate", "down\n");
     put(&sandbox, SYSTEM, "network: {}\n");
     boot(&sandbox);
-    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["DHCP on the likeliest NIC"]));
+    assert!(unit(&sandbox).contains("DHCP=yes") && logged(&sandbox, &["DHCP on the preferred NIC"]));
     // An empty one may be a mistake.
     assert!(
         logged(&sandbox, &["[WARNING]", "Empty network config found", "system_cfg is empty"]),
@@ -179,7 +179,7 @@ fn edited_files_are_preserved() {
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
     assert_eq!(backups(&sandbox), [edited]);
     assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
-    assert!(sandbox.status().contains("kept as"), "{}", sandbox.status());
+    assert!(sandbox.status().contains("backup"), "{}", sandbox.status());
     // And that is that.
     boot(&sandbox);
     assert!(!sandbox.status().contains("edited"), "{}", sandbox.status());
@@ -203,7 +203,7 @@ fn user_data_enables_event_boot() {
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());
     assert_eq!(backups(&sandbox), [edited]);
-    assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "an event asks"]), "{}", sandbox.log());
+    assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "an event requests"]), "{}", sandbox.log());
     assert!(
         logged(&sandbox, &["[DEBUG]", "Event Allowed: scope=network EventType=boot"]),
         "{}",
@@ -396,7 +396,7 @@ fn unknown_key_is_reported() {
     let all: Vec<&str> = all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
     assert!(all.len() == 2 && all[0].ends_with(told), "{all:?}");
     // What only netplan does is no mistake.
-    assert!(all[1].ends_with("eth0.critical: only netplan can do that: left out"), "{all:?}");
+    assert!(all[1].ends_with("eth0.critical: supported by netplan only; ignored"), "{all:?}");
 }
 
 /// Interfaces files, as config drives and NoCloud metadata of old have them.

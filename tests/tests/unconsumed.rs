@@ -101,7 +101,7 @@ fn a_server_that_is_down_at_the_first_boots() {
     is_only_reachable(&machine, &boot);
     // Each stage says so, once.
     check_boot!(machine, boot, boot.code("config") > 0 && boot.code("final") > 0);
-    let waits = |l: &&String| l.contains("these modules wait for the next boot");
+    let waits = |l: &&String| l.contains("modules deferred until the next boot");
     check_boot!(machine, boot, machine.warnings().iter().filter(waits).count() == 3);
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     let first = host_key(&machine);
@@ -128,7 +128,7 @@ fn a_server_that_is_down_at_the_first_boots() {
     let boot = machine.boot();
     is_whole(&machine, &boot, 3);
     check_boot!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
-    check_boot!(machine, boot, machine.status().contains("stays in force"));
+    check_boot!(machine, boot, machine.status().contains("using the configuration of an earlier boot"));
 }
 
 #[test]
@@ -257,6 +257,6 @@ fn a_handler_that_swallows_all_cloud_config() {
         for name in ["consume_data", "config_users_groups", "config_ssh"] {
             check_boot!(machine, boot, done.iter().any(|s| s == name));
         }
-        check_boot!(machine, boot, !machine.log().contains("these modules wait"));
+        check_boot!(machine, boot, !machine.log().contains("modules deferred until"));
     }
 }

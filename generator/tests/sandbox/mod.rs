@@ -74,11 +74,30 @@ impl Drop for Sandbox {
 /// descriptors (ECMA-119, 8.4 and 8.3), which is what identification looks at.
 #[allow(dead_code)]
 pub fn iso(label: &str) -> Vec<u8> {
+    const SECTOR: usize = 2048;
+    const ROOT_SECTOR: u8 = 20;
     let mut image = vec![0_u8; 1 << 20];
-    let descriptor = &mut image[16 * 2048..];
+    // A directory record of the root directory, by the name "." or "..". libblkid since 2.42 looks at both.
+    let record = |name: u8| {
+        let mut record = [0_u8; 34];
+        record[0] = 34;
+        (record[2], record[9]) = (ROOT_SECTOR, ROOT_SECTOR);
+        record[10..18].copy_from_slice(&[0, 8, 0, 0, 0, 0, 8, 0]);
+        record[25] = 2;
+        record[28..32].copy_from_slice(&[1, 0, 0, 1]);
+        (record[32], record[33]) = (1, name);
+        record
+    };
+    let descriptor = &mut image[16 * SECTOR..];
     descriptor[..7].copy_from_slice(b"\x01CD001\x01");
     descriptor[40..72].fill(b' ');
     descriptor[40..40 + label.len()].copy_from_slice(label.as_bytes());
-    descriptor[2048..2055].copy_from_slice(b"\xffCD001\x01");
+    descriptor[80..88].copy_from_slice(&[0, 2, 0, 0, 0, 0, 2, 0]);
+    descriptor[128..132].copy_from_slice(&[0, 8, 8, 0]);
+    descriptor[156..190].copy_from_slice(&record(0));
+    descriptor[SECTOR..SECTOR + 7].copy_from_slice(b"\xffCD001\x01");
+    let root = &mut image[usize::from(ROOT_SECTOR) * SECTOR..];
+    root[..34].copy_from_slice(&record(0));
+    root[34..68].copy_from_slice(&record(1));
     image
 }

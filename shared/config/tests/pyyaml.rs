@@ -123,6 +123,11 @@ fn corpus_matches_pyyaml() {
     let mut wrong = Vec::new();
     for (Document { name, good, text }, answer) in documents.iter().zip(&answers) {
         let refused = answer["refused"].as_str();
+        // Python's binascii refuses base64 text that goes on after its padding since 3.14; before, and here, it is read.
+        if *good && refused.is_some_and(|error| error.contains("Incorrect padding")) {
+            assert!(yaml::parse("text", text).is_ok(), "{name}");
+            continue;
+        }
         if refused.is_some() == *good {
             wrong.push(format!("{name}: the title is wrong, PyYAML says {refused:?}"));
             continue;

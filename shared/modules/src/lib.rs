@@ -61,7 +61,7 @@ mod write_files_deferred;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
 pub use module_list::{ModuleEntry, parse_module_list};
-pub use run::{ModuleResult, RunMode, finish_interrupted, run_module, run_modules};
+pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use unsupported::where_key_belongs;
 
 use config::{Key, KeySchema};

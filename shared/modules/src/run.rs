@@ -34,9 +34,24 @@ pub enum ModuleResult {
     AlreadyRan,
     /// It waits for user-data that could not be consumed.
     Waiting,
-    /// Not due: why.
-    Skipped(String),
+    /// It is not due.
+    Skipped(Skip),
     Failed(String),
+}
+
+/// Why a module is skipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Skip {
+    /// Upstream has removed it.
+    Removed,
+    /// Upstream has it, this version does not.
+    Unsupported,
+    /// There is no module of that name.
+    Unknown,
+    /// None of the keys that activate it is set.
+    NotConfigured,
+    /// It does not support the distribution.
+    OtherDistro,
 }
 
 /// Runs the entries in order. A failure is logged and kept, and the next module runs. Returns name and outcome
@@ -60,11 +75,11 @@ pub fn run_modules(
     for entry in entries {
         let outcome = match select_module(context, entry, &unverified) {
             Ok(module) => run_module(context, entry, module, stage, mode),
-            Err(why) => {
-                if why.starts_with("none of its keys") {
+            Err(skip) => {
+                if skip == Skip::NotConfigured {
                     inactive.push(entry.name.clone());
                 }
-                ModuleResult::Skipped(why)
+                ModuleResult::Skipped(skip)
             }
         };
         outcomes.push((entry.name.clone(), outcome));
@@ -84,7 +99,7 @@ fn select_module(
     context: &Context<'_>,
     entry: &ModuleEntry,
     unverified: &[String],
-) -> Result<&'static Module, String> {
+) -> Result<&'static Module, Skip> {
     let sys = context.sys;
     if let Some(word) = &entry.bad_frequency {
         deprecated!(
@@ -96,7 +111,7 @@ fn select_module(
     let plain = entry.name.replace('-', "_");
     if REMOVED.contains(&plain.as_str()) {
         info!(sys, "module {} was removed and does nothing", entry.name);
-        return Err("removed".into());
+        return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
         let known = plain.strip_prefix("cc_").unwrap_or(&plain);
@@ -104,21 +119,21 @@ fn select_module(
             if !keys.is_empty() {
                 warning!(sys, "module {known} is not in this version: {} has no effect", keys.join(", "));
             }
-            return Err("not in this version".into());
+            return Err(Skip::Unsupported);
         }
         warning!(sys, "no module named {}; skipped", entry.name);
-        return Err("unknown".into());
+        return Err(Skip::Unknown);
     };
     let active = |key: &&str| context.config.get(key).is_some();
     if !module.activation.is_empty() && !module.activation.iter().any(active) {
-        return Err(format!("none of its keys ({}) is set", module.activation.join(", ")));
+        return Err(Skip::NotConfigured);
     }
     if !module.distros.contains(context.distro) {
         if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
             info!(sys, "running unverified module {}", entry.name);
         } else {
             info!(sys, "module {} is not for {}; skipped", entry.name, context.distro.name);
-            return Err(format!("not for {}", context.distro.name));
+            return Err(Skip::OtherDistro);
         }
     }
     Ok(module)

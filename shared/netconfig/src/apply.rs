@@ -90,7 +90,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let why = match request.mode {
         ApplyMode::NamesOnly(why) => {
             debug!(sys, "{}", lines::NOT_APPLIED);
-            debug!(sys, "only links are named: {why}");
+            debug!(sys, "only renaming interfaces: {why}");
             let wanted = rename::desired_links(config);
             settle_udev(sys, &wanted);
             let nics = nics::read(sys);
@@ -145,11 +145,13 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;
     let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
     let mut manifest = Manifest::read(sys, &manifest_path);
-    let is_passthrough =
-        renderer.passthrough.is_some() && config.as_map().and_then(parse::version) == Some(2);
+    let is_passthrough = renderer.passes_through(config);
     match parse::parse(config, &facts) {
         Ok(parsed) => {
-            if parsed.discarded > 0 && !is_passthrough && !request.is_new_instance && manifest.has_files(sys)
+            if parsed.first_discarded.is_some()
+                && !is_passthrough
+                && !request.is_new_instance
+                && manifest.has_files(sys)
             {
                 return Err(incomplete_config(&parsed));
             }
@@ -169,7 +171,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     }
     let more = rendered.findings.iter().skip(MAX_LOGGED).count();
     if more > 0 {
-        warning!(sys, "{more} more remarks on the network configuration");
+        warning!(sys, "{more} more findings on the network configuration, not logged");
     }
     applied.findings = rendered.findings;
     // No fault of anybody's: for the log, not for the status.
@@ -215,9 +217,9 @@ fn write_manifest(sys: &System, manifest: &Manifest, path: &str, applied: &mut A
 
 /// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
 fn incomplete_config(parsed: &parse::Parsed) -> system::Error {
-    let said: Vec<String> = parsed.findings.iter().take(MAX_LOGGED).map(ToString::to_string).collect();
-    let said = said.join("; ");
-    system::Error::new(format!("{said}; the files of the configuration before it stay as they are"))
+    let findings: Vec<String> = parsed.findings.iter().take(MAX_LOGGED).map(ToString::to_string).collect();
+    let findings = findings.join("; ");
+    system::Error::new(format!("{findings}; keeping the files of the previous configuration"))
 }
 
 /// The files that are to be written. One that was edited since it was written stays for the same instance, unless an
@@ -238,13 +240,13 @@ fn select_files(
             WriteDecision::Write => to_write.push(file),
             WriteDecision::BackUpAndWrite => {
                 let content = there.unwrap_or_default();
-                let place = manifest::backup_path(path, &content);
+                let backup = manifest::backup_path(path, &content);
                 let why =
-                    if request.is_new_instance { "this is a new instance" } else { "an event asks for it" };
-                match sys.write(&place, &content, write_options(sys, &file)) {
+                    if request.is_new_instance { "this is a new instance" } else { "an event requests it" };
+                match sys.write(&backup, &content, write_options(sys, &file)) {
                     Ok(_) => {
-                        warning!(sys, "{path} was edited; {why}: it is overwritten, and kept as {place}");
-                        applied.edited.push(place);
+                        warning!(sys, "{path} was edited; overwriting it because {why} (backup: {backup})");
+                        applied.edited.push(backup);
                     }
                     failed => record_problem(sys, failed, applied),
                 }
@@ -253,12 +255,12 @@ fn select_files(
             decision @ (WriteDecision::Keep | WriteDecision::KeepStale) => {
                 // Nothing new to say is no reason to warn at every boot.
                 if decision == WriteDecision::Keep {
-                    info!(sys, "{path} was edited since it was written: it stays as it is");
+                    info!(sys, "{path} was edited; keeping it");
                 } else {
                     warning!(
                         sys,
-                        "{path} was edited since it was written: it stays as it is, and the instance's new network \
-                         configuration is not in it. Remove the file to have it written again"
+                        "{path} was edited; keeping it without the new network configuration. Remove the file to have \
+                         it rewritten"
                     );
                 }
                 applied.edited.push(file.path);
@@ -412,11 +414,7 @@ fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Opti
 /// Waits for udev, where a link may need another name: it names links too.
 fn settle_udev(sys: &System, wanted: &[rename::DesiredLink]) {
     if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(DEFAULT_WAIT) {
-        warning!(
-            sys,
-            "udev is still busy after {} s: links are renamed all the same",
-            DEFAULT_WAIT.as_secs()
-        );
+        warning!(sys, "udev is still busy after {} s; renaming interfaces anyway", DEFAULT_WAIT.as_secs());
     }
 }
 
@@ -431,7 +429,7 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
     let counted = match nics::configurable(nics) {
         Ok(counted) => counted,
         Err(message) => {
-            warning!(sys, "No network link is renamed: {message}");
+            warning!(sys, "not renaming interfaces: {message}");
             applied.problems.push(message);
             return;
         }
@@ -451,9 +449,7 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
 /// addresses alone is read again while udev is still at work on them. `renderers` as in [`ApplyRequest`].
 pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
     let Some(row) = parse::Format::from_name(format) else {
-        return Err(system::Error::new(format!(
-            "nothing here reads a network configuration in the format '{format}'"
-        )));
+        return Err(system::Error::new(format!("unknown network configuration format '{format}'")));
     };
     let (config, findings) = retry_until_settled(sys, UDEV_QUIET_PERIOD, || {
         let facts = facts::for_format(sys, row, content, renderers);
@@ -567,7 +563,7 @@ mod tests {
         let said: Vec<&str> = applied.findings.iter().map(|f| f.message.as_str()).collect();
         assert_eq!(
             (applied.renderer, &said[..]),
-            (Some("netplan"), &["unknown key", "stands on itself, through a"][..])
+            (Some("netplan"), &["unknown key", "dependency cycle through a"][..])
         );
     }
 
@@ -613,7 +609,7 @@ mod tests {
         let applied = apply(&sys, &request(&config)).unwrap();
         assert_eq!((applied.renderer, applied.errors.len()), (None, 0));
         let said = applied.no_renderer.unwrap_or_default();
-        assert!(said.contains("none of the network renderers is available: eni sysconfig"), "{said}");
+        assert!(said.contains("no network renderer is available, tried: eni sysconfig"), "{said}");
         let names = vec!["netwrkd".to_string()];
         let error = apply(&sys, &ApplyRequest { renderers: Some(&names), ..request(&config) }).unwrap_err();
         assert!(error.to_string().contains("unknown network renderer 'netwrkd'"), "{error}");
@@ -779,7 +775,7 @@ mod tests {
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
         apply(&sys, &request(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();
         let error = apply(&sys, &request(&part)).unwrap_err().to_string();
-        assert!(error.contains("addresses[0]") && error.contains("stay as they are"), "{error}");
+        assert!(error.contains("addresses[0]") && error.contains("keeping the files"), "{error}");
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
         apply(&sys, &ApplyRequest { is_new_instance: true, ..request(&part) }).unwrap();
         assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));

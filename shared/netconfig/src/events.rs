@@ -50,13 +50,13 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
     };
     for (scope, _) in scopes.iter().filter(|(scope, _)| scope.as_str() != Some(SCOPE)) {
         let key = format!("updates.{}", scope.scalar_text().unwrap_or_default());
-        findings.add(FindingKind::Unknown, &scope.at, key, "unknown scope, expected network: ignored");
+        findings.add(FindingKind::Unknown, &scope.at, key, "unknown scope, expected network; ignored");
     }
     let scope = scopes.get(SCOPE)?;
     let key = format!("updates.{SCOPE}.when");
     let Some(words) = scope.get("when").and_then(Node::as_seq) else {
         let at = scope.get("when").unwrap_or(scope);
-        findings.add(FindingKind::Invalid, &at.at, key, "expected a list of events: ignored");
+        findings.add(FindingKind::Invalid, &at.at, key, "expected a list of events; ignored");
         return None;
     };
     let mut events = Vec::new();
@@ -64,7 +64,7 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
         match word.as_str().and_then(Event::from_name) {
             Some(event) => events.push(event),
             None => {
-                let wanted = "expected one of boot-new-instance boot boot-legacy hotplug: the list is ignored, \
+                let wanted = "expected one of boot-new-instance boot boot-legacy hotplug; the list is ignored, \
                               and only a new instance is configured";
                 findings.add(FindingKind::Invalid, &word.at, format!("{key}[{i}]"), wanted);
                 return Some(Vec::new());

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use config::{Findings, Node};
 use system::{System, warning};
 
-use crate::parse::eni::{self, Include};
-use crate::parse::{Facts, Format, NicFacts, kernel, klibc};
+use crate::parse::{Facts, Format, Include, NicFacts, eni, kernel, klibc};
 use crate::{nics, render};
 
 /// How many files one interfaces file may bring in, and how large each may be.
@@ -26,7 +25,7 @@ pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Opti
             facts.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::DEFAULT_DIR);
         }
         "ec2-imds" => {
-            facts.netplan = render::select(sys, renderers).is_ok_and(|r| r.name == "netplan");
+            facts.netplan = render::select(sys, renderers).is_ok_and(render::Renderer::has_passthrough);
         }
         "oracle-imds" => {
             // That cloud's images have the files only when they matter.
@@ -124,7 +123,7 @@ pub fn interfaces_files(sys: &System, text: &str, dir: &str) -> HashMap<Include,
         for path in paths {
             count += 1;
             if count > MAX_FILES {
-                warning!(sys, "more than {MAX_FILES} interfaces files are named: the others are left out");
+                warning!(sys, "more than {MAX_FILES} included interfaces files; ignoring the rest");
                 break;
             }
             match sys.read_at_most(&path, MAX_FILE_SIZE) {
@@ -269,8 +268,8 @@ mod tests {
         let names = config.get("config").unwrap().as_seq().unwrap().iter();
         let names: Vec<&str> = names.filter_map(|e| e.get("name").and_then(Node::as_str)).collect();
         assert_eq!(names, ["a", "b", "plain"]);
-        let said = sys.log().logged_warnings().iter().filter(|(_, t)| t.contains("circle")).count();
-        assert_eq!(said, 1);
+        let cycles = sys.log().logged_warnings().iter().filter(|(_, t)| t.contains("include cycle")).count();
+        assert_eq!(cycles, 1);
     }
 
     #[test]

@@ -13,13 +13,17 @@
 //!
 //! Knows no datasource: stages hand configurations over as values with their format's name.
 
+#![warn(missing_docs)]
+
 pub mod activate;
+mod address;
 pub mod apply;
 pub mod events;
 pub mod facts;
 pub mod log_lines;
 pub mod manifest;
 pub mod model;
+mod natural_order;
 pub mod nics;
 pub mod parse;
 pub mod rename;
@@ -51,8 +55,8 @@ pub fn parse_input(
     text: &str,
     facts: &Facts,
 ) -> Result<(Node, Findings), String> {
-    let format = parse::Format::from_name(format)
-        .ok_or_else(|| format!("nothing here reads the input format '{format}'"))?;
+    let format =
+        parse::Format::from_name(format).ok_or_else(|| format!("unknown input format '{format}'"))?;
     let mut findings = Findings::default();
     let node = format.parse(source, text, &mut findings)?;
     // It is a configuration already, and may be a large one.

@@ -51,6 +51,11 @@ pub const RENAMED: &str = "Renamed ";
 /// WARNING: the wanted names, `due to errors: ` and the errors follow.
 pub const NOT_RENAMED: &str = "Unable to rename interfaces: ";
 
+/// Returns one of the errors that follow [`NOT_RENAMED`].
+pub fn nic_not_present(mac: &str, name: &str) -> String {
+    format!("[nic not present] Cannot rename mac={mac} to {name}, not available.")
+}
+
 /// Keys of netplan whose values are secrets, wherever they stand, maps and numbers too.
 const SECRET_KEYS: [&str; 10] = [
     "password",

@@ -6,6 +6,8 @@
 
 use config::{Map, Node};
 
+use crate::address;
+
 /// What a configuration says, whatever language it was written in.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Model {
@@ -67,6 +69,14 @@ pub struct Link {
     pub dhcp6: Dhcp,
     /// Policy rules, keys as netplan names them.
     pub rules: Vec<Node>,
+}
+
+impl Link {
+    /// Returns whether this is a bond that the configuration describes, rather than a bond's member that is only known
+    /// by its membership.
+    pub fn is_bond(&self) -> bool {
+        self.kind == LinkKind::Bond && self.bond.is_none()
+    }
 }
 
 /// What version 2 says about DHCP beyond "on".
@@ -149,6 +159,21 @@ pub struct Subnet {
     pub is_openstack_ipv6: bool,
 }
 
+impl Subnet {
+    /// Returns whether the subnet configures IPv6.
+    pub fn is_ipv6(&self) -> bool {
+        match self.method {
+            Method::Dhcp6
+            | Method::Static6
+            | Method::Slaac
+            | Method::Dhcp6Stateless
+            | Method::Dhcp6Stateful => true,
+            Method::Static => self.address.as_deref().is_some_and(address::is_ipv6),
+            _ => false,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Route {
     /// As written, without its prefix.
@@ -158,4 +183,11 @@ pub struct Route {
     pub metric: Option<i64>,
     pub table: Option<Node>,
     pub mtu: Option<Node>,
+}
+
+impl Route {
+    /// Returns whether this is the default route of its family.
+    pub fn is_default(&self) -> bool {
+        self.prefix == 0 && ["0.0.0.0", "::"].contains(&self.network.as_str())
+    }
 }

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use config::{Map, Node};
 use system::{Command, System, debug};
 
-use crate::parse::{Facts, NicFacts};
+use crate::natural_order::natural_sort_key;
+use crate::parse::facts::{Facts, NicFacts};
 
 const SYS_CLASS_NET: &str = "/sys/class/net";
 /// virtio's feature bit for a NIC that fails over to another (VIRTIO_NET_F_STANDBY).
@@ -115,7 +116,10 @@ pub fn configurable(nics: &[Nic]) -> Result<Vec<&Nic>, String> {
                 by_mac.insert(&nic.mac, other);
                 continue;
             }
-            return Err(format!("the NICs {} and {} have the same MAC {}", other.name, nic.name, nic.mac));
+            return Err(format!(
+                "NICs {} and {} have the same MAC address {}",
+                other.name, nic.name, nic.mac
+            ));
         }
         counted.push(nic);
     }
@@ -152,21 +156,6 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
         group.sort_by_key(|nic| (nic.name != "eth0", natural_sort_key(&nic.name)));
     }
     groups.concat()
-}
-
-/// Text and numbers in turn, so that `ens10` comes after `ens9`; letters without their case.
-pub(crate) fn natural_sort_key(name: &str) -> Vec<(String, u64)> {
-    let mut parts = Vec::new();
-    let mut rest = name;
-    while !rest.is_empty() {
-        let text = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
-        let (word, tail) = rest.split_at(text);
-        let digits = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
-        let (number, tail) = tail.split_at(digits);
-        parts.push((word.to_ascii_lowercase(), number.parse().unwrap_or(0)));
-        rest = tail;
-    }
-    parts
 }
 
 /// DHCP on the likeliest NIC, as a configuration of version 2; `None` without any NIC.

@@ -91,9 +91,9 @@ pub fn missing<'a>(desired: &'a [DesiredLink], nics: &[Nic]) -> Vec<&'a DesiredL
     desired.iter().filter(|w| !nics.iter().any(|n| n.mac == w.mac)).collect()
 }
 
-/// That a wanted address is no NIC's.
+/// Returns upstream's error for a desired address that no NIC has.
 pub fn not_present_message(desired: &DesiredLink) -> String {
-    format!("[nic not present] Cannot rename mac={} to {}, not available.", desired.mac, desired.name)
+    lines::nic_not_present(&desired.mac, &desired.name)
 }
 
 /// What is wanted, as the log has it: `[['MAC', 'NAME', 'DRIVER', 'ID'], …]`.
@@ -144,7 +144,10 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
             [] => continue,
             [one] => one,
             _ => {
-                plan.problems.push(format!("several links have the MAC {} of {}", want.mac, want.name));
+                plan.problems.push(format!(
+                    "more than one interface has the MAC address {} of {}",
+                    want.mac, want.name
+                ));
                 continue;
             }
         };
@@ -152,7 +155,7 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
             continue;
         }
         if current[link].in_use {
-            plan.problems.push(format!("{} is in use and cannot become {}", names[link], want.name));
+            plan.problems.push(format!("{} is in use and cannot be renamed to {}", names[link], want.name));
             continue;
         }
         let holder = names.iter().position(|n| *n == want.name);

@@ -90,7 +90,7 @@ pub fn decide(inputs: &Inputs) -> Decision {
         }
         if config.is_falsy() {
             if given.get("network").is_some() {
-                warnings.push(format!("the network configuration of {word} is empty: looking further"));
+                warnings.push(format!("network configuration of {word} is empty; trying the next source"));
             }
             continue;
         }
@@ -99,9 +99,10 @@ pub fn decide(inputs: &Inputs) -> Decision {
     }
     // Perhaps somebody meant `config: disabled`.
     if inputs.system.as_ref().is_some_and(|n| n.get("network").is_none() && n.is_falsy()) {
-        warnings.push(format!("{}: that of system_cfg is empty, and no other source has one", lines::EMPTY));
+        warnings
+            .push(format!("{}: system_cfg is empty, and no other source has a configuration", lines::EMPTY));
     }
-    let reason = "no source has a network config, and there is no NIC to fall back on".into();
+    let reason = "no source has a network configuration, and there is no NIC for the fallback".into();
     Decision { source: None, outcome: Outcome::NoConfig, reason, warnings }
 }
 
@@ -143,14 +144,14 @@ impl ApplyMode {
 
 pub fn apply_mode(context: &BootContext) -> ApplyMode {
     match context {
-        BootContext { has_datasource: false, .. } => ApplyMode::Full("there is no datasource"),
+        BootContext { has_datasource: false, .. } => ApplyMode::Full("no datasource was found"),
         BootContext { is_new_instance: true, .. } => ApplyMode::Full("the instance is new"),
-        BootContext { boot_event: true, applied: false, .. } => ApplyMode::Event("the event boot is enabled"),
-        BootContext { boot_legacy_event: true, .. } => ApplyMode::Event("the event boot-legacy is enabled"),
+        BootContext { boot_event: true, applied: false, .. } => ApplyMode::Event("event boot is enabled"),
+        BootContext { boot_legacy_event: true, .. } => ApplyMode::Event("event boot-legacy is enabled"),
         BootContext { boot_event: true, applied: true, .. } => {
-            ApplyMode::NamesOnly("it was applied in this boot already")
+            ApplyMode::NamesOnly("already applied during this boot")
         }
-        _ => ApplyMode::NamesOnly("the instance is not new and no event asks for it"),
+        _ => ApplyMode::NamesOnly("the instance is not new and no event requests it"),
     }
 }
 
@@ -172,7 +173,7 @@ fn decode(value: &str) -> Result<Node, String> {
         let disabled = [(Node::from("config"), Node::from("disabled"))];
         return Ok(Node::from(disabled.into_iter().collect::<config::Map>()));
     }
-    let what = "the kernel command line's network-config=";
+    let what = "network-config= on the kernel command line";
     let bytes = encoding::base64::decode(value.as_bytes())
         .ok_or_else(|| format!("{what}: expected 'disabled' or base64"))?;
     let bytes = if encoding::gzip::is_gzip(&bytes) {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use config::{Findings, Node, Position};
-use netconfig::parse::{Facts, Format, NicFacts, eni, kernel, klibc};
+use netconfig::parse::{Facts, Format, Include, NicFacts, eni, kernel, klibc};
 use netconfig::source;
 
 /// What the case says of the machine.
@@ -40,7 +40,7 @@ fn files(case: &Node) -> Vec<(String, String)> {
 }
 
 /// As facts.rs does on a machine, through a root of its own.
-fn includes(case: &Node, text: &str) -> HashMap<eni::Include, Vec<(String, String)>> {
+fn includes(case: &Node, text: &str) -> HashMap<Include, Vec<(String, String)>> {
     let top = scratch::TempDir::new();
     let sys = system::System::new(&top);
     for (path, text) in files(case) {

@@ -77,14 +77,8 @@ fn with(node: &Node, way: &[usize], hostile: &str, in_key: bool) -> Node {
     }
 }
 
-const OUTPUTS: [(&str, &str); 6] = [
-    ("eni", "debian"),
-    ("sysconfig", "rhel"),
-    ("sysconfig", "sles"),
-    ("network-manager", "rhel"),
-    ("networkd", "debian"),
-    ("netplan", "debian"),
-];
+/// The renderers and distributions that the golden cases cover: `NAME RENDERER DISTRIBUTION` a line.
+const OUTPUTS: &str = include_str!("outputs");
 
 /// Files as a shell reads them, so that one shell sees all of a case.
 #[derive(Default)]
@@ -102,7 +96,8 @@ impl Sourced {
 
 fn check(config: &Node, facts: &Facts, what: &str, may_be_quoted: bool, sourced: &mut Sourced) -> usize {
     let mut rendered = 0;
-    for (renderer, distro) in OUTPUTS {
+    for output in OUTPUTS.lines() {
+        let (renderer, distro) = output.split_once(' ').unwrap().1.split_once(' ').unwrap();
         let target = netconfig::Target::for_distro(distro);
         let renderer = render::by_name(renderer).unwrap();
         let Ok(done) = render::render(config, renderer, &target, facts) else { continue };

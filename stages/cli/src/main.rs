@@ -64,10 +64,10 @@ fn main() -> ExitCode {
                 Command::Apply(args) => plan::apply(&machine, &global, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Schema(args) => schema::run(&machine, &args),
-                Command::Features(_) => features::run(),
-                Command::Devel(args) => devel::run(&machine, &global, args),
+                Command::Features => features::run(),
+                Command::Devel(command) => devel::run(&machine, &global, &command),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
-                Command::DhclientHook(_) => ExitCode::SUCCESS,
+                Command::DhclientHook => ExitCode::SUCCESS,
             }
         }
         Parsed::Print(text) => {

@@ -1,54 +1,83 @@
-//! The arguments of a stage. They are few, and come from units and from `cloud-init`, which has checked them.
+//! The arguments of a stage's program. They come from systemd units and from `cloud-init`, which has checked them.
 
-/// What a stage was asked for.
+/// The arguments of a stage's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Args {
+    /// The root directory of the machine to configure.
     pub root: String,
-    /// Further configuration, of the highest precedence.
+    /// Additional configuration files; they override all others.
     pub files: Vec<String>,
+    /// Log everything to standard error.
     pub debug: bool,
-    /// Go on without a datasource.
+    /// Continue without a datasource.
     pub force: bool,
-    /// Run the list of another mode (`cloud-init modules --mode init`).
-    pub mode: Option<String>,
-    /// Run one module instead of the list.
-    pub single: Option<Single>,
-    /// Do nothing; leave what would be done in this scratch directory.
+    /// Change nothing; leave what would be done in this directory (`cloud-init plan`).
     pub plan: Option<String>,
-    /// Instead of the stage, see to NICs that come while the machine runs (`cloud-init devel hotplug-hook`).
-    pub hotplug: Option<Hotplug>,
-    /// Instead of the stage, undo what one that was stopped or killed left of its network for metadata. Its unit says so
-    /// in ExecStopPost=, so that the network service finds nothing of it.
-    pub undo_network: bool,
-    /// Instead of the stage, consume the instance's user-data, which it could not, and run the modules that waited for that
-    /// in the stages before this one, which starts it.
-    pub catch_up: Option<String>,
-    /// Instead of the stage, record that the signal of this name has ended it: what a stage becomes that gets one.
-    pub interrupted: Option<String>,
+    /// What to do.
+    pub task: Task,
 }
 
-/// What is asked about NICs that come while the machine runs.
+/// What a stage's program is started for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Task {
+    /// The stage itself, as a part of the boot: the only task that is recorded in status.json.
+    Boot,
+    /// Run the module list of this mode (`cloud-init modules --mode init`).
+    Mode(String),
+    /// Run one module (`cloud-init single`).
+    Single(Single),
+    /// Handle NICs that are plugged in while the machine runs (`cloud-init devel hotplug-hook`).
+    Hotplug(Hotplug),
+    /// Remove the network for metadata that a stopped or killed stage left. The stage's unit has it in ExecStopPost=, so that
+    /// the network service starts without leftovers.
+    UndoNetwork,
+    /// Consume the instance's user-data, which the network stage could not, and run the modules that waited for it, up to
+    /// those of this mode: the stage of that mode starts this.
+    CatchUp(String),
+    /// Record that the signal of this name ended the stage: what a stage's process becomes on that signal.
+    Interrupted(String),
+}
+
+impl Task {
+    /// Returns whether a person or a udev event asked for this, rather than the boot.
+    pub fn is_manual(&self) -> bool {
+        matches!(self, Task::Mode(_) | Task::Single(_) | Task::Hotplug(_))
+    }
+}
+
+/// A task of `cloud-init devel hotplug-hook`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hotplug {
-    /// Whether they are configured.
+    /// Print whether hotplug is enabled.
     Query,
-    /// From now on they are.
+    /// Enable hotplug.
     Enable,
-    /// One event: the device's path below /sys, and udev's word for what happened.
-    Handle { path: String, action: String },
-    /// Every event that udev's hook has left in the queue.
+    /// Handle one event.
+    Handle {
+        /// The path of the device below /sys.
+        path: String,
+        /// The ACTION of the udev event.
+        action: String,
+    },
+    /// Handle every event that udev's hook has queued.
     Listen,
 }
 
-/// `cloud-init single`.
+/// The arguments of `cloud-init single`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Single {
+    /// The module.
     pub name: String,
+    /// The frequency that overrides the module's own.
     pub frequency: Option<String>,
+    /// Arguments for the module.
     pub args: Vec<String>,
 }
 
 /// Reads the arguments of this process.
+///
+/// # Errors
+/// Returns the text of a usage error.
 pub fn from_env() -> Result<Args, String> {
     let words = std::env::args_os().skip(1).map(|word| {
         word.into_string().map_err(|word| format!("argument {}: not valid UTF-8", word.to_string_lossy()))
@@ -56,21 +85,22 @@ pub fn from_env() -> Result<Args, String> {
     parse(words.collect::<Result<Vec<_>, _>>()?.into_iter())
 }
 
-/// Reads an argument list, `--key=value` or `--key value`; an error is a usage error.
+/// Parses an argument list; options take `--key=value` or `--key value`.
+///
+/// # Errors
+/// Returns the text of a usage error.
 pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
     let mut args = Args {
         root: "/".into(),
         files: Vec::new(),
         debug: false,
         force: false,
-        mode: None,
-        single: None,
         plan: None,
-        hotplug: None,
-        undo_network: false,
-        catch_up: None,
-        interrupted: None,
+        task: Task::Boot,
     };
+    // The option that chose the task.
+    let mut chosen: Option<String> = None;
+    let (mut frequency, mut module_args) = (None, Vec::new());
     let mut words = words.peekable();
     while let Some(word) = words.next() {
         let (key, inline) = match word.split_once('=') {
@@ -80,35 +110,64 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
         let mut value = || {
             inline.clone().or_else(|| words.next()).ok_or(format!("argument {key}: expected one argument"))
         };
-        let single = |args: &mut Args| std::mem::take(args.single.get_or_insert_default());
-        match key.as_str() {
-            "--root" => args.root = value()?,
-            "-f" | "--file" => args.files.push(value()?),
-            "-d" | "--debug" => args.debug = true,
-            "--force" => args.force = true,
-            "--plan" => args.plan = Some(value()?),
-            "--mode" => args.mode = Some(value()?),
-            "--single" => args.single = Some(Single { name: value()?, ..single(&mut args) }),
-            "--frequency" => args.single = Some(Single { frequency: Some(value()?), ..single(&mut args) }),
-            "--undo-network" => args.undo_network = true,
-            "--catch-up" => args.catch_up = Some(value()?),
-            "--interrupted" => args.interrupted = Some(value()?),
-            "--hotplug-query" => args.hotplug = Some(Hotplug::Query),
-            "--hotplug-enable" => args.hotplug = Some(Hotplug::Enable),
-            "--hotplug-listen" => args.hotplug = Some(Hotplug::Listen),
-            "--hotplug-handle" => {
-                let (action, path) = value()?
-                    .split_once(':')
-                    .map(|(a, p)| (a.to_string(), p.to_string()))
-                    .ok_or("argument --hotplug-handle: expected ACTION:PATH")?;
-                args.hotplug = Some(Hotplug::Handle { path, action });
+        let task = match key.as_str() {
+            "--root" => {
+                args.root = value()?;
+                continue;
+            }
+            "-f" | "--file" => {
+                args.files.push(value()?);
+                continue;
+            }
+            "-d" | "--debug" => {
+                args.debug = true;
+                continue;
+            }
+            "--force" => {
+                args.force = true;
+                continue;
+            }
+            "--plan" => {
+                args.plan = Some(value()?);
+                continue;
+            }
+            "--frequency" => {
+                frequency = Some(value()?);
+                continue;
             }
             "--" => {
-                let rest = words.by_ref().collect();
-                args.single = Some(Single { args: rest, ..single(&mut args) });
+                module_args = words.by_ref().collect();
+                continue;
+            }
+            "--mode" => Task::Mode(value()?),
+            "--single" => Task::Single(Single { name: value()?, ..Single::default() }),
+            "--undo-network" => Task::UndoNetwork,
+            "--catch-up" => Task::CatchUp(value()?),
+            "--interrupted" => Task::Interrupted(value()?),
+            "--hotplug-query" => Task::Hotplug(Hotplug::Query),
+            "--hotplug-enable" => Task::Hotplug(Hotplug::Enable),
+            "--hotplug-listen" => Task::Hotplug(Hotplug::Listen),
+            "--hotplug-handle" => {
+                let value = value()?;
+                let (action, path) =
+                    value.split_once(':').ok_or("argument --hotplug-handle: expected ACTION:PATH")?;
+                Task::Hotplug(Hotplug::Handle { path: path.into(), action: action.into() })
             }
             _ => return Err(format!("unrecognized arguments: {key}")),
+        };
+        if let Some(other) = chosen.filter(|other| *other != key) {
+            return Err(format!("argument {key}: not allowed with argument {other}"));
         }
+        args.task = task;
+        chosen = Some(key);
+    }
+    match &mut args.task {
+        Task::Single(single) => (single.frequency, single.args) = (frequency, module_args),
+        _ if frequency.is_some() => return Err("argument --frequency: only allowed with --single".into()),
+        _ if !module_args.is_empty() => {
+            return Err(format!("unrecognized arguments: {}", module_args.join(" ")));
+        }
+        _ => {}
     }
     Ok(args)
 }
@@ -117,19 +176,52 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
 mod tests {
     use super::*;
 
+    fn parse_line(line: &str) -> Result<Args, String> {
+        parse(line.split_whitespace().map(Into::into))
+    }
+
     #[test]
     fn options_with_and_without_equals_sign() {
-        let parse = |text: &str| parse(text.split_whitespace().map(Into::into));
-        let args = parse("--root=/x --file a -f b --single ssh --frequency=always -- p q").unwrap();
+        let args = parse_line("--root=/x --file a -f b --single ssh --frequency=always -- p q").unwrap();
         assert_eq!((args.root.as_str(), args.files.len()), ("/x", 2));
-        let single = args.single.unwrap();
-        assert_eq!((single.name.as_str(), single.args.len()), ("ssh", 2));
-        assert_eq!(single.frequency.as_deref(), Some("always"));
+        let frequency = Some("always".to_string());
+        let single = Single { name: "ssh".into(), frequency, args: vec!["p".into(), "q".into()] };
+        assert_eq!(args.task, Task::Single(single));
+    }
+
+    #[test]
+    fn one_task() {
         let handle = Hotplug::Handle { path: "/devices/a:b".into(), action: "add".into() };
-        assert_eq!(parse("--hotplug-handle add:/devices/a:b").unwrap().hotplug, Some(handle));
-        assert!(parse("--undo-network").unwrap().undo_network);
-        assert!(parse("--hotplug-handle add").is_err());
-        assert!(parse("--root").is_err());
-        assert!(parse("--what").is_err());
+        for (line, task) in [
+            ("", Task::Boot),
+            ("--force -d", Task::Boot),
+            ("--mode init", Task::Mode("init".into())),
+            ("--mode init --mode=config", Task::Mode("config".into())),
+            ("--undo-network", Task::UndoNetwork),
+            ("--catch-up config", Task::CatchUp("config".into())),
+            ("--root / --debug --interrupted SIGTERM", Task::Interrupted("SIGTERM".into())),
+            ("--hotplug-query", Task::Hotplug(Hotplug::Query)),
+            ("--hotplug-handle add:/devices/a:b", Task::Hotplug(handle)),
+        ] {
+            assert_eq!(parse_line(line).unwrap().task, task, "{line}");
+        }
+    }
+
+    #[test]
+    fn usage_errors() {
+        for (line, message) in [
+            ("--hotplug-handle add", "argument --hotplug-handle: expected ACTION:PATH"),
+            ("--root", "argument --root: expected one argument"),
+            ("--what", "unrecognized arguments: --what"),
+            ("--mode init --single ssh", "argument --single: not allowed with argument --mode"),
+            (
+                "--undo-network --catch-up init",
+                "argument --catch-up: not allowed with argument --undo-network",
+            ),
+            ("--frequency always", "argument --frequency: only allowed with --single"),
+            ("--mode init -- x", "unrecognized arguments: x"),
+        ] {
+            assert_eq!(parse_line(line).unwrap_err(), message, "{line}");
+        }
     }
 }

@@ -1,31 +1,27 @@
-//! User-data and vendor-data: stored as they came, taken apart, handled; then the configuration is read again.
+//! User-data and vendor-data: stores the raw data, splits it into parts, handles these, and reads the settings again.
 //!
-//! Until that has succeeded for an instance (a server of an `#include` is down, the disk is full), nothing that runs once
-//! may run: it would do so without the owner's configuration, and never again. The semaphore `consume_data` is written when
-//! all that later stages need is there, and each stage looks for it.
+//! Until that has succeeded for an instance (the server of an `#include` is down, the disk is full), no once-per-instance
+//! module may run: it would run without the owner's configuration, and never again. The semaphore `consume_data` is written
+//! when everything that later stages need is on disk, and each stage checks it.
 
 use std::time::Duration;
 
-use config::settings::{Layer, LayerKind};
-use config::{FindingKind, Findings, Node, SourceMap};
+use config::{Findings, Node};
 use modules::RunMode;
 use modules::ssh::KEEP_HOST_KEYS;
 use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
 use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
 
-use crate::stage::{MAX_FINDINGS, SOURCE_MAP_FILE};
-use crate::{FoundInstance, Stage, StageName, logging};
+use crate::{FoundInstance, Stage, StageName, error_prefix, logging};
 
-/// How the error begins that the status shows while user-data is not consumed.
-pub(crate) const UNCONSUMED_ERROR: &str = "user-data and vendor-data: ";
 const SEMAPHORE: &str = "consume_data";
-/// As long as its own unit lets the network stage take.
+/// The time limit of the network stage's own unit.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl Stage {
-    /// Consumes what the instance was given, and reads the settings that come of it. Raw data may be large: they
-    /// are gone afterwards.
+    /// Consumes the instance's user-data and vendor-data, and reads the resulting settings. The raw data, which may be large,
+    /// is freed.
     pub fn consume(&mut self, found: &mut FoundInstance) {
         let given = &mut found.instance;
         let blobs =
@@ -52,12 +48,13 @@ impl Stage {
         if !consumed.failed.is_empty() {
             let then = match self.is_unconsumed() {
                 true => {
-                    "; modules that run once wait until this succeeds; later stages and the next boot try again. \
-                     After a change of the data: cloud-init clean --reboot"
+                    "; once-per-instance modules are deferred until this succeeds; later stages and the next boot will retry. \
+                     To use changed user-data: cloud-init clean --reboot"
                 }
-                false => "; the configuration of an earlier boot stays in force",
+                false => "; using the configuration of an earlier boot",
             };
-            self.fail(format!("{UNCONSUMED_ERROR}{}{then}", consumed.failed.join("; ")));
+            let prefix = error_prefix::UNCONSUMED;
+            self.fail(format!("{prefix}{}{then}", consumed.failed.join("; ")));
         }
         let before = std::mem::replace(&mut self.settings.merged, Node::null());
         self.reload_settings(instance, consumed.parsed_files);
@@ -68,7 +65,7 @@ impl Stage {
         self.write_combined();
     }
 
-    /// Why there is nothing to begin with, if that is so.
+    /// Returns why consuming cannot begin, if so.
     fn consume_obstacle(&self, instance: &Instance) -> Option<String> {
         if self.activation_failed {
             return Some("the instance could not be recorded".into());
@@ -81,7 +78,7 @@ impl Stage {
         let [user, vendor, vendor2] = blobs.each_ref().map(to_data);
         let stored = store(&self.sys, &dirs, &RawData { user, vendor, vendor2, already_stored });
         let first = !has_run(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance);
-        // The user may not switch a vendor on or off through the vendor's own data.
+        // Without the vendor's own data, which must not decide whether the vendor's data is used.
         let options = Options {
             config: &self.settings.system,
             instance_id: &instance.id,
@@ -100,17 +97,17 @@ impl Stage {
         consumed
     }
 
-    /// Whether no boot has consumed the instance's user-data yet.
+    /// Returns whether the instance's user-data is not consumed yet.
     pub fn is_unconsumed(&self) -> bool {
         self.activation_failed || !has_run(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance)
     }
 
-    /// How much of the module lists runs.
+    /// Returns which modules of the lists run.
     pub(crate) fn run_mode(&self) -> RunMode {
         if self.is_unconsumed() { RunMode::WithoutUserData } else { RunMode::Full }
     }
 
-    /// The host keys that a boot without user-data made are this instance's own: the next one like it keeps them.
+    /// Keeps the host keys that an earlier boot without user-data generated: they belong to this instance.
     pub(crate) fn preserve_own_host_keys(&mut self) {
         if self.sys.exists(self.layout.instance(KEEP_HOST_KEYS))
             && let Some(map) = self.settings.merged.as_map_mut()
@@ -119,6 +116,7 @@ impl Stage {
         }
     }
 
+    /// Notes that this boot, without user-data, generated the host keys.
     pub(crate) fn mark_own_host_keys(&self) {
         if self.activation_failed {
             return;
@@ -128,21 +126,21 @@ impl Stage {
         }
     }
 
-    /// Before a later stage's modules: if user-data is not consumed yet, has the network stage's program try again, which
-    /// on success runs the modules that waited in the stages before this one.
+    /// Before a later stage's modules: if user-data is not consumed yet, starts the network stage's program to retry. On
+    /// success it also runs the deferred modules of the stages before this one.
     pub fn catch_up(&mut self, found: &mut FoundInstance) {
-        let by_hand = self.args.single.is_some() || self.args.mode.is_some() || self.args.plan.is_some();
-        if by_hand || self.activation_failed || !self.is_unconsumed() {
+        let is_boot = !self.args.task.is_manual() && self.args.plan.is_none();
+        if !is_boot || self.activation_failed || !self.is_unconsumed() {
             return;
         }
         let Some(program) = system::libexec::find("cloud-init-network") else { return };
-        info!(self.sys, "user-data of this instance is not consumed yet: trying again");
+        info!(self.sys, "user-data of this instance is not consumed yet; retrying");
         let program = program.to_string_lossy().into_owned();
         let files = self.args.files.iter().flat_map(|file| ["--file", file]);
         let words = [program.as_str(), "--catch-up", self.name.mode(), "--root", &self.args.root];
         let words = words.into_iter().chain(files);
         let words = words.chain(self.args.debug.then_some("--debug"));
-        // It works below the root, and is not itself of it.
+        // The program is the host's; it works on the root that it gets.
         let command = Command::new(words).output(OutputMode::Inherit).accept_all().timeout(CATCH_UP_TIMEOUT);
         let ended = System::new("/").run(&command);
         if self.is_unconsumed() {
@@ -153,24 +151,22 @@ impl Stage {
         }
         match ended.map(|ended| ended.code) {
             Ok(0) => {}
-            Ok(code) => {
-                self.fail(format!("{code} modules of earlier stages failed when they ran late; see the log"))
-            }
+            Ok(code) => self.fail(format!("{code} deferred modules of earlier stages failed; see the log")),
             Err(e) => self.fail(e.to_string()),
         }
-        self.clear_errors(StageName::Network, UNCONSUMED_ERROR);
-        self.clear_errors(StageName::Config, UNCONSUMED_ERROR);
+        self.clear_errors(StageName::Network, error_prefix::UNCONSUMED);
+        self.clear_errors(StageName::Config, error_prefix::UNCONSUMED);
         if let Some(again) = self.cached_instance() {
             *found = again;
         }
         self.reload_settings(&found.instance, Vec::new());
     }
 
-    /// What [`Stage::catch_up`] starts before the modules of the mode `before`.
+    /// Runs what [`Stage::catch_up`] starts before the modules of the mode `before`.
     pub fn run_catch_up(&mut self, before: &str) {
         let Cached::Instance(instance) = Instance::load(&self.sys, &self.layout) else {
             return self
-                .report_no_datasource("no instance was found in this boot: there is nothing to consume");
+                .report_no_datasource("user-data cannot be consumed: no instance was found in this boot");
         };
         let mut found = FoundInstance { instance: *instance, is_new: false, is_cached: true };
         self.reload_settings(&found.instance, Vec::new());
@@ -181,28 +177,7 @@ impl Stage {
         }
     }
 
-    /// For this stage and the later ones, which read the merged configurations from their files: what is wrong in
-    /// one of these is reported where the user wrote it, and not again where the check has told it.
-    fn store_source_map(&mut self, configs: &[Node], reported: &Findings) {
-        let is_merged =
-            |layer: &&Layer| matches!(layer.kind, LayerKind::User | LayerKind::Vendor | LayerKind::Vendor2);
-        let layers = self.settings.layers.iter().filter(is_merged);
-        let merged: Vec<(&str, &Node, &Node)> = layers
-            .filter_map(|layer| {
-                let config = configs.iter().find(|config| **config == layer.config)?;
-                Some((layer.name.as_str(), &layer.config, config))
-            })
-            .collect();
-        let file = self.layout.run(SOURCE_MAP_FILE);
-        let reported =
-            reported.iter().take(MAX_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
-        if let Err(e) = SourceMap::save(&self.sys, &file, &merged, reported) {
-            warning!(self.sys, "{e}");
-        }
-        self.source_map = SourceMap::open(file);
-    }
-
-    /// The whole effective configuration, for root.
+    /// Writes the whole effective configuration, readable by root only.
     fn write_combined(&mut self) {
         let mut all = self.settings.merged.clone();
         if let Some(map) = all.as_map_mut() {

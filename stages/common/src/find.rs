@@ -1,4 +1,4 @@
-//! Which instance this is: the cache where it can be trusted or confirmed, else a search.
+//! Determines the instance of this boot: from the cache if that can be trusted or confirmed, otherwise by a search.
 
 use config::Node;
 use datasource::{IdentityCheck, Outcome, Search, datasource, is_same_machine, search};
@@ -10,15 +10,16 @@ use crate::{Stage, StageName, platform};
 
 /// The instance of this boot.
 pub struct FoundInstance {
+    /// The instance.
     pub instance: Instance,
-    /// The machine was another instance (or none) before.
+    /// The machine was another instance, or none, before.
     pub is_new: bool,
-    /// It comes from the cache, and nothing was crawled in this boot.
+    /// It comes from the cache; no metadata was fetched.
     pub is_cached: bool,
 }
 
 impl Stage {
-    /// Finds the instance as the local and the network stage do. `None`: no datasource, or not yet.
+    /// Finds the instance, in the local and the network stage. `None`: no datasource was found (so far).
     pub fn find_instance(&mut self) -> Option<FoundInstance> {
         let cached = Instance::load(&self.sys, &self.layout);
         debug!(
@@ -31,7 +32,7 @@ impl Stage {
         let candidate = match cached {
             Cached::Instance(instance) => {
                 if let Some(e) = &instance.raw_data_error {
-                    warning!(self.sys, "{e}; asking the datasource of instance {} again", instance.id);
+                    warning!(self.sys, "{e}; fetching the metadata of instance {} again", instance.id);
                 }
                 let is_whole = instance.raw_data_error.is_none();
                 let is_fixed = is_whole && self.is_cleaned_by_hand();
@@ -41,12 +42,12 @@ impl Stage {
                 }
                 match if is_fixed { IdentityCheck::Same } else { self.check(&instance) } {
                     IdentityCheck::Same if !is_whole => {
-                        Some(Candidate { is_confirmed: true, ..Candidate::doubted(*instance) })
+                        Some(Candidate { is_confirmed: true, ..Candidate::unconfirmed(*instance) })
                     }
                     IdentityCheck::Same if self.must_refresh(&instance) => {
                         debug!(
                             self.sys,
-                            "still instance {}; its network configuration is wanted anew at each boot",
+                            "still instance {}; refreshing its network configuration (event `boot` is enabled)",
                             instance.id
                         );
                         Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
@@ -60,29 +61,26 @@ impl Stage {
                         None
                     }
                     IdentityCheck::Unknown(why) => {
-                        debug!(
-                            self.sys,
-                            "whether this still is instance {} needs a search: {why}", instance.id
-                        );
-                        Some(Candidate::doubted(*instance))
+                        debug!(self.sys, "could not verify instance {} without a search: {why}", instance.id);
+                        Some(Candidate::unconfirmed(*instance))
                     }
                 }
             }
             Cached::Python { id } => {
-                let id = id.unwrap_or_else(|| "of unknown id".into());
+                let id = id.unwrap_or_else(|| "with unknown ID".into());
                 info!(
                     self.sys,
-                    "Python's cloud-init set up instance {id}; its id and semaphores are honoured"
+                    "instance {id} was set up by Python's cloud-init; using its ID and semaphores"
                 );
-                Instance::from_text_files(&self.sys, &self.layout).map(Candidate::doubted)
+                Instance::from_text_files(&self.sys, &self.layout).map(Candidate::unconfirmed)
             }
-            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout).map(Candidate::doubted),
+            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout).map(Candidate::unconfirmed),
             Cached::Missing => None,
         };
         debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event_name());
         let found = self.search(candidate);
         if found.is_none() && was_another {
-            // Nothing may go on working for an instance that this machine is not. Its files stay.
+            // Later stages must not work for another instance. Its files stay.
             if let Err(e) = self.sys.remove(self.layout.instance("")) {
                 warning!(self.sys, "{e}");
             }
@@ -90,7 +88,7 @@ impl Stage {
         found
     }
 
-    /// Whether each boot asks for the instance's network configuration as it is now.
+    /// Returns whether each boot refreshes the instance's network configuration.
     fn must_refresh(&self, instance: &Instance) -> bool {
         [Event::Boot, Event::BootLegacy].into_iter().any(|event| self.is_event_enabled(instance, event))
     }
@@ -105,23 +103,23 @@ impl Stage {
         FoundInstance { instance, is_new: false, is_cached: true }
     }
 
-    /// The id of the instance that a stage of this boot has found.
+    /// Returns the ID of the instance that a stage of this boot found.
     fn id_of_this_boot(&self) -> Option<String> {
         self.sys.read_text(self.layout.run(".instance-id")).ok().map(|id| id.trim().to_string())
     }
 
-    /// Whether this boot has found another instance, which could not be recorded.
+    /// Returns whether this boot found another instance, which could not be recorded.
     fn is_of_other_instance(&self, cached: &Instance) -> bool {
         self.id_of_this_boot().is_some_and(|id| id != cached.id.trim())
     }
 
-    /// Whether the administrator removes the cache himself when the machine becomes another instance.
+    /// Returns whether the administrator removes the cache when the machine becomes another instance.
     fn is_cleaned_by_hand(&self) -> bool {
         self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
             || self.sys.exists(self.layout.instance("manual-clean"))
     }
 
-    /// Whether a stage of this boot has settled on that instance: the later ones use the cache without a check.
+    /// Returns whether a stage of this boot found that instance: the later ones use the cache without a check.
     fn is_of_this_boot(&self, id: &str) -> bool {
         self.id_of_this_boot().as_deref() == Some(id.trim())
     }
@@ -131,8 +129,8 @@ impl Stage {
             Some(row) if self.datasource_list().iter().any(|n| n.eq_ignore_ascii_case(row.name)) => {
                 (row.check)(&self.search_context(), instance)
             }
-            Some(row) => IdentityCheck::Different(format!("datasource_list no longer has {}", row.name)),
-            None => IdentityCheck::Unknown(format!("no datasource here is named {}", instance.datasource)),
+            Some(row) => IdentityCheck::Different(format!("datasource_list no longer contains {}", row.name)),
+            None => IdentityCheck::Unknown(format!("unknown datasource {}", instance.datasource)),
         }
     }
 
@@ -145,7 +143,7 @@ impl Stage {
             .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
         let ctx = Search { has_cached_instance: is_confirmed || is_system_failure, ..self.search_context() };
         if self.replaces_local() {
-            // Else what only the local stage looks for would be passed over, and None set the machine up.
+            // Otherwise datasources of the local stage alone would be missed, and None would be used.
             outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
         }
         if outcome.found.is_none() {
@@ -154,12 +152,15 @@ impl Stage {
             outcome.errors.splice(0..0, errors);
         }
         if let Some(instance) = outcome.found {
-            // The last resort must not push out an instance that merely could not be confirmed.
+            // The fallback None must not replace an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
                 && candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
             let is_other = candidate.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
             if is_other {
-                info!(self.sys, "the metadata is of instance {}; manual_cache_clean is set", instance.id);
+                info!(
+                    self.sys,
+                    "the metadata belongs to instance {}; ignored, as manual_cache_clean is set", instance.id
+                );
             }
             if !is_worse && !is_other {
                 let previous = Previous::read(&self.sys, &self.layout);
@@ -174,34 +175,37 @@ impl Stage {
                 info!(self.sys, "using the cached instance {}: {why}", instance.id);
                 self.set_extra(
                     "instance_check",
-                    "confirmed; its metadata could not be read again, the cached ones are used",
+                    "confirmed; its metadata could not be fetched again; using the cached metadata",
                 );
             }
             return Some(self.found_in_cache(instance, "restored from checked cache"));
         }
         let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
-            debug!(self.sys, "{} may still be found in the network stage", instance.datasource);
+            debug!(self.sys, "{} may be found in the network stage", instance.datasource);
             return None;
         }
-        let why = why.unwrap_or_else(|| "its datasource was not found again".into());
+        let why = why.unwrap_or_else(|| "its datasource was not found".into());
         if is_system_failure {
             warning!(
                 self.sys,
-                "using the cached instance {} ({}), as firmware still is that of its machine: {why}",
+                "using the cached instance {} ({}), as the firmware's identity (DMI) has not changed: {why}",
                 instance.id,
                 instance.description
             );
-            self.set_extra("instance_check", "firmware is the same; the cached instance was kept");
+            self.set_extra(
+                "instance_check",
+                "the firmware's identity has not changed; keeping the cached instance",
+            );
             return Some(FoundInstance { instance, is_new: false, is_cached: true });
         }
         warning!(
             self.sys,
-            "cannot tell whether this still is instance {} ({}): {why}. It is kept, and nothing runs again",
+            "could not verify instance {} ({}): {why}; keeping the cached instance",
             instance.id,
             instance.description
         );
-        self.set_extra("instance_check", "cannot tell; the cached instance was kept");
+        self.set_extra("instance_check", "could not verify the instance; keeping the cached instance");
         Some(FoundInstance { instance, is_new: false, is_cached: true })
     }
 
@@ -221,13 +225,13 @@ impl Stage {
         }
     }
 
-    /// The names to look for, in order.
+    /// Returns the names of `datasource_list`, in order.
     pub fn datasource_list(&self) -> Vec<String> {
         let items = self.settings.system.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
         items.iter().filter_map(|n| n.as_str().map(Into::into)).collect()
     }
 
-    /// The instance that an earlier stage confirmed, without its raw data; the config and final stages know no other way.
+    /// Returns the instance that an earlier stage found, without its raw data, for the config and final stages.
     pub fn cached_instance(&mut self) -> Option<FoundInstance> {
         let event = self.name.event_name();
         debug!(self.sys, "start: {event}/check-cache: attempting to read from cache [trust]");
@@ -235,7 +239,7 @@ impl Stage {
             Cached::Instance(instance) if self.is_of_other_instance(&instance) => {
                 warning!(
                     self.sys,
-                    "the cache belongs to instance {}, which this machine no longer is",
+                    "the cache belongs to instance {}, not to the current instance",
                     instance.id
                 );
                 None
@@ -247,7 +251,7 @@ impl Stage {
                 Some(self.found_in_cache(*instance, "restored from cache with run check"))
             }
             Cached::Python { id } if id.as_deref().is_some_and(|id| self.is_of_this_boot(id)) => {
-                // It was replaced while the machine ran: what somebody runs by hand is for that instance.
+                // Python's cloud-init was replaced after it had run in this boot: a manual task is for its instance.
                 let instance = Instance::from_text_files(&self.sys, &self.layout)?;
                 Some(self.found_in_cache(instance, "restored from the files of Python's cloud-init"))
             }
@@ -258,7 +262,7 @@ impl Stage {
         }
     }
 
-    /// Makes it the current instance on disk: link, cache, and what others read in /run.
+    /// Makes the instance the current one on disk: link, cache and the files in /run.
     pub fn activate(&mut self, found: &FoundInstance) {
         let instance = &found.instance;
         self.set_datasource(&instance.description);
@@ -275,7 +279,7 @@ impl Stage {
         }
         let result = (|| {
             if found.is_new {
-                // Before the machine counts as this instance: a power cut in between must not cost the network.
+                // Before the instance is recorded: after a power cut the next boot must still apply the network.
                 self.sys.write(self.network_due_marker(instance), "", WriteOptions::default().durable())?;
             }
             instancify(&self.sys, &self.layout, instance)?;
@@ -295,19 +299,19 @@ impl Stage {
             if self.activation_failed
                 && let Err(e) = self.sys.remove(&link)
             {
-                // The stages behind this one see by the id in /run that it is not theirs.
+                // Later stages compare the cache's ID with that in /run.
                 warning!(self.sys, "{e}");
             }
         }
         self.render_settings();
     }
 
-    /// The stage in messages, by upstream's word for it.
+    /// Returns upstream's word for the stage in messages.
     pub fn mode_name(&self) -> &'static str {
         if self.name == StageName::Local { "local" } else { "net" }
     }
 
-    /// The local stage did it already in this boot.
+    /// Returns whether the local stage recorded the instance in this boot.
     fn is_activated(&self, instance: &Instance) -> bool {
         self.name != StageName::Local
             && !self.replaces_local()
@@ -316,24 +320,24 @@ impl Stage {
     }
 }
 
-/// The instance of the cache while a search decides.
+/// The cached instance while the search is under way.
 struct Candidate {
     instance: Instance,
-    /// It is this machine's beyond doubt, and only asked anew what it has to say.
+    /// The instance is confirmed, and only its metadata is fetched again.
     is_confirmed: bool,
-    /// By `manual_cache_clean`: whatever the datasource says, the machine becomes no other.
+    /// `manual_cache_clean` is set: the instance is kept whatever the metadata says.
     is_fixed: bool,
 }
 
 impl Candidate {
-    fn doubted(instance: Instance) -> Candidate {
+    fn unconfirmed(instance: Instance) -> Candidate {
         Candidate { instance, is_confirmed: false, is_fixed: false }
     }
 }
 
-/// Whether the local stage would have found this instance again. The class in a description tells it, in Python's
-/// text files too: `DataSourceNoCloudNet [seed=…]` and `DataSourceEc2` are of the network stage, `DataSourceNoCloud` and
-/// `DataSourceEc2Local` of the local one.
+/// Returns whether the local stage would have found this instance again, by the class in its description, which the text
+/// files of Python's cloud-init have too: `DataSourceNoCloudNet [seed=…]` and `DataSourceEc2` belong to the network stage,
+/// `DataSourceNoCloud` and `DataSourceEc2Local` to the local one.
 fn was_found_by_local_stage(instance: &Instance) -> bool {
     let class = instance.description.split([' ', '[']).next().unwrap_or_default();
     datasource(&instance.datasource).is_some_and(|row| {

@@ -1,6 +1,6 @@
-//! NICs that come while the machine runs: the datasource is read again, and once its network configuration has the
-//! NIC, the configuration is written and the NIC brought up. udev's hook leaves a line for each NIC in a FIFO; systemd
-//! starts a service for it that ends here.
+//! NICs that are plugged in while the machine runs: the metadata is fetched again, and once its network configuration
+//! has the NIC, the configuration is written and the NIC brought up. udev's hook writes a line for each event into a FIFO;
+//! systemd starts a service for the FIFO, which runs this code.
 
 use std::time::Duration;
 
@@ -14,46 +14,45 @@ use state::{Cached, Instance, Status, write_instance_data};
 use system::{Deadline, Error, Result, debug, info, warning};
 
 use crate::network::WriteOptions;
-use crate::{Hotplug, Stage, platform};
+use crate::{Hotplug, Stage, error_prefix, platform};
 
-/// After each look that failed, the last one excepted: clouds take a while to know of a NIC that they gave.
+/// The pause in seconds after each failed attempt but the last: a cloud's metadata lists a new NIC with a delay.
 const RETRY_DELAYS: [u64; 4] = [1, 3, 5, 10];
-/// In the FIFO; more is no request of ours.
+/// Bytes that are read from the FIFO at once.
 const MAX_QUEUE_BYTES: u64 = 64 << 10;
-/// The queue that the hook writes to, below the run directory.
+/// The FIFO that the hook writes to, below the run directory.
 const FIFO: &str = "share/hook-hotplug-cmd";
 
 impl Stage {
-    /// What `devel hotplug-hook` was asked for.
-    pub fn hotplug(&mut self, asked: &Hotplug) {
-        let instance = match Instance::load(&self.sys, &self.layout) {
-            Cached::Instance(instance) => Some(*instance),
-            _ => None,
-        };
-        match asked {
-            Hotplug::Query => self.query_hotplug(instance.as_ref()),
-            Hotplug::Enable => self.enable_hotplug(instance.as_ref()),
-            Hotplug::Handle { path, action } => self.handle_event(instance, path, action),
+    /// Runs a task of `cloud-init devel hotplug-hook`.
+    pub fn hotplug(&mut self, task: &Hotplug) {
+        match task {
+            Hotplug::Query => self.query_hotplug(),
+            Hotplug::Enable => self.enable_hotplug(),
+            Hotplug::Handle { path, action } => self.handle_event(path, action),
             Hotplug::Listen => {
                 for (path, action) in self.read_queue() {
-                    // Read anew for each: the one before has stored what it saw.
-                    let instance = match Instance::load(&self.sys, &self.layout) {
-                        Cached::Instance(instance) => Some(*instance),
-                        _ => None,
-                    };
-                    self.handle_event(instance, &path, &action);
+                    self.handle_event(&path, &action);
                 }
             }
         }
     }
 
-    /// By the user, by an operator, or because the datasource has it so.
+    /// Returns the cached instance. Each event reads it again, as the one before may have stored a newer one.
+    fn load_cached(&self) -> Option<Instance> {
+        match Instance::load(&self.sys, &self.layout) {
+            Cached::Instance(instance) => Some(*instance),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the user, an operator or the datasource's defaults enable hotplug.
     fn is_hotplug_enabled(&self, instance: &Instance) -> bool {
         is_enabled(&self.sys, &self.layout, &self.settings.merged)
             || self.is_event_enabled(instance, Event::Hotplug)
     }
 
-    /// For the module that tells udev.
+    /// Returns what the module `install_hotplug` needs to know.
     pub(crate) fn hotplug_settings(&self, instance: &Instance) -> modules::HotplugPolicy {
         modules::HotplugPolicy {
             enabled: self.is_event_enabled(instance, Event::Hotplug),
@@ -63,20 +62,20 @@ impl Stage {
         }
     }
 
-    fn query_hotplug(&mut self, instance: Option<&Instance>) {
+    fn query_hotplug(&mut self) {
         self.log_call("query", None, None);
-        let Some(instance) = instance else {
+        let Some(instance) = self.load_cached() else {
             let message = "Unable to determine hotplug state. No datasource detected";
             println!("{message}");
             return self.record_error(message.into());
         };
-        println!("{}", if self.is_hotplug_enabled(instance) { "enabled" } else { "disabled" });
+        println!("{}", if self.is_hotplug_enabled(&instance) { "enabled" } else { "disabled" });
     }
 
-    fn enable_hotplug(&mut self, instance: Option<&Instance>) {
+    fn enable_hotplug(&mut self) {
         self.log_call("enable", None, None);
-        let Some(instance) = instance else {
-            return self.fail("no datasource is known yet: hotplug cannot be enabled");
+        let Some(instance) = self.load_cached() else {
+            return self.fail("cannot enable hotplug: no datasource was found yet");
         };
         let supported =
             datasource::update_events(&instance.datasource).map(|e| e.supported).unwrap_or_default();
@@ -89,13 +88,13 @@ impl Stage {
             println!("Enabled cloud-init hotplug for subsystem=net");
             return;
         }
-        match enable(&self.sys, &self.layout, self.hotplug_settings(instance).udev_match) {
+        match enable(&self.sys, &self.layout, self.hotplug_settings(&instance).udev_match) {
             Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
             Err(e) => self.fail(format!("enabling hotplug: {e}")),
         }
     }
 
-    /// The requests that wait in the FIFO, each once.
+    /// Returns the path and action of each event in the FIFO, without duplicates.
     fn read_queue(&mut self) -> Vec<(String, String)> {
         let bytes = match self.sys.drain_fifo(self.layout.run(FIFO), MAX_QUEUE_BYTES) {
             Ok(bytes) => bytes,
@@ -107,26 +106,26 @@ impl Stage {
         let mut requests = Vec::new();
         for line in String::from_utf8_lossy(&bytes).lines().filter(|l| !l.trim().is_empty()) {
             match parse_request(line) {
-                Some(asked) if requests.contains(&asked) => {}
-                Some(asked) => requests.push(asked),
-                None => warning!(self.sys, "hotplug: a request that is none was passed over"),
+                Some(request) if requests.contains(&request) => {}
+                Some(request) => requests.push(request),
+                None => warning!(self.sys, "hotplug: ignoring malformed request"),
             }
         }
         requests
     }
 
-    /// One NIC. What goes wrong is in the status afterwards; what went wrong with the same NIC before no longer is.
-    fn handle_event(&mut self, instance: Option<Instance>, path: &str, action: &str) {
+    /// Handles one event. An error is recorded in status.json, in the place of an earlier error of the same NIC.
+    fn handle_event(&mut self, path: &str, action: &str) {
         let name = path.rsplit('/').next().unwrap_or_default().to_string();
         let is_name = !name.is_empty() && name.len() < 16 && name != ".." && name != ".";
         if !is_name || path.split('/').any(|part| part == "..") {
-            return self.fail(format!("hotplug: {path} is no device's path"));
+            return self.fail(format!("hotplug: invalid device path {path}"));
         }
         self.log_call("handle", Some(action), Some(path));
         info!(self.sys, "hotplug: {action} of {name}");
         debug!(self.sys, "Fetching datasource");
-        let Some(instance) = instance else {
-            return self.record_hotplug(&name, Some("no datasource is known".into()));
+        let Some(instance) = self.load_cached() else {
+            return self.record_hotplug(&name, Some("no datasource was found yet".into()));
         };
         if is_enabled_by_operator(&self.sys, &self.layout) {
             let switch = self.layout.cloud("hotplug.enabled");
@@ -142,11 +141,11 @@ impl Stage {
             return;
         }
         if !self.is_hotplug_enabled(&instance) {
-            debug!(self.sys, "hotplug not enabled for event of type net: {name} is left alone");
+            debug!(self.sys, "hotplug not enabled for event of type net: {name} is not configured");
             return;
         }
         if action != "add" {
-            debug!(self.sys, "hotplug: nothing is done for '{action}'");
+            debug!(self.sys, "hotplug: ignoring action '{action}'");
             return;
         }
         let deadline = Deadline::after(Timeout::Hotplug.of([&self.settings.merged]));
@@ -163,7 +162,7 @@ impl Stage {
             debug!(self.sys, "Exception while processing hotplug event. {failure}");
             match pauses.next().filter(|pause| deadline.remaining() > *pause) {
                 Some(pause) => {
-                    debug!(self.sys, "hotplug: another attempt in {} s", pause.as_secs());
+                    debug!(self.sys, "hotplug: retrying in {} s", pause.as_secs());
                     self.sys.clock().sleep(pause);
                 }
                 None => break Some(failure.to_string()),
@@ -173,7 +172,7 @@ impl Stage {
         debug!(self.sys, "Exiting hotplug handler");
     }
 
-    /// Logs what was asked for, in the words that cloud-init's own tests look for.
+    /// Logs the call, in upstream's words.
     fn log_call(&self, what: &str, action: Option<&str>, path: Option<&str>) {
         let [action, path] = [action, path].map(|word| word.unwrap_or("None"));
         debug!(
@@ -183,7 +182,7 @@ impl Stage {
         );
     }
 
-    /// One look at what the datasource has for the NIC now.
+    /// Fetches the metadata and configures the NIC as it says.
     fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
         let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
         debug!(self.sys, "Refreshing metadata");
@@ -191,22 +190,22 @@ impl Stage {
         debug!(self.sys, "Detecting device in updated metadata");
         let decision = decide(&self.network_inputs(Some(&found)));
         let Outcome::Use(config) = &decision.outcome else {
-            info!(self.sys, "hotplug: {name} is left alone: {}", decision.reason);
+            info!(self.sys, "hotplug: {name} is not configured: {}", decision.reason);
             return Ok(());
         };
         let facts = nics::facts(&nics::read(&self.sys));
         let link = parse::parse(config, &facts).map_err(Error::new)?.model.links.into_iter().find(|link| {
-            // However the configuration writes it: the kernel has colons.
+            // The configuration may write a MAC with hyphens; the kernel uses colons.
             link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
                 || (link.mac.is_none() && link.name == name)
         });
         let Some(link) = link else {
             return Err(Error::new(format!(
-                "Failed to detect {mac} in updated metadata: nothing for {name}"
+                "Failed to detect {mac} in updated metadata: no configuration for {name}"
             )));
         };
         debug!(self.sys, "Applying config change");
-        // The link has the name that the kernel or udev gave it: there is nothing to wait for.
+        // The link exists and has its name: no wait.
         let mode = ApplyMode::Event("a NIC was plugged in");
         let options =
             WriteOptions { mode, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
@@ -226,12 +225,12 @@ impl Stage {
         write_instance_data(&self.sys, &self.layout, &found, &platform::platform(&self.sys), &config)
     }
 
-    /// What the datasource says now of the instance that this is.
+    /// Fetches the current metadata of this instance.
     fn refetch_instance(&self, instance: &Instance) -> Result<Instance> {
         let Some(row) = datasource(&instance.datasource) else {
-            return Err(Error::new(format!("nothing here reads the datasource {}", instance.datasource)));
+            return Err(Error::new(format!("unknown datasource {}", instance.datasource)));
         };
-        // The network is up by now; a datasource that needs none is asked as the local stage asks it.
+        // The network is up by now; a datasource that needs none is read in the way of the local stage.
         let stages = row.stages.iter().rev();
         let mut failure = None;
         for stage in stages {
@@ -249,21 +248,21 @@ impl Stage {
                 Ok(Some(found)) => {
                     let now = found.id;
                     return Err(Error::new(format!(
-                        "the datasource is of instance {now} now; it is for the next boot to become that"
+                        "the metadata now belongs to instance {now}; the change takes effect at the next boot"
                     )));
                 }
                 Ok(None) => {}
                 Err(e) => failure = Some(e),
             }
         }
-        Err(failure.unwrap_or_else(|| Error::new(format!("{} has nothing for this machine now", row.name))))
+        Err(failure.unwrap_or_else(|| Error::new(format!("{} has no metadata for this instance", row.name))))
     }
 
-    /// Writes what came of it to status.json, beside the stages.
+    /// Records the result for a NIC in status.json, beside the stages.
     fn record_hotplug(&mut self, nic: &str, failure: Option<String>) {
         let mut status = Status::read(&self.sys, &self.layout);
         let mut record = status.get(state::HOTPLUG);
-        let prefix = format!("hotplug of {nic}: ");
+        let prefix = error_prefix::hotplug(nic);
         let before = record.errors.len();
         record.errors.retain(|e| !e.starts_with(&prefix));
         match failure {
@@ -283,7 +282,7 @@ impl Stage {
     }
 }
 
-/// The path and the action of a line that the hook wrote, in the words of `devel hotplug-hook`.
+/// Parses a line of the hook, which has the arguments of `devel hotplug-hook`, into path and action.
 fn parse_request(line: &str) -> Option<(String, String)> {
     let (mut path, mut action, mut is_net) = (None, None, false);
     for word in line.split_whitespace() {

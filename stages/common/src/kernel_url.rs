@@ -1,5 +1,5 @@
-//! `cloud-config-url=URL` on the kernel command line: configuration that is fetched before any is read, and kept as a
-//! file of `/etc/cloud/cloud.cfg.d`, from where every stage reads it.
+//! `cloud-config-url=URL` on the kernel command line: configuration that is fetched before any other is read, and stored
+//! in `/etc/cloud/cloud.cfg.d`, from where every stage reads it.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::StageName;
 
 const FILE: &str = "/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg";
 const HEADER: &[u8] = b"#cloud-config";
-/// As upstream: before the network little is expected, and so little is waited for.
+/// Upstream's timeout and retries.
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 2;
 
-/// The URL that a kernel command line names; the last of several, as for the kernel's own words.
+/// Returns the URL on a kernel command line: the last one, as for the kernel's own parameters.
 fn url_from_cmdline(line: &str) -> Option<&str> {
     let word = line.split_ascii_whitespace().rev().find_map(|word| word.strip_prefix("cloud-config-url="))?;
     (!word.is_empty()).then_some(word)
 }
 
-/// Fetches it, in the stages that look for an instance. What goes wrong is said; the boot goes on with what it has.
+/// Fetches and stores the configuration, in the stages that look for an instance. Errors are logged; the boot continues.
 pub fn fetch_and_store(sys: &System, name: StageName, line: &str) {
     let Some(url) = url_from_cmdline(line).filter(|_| matches!(name, StageName::Local | StageName::Network))
     else {
@@ -27,20 +27,20 @@ pub fn fetch_and_store(sys: &System, name: StageName, line: &str) {
     };
     let is_local = url.starts_with('/') || url.starts_with("file://");
     if is_local && sys.exists(FILE) {
-        // Read by the local stage, or at an earlier boot; the file may have been edited since.
-        debug!(sys, "{FILE} is there already; cloud-config-url is not read again");
+        // Fetched by the local stage or at an earlier boot; the file may have been edited since.
+        debug!(sys, "{FILE} exists; cloud-config-url is not fetched again");
         return;
     }
     let too_early = name == StageName::Local && !is_local;
     let pause = Duration::from_millis(if too_early { 100 } else { 1000 });
     match sys.fetch(&Request::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
-        Err(e) if too_early => debug!(sys, "cloud-config-url: {e}; the network stage tries again"),
+        Err(e) if too_early => debug!(sys, "cloud-config-url: {e}; the network stage will retry"),
         Err(e) => warning!(sys, "cloud-config-url: {e}"),
         Ok(response) if !response.body.starts_with(HEADER) => {
-            warning!(sys, "cloud-config-url: what is there does not begin with #cloud-config; not used");
+            warning!(sys, "cloud-config-url: response does not start with #cloud-config; ignored");
         }
         Ok(response) => match sys.write(FILE, &response.body, WriteOptions::secret()) {
-            Ok(_) => info!(sys, "cloud-config-url: kept as {FILE}"),
+            Ok(_) => info!(sys, "cloud-config-url: stored as {FILE}"),
             Err(e) => warning!(sys, "cloud-config-url: {e}"),
         },
     }

@@ -1,27 +1,37 @@
-//! What the four stages have in common: arguments, logging, output, status, and the steps that more than one of
-//! them takes. Each stage's `main` is the list of its steps.
+//! What the four stages share: arguments, logging, output, status, and the steps that more than one of them takes. Each
+//! stage's `main` is the list of its steps, which are methods of [`Stage`]. A stage starts with [`run`].
+
+#![warn(missing_docs)]
 
 mod args;
 mod consume;
+mod error_prefix;
+mod events;
 mod find;
+mod findings;
 mod hotplug;
+mod interrupted;
 mod kernel_url;
 mod logging;
+mod machine;
 mod module_list;
+mod name;
 mod network;
 mod plan;
 mod platform;
 mod prepare;
+mod settings;
 mod stage;
+mod status;
 mod undecided;
 
-pub use args::{Args, Hotplug, Single};
+pub use args::{Args, Hotplug, Single, Task};
 pub use find::FoundInstance;
+pub use name::StageName;
 pub use prepare::cannot_apply_message;
-pub use stage::{Stage, StageName, run, run_guarded};
-pub use undecided::decide;
+pub use stage::{Stage, run, run_guarded};
+pub use undecided::{Guard, decide};
 
-/// Not the C library's: musl's maps and unmaps pages for every few hundred values, a third of what a program costs that
-/// lives for milliseconds.
+/// The allocator: see docs/small-binaries.md, "dlmalloc".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;

@@ -1,11 +1,11 @@
-//! Where logs and output go, as the configuration says (`log_cfgs`, `def_log_file`, `output`). Here it is read; the
-//! opening is `system`'s.
+//! Where log and output go, as `log_cfgs`, `def_log_file` and `output` configure it. This code reads the configuration;
+//! `system` opens the files.
 
 use config::settings::Settings;
 use config::{Node, Value};
 use system::{Level, Result, Streams, System, debug, warning};
 
-/// Owners of the log file, the first that exists is taken.
+/// Default owners of the log file, in order of preference.
 const DEFAULT_OWNERS: [&str; 4] = ["syslog:adm", "root:adm", "root:wheel", "root:root"];
 const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 
@@ -17,7 +17,7 @@ enum Handler {
     Syslog(Level),
 }
 
-/// Opens the log's sinks.
+/// Opens the log's targets.
 pub fn open_log(sys: &System, settings: &Settings, debug: bool) {
     let config = &settings.merged;
     let texts = log_configs(config);
@@ -40,7 +40,7 @@ pub fn open_log(sys: &System, settings: &Settings, debug: bool) {
 
 fn open_syslog(sys: &System, level: Level, settings: &Settings) {
     if let Err(e) = sys.log_to_syslog(level) {
-        // At early boot there is no system log yet.
+        // Early in the boot there is no system log.
         open_file(sys, level, DEFAULT_LOG, &settings.merged);
         debug!(sys, "{e}; logging to {DEFAULT_LOG} instead");
     }
@@ -53,7 +53,7 @@ fn open_file(sys: &System, level: Level, path: &str, config: &Node) {
     }
 }
 
-/// Whom a new log belongs to, in order of preference.
+/// Returns the owners of a new log file, in order of preference; the first that exists is used.
 fn owners(config: &Node) -> Vec<String> {
     match config.get("syslog_fix_perms").map(|n| &n.value) {
         Some(Value::Null) => Vec::new(),
@@ -63,7 +63,7 @@ fn owners(config: &Node) -> Vec<String> {
     }
 }
 
-/// The configurations to try, in order: texts, or lists of texts that belong together.
+/// Returns the logging configurations to try, in order. An item of `log_cfgs` is a text, or a list of texts to join.
 fn log_configs(config: &Node) -> Vec<String> {
     let mut texts = Vec::new();
     for item in config.get("log_cfgs").and_then(Node::as_seq).into_iter().flatten() {
@@ -79,8 +79,8 @@ fn log_configs(config: &Node) -> Vec<String> {
     texts
 }
 
-/// The handlers of a configuration in Python's logging form: those that `[logger_root]` and `[logger_cloudinit]`
-/// name, each with its own section. What is not understood is left out.
+/// Parses a configuration in the format of Python's logging, and returns the handlers of `[logger_root]` and
+/// `[logger_cloudinit]`. Unknown sections and classes are ignored.
 fn parse_handlers(text: &str) -> Vec<Handler> {
     let mut sections: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -122,7 +122,7 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
     names.iter().filter_map(handler).collect()
 }
 
-/// Where output and errors of a mode are to go, as `output:` says; `None` where it does not.
+/// Returns the targets of standard output and standard error for a mode, by `output:`.
 fn output_targets(config: &Node, mode: &str) -> (Option<String>, Option<String>) {
     let Some(node) = config.get("output").and_then(|o| o.get(mode).or_else(|| o.get("all"))) else {
         return (None, None);
@@ -136,22 +136,22 @@ fn output_targets(config: &Node, mode: &str) -> (Option<String>, Option<String>)
     }
 }
 
-/// Follows `output:` for a mode.
+/// Redirects standard output and standard error as `output:` configures it for a mode.
 pub fn redirect_output(sys: &System, config: &Node, mode: &str) {
     redirect_to(sys, output_targets(config, mode), mode);
 }
 
-/// Follows it again when user-data or vendor-data say something else. What went into a program goes there still,
-/// through the new one.
+/// Redirects again if user-data or vendor-data change `output:`. A program that received the output until now still does,
+/// through the new target.
 pub fn update_output(sys: &System, before: &Node, config: &Node, mode: &str) {
     let new = output_targets(config, mode);
     if new == output_targets(before, mode) || new == (None, None) {
         return;
     }
-    debug!(sys, "output of mode {mode} goes elsewhere from here on, as user-data or vendor-data want");
+    debug!(sys, "redirecting output of mode {mode} as configured in user-data or vendor-data");
     match sys.redirect_to_tee() {
         Ok(()) => redirect_to(sys, new, mode),
-        Err(e) => warning!(sys, "output of mode {mode} stays where it is: {e}"),
+        Err(e) => warning!(sys, "output of mode {mode} is not redirected: {e}"),
     }
 }
 
@@ -167,7 +167,7 @@ fn redirect_to(sys: &System, (out, err): (Option<String>, Option<String>), mode:
             .and_then(|()| err.map_or(Ok(()), |err| redirect(sys, err, Streams::Error))),
     };
     if let Err(e) = result {
-        warning!(sys, "output of mode {mode} stays where it is: {e}");
+        warning!(sys, "output of mode {mode} is not redirected: {e}");
     }
 }
 
@@ -190,7 +190,7 @@ fn redirect(sys: &System, to: &str, streams: Streams) -> Result<()> {
     }
 }
 
-/// The file of a plain `| tee -a FILE`, which is what nearly every configuration says.
+/// Returns the file of a plain `| tee -a FILE`, the form of nearly all configurations.
 fn tee_file(to: &str) -> Option<&str> {
     let file = to.strip_prefix('|')?.trim().strip_prefix("tee -a ")?.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@".contains(c);

@@ -1,4 +1,4 @@
-//! Running a stage's list of modules.
+//! Runs a stage's list of modules, or a single module.
 
 use config::Node;
 use modules::{
@@ -7,11 +7,10 @@ use modules::{
 use state::{Frequency, Instance};
 use system::{debug, info, warning};
 
-use crate::consume::UNCONSUMED_ERROR;
-use crate::{Single, Stage};
+use crate::{Single, Stage, error_prefix};
 
 impl Stage {
-    /// Runs the modules of `cloud_MODE_modules`; failures are counted.
+    /// Runs the modules of `cloud_MODE_modules`. A failed module is an error of the stage.
     pub fn run_modules(&mut self, instance: &Instance, mode: &str) {
         let section = format!("cloud_{mode}_modules");
         let (list, bad) = parse_module_list(self.settings.get(&section));
@@ -52,27 +51,28 @@ impl Stage {
         }
         if !waiting.is_empty() {
             self.fail(format!(
-                "{UNCONSUMED_ERROR}not consumed; these modules wait for the next boot: {waiting}"
+                "{}not consumed; modules deferred until the next boot: {waiting}",
+                error_prefix::UNCONSUMED
             ));
         }
     }
 
-    /// `cloud-init single`: one module, whatever its activation and distributions.
+    /// Runs one module (`cloud-init single`), without regard to its activation keys and distributions.
     pub fn run_single(&mut self, instance: &Instance, single: &Single) {
         let frequency = match single.frequency.as_deref().map(|w| (w, Frequency::parse(w))) {
-            Some((word, None)) => return self.fail(format!("no frequency is named {word}")),
+            Some((word, None)) => return self.fail(format!("unknown frequency {word}")),
             Some((_, frequency)) => frequency,
             None => None,
         };
         let Some(row) = find_module(&single.name) else {
             warning!(self.sys, "Did not run {}, does it exist?", single.name);
-            return self.record_error(format!("no module is named {}", single.name));
+            return self.record_error(format!("unknown module {}", single.name));
         };
-        let marked = frequency.unwrap_or(row.frequency) != Frequency::Always;
-        let frequency = if marked && self.is_unconsumed() {
+        let has_semaphore = frequency.unwrap_or(row.frequency) != Frequency::Always;
+        let frequency = if has_semaphore && self.is_unconsumed() {
             warning!(
                 self.sys,
-                "the instance's user-data is not consumed; {} runs without it, and again at the boot that has it",
+                "user-data of this instance is not consumed yet; {} runs without it now, and again at the boot that consumes it",
                 row.name
             );
             Some(Frequency::Always)
@@ -80,7 +80,7 @@ impl Stage {
             frequency
         };
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
-        // Whoever types this was not there when the boot said what is wrong.
+        // The boot reported the configuration's errors on the console, not to the user of this command.
         let source_map = self.source_map.without_reported();
         let context = Context { source_map: &source_map, ..self.context(instance) };
         let outcome = run_module(
@@ -100,6 +100,7 @@ impl Stage {
         }
     }
 
+    /// Returns what a module gets to know.
     pub(crate) fn context<'a>(&'a self, instance: &'a Instance) -> Context<'a> {
         Context {
             sys: &self.sys,

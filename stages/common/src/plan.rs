@@ -1,4 +1,4 @@
-//! What a stage of a plan would do, as the JSON that `cloud-init plan` reads: `SCRATCH/STAGE.json`.
+//! What a stage would do, as the JSON that `cloud-init plan` reads: `OVERLAY/STAGE.json`.
 //!
 //! ```text
 //! {"stage": "init-local", "errors": ["…"], "warnings": ["…"],
@@ -16,37 +16,32 @@ use system::{Cause, Change, Effect, Level, RecordedEffect, System, WriteOptions}
 use crate::Stage;
 use crate::network::NETWORK_STEP;
 
-/// A door that changes nothing if the arguments ask for a plan.
-pub(crate) fn open_system(root: &str, overlay: Option<&str>) -> System {
-    match overlay {
-        Some(overlay) => System::dry_run(root, Path::new(overlay)),
-        None => System::new(root),
+/// The beginning of a cause that is a whole part: the part's source; its name follows.
+const PART_PREFIXES: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
+
+impl Stage {
+    /// Writes the report for `cloud-init plan` into the overlay's directory, beside the files of the machine.
+    pub(crate) fn write_plan_report(&self, overlay: &str) -> system::Result<()> {
+        let (sys, name, errors) = (&self.sys, self.name.status_key(), &self.record.errors);
+        let warnings: Vec<String> = sys
+            .log()
+            .logged_warnings()
+            .into_iter()
+            .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
+            .map(|(_, text)| text)
+            .collect();
+        let effects: Vec<Value> = sys
+            .recorded_effects()
+            .iter()
+            .map(|recorded| effect(recorded, &sources_of(self, &recorded.cause)))
+            .collect();
+        let report = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
+        let (host, path) = (System::new("/"), Path::new(overlay).join(format!("{name}.json")));
+        host.write(path, report.to_string(), WriteOptions::secret()).map(drop)
     }
 }
 
-/// How causes begin that are a whole part: its source and its name.
-const PART_PREFIXES: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
-
-/// Writes the report.
-pub(crate) fn write_report(stage: &Stage, overlay: &str, errors: &[String]) -> system::Result<()> {
-    let (sys, name) = (&stage.sys, stage.name.status_key());
-    let warnings: Vec<String> = sys
-        .log()
-        .logged_warnings()
-        .into_iter()
-        .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
-        .map(|(_, text)| text)
-        .collect();
-    let effects: Vec<Value> =
-        sys.recorded_effects().iter().map(|noted| effect(noted, &sources_of(stage, &noted.cause))).collect();
-    let report = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
-    // It is for the command that started this stage, beside what the machine would get.
-    let host = System::new("/");
-    host.write(Path::new(overlay).join(format!("{name}.json")), report.to_string(), WriteOptions::secret())?;
-    Ok(())
-}
-
-/// Where the keys of a cause were written: each key with its places.
+/// Returns where the keys of a cause were written.
 fn sources_of(stage: &Stage, cause: &Cause) -> Vec<(String, Position)> {
     if cause.step == NETWORK_STEP {
         return stage.network_position.iter().map(|at| (String::new(), at.clone())).collect();
@@ -57,16 +52,15 @@ fn sources_of(stage: &Stage, cause: &Cause) -> Vec<(String, Position)> {
         return vec![(String::new(), at)];
     }
     let of_key = |key: &str| {
-        let marks = positions(&stage.settings.merged, key).into_iter();
-        let marks: Vec<_> =
-            marks.map(|at| (key.to_string(), stage.source_map.resolve(&stage.sys, &at))).collect();
-        first_per_source(marks)
+        let found = positions(&stage.settings.merged, key).into_iter();
+        let found = found.map(|at| (key.to_string(), stage.source_map.resolve(&stage.sys, &at)));
+        first_per_source(found.collect())
     };
     cause.key.split(", ").filter(|key| !key.is_empty()).flat_map(of_key).collect()
 }
 
-/// Where the value at a dotted path was written, or the last on the way to it that is there (a name may hold dots): at
-/// its key, and of a list that several sources share at the first item of each.
+/// Returns the position of the key at a dotted path, or of the last key on the path that exists (a name may contain
+/// dots). A list that several sources contribute to has a position for each item.
 fn positions(config: &Node, path: &str) -> Vec<Position> {
     let mut node = config;
     let mut found = Vec::new();
@@ -81,14 +75,14 @@ fn positions(config: &Node, path: &str) -> Vec<Position> {
             found = vec![item.at.clone()];
         }
     }
-    // A list that was merged has the place of its first part.
+    // A merged list has the position of its first part.
     if let (false, Some(items)) = (found.is_empty(), node.as_seq()) {
         found.extend(items.iter().map(|item| item.at.clone()));
     }
     found
 }
 
-/// Of each source the first place.
+/// Returns the first position in each source.
 fn first_per_source(found: Vec<(String, Position)>) -> Vec<(String, Position)> {
     let mut kept: Vec<(String, Position)> = Vec::new();
     for (key, at) in found {
@@ -99,8 +93,8 @@ fn first_per_source(found: Vec<(String, Position)>) -> Vec<(String, Position)> {
     kept
 }
 
-fn effect(noted: &RecordedEffect, from: &[(String, Position)]) -> Value {
-    let mut what = match &noted.effect {
+fn effect(recorded: &RecordedEffect, from: &[(String, Position)]) -> Value {
+    let mut what = match &recorded.effect {
         Effect::Write { path, mode, owner, change } => {
             let is_new = *change == Change::Created;
             json!({"do": "write", "path": path, "mode": format!("{mode:04o}"), "new": is_new,
@@ -114,11 +108,11 @@ fn effect(noted: &RecordedEffect, from: &[(String, Position)]) -> Value {
         Effect::Run { command, .. } => json!({"do": "run", "command": command}),
         Effect::Other { what } => json!({"do": "other", "what": what}),
     };
-    what["step"] = noted.cause.step.clone().into();
-    what["key"] = noted.cause.key.clone().into();
+    what["step"] = recorded.cause.step.clone().into();
+    what["key"] = recorded.cause.key.clone().into();
     let place = |(key, at): &(String, Position)| {
         let mut place = json!({"key": key, "file": at.source.as_deref()});
-        // Without a line the file is all that is known.
+        // Without a line only the file is known.
         if at.line > 0 {
             place["line"] = at.line.into();
             place["column"] = at.column.into();
@@ -159,7 +153,7 @@ mod tests {
         let strategy = config::merge::Strategy::parse_text("list(append)+dict(recurse_list)").unwrap();
         let merged = strategy.merge(&read("one", "l: [a, b]"), &read("two", "\nl: [c, d]"));
         let found = positions(&merged, "l").into_iter().map(|at| ("l".to_string(), at)).collect();
-        let told: Vec<String> = first_per_source(found).iter().map(|(_, at)| at.to_string()).collect();
-        assert_eq!(told, ["one:1:1", "two:2:5"]);
+        let names: Vec<String> = first_per_source(found).iter().map(|(_, at)| at.to_string()).collect();
+        assert_eq!(names, ["one:1:1", "two:2:5"]);
     }
 }

@@ -1,4 +1,4 @@
-//! What the operating system is: for instance-data.json and for the distribution's row.
+//! Detects the operating system, for instance-data.json and for the distribution's row.
 
 use config::Node;
 use config::settings::Settings;
@@ -6,17 +6,17 @@ use distro::Distro;
 use state::SysInfo;
 use system::{System, debug};
 
-/// The distribution: as configured, else as the machine says, else Debian's ways.
+/// Returns the distribution: configured, detected, or Debian.
 pub fn distro(sys: &System, settings: &Settings) -> &'static Distro {
     let configured = settings.merged.at_path(&["system_info", "distro"]).and_then(Node::as_str);
     let row = configured.and_then(Distro::named).or_else(|| Distro::detect(sys));
     row.unwrap_or_else(|| {
-        debug!(sys, "no distribution is configured or recognised; Debian's ways are taken");
+        debug!(sys, "no known distribution is configured or detected; assuming Debian");
         Distro::fallback()
     })
 }
 
-/// The facts of os-release(5) and uname(2).
+/// Reads os-release(5) and uname(2).
 pub fn platform(sys: &System) -> SysInfo {
     let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
     let text = text.unwrap_or_default();

@@ -1,13 +1,11 @@
-//! Directories that must be there, and what an earlier boot left.
-
-use std::process::ExitCode;
+//! The first steps of a stage, and its reports when there is no instance.
 
 use system::{debug, error, warning};
 
 use crate::{FoundInstance, Stage};
 
 impl Stage {
-    /// The state's directories; and what a killed stage left on links is undone.
+    /// Creates the directories of the state, and restores the links that a killed stage left changed.
     pub fn prepare_directories(&mut self) {
         let cloud = [
             "",
@@ -33,30 +31,30 @@ impl Stage {
         for message in failed {
             self.fail(message);
         }
-        // A stage that was killed while it read metadata has left a link as it had it then.
+        // A stage that is killed while it fetches metadata leaves its temporary network.
         ephemeral::roll_back_stale(&self.sys, &self.layout.run(ephemeral::JOURNAL_DIR));
     }
 
-    /// Whoever waits for the end of this boot must not see the last one's.
+    /// Removes the previous boot's `boot-finished`, which programs wait for.
     pub fn remove_boot_finished(&mut self) {
         if let Err(e) = self.sys.remove(self.layout.instance("boot-finished")) {
             error!(self.sys, "{e}");
         }
     }
 
-    /// Logs how the stage goes on.
+    /// Logs a step of the stage.
     pub fn log_step(&self, text: &str) {
         debug!(self.sys, "{text}");
     }
 
-    /// No datasource has an instance for this machine. In upstream's words: people look for them.
+    /// Reports that no datasource was found. The words are upstream's, which people search for.
     pub fn report_no_instance(&mut self) {
         warning!(self.sys, "No instance datasource found! Likely bad things to come!");
         self.log_step("[net] Exiting without datasource");
         self.report_no_datasource("No instance datasource found.");
     }
 
-    /// There is no instance to work for.
+    /// Reports that there is no instance to configure: an error, with `--force` a warning.
     pub fn report_no_datasource(&mut self, message: &str) {
         self.sys.print(message);
         if self.args.force {
@@ -66,30 +64,25 @@ impl Stage {
         }
     }
 
-    /// Gives the machine its name before networking, so that DHCP requests carry it.
+    /// Sets the hostname before networking, so that DHCP requests contain it.
     pub fn set_hostname(&mut self, found: &FoundInstance) {
-        // What the user said of the name at an earlier boot counts before the cloud's word: without it each boot would
-        // give the machine the cloud's name, and the network stage take it back.
+        // The user's name, as an earlier boot stored it, overrides the cloud's. Otherwise each boot would set the cloud's
+        // name here, and the network stage would change it back.
         let stored = self.stored_settings(&found.instance, &["hostname", "fqdn"]);
         let context = self.context(&found.instance);
         let config = stored.as_ref().map_or(context.config, |stored| &stored.merged);
         let context = modules::Context { config, ..context };
-        // Without them the name is the cloud's.
+        // The keys that are set are the cause; without any the name is the cloud's.
         let is_set = |key: &&str| context.config.get(key).is_some();
         let keys: Vec<&str> = ["hostname", "fqdn"].into_iter().filter(is_set).collect();
         self.sys.set_cause("hostname", keys.join(", "));
         if let Err(e) = modules::set_hostname::run_early(&context) {
-            warning!(self.sys, "setting the hostname: {e}; the set_hostname module tries again");
+            warning!(self.sys, "setting the hostname: {e}; the set_hostname module will retry");
         }
     }
 }
 
-/// What a stage of modules says without an instance, in upstream's words: people look for them.
+/// Returns the error of a module stage without an instance. The words are upstream's, which people search for.
 pub fn cannot_apply_message(mode: &str) -> String {
     format!("Can not apply stage {mode}, no datasource found! Likely bad things to come!")
-}
-
-/// So many errors as an exit code; never 0 for some.
-pub(crate) fn exit_code(errors: usize) -> ExitCode {
-    ExitCode::from(u8::try_from(errors).unwrap_or(u8::MAX))
 }

@@ -1,10 +1,9 @@
-//! What a stage does before everything else when the generator could not decide yet: the local stage looks
-//! again and decides, and every later one ends at once when it decided against cloud-init. Status then says
-//! "disabled", with the reason, so nothing here touches status.json.
+//! Stages where the generator could not decide whether cloud-init is enabled, because devices might still appear. The
+//! local stage looks again and decides; if that disables cloud-init, every later stage ends at once. Status then shows
+//! "disabled" with the reason, so status.json is not written here.
 //!
-//! A local stage that was killed leaves the note: the network stage decides then. With both killed the others begin
-//! all the same, and fail for want of an instance: an operator has to see that something went wrong, and must never
-//! be told "disabled" because nobody looked.
+//! If the local stage is killed before it decides, the network stage does. If both are killed, the later stages run and
+//! fail for lack of an instance: "disabled" must be the result of a decision, never of a failure.
 
 use std::process::ExitCode;
 
@@ -13,11 +12,10 @@ use system::System;
 
 use crate::Args;
 
-/// Whether a stage is to end before it begins; the line says why.
+/// Returns why cloud-init is disabled, if it is: the stage then ends before its first step.
 pub type Guard = fn(&System) -> Option<String>;
 
-/// The local stage's, and the network stage's after a local stage that was killed: decides where the generator
-/// could not.
+/// The guard of the local and the network stage: decides if the generator could not.
 pub fn decide(sys: &System) -> Option<String> {
     match second_look::decide(sys) {
         Some((Enablement::Enabled, _)) => None,
@@ -26,16 +24,14 @@ pub fn decide(sys: &System) -> Option<String> {
     }
 }
 
-/// Of the stages after them.
+/// The guard of the later stages: takes over what was decided.
 pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
     if second_look::is_undecided(sys) { None } else { second_look::disabled_reason(sys) }
 }
 
-/// Asks the guard, unless one module or list is run by hand, or all in spite of everything. A plan has asked the
-/// generator itself.
+/// Asks the guard. Manual tasks and `--force` run in any case, and a plan has run the generator itself.
 pub(crate) fn run_guard(args: &Args, guard: Guard) -> Option<ExitCode> {
-    let by_hand = args.single.is_some() || args.mode.is_some() || args.hotplug.is_some();
-    if by_hand || args.force || args.plan.is_some() {
+    if args.task.is_manual() || args.force || args.plan.is_some() {
         return None;
     }
     let why = guard(&System::new(&args.root))?;

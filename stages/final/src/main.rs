@@ -1,4 +1,4 @@
-//! The final stage: packages, users' scripts, the last word. Writes result.json.
+//! The final stage: runs the modules of `cloud_final_modules` (packages, users' scripts), and writes result.json.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! The local stage: before networking. Finds the instance with what the machine itself has, names the machine,
-//! writes its network configuration.
+//! The local stage, which runs before networking. Finds the instance without a network or with a temporary one, sets the
+//! hostname and writes the network configuration.
 
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ fn main() -> ExitCode {
         stage.remove_boot_finished();
         let Some(mut found) = stage.find_instance() else {
             stage.log_step("No local datasource found");
-            // Networking comes up all the same: the network stage may find the instance through it.
+            // With the fallback network configuration the network stage may find the instance.
             stage.apply_network(None);
             stage.log_step("[local] Exiting without datasource");
             return;

@@ -91,7 +91,7 @@ impl Machine {
     /// Status, exit code and log of an instance that was kept for want of evidence.
     fn assert_kept(&self, id: &str, log: &str) {
         assert_eq!((self.id().as_str(), self.link().as_deref()), (id, Some(id)), "{log}");
-        assert!(log.contains("cannot tell whether this still is instance"), "{log}");
+        assert!(log.contains("could not verify instance"), "{log}");
         let status = self.status();
         assert!(status.to_string().contains("instance_check"), "{status}");
         let warnings = &status["v1"]["init-local"]["recoverable_errors"]["WARNING"];
@@ -142,7 +142,7 @@ fn missing_seed_keeps_the_instance() {
     machine.assert_kept("i-1", &machine.boot());
     machine.seed("i-1");
     let log = machine.boot();
-    assert!(log.contains("restored from c") && !log.contains("cannot tell"), "{log}");
+    assert!(log.contains("restored from c") && !log.contains("could not verify"), "{log}");
 }
 
 #[test]
@@ -284,7 +284,10 @@ fn trusted_and_read_again_for_the_boot_event() {
     machine.seed("i-2");
     let log = machine.boot();
     assert!(log.contains("using the cached instance i-1") || log.contains("restored from c"), "{log}");
-    assert!(log.contains("the metadata is of instance i-2; manual_cache_clean is set"), "{log}");
+    assert!(
+        log.contains("the metadata belongs to instance i-2; ignored, as manual_cache_clean is set"),
+        "{log}"
+    );
     assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
     machine.lose_seed();
     let log = machine.boot();

@@ -1,18 +1,17 @@
-//! The network stage: with networking. Finds the instance if the local stage could not, reads user-data and
-//! vendor-data, runs the init modules. After a local stage that did not come to its end it does that one's work too,
-//! and after the boot it sees to NICs that come later.
+//! The network stage, which runs with networking. Finds the instance if the local stage could not, consumes user-data and
+//! vendor-data, and runs the init modules. If the local stage did not complete, it runs that stage's steps as well. After
+//! the boot the same program configures NICs that are plugged in.
 
 use std::process::ExitCode;
 
-use stage::StageName;
+use stage::{StageName, Task};
 
 fn main() -> ExitCode {
     stage::run_guarded(stage::decide, StageName::Network, |stage| {
-        if let Some(asked) = stage.args.hotplug.clone() {
-            return stage.hotplug(&asked);
-        }
-        if let Some(before) = stage.args.catch_up.clone() {
-            return stage.run_catch_up(&before);
+        match stage.args.task.clone() {
+            Task::Hotplug(task) => return stage.hotplug(&task),
+            Task::CatchUp(before) => return stage.run_catch_up(&before),
+            _ => {}
         }
         stage.prepare_directories();
         if stage.replaces_local() {

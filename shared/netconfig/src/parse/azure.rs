@@ -3,7 +3,7 @@
 
 use config::{FindingKind, Findings, Map, Node};
 
-use super::Facts;
+use super::facts::Facts;
 
 /// `apply_network_config_for_secondary_ips` and `apply_network_config_set_name`, both on unless switched off.
 fn is_on(document: &Node, setting: &str) -> bool {
@@ -20,7 +20,7 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
     for (i, interface) in interfaces.iter().enumerate() {
         let path = format!("network.interface[{i}]");
         let Some(mac) = interface.get("macAddress").and_then(Node::as_str).and_then(mac_with_colons) else {
-            let message = "expected twelve hexadecimal digits: the interface is left out";
+            let message = "expected twelve hexadecimal digits; ignoring the interface";
             findings.add(FindingKind::Invalid, &interface.at, format!("{path}.macAddress"), message);
             continue;
         };
@@ -73,7 +73,7 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
                 Some(ip) => addresses_to_add.push(Node::from(format!("{ip}/{prefix}"))),
                 None => {
                     let key = format!("{path}.{family}.ipAddress[{n}].privateIpAddress");
-                    findings.add(FindingKind::Invalid, &address.at, key, "expected an address: left out");
+                    findings.add(FindingKind::Invalid, &address.at, key, "expected an address; ignored");
                 }
             }
         }

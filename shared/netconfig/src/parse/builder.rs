@@ -2,11 +2,26 @@
 
 use std::collections::HashMap;
 
-use config::{FindingKind, Findings, Node, Position, Value, did_you_mean};
+use config::{Finding, FindingKind, Findings, Node, Position, Value, did_you_mean};
 
+use crate::address;
 use crate::model::{Dns, Link, LinkKind, Model};
 
-use super::{Parsed, address};
+use super::key_path::join_key;
+use super::sanitize::is_shell_special;
+
+/// A parsed configuration.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// What the configuration says.
+    pub model: Model,
+    /// Invalid or unknown parts, with their positions.
+    pub findings: Findings,
+    /// Those findings that report devices which depend on themselves: invalid for every network service.
+    pub cycles: Findings,
+    /// The first part that is ignored because it is invalid; `None` if the configuration is used as a whole.
+    pub first_discarded: Option<Finding>,
+}
 
 #[derive(Default)]
 pub struct Builder {
@@ -14,8 +29,8 @@ pub struct Builder {
     pub findings: Findings,
     /// Devices that stand on themselves.
     pub cycles: Findings,
-    /// How many pieces of the configuration could not be used.
-    pub discarded: usize,
+    /// The first part of the configuration that is ignored because it is invalid.
+    first_discarded: Option<Finding>,
     /// Where the device at hand is described, and where each was.
     pub current: Position,
     pub(super) positions: HashMap<String, Position>,
@@ -27,16 +42,26 @@ impl Builder {
         Builder { model: Model { version, ..Model::default() }, ..Builder::default() }
     }
 
-    /// The whole, checked for what no single entry shows.
-    pub fn finish(mut self) -> Parsed {
-        super::check::check(&mut self);
-        Parsed { model: self.model, findings: self.findings, cycles: self.cycles, discarded: self.discarded }
+    /// Returns the model and the findings.
+    pub fn finish(self) -> Parsed {
+        Parsed {
+            model: self.model,
+            findings: self.findings,
+            cycles: self.cycles,
+            first_discarded: self.first_discarded,
+        }
     }
 
-    /// Notes a piece that is left out because nothing can be made of it.
-    pub fn discard(&mut self, node: &Node, key: &str, message: impl Into<String>) {
-        self.discarded += 1;
-        self.report(node, key, format!("{}: left out", message.into()));
+    /// Reports an invalid part of the configuration, which is ignored.
+    pub fn discard(&mut self, node: &Node, key: &str, message: impl std::fmt::Display) {
+        self.discard_at(&node.at, key, format!("{message}; ignored"));
+    }
+
+    /// Reports an invalid part of the configuration, which is ignored; the message says so.
+    pub fn discard_at(&mut self, at: &Position, key: &str, message: String) {
+        let finding = Finding { kind: FindingKind::Invalid, at: at.clone(), key: key.to_string(), message };
+        self.first_discarded.get_or_insert_with(|| finding.clone());
+        self.findings.push(finding);
     }
 
     pub fn report(&mut self, node: &Node, key: &str, message: impl Into<String>) {
@@ -139,7 +164,7 @@ impl Builder {
     /// A driver or a device's number, which stand in quotes in a rule of udev's.
     pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.non_empty_text(map, path, key)?;
-        if text.contains(super::sanitize::is_shell_special) {
+        if text.contains(is_shell_special) {
             let node = map.get(key).unwrap_or(map);
             self.discard(node, &join_key(path, key), "expected a name without quotes");
             return None;
@@ -157,7 +182,7 @@ impl Builder {
                     self.discard(
                         node,
                         &join_key(path, key),
-                        "expected a MAC: bytes of two hexadecimal digits",
+                        "expected a MAC address of two-digit hexadecimal bytes",
                     );
                     return None;
                 }
@@ -166,14 +191,18 @@ impl Builder {
             Value::Int(number) => {
                 let text = mac_from_sexagesimal(*number);
                 let note = match text {
-                    Some(_) => "a MAC of decimal digits is a number in YAML 1.1: quote it",
-                    None => "expected a MAC in quotes, found an integer",
+                    Some(_) => "unquoted MAC address parsed as a YAML 1.1 integer; quote it",
+                    None => "expected a quoted MAC address, found an integer",
                 };
                 self.report(node, &join_key(path, key), note);
                 text
             }
             _ => {
-                self.report(node, &join_key(path, key), format!("expected a MAC, found {}", node.kind()));
+                self.report(
+                    node,
+                    &join_key(path, key),
+                    format!("expected a MAC address, found {}", node.kind()),
+                );
                 None
             }
         }
@@ -201,7 +230,7 @@ impl Builder {
                 self.report(
                     node,
                     &join_key(path, key),
-                    format!("expected a list of texts, found {}", node.kind()),
+                    format!("expected a list of strings, found {}", node.kind()),
                 );
                 Vec::new()
             }
@@ -234,7 +263,7 @@ impl Builder {
             self.report(
                 node,
                 &join_key(path, key),
-                format!("expected a number, found {}: left out", node.kind()),
+                format!("expected a number, found {}; ignored", node.kind()),
             );
             return None;
         }
@@ -258,10 +287,6 @@ impl Builder {
             }
         }
     }
-}
-
-pub fn join_key(path: &str, key: &str) -> String {
-    if path.is_empty() { key.to_string() } else { format!("{path}.{key}") }
 }
 
 /// True, or a number or text that upstream takes for true.

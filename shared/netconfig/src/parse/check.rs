@@ -32,21 +32,16 @@ fn check_names(build: &mut Builder) {
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in invalid {
         let at = position(build, &id);
-        build.discarded += 1;
-        build.findings.add(
-            FindingKind::Invalid,
-            &at,
-            "network",
-            "a name cannot hold a slash, white space, a quote or another character that a shell reads: the device is \
-             left out",
-        );
+        let message = "invalid name (a slash, white space, a control character or a shell metacharacter); ignoring the \
+                       device";
+        build.discard_at(&at, "network", message.to_string());
         build.remove(&id);
     }
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut twice = Vec::new();
     for link in &build.model.links {
         if let Some(other) = seen.insert(&link.name, &link.id) {
-            twice.push((link.id.clone(), format!("would have the same name as {other}")));
+            twice.push((link.id.clone(), format!("has the same name as {other}")));
         }
     }
     for (id, message) in twice {
@@ -62,7 +57,7 @@ fn check_members(build: &mut Builder) {
     let links = &build.model.links;
     let known: HashSet<&str> = links.iter().flat_map(|l| [l.id.as_str(), l.name.as_str()]).collect();
     let undescribed = |member: &Link, whole: &str| {
-        let problems = || (whole.to_string(), format!("nothing describes its member {}", member.id));
+        let problems = || (whole.to_string(), format!("undefined member {}", member.id));
         (!build.positions.contains_key(&member.id)).then(problems)
     };
     for link in links {
@@ -79,7 +74,7 @@ fn check_members(build: &mut Builder) {
             let other = container.insert(port, &link.id);
             let bond = by_id.get(port.as_str()).and_then(|m| m.bond.as_deref());
             if let Some(other) = other.or(bond).filter(|other| *other != link.id) {
-                problems.push((link.id.clone(), format!("its port {port} belongs to {other} already")));
+                problems.push((link.id.clone(), format!("port {port} is already a port of {other}")));
             }
         }
     }
@@ -87,7 +82,7 @@ fn check_members(build: &mut Builder) {
         if let Some(lower) = &link.vlan_link
             && !known.contains(lower.as_str())
         {
-            problems.push((link.id.clone(), format!("nothing describes the device {lower} that it lies on")));
+            problems.push((link.id.clone(), format!("undefined parent device {lower}")));
         }
     }
     for (id, message) in problems {
@@ -139,15 +134,9 @@ fn break_cycles(build: &mut Builder) {
     for (whole, part) in closing {
         let (id, member) = (build.model.links[whole].id.clone(), build.model.links[part].clone());
         let at = position(build, &id);
-        build.discarded += 1;
-        let message = format!("stands on itself, through {}", member.id);
+        let message = format!("dependency cycle through {}", member.id);
         let key = format!("network.{id}");
-        build.findings.add(
-            FindingKind::Invalid,
-            &at,
-            key.as_str(),
-            format!("{message}: that step is left out"),
-        );
+        build.discard_at(&at, &key, format!("{message}; ignoring that dependency"));
         build.cycles.add(FindingKind::Invalid, &at, key, message);
         let link = &mut build.model.links[whole];
         link.ports.retain(|port| *port != member.id && *port != member.name);

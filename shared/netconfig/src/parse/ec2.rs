@@ -5,7 +5,9 @@
 
 use config::{FindingKind, Findings, Map, Node};
 
-use super::{Facts, NicFacts};
+use crate::natural_order::natural_sort_key;
+
+use super::facts::{Facts, NicFacts};
 
 /// What differs between the clouds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,7 +49,7 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
         let primary = document.get("primary").and_then(Node::as_str).or(facts.fallback.as_deref());
         let first = described.iter().find(|d| primary == Some(d.nic.name.as_str()));
         let Some(first) = first else {
-            return Err("the metadata does not have the primary NIC".into());
+            return Err("metadata does not contain the primary NIC".into());
         };
         ethernets.insert(first.nic.name.as_str(), device(first));
     } else {
@@ -55,7 +57,7 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
             Cloud::Ec2 => described.sort_by_cached_key(|d| {
                 (number(d.metadata, "network-card"), number(d.metadata, "device-number"), d.nic.mac.clone())
             }),
-            Cloud::AliYun => described.sort_by_cached_key(|d| crate::nics::natural_sort_key(&d.nic.name)),
+            Cloud::AliYun => described.sort_by_cached_key(|d| natural_sort_key(&d.nic.name)),
         }
         let several = described.len() > 1;
         for (i, one) in described.iter().enumerate() {
@@ -133,7 +135,7 @@ fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut 
             Some([_, prefix]) => prefix.to_string(),
             _ => {
                 let path = format!("network.interfaces.macs.{}.{subnet}", one.nic.mac);
-                let message = format!("expected a subnet with its prefix: taking /{default_prefix}");
+                let message = format!("expected a subnet with a prefix; using /{default_prefix}");
                 findings.add(FindingKind::Invalid, &one.metadata.at, path, message);
                 default_prefix.to_string()
             }
@@ -169,7 +171,7 @@ fn policy_routing(
             match router {
                 Some(router) => routes.push(entry(&[("to", "0.0.0.0/0"), ("via", router)])),
                 None => {
-                    let message = "no DHCP server names its router: no default route in its table";
+                    let message = "no router from a DHCP server; no default route in its table";
                     findings.add(
                         FindingKind::Invalid,
                         &one.metadata.at,

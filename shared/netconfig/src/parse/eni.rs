@@ -10,21 +10,13 @@ use std::rc::Rc;
 
 use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::Facts;
+use super::facts::{Facts, Include};
 
 /// How deeply files may name others.
 const MAX_INCLUDE_DEPTH: usize = 8;
 
 /// Options of a stanza that version 1 has a place for.
 const COPIED_OPTIONS: [&str; 3] = ["netmask", "gateway", "broadcast"];
-
-/// `source` or `source-directory` with its pattern, made absolute.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Include {
-    pub pattern: String,
-    /// The pattern is of folders, whose files with plain names count.
-    pub is_directory: bool,
-}
 
 /// The files that a text names, for whoever can read them into [`Facts::includes`].
 pub fn includes(text: &str, dir: &str) -> Vec<Include> {
@@ -121,7 +113,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut index: HashMap<&str, usize> = HashMap::new();
     for interface in &interfaces.all {
         if interface.stanzas.is_empty() {
-            findings.add(FindingKind::Invalid, &interface.at, "auto", "no 'iface' describes it: left out");
+            findings.add(FindingKind::Invalid, &interface.at, "auto", "no 'iface' stanza; ignored");
             continue;
         }
         // `eth0:1` is an alias: one more address of eth0.
@@ -202,12 +194,7 @@ fn parse_lines(
                 let files = include(&words, dir).and_then(|i| facts.includes.get(&i));
                 for (path, content) in files.into_iter().flatten() {
                     if open.contains(path) || open.len() > MAX_INCLUDE_DEPTH {
-                        findings.add(
-                            FindingKind::Invalid,
-                            &at,
-                            option,
-                            "the files name one another in a circle",
-                        );
+                        findings.add(FindingKind::Invalid, &at, option, "include cycle; ignored");
                         continue;
                     }
                     open.push(path.clone());
@@ -230,7 +217,7 @@ fn parse_lines(
                         FindingKind::Invalid,
                         &at,
                         option,
-                        "expected a name, a family and a method: left out",
+                        "expected a name, a family and a method; ignored",
                     );
                     continue;
                 };
@@ -251,7 +238,12 @@ fn parse_lines(
         }
         let stanza = current.and_then(|index| interfaces.all[index].stanzas.last_mut());
         let Some(stanza) = stanza.filter(|_| !option.starts_with("allow-")) else {
-            findings.add(FindingKind::Unknown, &at, option, "not taken over from an interfaces file");
+            findings.add(
+                FindingKind::Unknown,
+                &at,
+                option,
+                "not supported when converting an interfaces file; ignored",
+            );
             continue;
         };
         match (option, rest) {
@@ -267,7 +259,12 @@ fn parse_lines(
             ("hwaddress" | "address" | "netmask" | "gateway" | "broadcast", []) => {
                 findings.add(FindingKind::Invalid, &at, option, "expected a value");
             }
-            _ => findings.add(FindingKind::Unknown, &at, option, "not taken over from an interfaces file"),
+            _ => findings.add(
+                FindingKind::Unknown,
+                &at,
+                option,
+                "not supported when converting an interfaces file; ignored",
+            ),
         }
     }
 }
@@ -351,6 +348,6 @@ mod tests {
         facts.includes.insert(first.clone(), vec![("/etc/network/interfaces.d/a.cfg".into(), own)]);
         let (found, findings) = convert(text, &facts);
         assert_eq!(found, "[{name:e,subnets:[{_orig_eni_name:e,control:auto,type:dhcp}],type:physical}]");
-        assert!(findings[0].contains("a.cfg:1:1") && findings[0].contains("circle"), "{findings:?}");
+        assert!(findings[0].contains("a.cfg:1:1") && findings[0].contains("include cycle"), "{findings:?}");
     }
 }

@@ -6,7 +6,8 @@ use std::net::IpAddr;
 
 use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::{Facts, klibc};
+use super::facts::Facts;
+use super::klibc;
 
 /// Name, MTU, MAC and subnets.
 type Device = (String, Option<Node>, Option<String>, Vec<Node>);
@@ -30,7 +31,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             Ok(Some(argument)) => argument,
             Ok(None) => continue,
             Err(wanted) => {
-                findings.add(FindingKind::Invalid, &at, key, format!("expected {wanted}: left out"));
+                findings.add(FindingKind::Invalid, &at, key, format!("expected {wanted}; ignored"));
                 continue;
             }
         };
@@ -40,7 +41,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             continue;
         }
         let Some(name) = named.or(boot_nic).or(facts.fallback.as_deref()) else {
-            findings.add(FindingKind::Invalid, &at, key, "no NIC is named: left out");
+            findings.add(FindingKind::Invalid, &at, key, "no NIC is specified; ignored");
             continue;
         };
         let subnets = argument.methods.iter().map(|method| subnet(method, &argument, &servers));

@@ -4,8 +4,9 @@
 
 use config::{FindingKind, Findings, Map, Node, Value, did_you_mean};
 
-use super::builder::join_key;
-use super::{BOND_OPTIONS, BRIDGE_OPTIONS, network_section, version};
+use super::key_path::join_key;
+use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
+use super::section::{network_section, version};
 
 /// What every device may have and is read here.
 const COMMON_KEYS: &[&str] = &[

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::Facts;
+use super::facts::Facts;
 
 /// One file's text.
 pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
@@ -28,7 +28,7 @@ pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Fin
                 None => devices.push((name, subnets)),
             },
             Err((key, message)) => {
-                findings.add(FindingKind::Invalid, &at, key, format!("{message}: file left out"))
+                findings.add(FindingKind::Invalid, &at, key, format!("{message}; ignoring the file"))
             }
         }
     }
@@ -50,7 +50,7 @@ pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Fin
 
 /// A device and its subnets.
 fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static str)> {
-    let data = assignments(text).ok_or(("", "a quote without its end"))?;
+    let data = assignments(text).ok_or(("", "unterminated quote"))?;
     let get = |key: &str| data.get(key).map(String::as_str);
     let name = get("DEVICE").or_else(|| get("DEVICE6")).ok_or(("DEVICE", "required, but missing"))?;
     // Old versions of ipconfig say nothing; a boot file's name then means that a server was asked.

@@ -2,87 +2,34 @@
 //! is pure; what it has to know of the machine is in [`Facts`]. A new input format is one file and one row of
 //! [`FORMATS`].
 
-pub mod address;
 mod azure;
 mod builder;
 mod check;
 mod ec2;
 pub mod eni;
+pub mod facts;
 pub mod kernel;
+mod key_path;
 mod keys;
 pub mod klibc;
 mod network_data;
 mod options;
 mod oracle;
+mod route;
 pub mod sanitize;
+mod section;
 mod v1;
 mod v2;
 pub mod vmware;
 
-use std::collections::HashMap;
+use config::{Findings, Node, Position, Value};
 
-use config::{FindingKind, Findings, Map, Node, Position, Value};
-
+pub use builder::Parsed;
+pub use facts::{Facts, Include, NicFacts};
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
 pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
 pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, Unit};
-
-use crate::model::Model;
-
-/// What a parser is told about the machine: the names of its NICs by their addresses, and what single formats ask.
-#[derive(Debug, Clone, Default)]
-pub struct Facts {
-    pub nics: Vec<NicFacts>,
-    /// The name of the NIC that a machine without any configuration uses.
-    pub fallback: Option<String>,
-    /// Netplan will write the files: it alone knows policy rules.
-    pub netplan: bool,
-    /// What the initramfs set up, as version 1.
-    pub initramfs: Option<Node>,
-    /// The root file system comes over iSCSI, from the firmware's own table.
-    pub iscsi_root: bool,
-    /// Where an interfaces file lies, if it is a file.
-    pub interfaces_dir: Option<String>,
-    /// Paths and texts of files that it names.
-    pub includes: HashMap<eni::Include, Vec<(String, String)>>,
-}
-
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct NicFacts {
-    pub name: String,
-    /// Lower case.
-    pub mac: String,
-    pub infiniband: bool,
-    pub driver: Option<String>,
-    /// Stands for a pair of NICs that share its MAC.
-    pub is_failover_master: bool,
-}
-
-impl Facts {
-    /// From names and addresses, as `net-convert --mac NAME,MAC` gives them.
-    pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Facts {
-        let nic = |(name, mac): (&str, &str)| NicFacts {
-            name: name.to_string(),
-            mac: mac.to_ascii_lowercase(),
-            ..NicFacts::default()
-        };
-        Facts { nics: pairs.into_iter().map(nic).collect(), ..Facts::default() }
-    }
-
-    pub fn name_of(&self, mac: &str) -> Option<&str> {
-        let same =
-            |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
-        self.nics.iter().find(same).map(|nic| nic.name.as_str())
-    }
-}
-
-impl NicFacts {
-    /// The six bytes that clouds use for an InfiniBand NIC's twenty: 13 to 15 and 18 to 20.
-    fn short_mac(&self) -> Option<String> {
-        let bytes: Vec<&str> = self.mac.split(':').collect();
-        (self.infiniband && bytes.len() == 20).then(|| [&bytes[12..15], &bytes[17..20]].concat().join(":"))
-    }
-}
+pub use section::{is_disabled, network_section, version};
 
 /// What a format's text is before it means anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,27 +106,6 @@ impl Format {
     }
 }
 
-/// The configuration below a `network` key, or the value itself when it has none.
-pub fn network_section(config: &Node) -> &Node {
-    config.get("network").unwrap_or(config)
-}
-
-/// Whether it says that cloud-init leaves the network alone.
-pub fn is_disabled(config: &Node) -> bool {
-    network_section(config).get("config").and_then(Node::as_str) == Some("disabled")
-}
-
-/// A model and what was odd about its source.
-#[derive(Debug, Default)]
-pub struct Parsed {
-    pub model: Model,
-    pub findings: Findings,
-    /// Of the findings, devices that stand on themselves: wrong for every network service, whatever else it knows.
-    pub cycles: Findings,
-    /// How many pieces could not be used and were left out.
-    pub discarded: usize,
-}
-
 /// Reads a configuration of version 1 or 2. An error when nothing sure can be made of it: then no file may be
 /// written, and the message says where and why.
 pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
@@ -192,33 +118,24 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
             config.kind()
         ));
     };
-    let mut parsed = match version(map) {
-        Some(1) => v1::parse(config, facts)?,
-        Some(2) => v2::parse(config, facts)?,
+    let mut builder = match version(map) {
+        Some(1) => v1::parse(config)?,
+        Some(2) => v2::parse(config, facts),
         _ => {
             let place = map.get("version").unwrap_or(config);
             return Err(format!("{}: network.version: expected 1 or 2, found {}", place.at, place.kind()));
         }
     };
-    parsed.discarded += sanitized.discarded;
+    check::check(&mut builder);
+    let mut parsed = builder.finish();
+    let removed = sanitized.findings.iter().next().cloned();
+    parsed.first_discarded = removed.or(parsed.first_discarded);
     let findings = std::mem::replace(&mut parsed.findings, sanitized.findings);
     parsed.findings.extend(findings);
-    // What is left of it would take the machine off the network: worse than what it has.
+    // Such a network would be worse than the one that the system has now: it would cut the system off.
     let has_no_subnets = parsed.model.links.iter().all(|link| link.subnets.is_empty());
-    if parsed.discarded > 0 && has_no_subnets {
-        let first = parsed.findings.iter().find(|f| f.message.ends_with("left out"));
-        return Err(first.map_or_else(|| "nothing can be made of it".into(), ToString::to_string));
+    match &parsed.first_discarded {
+        Some(finding) if has_no_subnets => Err(finding.to_string()),
+        _ => Ok(parsed),
     }
-    Ok(parsed)
-}
-
-/// The version that a configuration names.
-pub fn version(config: &Map) -> Option<u8> {
-    config.get("version")?.as_int().and_then(|n| u8::try_from(n).ok())
-}
-
-/// A finding that nothing can be made of, as the message of an error.
-fn error_at(findings: &mut Findings, node: &Node, key: &str, message: &str) -> String {
-    findings.add(FindingKind::Invalid, &node.at, key, message);
-    format!("{}: {key}: {message}", node.at)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use config::{FindingKind, Findings, Map, Node};
 
-use super::Facts;
+use super::facts::Facts;
 
 /// Members of a network and of a route that version 1 knows too.
 const SUBNET_KEYS: [&str; 10] = [
@@ -80,7 +80,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         } else {
             if !is_physical(link) {
                 let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
-                let message = "unknown type of link: taken for a physical one";
+                let message = "unknown link type; treating it as physical";
                 findings.add(FindingKind::Unknown, &link.at, format!("links.{id}.type"), message);
             }
             entry.insert("type", "physical");
@@ -144,10 +144,11 @@ fn link_names<'a>(links: &[&'a Node], facts: &Facts) -> Result<HashMap<&'a str, 
 fn nic_name(link: &Node, facts: &Facts) -> Result<String, String> {
     let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
     let Some(mac) = mac_of(link) else {
-        return Err(format!("network_data.json: link {id} has neither a name nor a MAC"));
+        return Err(format!("network_data.json: link {id} has neither a name nor a MAC address"));
     };
     let name = facts.name_of(&mac);
-    name.map(str::to_string).ok_or_else(|| format!("network_data.json: no NIC has link {id}'s address {mac}"))
+    name.map(str::to_string)
+        .ok_or_else(|| format!("network_data.json: no NIC has the MAC address {mac} of link {id}"))
 }
 
 fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {

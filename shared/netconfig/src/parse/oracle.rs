@@ -4,7 +4,9 @@
 
 use config::{FindingKind, Findings, Map, Node};
 
-use super::{Facts, address};
+use crate::address;
+
+use super::facts::Facts;
 
 /// Inside this cloud.
 const MTU: i64 = 9000;
@@ -24,14 +26,14 @@ pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
             FindingKind::Invalid,
             &document.at,
             "vnics",
-            "a bare metal machine: secondary NICs are left out",
+            "bare metal instance; ignoring secondary NICs",
         );
     } else if wants_primary || wants_others {
         for (i, vnic) in vnics.iter().enumerate().skip(usize::from(!wants_primary)) {
             match vnic_entry(vnic, wants_primary && i == 0, facts) {
                 Ok(entry) => entries.push(entry),
                 Err((key, message)) => {
-                    let message = format!("{message}: the interface is left out");
+                    let message = format!("{message}; ignoring the interface");
                     findings.add(FindingKind::Invalid, &vnic.at, format!("vnics[{i}].{key}"), message);
                 }
             }
@@ -46,7 +48,7 @@ pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
         remove_shared_mac(entry, facts);
     }
     if entries.is_empty() {
-        return Err("the metadata describes no NIC of this machine".into());
+        return Err("metadata describes no NIC of this instance".into());
     }
     let mut config = Map::new();
     config.insert("version", 1);
@@ -56,8 +58,8 @@ pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
 
 fn vnic_entry(vnic: &Node, is_primary: bool, facts: &Facts) -> Result<Node, (&'static str, &'static str)> {
     let text = |key: &str| vnic.get(key).and_then(Node::as_str).filter(|t| !t.is_empty());
-    let mac = text("macAddr").ok_or(("macAddr", "expected a MAC"))?.to_ascii_lowercase();
-    let name = facts.name_of(&mac).ok_or(("macAddr", "no NIC has this address"))?;
+    let mac = text("macAddr").ok_or(("macAddr", "expected a MAC address"))?.to_ascii_lowercase();
+    let name = facts.name_of(&mac).ok_or(("macAddr", "no NIC has this MAC address"))?;
     let first_v6 = vnic.get("ipv6Addresses").and_then(Node::as_seq).and_then(<[_]>::first);
     let first_v6 = first_v6.and_then(Node::as_str);
     let v6_only = text("ipv6VirtualRouterIp").is_some() && text("privateIp").is_none();

@@ -6,15 +6,15 @@ use std::borrow::Cow;
 
 use config::{FindingKind, Findings, Map, Node, Value};
 
-use super::builder::join_key;
-use super::{keys, version};
+use super::key_path::join_key;
+use super::keys;
+use super::section::version;
 
 /// A configuration without the values that cannot be used.
 pub struct Sanitized<'a> {
     pub config: Cow<'a, Node>,
+    /// A finding for each value that is removed.
     pub findings: Findings,
-    /// How many pieces were left out.
-    pub discarded: usize,
 }
 
 /// Who reads the values.
@@ -90,7 +90,7 @@ impl<'a> Level<'a> {
 
 /// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
 pub fn sanitize(config: &Node, consumer: Consumer) -> Sanitized<'_> {
-    let mut sanitizer = Sanitizer { consumer, findings: Findings::default(), discarded: 0 };
+    let mut sanitizer = Sanitizer { consumer, findings: Findings::default() };
     let config = match sanitizer.has_unsafe(config) {
         true => {
             let is_v2 = config.as_map().and_then(version) == Some(2);
@@ -99,13 +99,12 @@ pub fn sanitize(config: &Node, consumer: Consumer) -> Sanitized<'_> {
         }
         false => Cow::Borrowed(config),
     };
-    Sanitized { config, findings: sanitizer.findings, discarded: sanitizer.discarded }
+    Sanitized { config, findings: sanitizer.findings }
 }
 
 struct Sanitizer {
     consumer: Consumer,
     findings: Findings,
-    discarded: usize,
 }
 
 impl Sanitizer {
@@ -122,9 +121,8 @@ impl Sanitizer {
     }
 
     fn discard(&mut self, node: &Node, path: &str) {
-        self.discarded += 1;
-        let message = "a character that no value of a network configuration may hold (a control character or a \
-                       backslash): left out";
+        let message =
+            "control characters and backslashes are not allowed in a network configuration; ignored";
         self.findings.add(FindingKind::Invalid, &node.at, path, message);
     }
 
@@ -194,7 +192,6 @@ mod tests {
                 "t:2:70: network.ethernets",
             ]
         );
-        assert_eq!(sanitized.discarded, 4);
         let left = sanitized.config.to_json().to_string();
         let expected = r#"{"ethernets":{"eth0":{"addresses":["a","c"],"nameservers":{"addresses":"1.1.1.1\n2.2.2.2","search":[]}}},"version":2}"#;
         assert_eq!(left, expected);
@@ -232,8 +229,16 @@ mod tests {
                 let root = config::yaml::parse("t", &text).unwrap().root;
                 for consumer in both {
                     let sanitized = sanitize(&root, *consumer);
-                    assert_eq!(sanitized.discarded > 0, unfit.contains(consumer), "{consumer:?}: {text}");
-                    assert_eq!(*sanitized.config == root, sanitized.discarded == 0, "{consumer:?}: {text}");
+                    assert_eq!(
+                        !sanitized.findings.is_empty(),
+                        unfit.contains(consumer),
+                        "{consumer:?}: {text}"
+                    );
+                    assert_eq!(
+                        *sanitized.config == root,
+                        sanitized.findings.is_empty(),
+                        "{consumer:?}: {text}"
+                    );
                 }
             }
         }
@@ -241,6 +246,6 @@ mod tests {
         let root = config::yaml::parse("t", r"{version: 1, config: [{name: 'a\b'}], wifis: {a: 'a\b'}}")
             .unwrap()
             .root;
-        assert_eq!(sanitize(&root, Consumer::Renderers).discarded, 2);
+        assert_eq!(sanitize(&root, Consumer::Renderers).findings.iter().count(), 2);
     }
 }

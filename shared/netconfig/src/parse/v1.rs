@@ -2,11 +2,12 @@
 
 use config::{Map, Node, Value};
 
+use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
 
-use super::address::{self, RawRoute};
 use super::builder::{Builder, optional_bool};
-use super::{Facts, Parsed, error_at};
+use super::key_path::error_at;
+use super::route::{self, RawRoute};
 
 const COMMON_KEYS: [&str; 9] = [
     "type",
@@ -20,7 +21,7 @@ const COMMON_KEYS: [&str; 9] = [
     "keep_configuration",
 ];
 
-pub fn parse(config: &Node, _facts: &Facts) -> Result<Parsed, String> {
+pub fn parse(config: &Node) -> Result<Builder, String> {
     let mut build = Builder::new(1);
     let list = config.get("config");
     let Some(entries) = list.and_then(Node::as_seq) else {
@@ -56,15 +57,11 @@ pub fn parse(config: &Node, _facts: &Facts) -> Result<Parsed, String> {
         match build.link_mut(&name) {
             Some(link) => link.dns = Some(dns),
             None => {
-                build.discard(
-                    entry,
-                    "network.config.interface",
-                    "no entry describes an interface of that name",
-                );
+                build.discard(entry, "network.config.interface", "no such interface");
             }
         }
     }
-    Ok(build.finish())
+    Ok(build)
 }
 
 /// Whether the entry has all of these keys; what is missing is noted, and the entry is to be left out.
@@ -234,7 +231,7 @@ fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
         table: value("table"),
         mtu: value("mtu"),
     };
-    match address::parse_route(&written) {
+    match route::parse_route(&written) {
         Ok(route) => Some(route),
         Err((key, wanted)) => {
             let key = match key {

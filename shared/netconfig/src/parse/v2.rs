@@ -2,12 +2,16 @@
 
 use config::{FindingKind, Map, Node, Value};
 
+use crate::address::{self, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::address::{self, RawRoute, is_ipv6};
-use super::builder::{Builder, join_key, optional_bool};
+use super::builder::{Builder, optional_bool};
+use super::facts::Facts;
+use super::key_path::join_key;
+use super::keys;
+use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
+use super::route::{self, RawRoute};
 use super::sanitize::is_shell_special;
-use super::{BOND_OPTIONS, BRIDGE_OPTIONS, Facts, Parsed, keys};
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 
@@ -15,12 +19,12 @@ type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 const SECTIONS: [(&str, DeviceParser); 4] =
     [("ethernets", ethernet), ("bonds", bond), ("bridges", bridge), ("vlans", vlan)];
 
-pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
+pub fn parse(config: &Node, facts: &Facts) -> Builder {
     let mut build = Builder::new(2);
     for (section, _) in config.as_map().into_iter().flat_map(Map::iter) {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
-            build.report(section, "network.wifis", "only netplan can set up wireless devices: left out");
+            build.report(section, "network.wifis", "wireless devices are supported by netplan only; ignored");
         } else if keys::is_netplan_only_section(&name) {
             build.findings.add(FindingKind::Unknown, &section.at, join_key("network", &name), NETPLAN_ONLY);
         }
@@ -46,10 +50,10 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
         }
         device_nameservers(&mut build, map, &path);
     }
-    Ok(build.finish())
+    build
 }
 
-const NETPLAN_ONLY: &str = "only netplan can do that: left out";
+const NETPLAN_ONLY: &str = "supported by netplan only; ignored";
 
 /// Notes a device's keys that only netplan reads.
 fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: &str) {
@@ -248,7 +252,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
             mtu: value("mtu"),
             ..RawRoute::default()
         };
-        let route = match address::parse_route(&written) {
+        let route = match route::parse_route(&written) {
             Ok(route) => route,
             Err((key, wanted)) => {
                 let at = value(key).unwrap_or(item);
@@ -259,7 +263,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
             None => {
-                build.report(item, &path, "the device has neither addresses nor DHCP: the route is left out");
+                build.report(item, &path, "the device has neither addresses nor DHCP; ignoring the route");
             }
         }
     }
@@ -276,7 +280,7 @@ fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
             build.report(
                 node,
                 &format!("{path}.{id}.nameservers"),
-                "no addresses: what it says and the servers of the devices after it are left out",
+                "no addresses; ignoring this key and the name servers of the devices that follow",
             );
             return;
         }

@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::{FindingKind, Findings, Map, Node, Position};
 
-use super::{Facts, address};
+use crate::address;
+
+use super::facts::Facts;
 
 /// Section and key → value and place. Both as written, for that is how they are looked up.
 #[derive(Debug, Default)]
@@ -79,7 +81,7 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
             FindingKind::Invalid,
             &position(*line),
             "",
-            "neither a section nor 'KEY = VALUE': left out",
+            "expected a section or 'KEY = VALUE'; ignored",
         );
     }
     let Some(nics) = ini.get("NIC-CONFIG", "NICS") else {
@@ -88,7 +90,7 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
     let nics: Vec<&str> = nics.split(',').map(str::trim).filter(|n| !n.is_empty()).collect();
     let primaries = nics.iter().filter(|nic| ini.is_yes(nic, "PRIMARY")).count();
     if primaries > 1 {
-        return Err(format!("{}: PRIMARY: only one NIC can be the primary one", text.at));
+        return Err(format!("{}: PRIMARY: more than one primary NIC", text.at));
     }
     let mut ethernets = Map::new();
     for nic in nics {
@@ -99,14 +101,16 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
                 FindingKind::Invalid,
                 &text.at,
                 format!("{nic}.MACADDR"),
-                "required, but missing: NIC left out",
+                "required, but missing; ignoring the NIC",
             );
             continue;
         };
         let mac = mac.to_ascii_lowercase();
         let name = match names {
             None => nic,
-            Some(facts) => facts.name_of(&mac).ok_or_else(|| error("MACADDR", "no NIC has this address"))?,
+            Some(facts) => {
+                facts.name_of(&mac).ok_or_else(|| error("MACADDR", "no NIC has this MAC address"))?
+            }
         };
         let device =
             device(&ini, nic, &mac, name, primaries > 0).map_err(|(key, message)| error(&key, &message))?;
@@ -269,11 +273,11 @@ mod tests {
     fn invalid_configurations() {
         for (text, message) in [
             ("", "NIC-CONFIG.NICS: required"),
-            ("[NIC-CONFIG]\nNICS=a,b\n[a]\nPRIMARY=yes\n[b]\nPRIMARY=yes\n", "only one NIC"),
+            ("[NIC-CONFIG]\nNICS=a,b\n[a]\nPRIMARY=yes\n[b]\nPRIMARY=yes\n", "more than one primary NIC"),
             (&format!("{HEAD}IPv6ADDR|1=fc00::1\n"), "NIC1.IPv6NETMASK|1: required"),
             (
                 &format!("{HEAD}BOOTPROTO=static\nNETMASK=255.0.255.0\n"),
-                "cust.cfg:6:1: NIC1.NETMASK: expected a mask without holes",
+                "cust.cfg:6:1: NIC1.NETMASK: expected a contiguous netmask",
             ),
         ] {
             let error = convert(text).unwrap_err();

@@ -4,11 +4,48 @@
 use config::{Node, Value};
 use system::System;
 
+use crate::address::is_ipv6;
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::address::is_ipv6;
 use crate::parse::sanitize::is_shell_special;
 
-use super::{File, RenderResult, Rendered, Target, python_str, udev};
+use super::activator::{Activator, Stderr, run_program};
+use super::output::{File, RenderResult, Rendered};
+use super::renderer::Renderer;
+use super::target::Target;
+use super::udev;
+use super::unsupported::{
+    Unsupported, has_dns_outside_subnets, has_other_mtu, link, overrides_more_than_metric, subnet,
+};
+use super::values::python_str;
+
+/// The row of [`super::RENDERERS`].
+pub const RENDERER: Renderer = Renderer {
+    name: "eni",
+    help: "ifupdown's interfaces file",
+    available,
+    passthrough: None,
+    render,
+    post_write: None,
+    activator: Some(Activator { class: "IfUpDownActivator", bring_up }),
+    unsupported: |_| Some(&UNSUPPORTED),
+};
+
+const UNSUPPORTED: Unsupported = Unsupported {
+    link: &[
+        link::ACCEPT_RA.when(|l| !l.subnets.first().is_some_and(takes_accept_ra)),
+        link::MAC.when(|l| l.kind == LinkKind::Loopback),
+        link::MTU.when(|l| l.subnets.first().is_some_and(|s| has_other_mtu(l, s))),
+        link::ROUTING_POLICY,
+        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
+        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
+        link::NAMESERVERS.when(has_dns_outside_subnets),
+    ],
+    subnet: &[subnet::ROUTE_TABLE, subnet::ROUTE_MTU],
+    has_bond_option: |_| true,
+    has_bridge_option: |_| true,
+    global_routes: false,
+    global_ipv6_dns: true,
+};
 
 const UDEV_RULES: &str = "/etc/udev/rules.d/70-persistent-net.rules";
 
@@ -28,13 +65,13 @@ const NON_IFUPDOWN_KEYS: [&str; 12] = [
     "bridge_ports",
 ];
 
-pub fn available(sys: &System) -> bool {
+fn available(sys: &System) -> bool {
     let there =
         |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
     ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
 }
 
-pub fn render(model: &Model, target: &Target) -> RenderResult {
+fn render(model: &Model, target: &Target) -> RenderResult {
     let mut rendered = Rendered::default();
     let loopback = Link {
         id: "lo".into(),
@@ -56,7 +93,7 @@ pub fn render(model: &Model, target: &Target) -> RenderResult {
     for route in &model.routes {
         match route_commands(route, target.has_ip) {
             Some([up, down]) => blocks.push(format!("{up}\n{down}")),
-            None => rendered.warn("a route without a gateway is left out"),
+            None => rendered.warn("route without a gateway; ignored"),
         }
     }
     let content = format!("{}{}\n", target.eni_header, blocks.join("\n\n"));
@@ -76,11 +113,6 @@ fn rank(link: &Link) -> u8 {
     }
 }
 
-/// A described bond, not a member that is known by its membership alone.
-fn is_bond(link: &Link) -> bool {
-    link.kind == LinkKind::Bond && link.bond.is_none()
-}
-
 struct Writer<'a> {
     link: &'a Link,
     /// `ip` is there, else the old `route` has to do.
@@ -93,7 +125,7 @@ impl Writer<'_> {
         let name = &link.name;
         if link.subnets.is_empty() {
             let auto =
-                if is_bond(link) || link.bond.is_some() { format!("auto {name}\n") } else { String::new() };
+                if link.is_bond() || link.bond.is_some() { format!("auto {name}\n") } else { String::new() };
             let mut lines = vec![format!("{auto}iface {name} inet manual")];
             lines.extend(self.drop_unsafe_lines(self.link_options(None), rendered));
             return vec![indent(&lines)];
@@ -113,7 +145,7 @@ impl Writer<'_> {
                 "hotplug" => format!("allow-hotplug {name}"),
                 other => format!("# control-{other} {name}"),
             };
-            let inet6 = is_inet6(subnet);
+            let inet6 = subnet.is_ipv6();
             let (family, method) = (if inet6 { "inet6" } else { "inet" }, method_name(subnet.method));
             let mut lines = vec![format!("{control}\niface {name} {family} {method}")];
             // The machine's servers stand on the loopback and push aside what its first subnet has.
@@ -151,7 +183,7 @@ impl Writer<'_> {
 
     fn route(&self, route: &Route, rendered: &mut Rendered) -> Vec<String> {
         route_commands(route, self.has_ip).map(Vec::from).unwrap_or_else(|| {
-            rendered.warn(format!("{}: a route without a gateway is left out", self.link.name));
+            rendered.warn(format!("{}: route without a gateway; ignored", self.link.name));
             Vec::new()
         })
     }
@@ -162,7 +194,7 @@ impl Writer<'_> {
             let is_safe = !line.contains(is_shell_special);
             if !is_safe {
                 let key = line.split(' ').next().unwrap_or_default();
-                rendered.warn(format!("{}: {key}: a character that a shell reads: left out", self.link.name));
+                rendered.warn(format!("{}: {key}: contains shell metacharacters; ignored", self.link.name));
             }
             is_safe
         });
@@ -184,7 +216,7 @@ impl Writer<'_> {
         if let Some(bond) = &link.bond {
             lines.push(format!("bond-master {bond}"));
         }
-        if is_bond(link) {
+        if link.is_bond() {
             lines.push("bond-slaves none".into());
         }
         if !link.ports.is_empty() {
@@ -204,11 +236,7 @@ impl Writer<'_> {
         if let Some(mtu) = link.mtu.as_ref().filter(|_| first.is_none_or(|s| s.mtu.is_none())) {
             push_option(&mut lines, "mtu", mtu);
         }
-        let takes_ra = first.is_some_and(|s| {
-            let dynamic = [Method::Dhcp4, Method::Dhcp6, Method::Dhcp6Stateful].contains(&s.method);
-            dynamic || (s.method.is_static() && is_inet6(s))
-        });
-        if let Some(on) = link.accept_ra.filter(|_| takes_ra) {
+        if let Some(on) = link.accept_ra.filter(|_| first.is_some_and(takes_accept_ra)) {
             lines.push(format!("accept-ra {}", u8::from(on)));
         }
         if link.wakeonlan == Some(true) {
@@ -225,20 +253,18 @@ impl Writer<'_> {
     }
 }
 
+/// Returns whether ifupdown reads `accept-ra` in the stanza of this subnet.
+fn takes_accept_ra(subnet: &Subnet) -> bool {
+    match subnet.method {
+        Method::Dhcp4 | Method::Dhcp6 | Method::Dhcp6Stateful | Method::Static6 => true,
+        Method::Static => subnet.is_ipv6(),
+        _ => false,
+    }
+}
+
 /// The lines of a block: those after the first are indented.
 fn indent(lines: &[String]) -> String {
     lines.join("\n    ")
-}
-
-/// The family of a stanza.
-pub fn is_inet6(subnet: &Subnet) -> bool {
-    match subnet.method {
-        Method::Dhcp6 | Method::Static6 | Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful => {
-            true
-        }
-        Method::Static => subnet.address.as_deref().is_some_and(is_ipv6),
-        _ => false,
-    }
 }
 
 fn method_name(method: Method) -> &'static str {
@@ -315,7 +341,7 @@ fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
 fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
     let gateway = route.gateway.as_ref()?;
     let inet6 = is_ipv6(&route.network);
-    let default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
+    let default = route.is_default();
     let to = if default { "default".to_string() } else { format!("{}/{}", route.network, route.prefix) };
     let metric = route.metric.map(|m| format!(" metric {m}")).unwrap_or_default();
     let line = |verb: &str| {
@@ -332,4 +358,8 @@ fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
         format!("route {verb} {kind}{to} gw {gateway}{metric} || true")
     };
     Some([format!("post-up {}", line("add")), format!("pre-down {}", line("del"))])
+}
+
+fn bring_up(sys: &System, links: &[String]) -> Vec<String> {
+    links.iter().flat_map(|link| run_program(sys, &["ifup", link], Stderr::Report)).collect()
 }

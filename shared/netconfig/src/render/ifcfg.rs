@@ -4,15 +4,15 @@ use std::net::Ipv4Addr;
 
 use config::Value;
 
+use crate::address::is_ipv6;
 use crate::model::{Link, Method, Route, Subnet};
-use crate::parse::address::is_ipv6;
 
-use super::eni::is_inet6;
-use super::sysconfig::{HEADER, Ifcfg, shell_quoted};
-use super::{Rendered, python_str};
+use super::ifcfg_file::{HEADER, Ifcfg, shell_quoted};
+use super::output::Rendered;
+use super::values::python_str;
 
 /// The options of a bond, in the order in which they are written.
-pub const BOND_OPTIONS: [&str; 15] = [
+const BOND_OPTIONS: [&str; 15] = [
     "mode",
     "xmit_hash_policy",
     "miimon",
@@ -30,6 +30,14 @@ pub const BOND_OPTIONS: [&str; 15] = [
     "primary_reselect",
 ];
 
+/// Returns whether ifcfg files have this option of a bond: `bond-` with hyphens or `bond_` with underscores.
+pub fn has_bond_option(name: &str) -> bool {
+    match name.strip_prefix("bond-") {
+        Some(hyphens) => !hyphens.contains('_') && BOND_OPTIONS.contains(&hyphens.replace('-', "_").as_str()),
+        None => name.strip_prefix("bond_").is_some_and(|bare| BOND_OPTIONS.contains(&bare)),
+    }
+}
+
 /// `mode=802.3ad miimon=100`. An option is known by `bond-` with hyphens or `bond_` with underscores.
 pub fn bonding_options(link: &Link) -> String {
     let mut words = Vec::new();
@@ -43,10 +51,6 @@ pub fn bonding_options(link: &Link) -> String {
         words.push(format!("{name}={text}"));
     }
     words.join(" ")
-}
-
-pub fn is_default_route(route: &Route) -> bool {
-    route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str())
 }
 
 fn netmask(prefix: u8) -> String {
@@ -75,7 +79,7 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
                 ("DHCPV6C_OPTIONS", "-S"),
             ],
             Method::Slaac => &[("IPV6INIT", "yes"), ("IPV6_AUTOCONF", "yes")],
-            Method::Static | Method::Static6 if is_inet6(subnet) => {
+            Method::Static | Method::Static6 if subnet.is_ipv6() => {
                 &[("IPV6INIT", "yes"), ("IPV6_AUTOCONF", "no"), ("IPV6_FORCE_ACCEPT_RA", "no")]
             }
             Method::Manual if file.get("MTU").is_some() => &[("ONBOOT", "yes")],
@@ -86,7 +90,7 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
             file.set(*key, *value);
         }
         if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static()) {
-            file.set(if is_inet6(subnet) { "IPV6_MTU" } else { "MTU" }, python_str(mtu));
+            file.set(if subnet.is_ipv6() { "IPV6_MTU" } else { "MTU" }, python_str(mtu));
         }
         if subnet.control.as_deref() == Some("manual") {
             file.set("ONBOOT", "no");
@@ -95,7 +99,7 @@ pub fn red_hat(file: &mut Ifcfg, link: &Link, has_default_route: bool) {
     let mut numbers = [0, 0];
     for subnet in &link.subnets {
         if let Some(metric) = &subnet.metric {
-            let key = if is_inet6(subnet) { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
+            let key = if subnet.is_ipv6() { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
             file.set(key, python_str(metric));
         }
         if matches!(subnet.method, Method::Dhcp | Method::Dhcp4) {
@@ -138,7 +142,7 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
             }
             _ => {}
         }
-        if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static() && !is_inet6(subnet)) {
+        if let Some(mtu) = subnet.mtu.as_ref().filter(|_| subnet.method.is_static() && !subnet.is_ipv6()) {
             file.set("MTU", python_str(mtu));
         }
         if subnet.control.as_deref() == Some("manual") {
@@ -153,7 +157,7 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
 /// One address more. IPv4 addresses are numbered from the second on, IPv6 ones as the flavour has them.
 fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat: bool) {
     let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) else { return };
-    let inet6 = is_inet6(subnet);
+    let inet6 = subnet.is_ipv6();
     let number = numbers[usize::from(inet6)];
     numbers[usize::from(inet6)] += 1;
     let suffix = if number == 0 { String::new() } else { number.to_string() };
@@ -185,10 +189,10 @@ pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<
     for subnet in &link.subnets {
         for route in &subnet.routes {
             let Some(gateway) = &route.gateway else {
-                rendered.warn(format!("{}: a route without a gateway is left out", link.name));
+                rendered.warn(format!("{}: route without a gateway; ignored", link.name));
                 continue;
             };
-            if is_default_route(route) && subnet.method != Method::Dhcp6 && !is_ipv6_autoconf(subnet.method) {
+            if route.is_default() && subnet.method != Method::Dhcp6 && !is_ipv6_autoconf(subnet.method) {
                 default_route(file, link, subnet, route, gateway, &mut seen)?;
             } else {
                 number += 1;
@@ -230,7 +234,7 @@ fn default_route(
     let inet6 = subnet.is_openstack_ipv6 || is_ipv6(gateway);
     if subnet.is_openstack_ipv4 || subnet.is_openstack_ipv6 {
         if seen[usize::from(inet6)] {
-            return Err(format!("{}: two default gateways of one family", link.name));
+            return Err(format!("{}: more than one default gateway of one address family", link.name));
         }
         seen[usize::from(inet6)] = true;
     }
@@ -240,7 +244,7 @@ fn default_route(
     file.set("DEFROUTE", "yes");
     file.set(if inet6 { "IPV6_DEFAULTGW" } else { "GATEWAY" }, gateway);
     if let Some(metric) = route.metric {
-        let key = if is_inet6(subnet) { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
+        let key = if subnet.is_ipv6() { "IPV6_ROUTE_METRIC" } else { "IPV4_ROUTE_METRIC" };
         file.set(key, metric.to_string());
     }
     Ok(())

@@ -2,12 +2,12 @@
 
 use config::Node;
 
+use crate::address::is_ipv6;
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
-use crate::parse::address::is_ipv6;
 
 use super::keyfile::Keyfile;
-use super::network_manager::is_bond;
-use super::{Rendered, eni::is_inet6, python_str};
+use super::output::Rendered;
+use super::values::python_str;
 
 const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
 
@@ -17,12 +17,12 @@ fn family(inet6: bool) -> &'static str {
 
 /// The mtu of the device: the last one that an IPv4 subnet has, else its own.
 pub fn mtu(link: &Link) -> Option<&Node> {
-    let of_subnet = link.subnets.iter().rev().filter(|s| !is_inet6(s)).find_map(|s| s.mtu.as_ref());
+    let of_subnet = link.subnets.iter().rev().filter(|s| !s.is_ipv6()).find_map(|s| s.mtu.as_ref());
     of_subnet.or(link.mtu.as_ref())
 }
 
 pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered) {
-    if link.subnets.is_empty() && is_bond(link) {
+    if link.subnets.is_empty() && link.is_bond() {
         for family in FAMILIES {
             profile.set(family, "method", "disabled");
             profile.set(family, "may-fail", "false");
@@ -30,7 +30,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
     }
     let mut count = Counters::default();
     for subnet in &link.subnets {
-        let section = family(is_inet6(subnet));
+        let section = family(subnet.is_ipv6());
         method(profile, section, subnet.method);
         if let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) {
             let number = count.next(section, Kind::Address);
@@ -39,7 +39,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
         match &subnet.gateway {
             Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
             // The whole profile would be refused.
-            Some(_) => rendered.warn(format!("{}: a gateway without an address is left out", link.name)),
+            Some(_) => rendered.warn(format!("{}: gateway without an address; ignored", link.name)),
             None => {}
         }
         for item in &subnet.routes {
@@ -118,7 +118,7 @@ fn route(profile: &mut Keyfile, route: &Route, count: &mut Counters) {
     let section = family(is_ipv6(&route.network));
     let number = count.next(section, Kind::Route);
     let mut value = format!("{}/{}", route.network, route.prefix);
-    let is_default = route.prefix == 0 && ["0.0.0.0", "::"].contains(&route.network.as_str());
+    let is_default = route.is_default();
     let metric = route.metric.map(|m| m.to_string());
     if is_default {
         profile.set_optional(section, "route-metric", metric.clone());
@@ -169,7 +169,7 @@ fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered
             profile.set(section, "dns", list(&of_family));
         } else if !link.subnets.is_empty() && link.dns.is_some() {
             rendered.warn(format!(
-                "{}: name servers of a family that the link has no addresses of are left out",
+                "{}: name servers of an address family that the link does not use; ignored",
                 link.name
             ));
         }

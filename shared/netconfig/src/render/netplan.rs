@@ -5,32 +5,82 @@ use std::collections::HashMap;
 
 use config::yaml::{Style, emit, emit_entry};
 use config::{Map, Node, Value};
-use system::{Command, System, debug};
+use system::{System, debug};
 
+use crate::address::{is_in_subnet, is_ipv6};
 use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::address::{is_in_subnet, is_ipv6};
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
 
-use super::{File, RenderResult, Rendered, Target, bond_mode};
+use super::activator::{Activator, Stderr, run_program};
+use super::netplan_generate::{PATH, post_write};
+use super::output::{File, RenderResult, Rendered};
+use super::renderer::Renderer;
+use super::target::Target;
+use super::unsupported::{
+    Unsupported, has_dns_outside_subnets, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric,
+    subnet,
+};
+use super::values::bond_mode;
 
-const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
+/// The row of [`super::RENDERERS`].
+pub const RENDERER: Renderer = Renderer {
+    name: "netplan",
+    help: "netplan's YAML file",
+    available,
+    passthrough: Some(passthrough),
+    render,
+    post_write: Some(post_write),
+    activator: Some(Activator { class: "NetplanActivator", bring_up }),
+    unsupported: |_| Some(&UNSUPPORTED),
+};
 
-pub fn available(sys: &System) -> bool {
+/// Of version 1; version 2 is passed through.
+const UNSUPPORTED: Unsupported = Unsupported {
+    link: &[
+        link::WAKE_ON_LAN,
+        link::OPTIONAL,
+        link::DRIVER,
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+        link::ROUTING_POLICY,
+        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
+        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
+        link::NAMESERVERS.when(has_dns_outside_subnets),
+    ],
+    subnet: &[
+        subnet::CONTROL,
+        subnet::BROADCAST,
+        subnet::POINTOPOINT,
+        subnet::SCOPE,
+        subnet::DNS.when(|s| s.address.is_none()),
+        subnet::ROUTES.when(|s| !s.method.is_static()),
+        subnet::ROUTE_TABLE,
+        subnet::ROUTE_MTU,
+    ],
+    has_bond_option: |name| {
+        let bare = bond_option_name(name).unwrap_or_else(|| name.replace('_', "-"));
+        BOND_OPTIONS.iter().any(|option| option.ifupdown == bare)
+    },
+    has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
+    global_routes: true,
+    global_ipv6_dns: false,
+};
+
+fn available(sys: &System) -> bool {
     ["/usr/sbin/netplan", "/sbin/netplan"].iter().any(|p| sys.is_file(p))
 }
 
 /// A mapping of version 2, as it came.
-pub fn passthrough(config: &Node, target: &Target) -> RenderResult {
+fn passthrough(config: &Node, target: &Target) -> RenderResult {
     file(&emit_entry("network", config, Style::PLAIN), target)
 }
 
 fn file(body: &str, target: &Target) -> RenderResult {
-    let header = target.netplan_header.ok_or("this distribution has no settings for netplan")?;
+    let header = target.netplan_header.ok_or("no netplan settings for this distribution")?;
     let file = File::new(PATH, format!("{header}{body}"));
     Ok(Rendered::new(vec![File { mode: 0o600, keep_stricter_mode: true, ..file }]))
 }
 
-pub fn render(model: &Model, target: &Target) -> RenderResult {
+fn render(model: &Model, target: &Target) -> RenderResult {
     let mut warnings = Rendered::default();
     let mut members: HashMap<&str, Vec<String>> = HashMap::new();
     for link in &model.links {
@@ -113,7 +163,10 @@ fn unify_dhcp_metrics(device: &mut Map, link: &Link, warnings: &mut Rendered) {
         return;
     }
     if let Some(one) = v4.or(v6) {
-        warnings.warn(format!("{}: netplan has one metric for DHCP of both families", link.name));
+        warnings.warn(format!(
+            "{}: netplan supports one route metric for DHCPv4 and DHCPv6; using one for both",
+            link.name
+        ));
         for key in ["dhcp4-overrides", "dhcp6-overrides"] {
             device.insert(key, map([("route-metric", one.clone())]));
         }
@@ -295,117 +348,8 @@ fn route_entry(route: &Route, subnet: &Subnet) -> Node {
     Node::from(entry)
 }
 
-/// The files of snapd's image build, and what netplan made of them, which would bring up every NIC.
-const SNAPD_CONFIG: &str = "/etc/netplan/00-snapd-config.yaml";
-const SNAPD_GENERATED: &[&str] = &[
-    "/run/systemd/network/10-netplan-all-en.network",
-    "/run/systemd/network/10-netplan-all-eth.network",
-    "/run/systemd/generator/netplan.stamp",
-];
-
-/// What that file holds as long as nobody has touched it.
-const SNAPD_DEFAULT: &str = "\
-# This is the initial network config.
-# It can be overwritten by cloud-init or console-conf.
-network:
-    version: 2
-    ethernets:
-        all-en:
-            match:
-                name: \"en*\"
-            dhcp4: true
-        all-eth:
-            match:
-                name: \"eth*\"
-            dhcp4: true
-";
-
-/// The place in our file that netplan complains of. Not its words, which may hold a value.
-fn error_position(stderr: &str) -> Option<&str> {
-    let begin = stderr.find(&format!("{PATH}:"))?;
-    let rest = &stderr[begin..];
-    let place =
-        rest.len() - rest[PATH.len()..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit()).len();
-    Some(rest[..place].trim_end_matches(':'))
-}
-
-/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
-/// that netplan refuses the file.
-pub fn post_write(sys: &System) -> system::Result<()> {
-    let default = sys.read_text_if_exists(SNAPD_CONFIG).inspect_err(|e| system::warning!(sys, "{e}"));
-    if default.ok().flatten().is_some_and(|text| text == SNAPD_DEFAULT) {
-        debug!(sys, "removing snapd's default {SNAPD_CONFIG} and what netplan made of it");
-        for path in std::iter::once(&SNAPD_CONFIG).chain(SNAPD_GENERATED) {
-            if let Err(e) = sys.remove(path) {
-                system::warning!(sys, "{e}");
-            }
-        }
-    }
-    if !sys.is_live() {
-        return Ok(());
-    }
-    match sys.run(&Command::new(["netplan", "generate"]).accept_all()) {
-        Ok(finished) if finished.code != 0 => {
-            if let Some(place) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
-                return Err(system::Error::new(format!("netplan refuses the configuration: {place}")));
-            }
-            // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
-            system::warning!(sys, "netplan generate: exit code {}", finished.code);
-        }
-        Ok(_) => {}
-        // Nor is a program that does not start: the file is right until netplan has said otherwise.
-        Err(e) => system::warning!(sys, "{e}"),
-    }
-    if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
-        debug!(sys, "predictable interface names are off: udev is not asked to set names");
-        return Ok(());
-    }
-    if sys.which("udevadm").is_none() {
-        debug!(sys, "no udevadm: udev is not asked to set names");
-        return Ok(());
-    }
-    for nic in sys.list("/sys/class/net").unwrap_or_default() {
-        let path = format!("/sys/class/net/{nic}");
-        // A NIC that vanishes meanwhile is no reason to give up the rest.
-        if sys.is_link(&path)
-            && let Err(e) = sys.run(&Command::new(["udevadm", "test-builtin", "net_setup_link", &path]))
-        {
-            system::warning!(sys, "{e}");
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn position_in_netplan_errors() {
-        for (said, place) in [
-            ("", None),
-            ("Failed to reload daemon", None),
-            ("/etc/netplan/90-mine.yaml:1:2: Error in network definition: x", None),
-            (
-                "** WARNING **: a: /etc/netplan/50-cloud-init.yaml:1:39: Error in network definition: unknown key 'k'",
-                Some("/etc/netplan/50-cloud-init.yaml:1:39"),
-            ),
-            ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
-        ] {
-            assert_eq!(error_position(said), place, "{said}");
-        }
-    }
-
-    #[test]
-    fn only_unmodified_snapd_config_is_removed() {
-        let top = scratch::TempDir::new();
-        let sys = System::new(&top);
-        for (text, stays) in [(SNAPD_DEFAULT.to_string(), false), (format!("{SNAPD_DEFAULT}# mine\n"), true)]
-        {
-            sys.write(SNAPD_CONFIG, &text, system::WriteOptions::default()).unwrap();
-            sys.write(SNAPD_GENERATED[0], "", system::WriteOptions::default()).unwrap();
-            post_write(&sys).unwrap();
-            assert_eq!((sys.exists(SNAPD_CONFIG), sys.exists(SNAPD_GENERATED[0])), (stays, stays));
-        }
-    }
+fn bring_up(sys: &System, _: &[String]) -> Vec<String> {
+    debug!(sys, "Calling 'netplan apply' rather than altering individual interfaces");
+    // Its standard error has warnings about other things than the configuration.
+    run_program(sys, &["netplan", "apply"], Stderr::Log)
 }

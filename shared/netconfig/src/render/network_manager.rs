@@ -4,12 +4,74 @@ use std::collections::HashMap;
 
 use config::{Node, Value};
 use encoding::sha::sha1;
-use system::System;
+use system::{Command, System, debug};
 
+use crate::address::is_ipv6;
 use crate::model::{Link, LinkKind, Model};
 
+use super::activator::{Activator, Stderr, run_program};
+use super::ifcfg_file::has_ifcfg_plugin;
 use super::keyfile::Keyfile;
-use super::{File, RenderResult, Rendered, Target, keyfile_ip, python_str};
+use super::keyfile_ip;
+use super::output::{File, RenderResult, Rendered};
+use super::renderer::Renderer;
+use super::target::Target;
+use super::unsupported::{
+    Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
+};
+use super::values::python_str;
+
+/// The row of [`super::RENDERERS`].
+pub const RENDERER: Renderer = Renderer {
+    name: "network-manager",
+    help: "NetworkManager's connection profiles",
+    available,
+    passthrough: None,
+    render,
+    post_write: None,
+    activator: Some(Activator { class: "NetworkManagerActivator", bring_up }),
+    unsupported: |_| Some(&UNSUPPORTED),
+};
+
+const UNSUPPORTED: Unsupported = Unsupported {
+    link: &[
+        link::ACCEPT_RA,
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::DRIVER,
+        link::MAC.when(|l| match l.kind {
+            LinkKind::Bond | LinkKind::Vlan => true,
+            LinkKind::Infiniband => l.mtu.is_none(),
+            _ => false,
+        }),
+        link::MTU
+            .when(|l| matches!(l.kind, LinkKind::Vlan | LinkKind::Bridge) || has_other_mtu_in_ipv4_subnet(l)),
+        link::ROUTING_POLICY,
+        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
+        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
+        link::NAMESERVERS.when(has_dns_of_missing_family),
+    ],
+    subnet: &[
+        subnet::CONTROL,
+        subnet::BROADCAST,
+        subnet::POINTOPOINT,
+        subnet::SCOPE,
+        subnet::MTU.when(|s| s.is_ipv6()),
+        subnet::ROUTE_TABLE,
+    ],
+    has_bond_option: |name| {
+        name.strip_prefix("bond-").is_some_and(|bare| BOND_OPTIONS.contains(&bare.replace('-', "_").as_str()))
+    },
+    has_bridge_option: |name| ["bridge_stp", "bridge_bridgeprio"].contains(&name),
+    global_routes: true,
+    global_ipv6_dns: false,
+};
+
+/// Returns whether a link has name servers of a family without a subnet.
+fn has_dns_of_missing_family(link: &Link) -> bool {
+    let has_family = |ipv6: bool| link.subnets.iter().any(|s| s.is_ipv6() == ipv6);
+    link.dns.iter().flat_map(|dns| &dns.servers).any(|server| !has_family(is_ipv6(server)))
+}
 
 const PROFILE_DIR: &str = "/etc/NetworkManager/system-connections";
 const ADDR_GEN_MODE_PATH: &str = "/etc/NetworkManager/conf.d/30-cloud-init-ip6-addr-gen-mode.conf";
@@ -29,7 +91,7 @@ const UUID_NAMESPACE: [u8; 16] =
     [0xa3, 0x92, 0x4c, 0xb8, 0x09, 0xe0, 0x43, 0xe9, 0x89, 0x0b, 0x77, 0x97, 0x2a, 0x80, 0x01, 0x08];
 
 /// The kernel's names of a bond's options, in the order in which they are written.
-pub const BOND_OPTIONS: [&str; 28] = [
+const BOND_OPTIONS: [&str; 28] = [
     "mode",
     "miimon",
     "xmit_hash_policy",
@@ -60,11 +122,7 @@ pub const BOND_OPTIONS: [&str; 28] = [
     "use_carrier",
 ];
 
-pub fn available(sys: &System) -> bool {
-    crate::activate::has_network_manager(sys)
-}
-
-pub fn render(model: &Model, _target: &Target) -> RenderResult {
+fn render(model: &Model, _target: &Target) -> RenderResult {
     let by_id: HashMap<&str, &Link> = model.links.iter().map(|l| (l.id.as_str(), l)).collect();
     let mut bridges: HashMap<&str, &Link> = HashMap::new();
     for bridge in &model.links {
@@ -80,7 +138,7 @@ pub fn render(model: &Model, _target: &Target) -> RenderResult {
         let mut profile = Keyfile::default();
         connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied(), &mut rendered);
         keyfile_ip::addresses(&mut profile, link, &model.dns, &mut rendered);
-        if is_bond(link)
+        if link.is_bond()
             && let Some(mtu) = keyfile_ip::mtu(link)
         {
             profile.set("ethernet", "mtu", python_str(mtu));
@@ -97,11 +155,6 @@ pub fn render(model: &Model, _target: &Target) -> RenderResult {
     Ok(rendered)
 }
 
-/// A described bond, not a member that is known by its membership alone.
-pub fn is_bond(link: &Link) -> bool {
-    link.kind == LinkKind::Bond && link.bond.is_none()
-}
-
 fn connection(
     profile: &mut Keyfile,
     link: &Link,
@@ -111,7 +164,7 @@ fn connection(
 ) {
     let uuid_of = |id: &str| uuid(by_id.get(id).map_or(id, |l| l.name.as_str()));
     let kind = match link.kind {
-        LinkKind::Bond if is_bond(link) => "bond",
+        LinkKind::Bond if link.is_bond() => "bond",
         LinkKind::Bridge => "bridge",
         LinkKind::Vlan => "vlan",
         LinkKind::Infiniband => "infiniband",
@@ -191,8 +244,7 @@ fn bond(profile: &mut Keyfile, link: &Link, rendered: &mut Rendered) {
         if is_allowed(name) {
             profile.set("bond", name, value);
         } else {
-            rendered
-                .warn(format!("{}: {name} does not go with the bond's other options: left out", link.name));
+            rendered.warn(format!("{}: {name} conflicts with other bond options; ignored", link.name));
         }
     }
 }
@@ -234,10 +286,91 @@ fn uuid(name: &str) -> String {
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
+fn available(sys: &System) -> bool {
+    if sys.which("nmcli").is_none() {
+        return false;
+    }
+    let enabled = || {
+        let ask = Command::new(["systemctl", "is-enabled", "--quiet", "NetworkManager.service"])
+            .read_only()
+            .accept_all();
+        sys.run(&ask).is_ok_and(|finished| finished.code == 0)
+    };
+    !sys.is_dir("/run/systemd/system") || enabled()
+}
+
+fn bring_up(sys: &System, links: &[String]) -> Vec<String> {
+    let mut problems =
+        run_program(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], Stderr::Report);
+    let active = Command::new(["systemctl", "is-active", "--quiet", "NetworkManager.service"]).accept_all();
+    if sys.run(&active).is_ok_and(|finished| finished.code != 0) {
+        problems.push("NetworkManager is not running".into());
+    }
+    for link in links {
+        let Some(file) = find_profile(sys, link) else {
+            debug!(sys, "{link} has no connection profile");
+            continue;
+        };
+        let load = run_program(sys, &["nmcli", "connection", "load", &file], Stderr::Report);
+        if load.is_empty() {
+            problems.extend(run_program(
+                sys,
+                &["nmcli", "connection", "up", "filename", &file],
+                Stderr::Report,
+            ));
+        } else {
+            problems.extend(run_program(sys, &["nmcli", "connection", "reload"], Stderr::Report));
+            problems.extend(run_program(sys, &["nmcli", "connection", "up", "ifname", link], Stderr::Report));
+        }
+    }
+    problems
+}
+
+/// Where NetworkManager reads about a link: our profile, which is named after the link's id and says its name, or
+/// the ifcfg file where there is a reader of those.
+fn find_profile(sys: &System, link: &str) -> Option<String> {
+    let dir = "/etc/NetworkManager/system-connections";
+    let path = |id: &str| format!("{dir}/cloud-init-{id}.nmconnection");
+    let is_of_link = |path: &str| {
+        let text = sys.read_text_if_exists(path).ok().flatten().unwrap_or_default();
+        text.lines().any(|line| line.strip_prefix("id=cloud-init ") == Some(link))
+    };
+    let own = path(link);
+    if is_of_link(&own) {
+        return Some(own);
+    }
+    let names = sys.list(dir).unwrap_or_default();
+    let ids = names.iter().filter_map(|n| n.strip_prefix("cloud-init-")?.strip_suffix(".nmconnection"));
+    if let Some(found) = ids.map(path).find(|p| is_of_link(p)) {
+        return Some(found);
+    }
+    let ifcfg = format!("/etc/sysconfig/network-scripts/ifcfg-{link}");
+    (sys.is_file(&ifcfg) && has_ifcfg_plugin(sys)).then_some(ifcfg)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn uuids_from_names() {
-        assert_eq!(super::uuid("eth0"), "1dd9a779-d327-56e1-8454-c65e2556c12c");
+        assert_eq!(uuid("eth0"), "1dd9a779-d327-56e1-8454-c65e2556c12c");
+    }
+
+    #[test]
+    fn profiles_are_found_by_id_and_content() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        let put = |path: &str, text: &str| sys.write(path, text, system::WriteOptions::default()).unwrap();
+        let dir = "/etc/NetworkManager/system-connections";
+        put(&format!("{dir}/cloud-init-eth1.nmconnection"), "[connection]\nid=cloud-init lan\n");
+        put(&format!("{dir}/cloud-init-eth0.nmconnection"), "[connection]\nid=cloud-init eth0\n");
+        put("/etc/sysconfig/network-scripts/ifcfg-eth2", "DEVICE=eth2\n");
+        let found = |link: &str| find_profile(&sys, link).map(|p| p.rsplit('/').next().unwrap().to_string());
+        assert_eq!(found("eth0").as_deref(), Some("cloud-init-eth0.nmconnection"));
+        assert_eq!(found("lan").as_deref(), Some("cloud-init-eth1.nmconnection"));
+        assert_eq!((found("eth1"), found("eth2")), (None, None));
+        put("/usr/lib64/NetworkManager/1.40/libnm-settings-plugin-ifcfg-rh.so", "");
+        assert_eq!(found("eth2").as_deref(), Some("ifcfg-eth2"));
     }
 }

@@ -6,22 +6,68 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use config::{Node, Value};
 use system::System;
 
+use crate::address::{is_in_subnet, is_ipv6, parse_prefix};
 use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
-use crate::parse::address::{is_in_subnet, is_ipv6, parse_prefix};
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, Unit};
 
-use super::{File, RenderResult, Rendered, Target, bond_mode, python_str};
+use super::activator::{Activator, Stderr, run_program};
+use super::output::{File, RenderResult, Rendered};
+use super::renderer::Renderer;
+use super::target::Target;
+use super::unit_file::UnitFile;
+use super::unsupported::{Unsupported, link, subnet};
+use super::values::{bond_mode, python_str, yes_no};
+
+/// The row of [`super::RENDERERS`].
+pub const RENDERER: Renderer = Renderer {
+    name: "networkd",
+    help: "systemd-networkd's units",
+    available,
+    passthrough: None,
+    render,
+    post_write: None,
+    activator: Some(Activator { class: "NetworkdActivator", bring_up }),
+    unsupported: |_| Some(&UNSUPPORTED),
+};
+
+const UNSUPPORTED: Unsupported = Unsupported {
+    link: &[
+        link::WAKE_ON_LAN,
+        link::KEEP_CONFIGURATION,
+        // Upstream reads overrides in `ethernets` alone.
+        link::DHCP4_OVERRIDES.when(|l| l.kind != LinkKind::Physical),
+        link::DHCP6_OVERRIDES.when(|l| l.kind != LinkKind::Physical),
+    ],
+    subnet: &[
+        subnet::CONTROL,
+        subnet::BROADCAST,
+        subnet::POINTOPOINT,
+        subnet::SCOPE,
+        subnet::METRIC.when(|s| s.method == Method::Dhcp),
+        subnet::GATEWAY.when(|s| s.address.is_none()),
+        subnet::MTU,
+        subnet::DNS.when(|s| s.address.is_none()),
+        subnet::ROUTE_MTU,
+    ],
+    has_bond_option: |name| {
+        let bare = name.strip_prefix("bond-");
+        BOND_OPTIONS.iter().any(|option| Some(option.ifupdown) == bare && option.networkd.is_some())
+    },
+    has_bridge_option: |name| BRIDGE_OPTIONS.iter().any(|option| option.ifupdown == name),
+    global_routes: false,
+    global_ipv6_dns: false,
+};
 
 /// Whether systemd-networkd can be used. Upstream looks for `ip` and `systemctl`; a minimal image has the service without
 /// `ip`, which the service does not need.
-pub fn available(sys: &System) -> bool {
+fn available(sys: &System) -> bool {
     let there = |dirs: &[&str], program: &str| dirs.iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
     let programs = ["/usr/sbin", "/bin"];
     there(&programs, "systemctl")
         && (there(&programs, "ip") || there(&["/usr/lib/systemd", "/lib/systemd"], "systemd-networkd"))
 }
 
-pub fn render(model: &Model, _target: &Target) -> RenderResult {
+fn render(model: &Model, _target: &Target) -> RenderResult {
     let topology = Topology::of(model);
     let mut files = Vec::new();
     for link in &model.links {
@@ -36,41 +82,6 @@ pub fn render(model: &Model, _target: &Target) -> RenderResult {
 fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
     let path = format!("/etc/systemd/network/10-cloud-init-{name}.{kind}");
     File { owner: Some("systemd-network"), ..File::new(&path, unit.text()) }
-}
-
-/// A unit file in the making: sections that occur once, and those that are repeated.
-#[derive(Default)]
-struct UnitFile {
-    single: BTreeMap<&'static str, BTreeSet<String>>,
-    addresses: BTreeSet<String>,
-    routes: Vec<BTreeSet<String>>,
-    rules: Vec<BTreeSet<String>>,
-}
-
-impl UnitFile {
-    fn add(&mut self, section: &'static str, key: &str, value: impl std::fmt::Display) {
-        self.single.entry(section).or_default().insert(format!("{key}={value}"));
-    }
-
-    fn text(&self) -> String {
-        let mut sections: Vec<(&str, Vec<&String>)> =
-            self.single.iter().map(|(name, lines)| (*name, lines.iter().collect())).collect();
-        sections.extend(self.addresses.iter().map(|line| ("Address", vec![line])));
-        sections.extend(self.routes.iter().map(|lines| ("Route", lines.iter().collect())));
-        sections.extend(self.rules.iter().map(|lines| ("RoutingPolicyRule", lines.iter().collect())));
-        // Stable: what has one name stays in order.
-        sections.sort_by_key(|(name, _)| *name);
-        let mut text = String::new();
-        for (name, lines) in sections {
-            text.push_str(&format!("[{name}]\n"));
-            for line in lines {
-                text.push_str(line);
-                text.push('\n');
-            }
-            text.push('\n');
-        }
-        format!("{}\n", text.trim_end_matches('\n'))
-    }
 }
 
 /// Which vlans lie on a link and which bridges it is a port of, by the link's name; which bonds are ones.
@@ -264,10 +275,7 @@ fn overrides(
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };
     if let Some(twice) = dhcp.overrides.get("use-domains") {
-        return Err(format!(
-            "{}: use-domains: said again in another way by {section}'s domain key",
-            twice.at
-        ));
+        return Err(format!("{}: use-domains: conflicts with {section}'s domain key", twice.at));
     }
     let use_domains = match python_str(domain).trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "on" | "yes" => "yes",
@@ -346,10 +354,6 @@ fn port_value(values: &Node, port: &str) -> Option<String> {
     }
 }
 
-fn yes_no(on: bool) -> &'static str {
-    if on { "yes" } else { "no" }
-}
-
 /// A key of a policy rule as networkd has it.
 fn policy_rule_key(word: &str) -> String {
     match word {
@@ -360,6 +364,10 @@ fn policy_rule_key(word: &str) -> String {
     let mut chars = word.chars();
     let first = chars.next().map(|c| c.to_ascii_uppercase());
     first.into_iter().chain(chars.map(|c| c.to_ascii_lowercase())).collect()
+}
+
+fn bring_up(sys: &System, _: &[String]) -> Vec<String> {
+    run_program(sys, &["systemctl", "restart", "systemd-networkd", "systemd-resolved"], Stderr::Report)
 }
 
 #[cfg(test)]

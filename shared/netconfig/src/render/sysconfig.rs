@@ -1,28 +1,104 @@
 //! ifcfg files below /etc/sysconfig, as Red Hat's family and SUSE's read them: two [`Flavour`]s of one language.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use system::System;
 
-use crate::model::{Link, LinkKind, Model};
+use crate::model::{Link, LinkKind, Model, Route};
 
-use super::{File, RenderResult, Rendered, Target, eni::is_inet6, ifcfg, python_str, resolv_conf, udev};
+use super::ifcfg_file::{HEADER, Ifcfg, has_ifcfg_plugin};
+use super::output::{File, RenderResult, Rendered};
+use super::renderer::Renderer;
+use super::target::{Flavour, SYSCONFIG_NETWORK, Target};
+use super::unsupported::{
+    Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
+};
+use super::values::{python_str, yes_no};
+use super::{ifcfg, resolv_conf, udev};
 
-pub const HEADER: &str = "# Created by cloud-init automatically, do not edit.\n#\n";
-pub const SYSCONFIG_NETWORK: &str = "/etc/sysconfig/network";
-const NM_DNS_CONF: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
+/// The row of [`super::RENDERERS`].
+pub const RENDERER: Renderer = Renderer {
+    name: "sysconfig",
+    help: "ifcfg files of the Red Hat or SUSE family",
+    available,
+    passthrough: None,
+    render,
+    post_write: None,
+    activator: None,
+    unsupported: |target| target.sysconfig.map(Flavour::unsupported),
+};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    RedHat,
-    Suse,
+const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
+    link: &[
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::MAC.when(|l| l.kind == LinkKind::Vlan),
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+        link::ROUTING_POLICY,
+        link::DHCP4_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp4)),
+        link::DHCP6_OVERRIDES.when(|l| overrides_more_than_metric(&l.dhcp6)),
+    ],
+    subnet: &[
+        subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
+        subnet::BROADCAST,
+        subnet::POINTOPOINT,
+        subnet::SCOPE,
+        subnet::ROUTE_TABLE,
+        subnet::ROUTE_MTU,
+    ],
+    has_bond_option: ifcfg::has_bond_option,
+    has_bridge_option,
+    global_routes: true,
+    global_ipv6_dns: false,
+};
+
+const UNSUPPORTED_SUSE: Unsupported = Unsupported {
+    link: &[
+        link::ACCEPT_RA,
+        link::OPTIONAL,
+        link::KEEP_CONFIGURATION,
+        link::MAC.when(|l| l.kind == LinkKind::Vlan),
+        link::MTU.when(has_other_mtu_in_ipv4_subnet),
+        link::ROUTING_POLICY,
+        link::DHCP4_OVERRIDES,
+        link::DHCP6_OVERRIDES,
+    ],
+    subnet: &[
+        subnet::CONTROL.when(|s| s.control.as_deref() == Some("hotplug")),
+        subnet::BROADCAST,
+        subnet::POINTOPOINT,
+        subnet::SCOPE,
+        subnet::METRIC,
+        subnet::GATEWAY,
+        subnet::MTU.when(|s| s.is_ipv6()),
+        subnet::ROUTES,
+        subnet::ROUTE_TABLE,
+        subnet::ROUTE_MTU,
+    ],
+    has_bond_option: ifcfg::has_bond_option,
+    has_bridge_option,
+    global_routes: true,
+    global_ipv6_dns: false,
+};
+
+fn has_bridge_option(name: &str) -> bool {
+    ["bridge_stp", "bridge_bridgeprio", "bridge_ageing"].contains(&name)
 }
+
+const NM_DNS_CONF: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
 
 impl Flavour {
     fn dir(self) -> &'static str {
         match self {
             Flavour::RedHat => "/etc/sysconfig/network-scripts",
             Flavour::Suse => "/etc/sysconfig/network",
+        }
+    }
+
+    fn unsupported(self) -> &'static Unsupported {
+        match self {
+            Flavour::RedHat => &UNSUPPORTED_RED_HAT,
+            Flavour::Suse => &UNSUPPORTED_SUSE,
         }
     }
 
@@ -34,7 +110,7 @@ impl Flavour {
     }
 }
 
-pub fn available(sys: &System) -> bool {
+fn available(sys: &System) -> bool {
     let target = Target::for_machine(sys);
     if target.sysconfig.is_none() {
         return false;
@@ -46,69 +122,15 @@ pub fn available(sys: &System) -> bool {
     has_scripts || has_ifcfg_plugin(sys)
 }
 
-/// NetworkManager's own reader of these files.
-pub fn has_ifcfg_plugin(sys: &System) -> bool {
-    let has = |dir: &str| {
-        let versions = sys.list(dir).unwrap_or_default();
-        versions.iter().any(|v| sys.is_file(format!("{dir}/{v}/libnm-settings-plugin-ifcfg-rh.so")))
-            || sys.is_file(format!("{dir}/libnm-settings-plugin-ifcfg-rh.so"))
-    };
-    ["/usr/lib/NetworkManager", "/usr/lib64/NetworkManager"].iter().any(|dir| has(dir))
-}
-
-/// The keys of one ifcfg file: sorted when they are written.
-#[derive(Default)]
-pub struct Ifcfg(BTreeMap<String, String>);
-
-impl Ifcfg {
-    pub fn set(&mut self, key: impl Into<String>, value: impl Into<String>) {
-        self.0.insert(key.into(), value.into());
-    }
-
-    /// Puts a word behind what the key holds already.
-    pub fn append(&mut self, key: &str, word: &str) {
-        let value = self.0.entry(key.to_string()).or_default();
-        if !value.is_empty() {
-            value.push(' ');
-        }
-        value.push_str(word);
-    }
-
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key).map(String::as_str)
-    }
-
-    fn text(&self) -> String {
-        let mut text = HEADER.to_string();
-        for (key, value) in &self.0 {
-            text.push_str(&format!("{key}={}\n", shell_quoted(value)));
-        }
-        text
-    }
-}
-
-/// A value as a shell that reads the file takes it for itself: the network scripts do, and NetworkManager and wicked read
-/// the same quotes.
-pub fn shell_quoted(value: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/=+@%^-".contains(c) || !c.is_ascii();
-    if value.chars().all(is_plain) {
-        value.to_string()
-    } else if value.chars().all(|c| is_plain(c) || c == ' ') {
-        format!("\"{value}\"")
-    } else {
-        format!("'{}'", value.replace('\'', "'\\''"))
-    }
-}
-
-pub fn render(model: &Model, target: &Target) -> RenderResult {
-    let flavour = target.sysconfig.ok_or("this distribution has no settings for sysconfig")?;
+fn render(model: &Model, target: &Target) -> RenderResult {
+    let flavour = target.sysconfig.ok_or("no sysconfig settings for this distribution")?;
     let mut rendered = Rendered::default();
     let topology = Topology::of(model);
     let has_default_route = model
         .routes
         .iter()
         .chain(model.links.iter().flat_map(|l| l.subnets.iter().flat_map(|s| &s.routes)))
-        .any(ifcfg::is_default_route);
+        .any(Route::is_default);
     for link in model.links.iter().filter(|l| l.kind != LinkKind::Loopback) {
         let mut file = Ifcfg::default();
         device(&mut file, link, flavour);
@@ -134,7 +156,7 @@ pub fn render(model: &Model, target: &Target) -> RenderResult {
         let (content, too_many) = resolv_conf::merge(target.resolv_conf.as_deref().unwrap_or_default(), &dns);
         if too_many {
             rendered
-                .warn("resolv.conf holds 6 search domains of 256 letters in all: the others are left out");
+                .warn("resolv.conf supports at most 6 search domains (256 characters); ignoring the rest");
         }
         rendered.files.push(File { optional: true, ..File::new(resolv_conf::PATH, content) });
         rendered
@@ -220,10 +242,6 @@ fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
     if link.wakeonlan == Some(true) && link.kind == LinkKind::Physical {
         file.set("ETHTOOL_OPTS", "wol g");
     }
-}
-
-pub fn yes_no(on: bool) -> &'static str {
-    if on { "yes" } else { "no" }
 }
 
 /// Bonds, bridges and vlans, and the membership in them.
@@ -315,8 +333,8 @@ fn sysconfig_network(model: &Model, existing: &str) -> String {
 fn uses_ipv6(subnet: &crate::model::Subnet) -> bool {
     use crate::model::Method;
     let automatic = matches!(subnet.method, Method::Slaac | Method::Dhcp6Stateless | Method::Dhcp6Stateful);
-    let literal = subnet.address.as_deref().is_some_and(crate::parse::address::is_ipv6);
-    literal || (is_inet6(subnet) && !automatic)
+    let literal = subnet.address.as_deref().is_some_and(crate::address::is_ipv6);
+    literal || (subnet.is_ipv6() && !automatic)
 }
 
 #[cfg(test)]
@@ -339,17 +357,5 @@ mod tests {
                 ipv6
             );
         }
-    }
-
-    #[test]
-    fn shell_quoting() {
-        let mut file = Ifcfg::default();
-        file.set("B", "a b");
-        file.set("A", "x");
-        file.append("C", "1");
-        file.append("C", "2");
-        file.set("D", "$(x) it's");
-        let expected = "A=x\nB=\"a b\"\nC=\"1 2\"\nD='$(x) it'\\''s'\n";
-        assert_eq!(file.text(), format!("{HEADER}{expected}"));
     }
 }

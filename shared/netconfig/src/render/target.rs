@@ -3,7 +3,17 @@
 
 use system::System;
 
-use super::sysconfig::Flavour;
+/// The dialect of ifcfg files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Files in /etc/sysconfig/network-scripts, read by NetworkManager or network-scripts.
+    RedHat,
+    /// Files in /etc/sysconfig/network, read by wicked.
+    Suse,
+}
+
+/// The file of the Red Hat family that turns networking on.
+pub const SYSCONFIG_NETWORK: &str = "/etc/sysconfig/network";
 
 /// The settings of one distribution, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +124,7 @@ impl Target {
         Target {
             has_ip: sys.which("ip").is_some(),
             resolv_conf: text(super::resolv_conf::PATH),
-            sysconfig_network: text(super::sysconfig::SYSCONFIG_NETWORK),
+            sysconfig_network: text(SYSCONFIG_NETWORK),
             ..self
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::model::{LinkKind, Model};
 
-use super::File;
+use super::output::File;
 
 /// One rule for each NIC that is known by its address.
 pub fn rules(model: &Model, path: &str) -> File {

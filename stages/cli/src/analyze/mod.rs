@@ -15,7 +15,6 @@ use system::{System, WriteOptions, warning};
 use crate::arguments::{Analyze, AnalyzeCommand};
 use crate::machine::{Machine, output_path};
 
-const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 /// As much as `System` reads of a file.
 const MAX_INPUT: u64 = 64 << 20;
 /// More lines that cannot be read than this are not worth a line each.
@@ -32,13 +31,7 @@ pub fn run(machine: &Machine, args: &Analyze) -> ExitCode {
 }
 
 fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
-    let (infile, outfile) = match &args.command {
-        AnalyzeCommand::Show(a) => (&a.infile, &a.outfile),
-        AnalyzeCommand::Blame(a) => (&a.infile, &a.outfile),
-        AnalyzeCommand::Dump(a) => (&a.infile, &a.outfile),
-        AnalyzeCommand::Boot(a) => (&a.infile, &a.outfile),
-    };
-    let input = read(machine, infile.as_deref().unwrap_or(DEFAULT_LOG))?;
+    let input = read(machine, &args.infile)?;
     let now = machine.sys.clock().wall().as_micros() as i64;
     // A dump is taken as it is; it may have more in it than we know.
     let dump = match serde_json::from_str(&input) {
@@ -56,18 +49,18 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
         warning!(machine.sys, "{} more lines like this", bad.len() - MAX_BAD_LINES);
     }
     let text = match &args.command {
-        AnalyzeCommand::Show(a) => {
-            let format = a.format.as_deref().unwrap_or(record::DEFAULT_FORMAT);
+        AnalyzeCommand::Show(format) => {
+            let format = format.as_deref().unwrap_or(record::DEFAULT_FORMAT);
             record::show(&record::records(&events), format)
         }
-        AnalyzeCommand::Blame(_) => record::blame(&record::records(&events)),
-        AnalyzeCommand::Dump(_) => {
+        AnalyzeCommand::Blame => record::blame(&record::records(&events)),
+        AnalyzeCommand::Dump => {
             state::json_text(&dump.map_or_else(|| event::to_dump(&events), Value::from), 1)
         }
-        AnalyzeCommand::Boot(_) => boot::report(&machine.sys, &events, now)
+        AnalyzeCommand::Boot => boot::report(&machine.sys, &events, now)
             .map_err(|e| format!("The times of the boot are not known here: {e}"))?,
     };
-    write(outfile.as_deref().unwrap_or("-"), &text)
+    write(&args.outfile, &text)
 }
 
 /// The whole input as text; `-` is standard input.

@@ -1,462 +1,425 @@
-//! Every command and its options, as `--help` tells them.
+//! The option table: every command with its options, in upstream's order.
+//!
+//! A new option is a row here and a field in `args`. The parser, `--help`, the completions in packaging/completions and the
+//! synopses of the manual pages come from the row; `UPDATE_GENERATED=1 cargo test -p cloud-init generated` writes the files.
 
-use argh::FromArgs;
+use netconfig::render::OUTPUT_KINDS;
 
-/// Sets up a cloud machine at boot.
-#[derive(FromArgs)]
-pub struct CloudInit {
-    /// print the version and exit
-    #[argh(switch, short = 'v')]
-    pub version: bool,
-    /// more logging, on standard error
-    #[argh(switch, short = 'd')]
-    pub debug: bool,
-    /// go on without a datasource
-    #[argh(switch)]
-    pub force: bool,
-    /// refused: each stage has a unit of its own
-    #[argh(switch)]
-    pub all_stages: bool,
-    /// an image in a directory instead of this machine; with every command, anywhere on its line
-    // Only for the help: `extract_root` has taken it out.
-    #[argh(option, arg_name = "DIR")]
-    #[allow(dead_code)]
-    pub root: Option<String>,
-    #[argh(subcommand)]
-    pub command: Option<Command>,
-}
+use super::spec::ValueKind::{Choices, Directory, File, InstanceData, Module, Text};
+use super::spec::{COMMAND, CommandSpec, Count, OptionSpec, Positional, flag, option};
 
-#[derive(FromArgs)]
-#[argh(subcommand)]
-#[allow(dead_code)]
-pub enum Command {
-    Init(Init),
-    Modules(Modules),
-    Single(Single),
-    Status(Status),
-    Query(Query),
-    Analyze(Analyze),
-    CollectLogs(CollectLogs),
-    Clean(Clean),
-    CloudId(CloudId),
-    Plan(Plan),
-    Apply(Apply),
-    Devel(Devel),
-    Features(Features),
-    Schema(Schema),
-    DhclientHook(DhclientHook),
-}
+const FORMATS: &[&str] = &["text", "json"];
+const NETWORK_KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
 
-/// Run the local or the network stage.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "init")]
-pub struct Init {
-    /// the local stage: datasources that need no network
-    #[argh(switch, short = 'l')]
-    pub local: bool,
-    /// further configuration, of the highest precedence
-    #[argh(option, short = 'f')]
-    pub file: Vec<String>,
-}
+/// Every distribution that upstream knows, in its order.
+#[rustfmt::skip]
+const DISTROS: &[&str] = &[
+    "alpine", "aosc", "arch", "debian", "ubuntu", "raspberry-pi-os", "freebsd", "dragonfly", "gentoo", "cos",
+    "netbsd", "openbsd", "almalinux", "amazon", "azurelinux", "centos", "cloudlinux", "eurolinux", "fedora",
+    "mariner", "miraclelinux", "openmandriva", "photon", "rhel", "rocky", "virtuozzo", "opensuse", "opensuse-leap",
+    "opensuse-microos", "opensuse-tumbleweed", "sle_hpc", "sle-micro", "sles", "suse", "openeuler", "OpenCloudOS",
+    "TencentOS",
+];
 
-/// Run the modules of a stage.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "modules")]
-pub struct Modules {
-    /// init, config or final
-    #[argh(option, short = 'm', default = "\"config\".to_string()")]
-    pub mode: String,
-    /// further configuration, of the highest precedence
-    #[argh(option, short = 'f')]
-    pub file: Vec<String>,
-}
+const FILE: OptionSpec =
+    option("file", Some('f'), "FILE", File, "Additional configuration file; overrides all others.")
+        .repeatable();
+const INSTANCE_DATA: OptionSpec = option(
+    "instance-data",
+    Some('i'),
+    "FILE",
+    File,
+    "Instance data to read (default: the data of this instance).",
+);
+const DATASOURCE: OptionSpec =
+    option("datasource", None, "NAME", Text, "Datasource to use (default: the detected one).");
+const IGNORED_DEBUG: OptionSpec = flag("debug", Some('d'), "Ignored, for compatibility.").ignored();
 
-/// Run one module.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "single")]
-pub struct Single {
-    /// the module: ssh, cc_ssh
-    #[argh(option, short = 'n')]
-    pub name: String,
-    /// instance, always or once; the module's own when left out
-    #[argh(option)]
-    pub frequency: Option<String>,
-    /// accepted as ever; events are in the log with and without it
-    #[argh(switch)]
-    #[allow(dead_code)]
-    report: bool,
-    /// further configuration, of the highest precedence
-    #[argh(option, short = 'f')]
-    pub file: Vec<String>,
-    /// arguments for the module
-    #[argh(positional, greedy)]
-    pub argument: Vec<String>,
-}
+/// `cloud-init`.
+pub static CLOUD_INIT: CommandSpec = CommandSpec {
+    name: "cloud-init",
+    about: "Set up a cloud instance at boot, and inspect or repeat that work.",
+    options: &[
+        flag("version", Some('v'), "Print the version and exit."),
+        flag("debug", Some('d'), "Write debug messages to standard error."),
+        flag("force", None, "Continue if no datasource is found."),
+        flag("all-stages", None, "Not supported: each stage is a separate unit.").ignored(),
+        option(
+            "root",
+            None,
+            "DIR",
+            Directory,
+            "Operate on the image in DIR instead of this machine; accepted at any position.",
+        ),
+    ],
+    commands: &[
+        CommandSpec {
+            name: "init",
+            about: "Run the network stage, or with --local the local stage.",
+            options: &[
+                flag("local", Some('l'), "Run the local stage: datasources that need no network."),
+                FILE,
+            ],
+            long_first: true,
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "modules",
+            about: "Run the modules of a stage.",
+            options: &[
+                option("mode", Some('m'), "MODE", Choices(&["init", "config", "final"]), "Modules to run.")
+                    .default("config"),
+                FILE,
+            ],
+            long_first: true,
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "single",
+            about: "Run one module.",
+            options: &[
+                option("name", Some('n'), "MODULE", Module, "Module to run, for example ssh or cc_ssh.")
+                    .required(),
+                option(
+                    "frequency",
+                    None,
+                    "FREQUENCY",
+                    Choices(&["instance", "always", "once"]),
+                    "Frequency to use instead of the module's own.",
+                ),
+                flag("report", None, "Ignored, for compatibility; events are always logged.").ignored(),
+                FILE,
+            ],
+            positional: Some(Positional {
+                name: "argument",
+                kind: Text,
+                help: "Arguments for the module.",
+                count: Count::Rest,
+            }),
+            long_first: true,
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "query",
+            about: "Print instance data, or explain detection and configuration.",
+            options: &[
+                IGNORED_DEBUG,
+                INSTANCE_DATA,
+                option(
+                    "user-data",
+                    Some('u'),
+                    "FILE",
+                    File,
+                    "User-data to read (default: that of this instance).",
+                ),
+                option(
+                    "vendor-data",
+                    Some('v'),
+                    "FILE",
+                    File,
+                    "Vendor-data to read (default: that of this instance).",
+                ),
+                flag("all", Some('a'), "Print all instance data."),
+                flag("list-keys", Some('l'), "List the keys below VARNAME."),
+                option(
+                    "format",
+                    Some('f'),
+                    "TEMPLATE",
+                    Text,
+                    "Template to render, for example '{{ v1.region }}'; with --identify: text or json.",
+                ),
+                flag(
+                    "identify",
+                    None,
+                    "Show why cloud-init runs or does not: each datasource with its evidence.",
+                ),
+                option(
+                    "explain",
+                    None,
+                    "KEY",
+                    Text,
+                    "Show which file or part set a configuration key, what it replaced and what was dropped.",
+                ),
+                option("name", Some('n'), "VARNAME", InstanceData, "Older spelling of VARNAME."),
+            ],
+            positional: Some(Positional {
+                name: "varname",
+                kind: InstanceData,
+                help: "Dotted path, for example v1.region or ds.meta_data.uuid.",
+                count: Count::Optional,
+            }),
+            ..COMMAND
+        },
+        CommandSpec { name: "features", about: "List the supported configuration features.", ..COMMAND },
+        CommandSpec {
+            name: "analyze",
+            about: "Show the time that each part of a boot took.",
+            commands: &[
+                CommandSpec {
+                    name: "blame",
+                    about: "List the events of each boot, longest first.",
+                    options: &[INFILE, OUTFILE],
+                    ..COMMAND
+                },
+                CommandSpec {
+                    name: "show",
+                    about: "List the events of each boot in order.",
+                    options: &[
+                        option(
+                            "format",
+                            Some('f'),
+                            "FORMAT",
+                            Text,
+                            "Format of an event; see cloud-init(1) for the codes.",
+                        ),
+                        INFILE,
+                        OUTFILE,
+                    ],
+                    ..COMMAND
+                },
+                CommandSpec {
+                    name: "dump",
+                    about: "Print the events as JSON.",
+                    options: &[INFILE, OUTFILE],
+                    ..COMMAND
+                },
+                CommandSpec {
+                    name: "boot",
+                    about: "Show when the kernel, systemd and cloud-init started.",
+                    options: &[INFILE, OUTFILE],
+                    ..COMMAND
+                },
+            ],
+            ..COMMAND
+        },
+        SCHEMA,
+        CommandSpec {
+            name: "collect-logs",
+            about: "Collect the files that a bug report needs in one archive.",
+            options: &[
+                flag("verbose", Some('v'), "List each file.").repeatable(),
+                option("tarfile", Some('t'), "FILE", File, "Archive to write.").default("cloud-init.tar.gz"),
+                flag("include-userdata", Some('u'), "Ignored, for compatibility.").ignored(),
+                flag("redact-sensitive", Some('r'), "Omit files that are not world-readable."),
+            ],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "clean",
+            about: "Remove the state of earlier boots, so that the next boot is a first boot.",
+            options: &[
+                flag("logs", Some('l'), "Also remove the logs."),
+                flag("machine-id", None, "Also reset /etc/machine-id."),
+                flag("reboot", Some('r'), "Reboot afterwards."),
+                flag("seed", Some('s'), "Also remove the seed directory."),
+                option(
+                    "configs",
+                    Some('c'),
+                    "KIND",
+                    Choices(&["all", "ssh_config", "network", "datasource", "fstab"]),
+                    "Also remove generated configuration of these kinds.",
+                )
+                .one_or_more(),
+            ],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "status",
+            about: "Show what cloud-init is doing or how it ended.",
+            options: &[
+                option("format", None, "FORMAT", Choices(&["json", "tabular", "yaml"]), "Output format.")
+                    .default("tabular"),
+                flag("long", Some('l'), "Show detailed status."),
+                flag("wait", Some('w'), "Wait until cloud-init has finished."),
+            ],
+            ..COMMAND
+        },
+        CLOUD_ID,
+        CommandSpec {
+            name: "plan",
+            about: "Show what the next boot would do, without doing it.",
+            options: &[
+                option(
+                    "user-data",
+                    Some('u'),
+                    "FILE",
+                    File,
+                    "Plan the boot of a new instance with this user-data.",
+                ),
+                DATASOURCE,
+                flag("fresh", None, "Plan the boot of a new instance."),
+                option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text"),
+                flag("sensitive", None, "Show the contents of files that are not world-readable."),
+            ],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "apply",
+            about: "Run the stages on the image that --root names.",
+            options: &[
+                option(
+                    "user-data",
+                    Some('u'),
+                    "FILE",
+                    File,
+                    "User-data to apply (default: the image's seed).",
+                ),
+                DATASOURCE,
+            ],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "devel",
+            about: "Tools for authors of user-data and images.",
+            commands: &[HOTPLUG_HOOK, NET_CONVERT, RENDER, MAKE_MIME, CommandSpec { hidden: true, ..SCHEMA }],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "dhclient-hook",
+            about: "Ignored, for compatibility with hooks of dhclient.",
+            positional: Some(Positional {
+                name: "argument",
+                kind: Text,
+                help: "Ignored.",
+                count: Count::Rest,
+            }),
+            hidden: true,
+            ..COMMAND
+        },
+    ],
+    long_first: true,
+    ..COMMAND
+};
 
-/// Report what cloud-init is doing, or how it went.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "status")]
-pub struct Status {
-    /// json, tabular or yaml
-    #[argh(option, default = "\"tabular\".to_string()")]
-    pub format: String,
-    /// more than one line
-    #[argh(switch, short = 'l')]
-    pub long: bool,
-    /// wait until cloud-init has finished
-    #[argh(switch, short = 'w')]
-    pub wait: bool,
-}
+const INFILE: OptionSpec =
+    option("infile", Some('i'), "FILE", File, "Log or `analyze dump` output to read; - is standard input.")
+        .default("/var/log/cloud-init.log");
+const OUTFILE: OptionSpec =
+    option("outfile", Some('o'), "FILE", File, "File to write; - is standard output.").default("-");
 
-/// Show what is known of the instance.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "query")]
-pub struct Query {
-    /// instance data to read instead of this machine's
-    #[argh(option, short = 'i')]
-    pub instance_data: Option<String>,
-    /// user-data to read instead of this machine's
-    #[argh(option, short = 'u')]
-    pub user_data: Option<String>,
-    /// vendor-data to read instead of this machine's
-    #[argh(option, short = 'v')]
-    pub vendor_data: Option<String>,
-    /// a template to render, such as '{{ v1.region }}'
-    #[argh(option, short = 'f')]
-    pub format: Option<String>,
-    /// accepted as ever; what a template lacks is always said
-    #[argh(switch, short = 'd')]
-    #[allow(dead_code)]
-    debug: bool,
-    /// everything
-    #[argh(switch, short = 'a')]
-    pub all: bool,
-    /// the keys below VARNAME
-    #[argh(switch, short = 'l')]
-    pub list_keys: bool,
-    /// why cloud-init runs here, or does not: each datasource with the evidence for or against it, looked for
-    /// anew (--format text or json)
-    #[argh(switch)]
-    pub identify: bool,
-    /// print where a configuration key's value comes from, what it replaced and what was dropped
-    #[argh(option)]
-    pub explain: Option<String>,
-    /// the old way to give VARNAME
-    #[argh(option, short = 'n')]
-    pub name: Option<String>,
-    /// a dotted path: v1.region, ds.meta_data.uuid
-    #[argh(positional)]
-    pub varname: Option<String>,
-}
+/// A command of `cloud-init`, and a program by its own name.
+pub const CLOUD_ID: CommandSpec = CommandSpec {
+    name: "cloud-id",
+    about: "Print the identifier of the cloud.",
+    options: &[
+        flag("json", Some('j'), "Print all of v1 as JSON."),
+        flag("long", Some('l'), "Print the region as well."),
+        INSTANCE_DATA,
+    ],
+    ..COMMAND
+};
 
-/// Remove what earlier boots left, so that the next one is a first one.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "clean")]
-pub struct Clean {
-    /// also the logs
-    #[argh(switch, short = 'l')]
-    pub logs: bool,
-    /// also the seed directory
-    #[argh(switch, short = 's')]
-    pub seed: bool,
-    /// also /etc/machine-id
-    #[argh(switch)]
-    pub machine_id: bool,
-    /// also configuration that was generated: all, ssh_config, network, datasource, fstab
-    #[argh(option, short = 'c')]
-    pub configs: Vec<String>,
-    /// then reboot
-    #[argh(switch, short = 'r')]
-    pub reboot: bool,
-}
+/// `devel schema` once; both are accepted.
+const SCHEMA: CommandSpec = CommandSpec {
+    name: "schema",
+    about: "Validate a configuration, or print the documentation of its keys.",
+    options: &[
+        option("config-file", Some('c'), "FILE", File, "Configuration file to validate."),
+        option(
+            "schema-type",
+            Some('t'),
+            "TYPE",
+            Choices(&["cloud-config", "network-config"]),
+            "Type of the file (default: cloud-config).",
+        ),
+        option(
+            "instance-data",
+            Some('i'),
+            "FILE",
+            File,
+            "Instance data to render a template with (default: the data of this instance).",
+        ),
+        flag("system", None, "Validate the configuration of this instance."),
+        flag("annotate", None, "Print the file with each problem marked."),
+        option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
+            .or_alone("all"),
+        option("explain", None, "KEY", Text, "Show where the value of a key, or of every key, was set.")
+            .or_alone(""),
+    ],
+    ..COMMAND
+};
 
-/// Where a boot's time went, from its log.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "analyze")]
-pub struct Analyze {
-    #[argh(subcommand)]
-    pub command: AnalyzeCommand,
-}
+const HOTPLUG_HOOK: CommandSpec = CommandSpec {
+    name: "hotplug-hook",
+    about: "Manage network device hotplug.",
+    options: &[
+        option("subsystem", Some('s'), "SUBSYSTEM", Choices(&["net"]), "Subsystem of the device.").required()
+    ],
+    commands: &[
+        CommandSpec { name: "query", about: "Print whether hotplug is enabled.", ..COMMAND },
+        CommandSpec {
+            name: "handle",
+            about: "Handle a hotplug event.",
+            options: &[
+                option("devpath", Some('d'), "PATH", Text, "Device path below /sys.").required(),
+                option(
+                    "udevaction",
+                    Some('u'),
+                    "ACTION",
+                    Choices(&["add", "remove"]),
+                    "Action of the event.",
+                )
+                .required(),
+            ],
+            ..COMMAND
+        },
+        CommandSpec { name: "enable", about: "Enable hotplug.", ..COMMAND },
+    ],
+    commands_name: "hotplug_action",
+    ..COMMAND
+};
 
-#[derive(FromArgs)]
-#[argh(subcommand)]
-pub enum AnalyzeCommand {
-    Blame(Blame),
-    Show(Show),
-    Dump(Dump),
-    Boot(Boot),
-}
+const NET_CONVERT: CommandSpec = CommandSpec {
+    name: "net-convert",
+    about: "Convert a network configuration to the files of a renderer.",
+    options: &[
+        option("network-data", Some('p'), "FILE", File, "Network configuration to read.").required(),
+        option("kind", Some('k'), "KIND", Choices(NETWORK_KINDS), "Format of the network configuration.")
+            .required(),
+        option("directory", Some('d'), "DIR", Directory, "Directory to write to; created if missing.")
+            .required(),
+        option(
+            "distro",
+            Some('D'),
+            "DISTRO",
+            Choices(DISTROS),
+            "Distribution whose paths and headers to use.",
+        )
+        .required(),
+        option("mac", Some('m'), "NAME,MAC", Text, "Name of the NIC with this MAC address.").repeatable(),
+        flag("debug", None, "Print the parsed configuration to standard error."),
+        option("output-kind", Some('O'), "KIND", Choices(OUTPUT_KINDS), "Renderer to use.").required(),
+    ],
+    ..COMMAND
+};
 
-/// What took longest, first.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "blame")]
-pub struct Blame {
-    /// the log, or a dump of one; - is standard input
-    #[argh(option, short = 'i')]
-    pub infile: Option<String>,
-    /// where to write
-    #[argh(option, short = 'o')]
-    pub outfile: Option<String>,
-}
+const RENDER: CommandSpec = CommandSpec {
+    name: "render",
+    about: "Render user-data that is a template.",
+    options: &[INSTANCE_DATA, IGNORED_DEBUG],
+    positional: Some(Positional {
+        name: "user_data",
+        kind: File,
+        help: "User-data file to render.",
+        count: Count::One,
+    }),
+    ..COMMAND
+};
 
-/// What happened, in its order.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "show")]
-pub struct Show {
-    /// what to print of each part; cloud-init(1) has the codes
-    #[argh(option, short = 'f')]
-    pub format: Option<String>,
-    /// the log, or a dump of one; - is standard input
-    #[argh(option, short = 'i')]
-    pub infile: Option<String>,
-    /// where to write
-    #[argh(option, short = 'o')]
-    pub outfile: Option<String>,
-}
-
-/// The events as JSON.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "dump")]
-pub struct Dump {
-    /// the log, or a dump of one; - is standard input
-    #[argh(option, short = 'i')]
-    pub infile: Option<String>,
-    /// where to write
-    #[argh(option, short = 'o')]
-    pub outfile: Option<String>,
-}
-
-/// When the kernel, systemd and cloud-init began.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "boot")]
-pub struct Boot {
-    /// the log, or a dump of one; - is standard input
-    #[argh(option, short = 'i')]
-    pub infile: Option<String>,
-    /// where to write
-    #[argh(option, short = 'o')]
-    pub outfile: Option<String>,
-}
-
-/// Put what a bug report needs into one archive.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "collect-logs")]
-pub struct CollectLogs {
-    /// the archive to write: cloud-init.tar.gz
-    #[argh(option, short = 't')]
-    pub tarfile: Option<String>,
-    /// name each file
-    #[argh(switch, short = 'v')]
-    pub verbose: u8,
-    /// does nothing any more
-    #[argh(switch, short = 'u')]
-    pub include_userdata: bool,
-    /// leave out what not everybody may read
-    #[argh(switch, short = 'r')]
-    pub redact_sensitive: bool,
-}
-
-/// Print the id of the cloud.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "cloud-id")]
-pub struct CloudId {
-    /// all of v1 as JSON
-    #[argh(switch, short = 'j')]
-    pub json: bool,
-    /// the region too
-    #[argh(switch, short = 'l')]
-    pub long: bool,
-    /// instance data to read instead of this machine's
-    #[argh(option, short = 'i')]
-    pub instance_data: Option<String>,
-}
-
-/// Show what the next boot would do, and do nothing.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "plan")]
-pub struct Plan {
-    /// the boot of a new instance with this user-data
-    #[argh(option, short = 'u')]
-    pub user_data: Option<String>,
-    /// the datasource to find, instead of what the machine shows
-    #[argh(option)]
-    pub datasource: Option<String>,
-    /// the boot of a new instance
-    #[argh(switch)]
-    pub fresh: bool,
-    /// text or json
-    #[argh(option, default = "\"text\".to_string()")]
-    pub format: String,
-    /// show what is in files that not everybody may read
-    #[argh(switch)]
-    pub sensitive: bool,
-}
-
-/// Do a boot's work on an image's tree, which --root names.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "apply")]
-pub struct Apply {
-    /// user-data to apply, instead of what the tree's seed has
-    #[argh(option, short = 'u')]
-    pub user_data: Option<String>,
-    /// the datasource to find
-    #[argh(option)]
-    pub datasource: Option<String>,
-}
-
-/// Check a configuration's keys and values, or explain what may stand in one.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "schema")]
-pub struct Schema {
-    /// a cloud-config or network-config file to check
-    #[argh(option, short = 'c')]
-    pub config_file: Option<String>,
-    /// what the file is: cloud-config (the default) or network-config
-    #[argh(option, short = 't')]
-    pub schema_type: Option<String>,
-    /// instance data for a file that is a template, instead of this machine's
-    #[argh(option, short = 'i')]
-    pub instance_data: Option<String>,
-    /// check what this instance was given
-    #[argh(switch)]
-    pub system: bool,
-    /// print the file with marks at what is wrong or deprecated
-    #[argh(switch)]
-    pub annotate: bool,
-    /// print the keys of a module, or of all
-    #[argh(option)]
-    pub docs: Option<String>,
-    /// print where a key's value comes from, or every key's
-    #[argh(option)]
-    pub explain: Option<String>,
-}
-
-/// Tools for authors of user-data and of images.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "devel")]
-pub struct Devel {
-    #[argh(subcommand)]
-    pub command: DevelCommand,
-}
-
-#[derive(FromArgs)]
-#[argh(subcommand)]
-pub enum DevelCommand {
-    MakeMime(MakeMime),
-    NetConvert(NetConvert),
-    Render(Render),
-    HotplugHook(HotplugHook),
-}
-
-/// Print several files as one MIME message, for user-data.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "make-mime")]
-pub struct MakeMime {
-    /// a file and its type: config.yaml:cloud-config
-    #[argh(option, short = 'a')]
-    pub attach: Vec<String>,
-    /// the types that are known
-    #[argh(switch, short = 'l')]
-    pub list_types: bool,
-    /// accept other types
-    #[argh(switch, short = 'f')]
-    pub force: bool,
-}
-
-/// Print user-data that are a template, filled in.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "render")]
-pub struct Render {
-    /// instance data to read instead of this machine's
-    #[argh(option, short = 'i')]
-    pub instance_data: Option<String>,
-    /// accepted as ever; what a template lacks is always said
-    #[argh(switch, short = 'd')]
-    #[allow(dead_code)]
-    debug: bool,
-    /// the user-data
-    #[argh(positional)]
-    pub user_data: String,
-}
-
-/// List what configuration formats are understood.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "features")]
-pub struct Features {}
-
-/// Convert a network configuration into the files of a network service.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "net-convert")]
-pub struct NetConvert {
-    /// the configuration to read
-    #[argh(option, short = 'p')]
-    pub network_data: String,
-    /// its format: eni, yaml, azure-imds, network_data.json, vmware-imc
-    #[argh(option, short = 'k')]
-    pub kind: String,
-    /// where to write; made if it isn't there
-    #[argh(option, short = 'd')]
-    pub directory: String,
-    /// the distribution whose paths and headers to use
-    #[argh(option, short = 'D')]
-    pub distro: String,
-    /// NAME,MAC: a NIC's name by its address; may be repeated
-    #[argh(option, short = 'm')]
-    pub mac: Vec<String>,
-    /// more on standard error: the configuration that was read
-    #[argh(switch)]
-    pub debug: bool,
-    /// the files to write: eni, netplan, networkd, sysconfig, network-manager
-    #[argh(option, short = 'O')]
-    pub output_kind: String,
-}
-
-/// See to network devices that come while the machine runs.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "hotplug-hook")]
-pub struct HotplugHook {
-    /// the kind of device: net
-    #[argh(option, short = 's')]
-    pub subsystem: String,
-    #[argh(subcommand)]
-    pub action: HotplugAction,
-}
-
-#[derive(FromArgs)]
-#[argh(subcommand)]
-pub enum HotplugAction {
-    Query(HotplugQuery),
-    Handle(HotplugHandle),
-    Enable(HotplugEnable),
-}
-
-/// Print whether they are configured.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "query")]
-pub struct HotplugQuery {}
-
-/// Configure one that came.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "handle")]
-pub struct HotplugHandle {
-    /// its path below /sys
-    #[argh(option, short = 'd')]
-    pub devpath: String,
-    /// what happened to it: add
-    #[argh(option, short = 'u')]
-    pub udevaction: String,
-}
-
-/// From now on configure them.
-#[derive(FromArgs)]
-#[argh(subcommand, name = "enable")]
-pub struct HotplugEnable {}
-
-/// Does nothing (removed upstream; old hooks call it).
-#[derive(FromArgs)]
-#[argh(subcommand, name = "dhclient-hook")]
-pub struct DhclientHook {
-    #[argh(positional, greedy)]
-    #[allow(dead_code)]
-    rest: Vec<String>,
-}
+const MAKE_MIME: CommandSpec = CommandSpec {
+    name: "make-mime",
+    about: "Combine files into one MIME message for user-data.",
+    options: &[
+        option(
+            "attach",
+            Some('a'),
+            "FILE:TYPE",
+            File,
+            "File with its content type, for example config.yaml:cloud-config.",
+        )
+        .repeatable(),
+        flag("list-types", Some('l'), "List the known content types."),
+        flag("force", Some('f'), "Accept unknown content types."),
+    ],
+    ..COMMAND
+};

@@ -1,16 +1,22 @@
-//! The command line: argh's structs in `commands`; what argparse took besides in `spelling`, what it said in `usage_error`.
+//! The command line. `commands` has the option table, `spec` what its rows hold; `parser` and `help` read it, and `args`
+//! is what the commands receive. Options, completions and synopses cannot differ, as they have one source.
 
+mod args;
 mod commands;
-mod spelling;
-mod usage_error;
+#[cfg(test)]
+mod generated;
+mod help;
+mod parser;
+mod spec;
 
-use argh::{EarlyExit, FromArgs};
+pub use args::*;
+use commands::{CLOUD_ID, CLOUD_INIT};
+use parser::{Parser, Stop, invalid_choice};
+use spec::CommandSpec;
 
-pub use commands::*;
-use spelling::{extract_root, normalise};
-use usage_error::{expand_abbreviation, invalid_choice, unknown_subcommand, unrecognized, usage_message};
+static CLOUD_ID_PROGRAM: CommandSpec = CLOUD_ID;
 
-/// What the words ask for.
+/// What the command line asks for.
 pub enum Parsed {
     Run {
         global: GlobalOptions,
@@ -30,75 +36,78 @@ pub struct GlobalOptions {
     pub force: bool,
 }
 
-/// Reads the words behind the program's name, which is as it was called.
+/// Parses the words behind the program's name. `called` is the name as it was typed: `cloud-id` is a program of its own.
 pub fn parse(called: &str, words: Vec<String>) -> Parsed {
-    let is_id = called.rsplit('/').next() == Some("cloud-id");
-    // By its own name the command is the whole of the program's.
-    let name: &[&str] = if is_id { &[] } else { &["cloud-init"] };
-    let taken = extract_root(words).and_then(|(root, words)| Ok((resolve_root(&root)?, words)));
-    let (root, mut words) = match taken {
-        Ok(taken) => taken,
-        Err(message) => return Parsed::UsageError(message, help(name, &[])),
-    };
-    if is_id {
-        words.insert(0, "cloud-id".into());
+    let program = if called.rsplit('/').next() == Some("cloud-id") { &CLOUD_ID_PROGRAM } else { &CLOUD_INIT };
+    let mut parser = Parser::new(Vec::new());
+    let parsed = extract_root(words).map_err(Stop::Error).and_then(|(root, words)| {
+        parser = Parser::new(words);
+        run(&mut parser, program, root)
+    });
+    if parser.path.is_empty() {
+        parser.path.push(program);
     }
-    let mut words = normalise(words);
-    let parsed = loop {
-        let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (output, is_help) = match CloudInit::from_args(name, &texts) {
-            Ok(parsed) => break parsed,
-            Err(EarlyExit { output, status }) => (output, status.is_ok()),
-        };
-        if is_help {
-            return Parsed::Print(output);
+    match parsed {
+        Ok((global, command)) => Parsed::Run { global, command },
+        Err(Stop::Help) => Parsed::Print(help::help(&parser.path)),
+        Err(Stop::Version) => {
+            Parsed::Print(format!("{} {}", program_path(called), env!("CARGO_PKG_VERSION")))
         }
-        let command_help = help(name, &texts);
-        // `--form json`, which argh does not know.
-        let abbreviated = unrecognized(&output).map(|word| {
-            // Before the subcommand stand the options of all.
-            let is_first = texts.iter().find(|w| !w.starts_with('-') || **w == word) == Some(&word);
-            let listed = if is_first { help(name, &[]) } else { command_help.clone() };
-            (word, expand_abbreviation(word, &listed))
-        });
-        let message = match abbreviated {
-            Some((word, Ok(Some(whole)))) => {
-                let place = words.iter().position(|w| w == word);
-                match place {
-                    Some(place) => words[place] = whole,
-                    None => {
-                        return Parsed::UsageError(
-                            usage_message(&output, &texts, &command_help),
-                            command_help,
-                        );
-                    }
-                }
-                continue;
-            }
-            Some((_, Err(message))) => message,
-            _ => unknown_subcommand(&texts).unwrap_or_else(|| usage_message(&output, &texts, &command_help)),
-        };
-        return Parsed::UsageError(message, command_help);
-    };
-    let texts: Vec<&str> = words.iter().map(String::as_str).collect();
-    if parsed.all_stages {
-        let units = "each stage has a unit of its own here: cloud-init-local, cloud-init-network, cloud-config and \
-                     cloud-final; nothing is left for a unit that runs all of them";
-        return Parsed::UsageError(format!("argument --all-stages: {units}"), help(name, &[]));
+        Err(Stop::Error(message)) => Parsed::UsageError(message, help::help(&parser.path)),
     }
-    if parsed.version {
-        return Parsed::Print(format!("{} {}", program_path(called), env!("CARGO_PKG_VERSION")));
-    }
-    let Some(command) = parsed.command else {
-        return Parsed::UsageError("a subcommand is required".into(), help(name, &[]));
-    };
-    if let Some(message) = invalid_choice(&command) {
-        return Parsed::UsageError(message, help(name, &texts));
-    }
-    Parsed::Run { global: GlobalOptions { root, debug: parsed.debug, force: parsed.force }, command }
 }
 
-/// The path of the program that was called by this name: a script sees its own path, and so do its readers.
+fn run(
+    parser: &mut Parser,
+    program: &'static CommandSpec,
+    root: Option<String>,
+) -> Result<(GlobalOptions, Command), Stop> {
+    let matches = parser.parse(program)?;
+    // `cloud-id` has neither of these.
+    let is_program = std::ptr::eq(program, &CLOUD_INIT);
+    if is_program && matches.flag("all-stages") {
+        let units = "cloud-init-local, cloud-init-network, cloud-config and cloud-final";
+        return Err(Stop::Error(format!(
+            "argument --all-stages: not supported: each stage is a separate unit ({units})"
+        )));
+    }
+    // An abbreviated --root, which `extract_root` leaves to the table.
+    let root = root.or_else(|| if is_program { matches.value("root") } else { None });
+    let root = resolve_root(root.as_deref().unwrap_or("/")).map_err(Stop::Error)?;
+    let given = if is_program { matches.command.as_deref() } else { Some(&matches) };
+    let command = given
+        .and_then(Command::from_matches)
+        .ok_or_else(|| Stop::Error("a subcommand is required".to_string()))?;
+    if let Command::Query(Query { identify: true, format: Some(format), .. }) = &command
+        && !["text", "json"].contains(&format.as_str())
+    {
+        return Err(invalid_choice("-f/--format", format, &["text", "json"]));
+    }
+    let (debug, force) = (is_program && matches.flag("debug"), is_program && matches.flag("force"));
+    Ok((GlobalOptions { root, debug, force }, command))
+}
+
+/// Takes `--root DIR` out of the words, at any position before `--`.
+fn extract_root(words: Vec<String>) -> Result<(Option<String>, Vec<String>), String> {
+    let (mut root, mut rest) = (None, Vec::new());
+    let mut words = words.into_iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            rest.push(word);
+            rest.extend(words.by_ref());
+        } else if word == "--root" {
+            root = Some(words.next().ok_or("argument --root: expected one argument")?);
+        } else if let Some(dir) = word.strip_prefix("--root=") {
+            root = Some(dir.to_string());
+        } else {
+            rest.push(word);
+        }
+    }
+    Ok((root, rest))
+}
+
+/// Returns the path of the program that was called by this name, as `--version` prints it: upstream is a script, which
+/// sees its full path.
 pub fn program_path(called: &str) -> String {
     let found = || {
         let path = std::env::var("PATH").ok()?;
@@ -107,8 +116,8 @@ pub fn program_path(called: &str) -> String {
     if called.contains('/') { called.to_string() } else { found().unwrap_or_else(|| called.to_string()) }
 }
 
-/// The directory of `--root` as every program of ours sees it, whatever its working directory: absolute, without
-/// links. So `.` below an image means the image, and a link to `/` this machine.
+/// Returns the directory of `--root` as an absolute path without symbolic links, so that it does not depend on a program's
+/// working directory, and a link to `/` means this machine. Fails if it is not an existing directory.
 pub fn resolve_root(root: &str) -> Result<String, String> {
     if root == "/" {
         return Ok(root.into());
@@ -125,15 +134,13 @@ pub fn resolve_root(root: &str) -> Result<String, String> {
     real.into_os_string().into_string().map_err(|_| problem("expected a path in UTF-8"))
 }
 
-pub fn help(name: &[&str], words: &[&str]) -> String {
-    let ask = |words: &[&str]| match CloudInit::from_args(name, words) {
-        Err(exit) if exit.status.is_ok() => Some(exit.output),
-        _ => None,
-    };
-    let mut commands = words.iter().filter(|w| !w.starts_with('-')).copied();
-    let (first, second) = (commands.next(), commands.next());
-    let nested = |s| second.and_then(|second| ask(&[s, second, "--help"])).or_else(|| ask(&[s, "--help"]));
-    first.and_then(nested).or_else(|| ask(&["--help"])).unwrap_or_default()
+/// Returns the help of a command by its words, `devel make-mime`.
+pub fn help(words: &[&str]) -> String {
+    let mut path: Vec<&CommandSpec> = vec![&CLOUD_INIT];
+    for word in words {
+        path.extend(path.last().and_then(|command| command.command(word)));
+    }
+    help::help(&path)
 }
 
 #[cfg(test)]
@@ -186,7 +193,8 @@ mod tests {
             "argument subcommand: invalid choice: 'x' (choose from 'blame', 'show', 'dump', 'boot')"
         );
         assert!(
-            message("--all-stages").starts_with("argument --all-stages: each stage has a unit of its own")
+            message("--all-stages")
+                .starts_with("argument --all-stages: not supported: each stage is a separate unit")
         );
         assert_eq!(message("devel hotplug-hook --subsystem=net query"), "no error");
         assert_eq!(message("devel hotplug-hook -s net handle -d /x -u add"), "no error");

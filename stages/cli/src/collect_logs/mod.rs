@@ -14,7 +14,6 @@ use system::{Command, Error, Result, System, WriteOptions, warning};
 use crate::arguments::CollectLogs;
 use crate::machine::{Machine, output_path};
 
-const DEFAULT_TARFILE: &str = "cloud-init.tar.gz";
 /// Where output goes unless the configuration says otherwise.
 const DEFAULT_OUTPUT_LOG: &str = "/var/log/cloud-init-output.log";
 /// Of one file, and of the archive, which is put together in memory.
@@ -69,7 +68,7 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
     if args.include_userdata {
         warning!(machine.sys, "--include-userdata is deprecated and does nothing: user-data are collected");
     }
-    let path = output_path(args.tarfile.as_deref().unwrap_or(DEFAULT_TARFILE));
+    let path = output_path(&args.tarfile);
     match collect(machine, args, &path) {
         Ok(()) => {
             eprintln!("Wrote {path}");
@@ -117,7 +116,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
     // Under a name that nobody can foresee, and renamed: a link that somebody puts there meanwhile (in /tmp) is
     // replaced, not followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
-    let temporary = format!("{directory}/.{DEFAULT_TARFILE}.{chance}");
+    let temporary = format!("{directory}/.cloud-init.tar.gz.{chance}");
     let options = WriteOptions::secret().owner(archive_owner(|name| std::env::var(name).ok()));
     let written = host.write(&temporary, bytes, options).and_then(|_| host.rename(&temporary, path));
     if written.is_err() {
@@ -162,7 +161,7 @@ impl<'a> Collector<'a> {
             top: format!("cloud-init-logs-{}", date.get(..10).unwrap_or_default()),
             now: wall.as_secs(),
             redact: args.redact_sensitive,
-            is_verbose: args.verbose > 0,
+            is_verbose: args.verbose,
             seen: BTreeSet::new(),
             allowed_dirs: directories.iter().filter_map(|d| sys.real_path(d)).map(|d| d + "/").collect(),
         }

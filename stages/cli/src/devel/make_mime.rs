@@ -40,7 +40,7 @@ pub fn run(machine: &Machine, args: &MakeMime) -> ExitCode {
         let Some((name, kind)) =
             given.rsplit_once(':').filter(|(name, kind)| !name.is_empty() && !kind.is_empty())
         else {
-            let help = crate::arguments::help(&["cloud-init"], &["devel", "make-mime"]);
+            let help = crate::arguments::help(&["devel", "make-mime"]);
             eprintln!("error: Invalid value for '{given}'\n\n{}", help.trim_end());
             return ExitCode::from(2);
         };

@@ -5,21 +5,21 @@ mod render;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Devel, DevelCommand, GlobalOptions, HotplugAction};
+use crate::arguments::{DevelCommand, GlobalOptions, Hotplug};
 use crate::machine::Machine;
 use crate::{net_convert, stages};
 
-pub fn run(machine: &Machine, global: &GlobalOptions, args: Devel) -> ExitCode {
-    match args.command {
-        DevelCommand::MakeMime(args) => make_mime::run(machine, &args),
-        DevelCommand::NetConvert(args) => net_convert::run(machine, &args),
-        DevelCommand::Render(args) => render::run(machine, &args),
+pub fn run(machine: &Machine, global: &GlobalOptions, command: &DevelCommand) -> ExitCode {
+    match command {
+        DevelCommand::MakeMime(args) => make_mime::run(machine, args),
+        DevelCommand::NetConvert(args) => net_convert::run(machine, args),
+        DevelCommand::Render(args) => render::run(machine, args),
         // What a datasource says is read by the network stage alone, after the boot too.
-        DevelCommand::HotplugHook(hook) => match hook.action {
-            HotplugAction::Query(_) => stages::network_stage(global, &["--hotplug-query"]),
-            HotplugAction::Enable(_) => stages::network_stage(global, &["--hotplug-enable"]),
-            HotplugAction::Handle(handle) => {
-                let event = format!("{}:{}", handle.udevaction, handle.devpath);
+        DevelCommand::Hotplug(action) => match action {
+            Hotplug::Query => stages::network_stage(global, &["--hotplug-query"]),
+            Hotplug::Enable => stages::network_stage(global, &["--hotplug-enable"]),
+            Hotplug::Handle { devpath, udevaction } => {
+                let event = format!("{udevaction}:{devpath}");
                 stages::network_stage(global, &["--hotplug-handle", &event])
             }
         },

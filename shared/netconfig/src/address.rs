@@ -1,11 +1,9 @@
 //! Addresses, masks and routes as people write them, made regular: an address text that stays as it was written
 //! and a prefix length. Pure; a reason says what was expected, never what was found.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use config::{Node, Value};
-
-use crate::model::Route;
 
 /// An address (host bits allowed) and its prefix length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +13,7 @@ pub struct Network {
 }
 
 /// What [`parse_prefix`] expects of a mask that is one, but for its holes.
-pub const CONTIGUOUS_MASK: &str = "a mask without holes";
+pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
 
 pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
@@ -45,7 +43,7 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
             mask_to_prefix(bits, 32).or_else(|| mask_to_prefix(inverted, 32))
         }
         (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => mask_to_prefix(mask.to_bits(), 128),
-        _ => return Err("a prefix length or a mask of the address's family"),
+        _ => return Err("a prefix length or a netmask of the address's family"),
     }
     .ok_or(CONTIGUOUS_MASK)
 }
@@ -54,7 +52,7 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
 fn parse_prefix_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
     match &given.value {
         Value::Int(_) | Value::Str(_) => parse_prefix(given.scalar_text().unwrap_or_default().trim(), ip),
-        _ => Err("a prefix length or a mask"),
+        _ => Err("a prefix length or a netmask"),
     }
 }
 
@@ -68,7 +66,7 @@ pub fn parse_network(
         Some((address, behind)) => (address, Some(behind)),
         None => (raw, None),
     };
-    let ip: IpAddr = address.parse().map_err(|_| "an IP address, perhaps with /prefix")?;
+    let ip: IpAddr = address.parse().map_err(|_| "an IP address with an optional /prefix")?;
     let prefix = match (behind, prefix.filter(|n| !n.is_falsy()), netmask.filter(|n| !n.is_falsy())) {
         (Some(behind), ..) => parse_prefix(behind, ip)?,
         (None, Some(prefix), _) => parse_prefix_node(prefix, ip)?,
@@ -78,52 +76,9 @@ pub fn parse_network(
     Ok(Network { address: address.to_string(), prefix })
 }
 
-/// The words a route is written with, whichever version they come from.
-#[derive(Debug, Default)]
-pub struct RawRoute<'a> {
-    pub to: Option<&'a str>,
-    pub via: Option<&'a str>,
-    pub prefix: Option<&'a Node>,
-    pub netmask: Option<&'a Node>,
-    pub metric: Option<&'a Node>,
-    pub table: Option<&'a Node>,
-    pub mtu: Option<&'a Node>,
-}
-
 /// Whether a gateway's text is an address (with a zone, perhaps) or a single word, and no more than that.
 pub fn is_valid_gateway(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
-}
-
-/// A route made regular, or which of its keys is wrong and what was expected there.
-pub fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
-    let to = raw.to.ok_or(("to", "a destination"))?;
-    let network = if to == "default" {
-        let via = raw.via.ok_or(("via", "a gateway, which says the family of 'to: default'"))?;
-        let any = match via.parse::<IpAddr>() {
-            Ok(IpAddr::V4(_)) => Ipv4Addr::UNSPECIFIED.to_string(),
-            Ok(IpAddr::V6(_)) => Ipv6Addr::UNSPECIFIED.to_string(),
-            Err(_) => return Err(("via", "an IP address")),
-        };
-        Network { address: any, prefix: 0 }
-    } else {
-        parse_network(to, raw.prefix, raw.netmask).map_err(|wanted| ("to", wanted))?
-    };
-    if raw.via.is_some_and(|via| !is_valid_gateway(via)) {
-        return Err(("via", "an IP address"));
-    }
-    let metric = match raw.metric {
-        None => None,
-        Some(node) => Some(parse_integer(node).ok_or(("metric", "an integer"))?),
-    };
-    Ok(Route {
-        network: network.address,
-        prefix: network.prefix,
-        gateway: raw.via.map(str::to_string),
-        metric,
-        table: raw.table.cloned(),
-        mtu: raw.mtu.cloned(),
-    })
 }
 
 /// An integer, or a text that is one.
@@ -173,15 +128,6 @@ mod tests {
             assert_eq!(found.map(|n| n.prefix).map_err(drop), expected, "{address}");
         }
         assert_eq!(parse_network("2001:DB8::0010/64", None, None).unwrap().address, "2001:DB8::0010");
-    }
-
-    #[test]
-    fn default_route_has_the_gateway_family() {
-        let of = |via| parse_route(&RawRoute { to: Some("default"), via, ..RawRoute::default() });
-        assert_eq!(of(Some("fe80::1")).unwrap().network, "::");
-        assert_eq!(of(Some("10.0.0.1")).unwrap().network, "0.0.0.0");
-        assert_eq!(of(None).unwrap_err().0, "via");
-        assert_eq!(of(Some("gw")).unwrap_err().0, "via");
     }
 
     #[test]

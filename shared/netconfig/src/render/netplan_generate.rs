@@ -1,0 +1,124 @@
+//! What netplan needs once its file is written: snapd's default removed, the backends' files generated, interfaces named.
+
+use system::{Command, System, debug};
+
+/// The file that the netplan renderer writes.
+pub const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
+
+/// The files of snapd's image build, and what netplan made of them, which would bring up every NIC.
+const SNAPD_CONFIG: &str = "/etc/netplan/00-snapd-config.yaml";
+const SNAPD_GENERATED: &[&str] = &[
+    "/run/systemd/network/10-netplan-all-en.network",
+    "/run/systemd/network/10-netplan-all-eth.network",
+    "/run/systemd/generator/netplan.stamp",
+];
+
+/// What that file holds as long as nobody has touched it.
+const SNAPD_DEFAULT: &str = "\
+# This is the initial network config.
+# It can be overwritten by cloud-init or console-conf.
+network:
+    version: 2
+    ethernets:
+        all-en:
+            match:
+                name: \"en*\"
+            dhcp4: true
+        all-eth:
+            match:
+                name: \"eth*\"
+            dhcp4: true
+";
+
+/// The place in our file that netplan complains of. Not its words, which may hold a value.
+fn error_position(stderr: &str) -> Option<&str> {
+    let begin = stderr.find(&format!("{PATH}:"))?;
+    let rest = &stderr[begin..];
+    let place =
+        rest.len() - rest[PATH.len()..].trim_start_matches(|c: char| c == ':' || c.is_ascii_digit()).len();
+    Some(rest[..place].trim_end_matches(':'))
+}
+
+/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
+/// that netplan refuses the file.
+pub fn post_write(sys: &System) -> system::Result<()> {
+    let default = sys.read_text_if_exists(SNAPD_CONFIG).inspect_err(|e| system::warning!(sys, "{e}"));
+    if default.ok().flatten().is_some_and(|text| text == SNAPD_DEFAULT) {
+        debug!(sys, "removing snapd's default {SNAPD_CONFIG} and the files that netplan generated from it");
+        for path in std::iter::once(&SNAPD_CONFIG).chain(SNAPD_GENERATED) {
+            if let Err(e) = sys.remove(path) {
+                system::warning!(sys, "{e}");
+            }
+        }
+    }
+    if !sys.is_live() {
+        return Ok(());
+    }
+    match sys.run(&Command::new(["netplan", "generate"]).accept_all()) {
+        Ok(finished) if finished.code != 0 => {
+            if let Some(position) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
+                return Err(system::Error::new(format!("netplan rejects the configuration: {position}")));
+            }
+            // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
+            system::warning!(sys, "netplan generate: exit code {}", finished.code);
+        }
+        Ok(_) => {}
+        // Nor is a program that does not start: the file is right until netplan has said otherwise.
+        Err(e) => system::warning!(sys, "{e}"),
+    }
+    if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
+        debug!(
+            sys,
+            "predictable interface names are disabled (net.ifnames=0); not renaming interfaces through udev"
+        );
+        return Ok(());
+    }
+    if sys.which("udevadm").is_none() {
+        debug!(sys, "udevadm not found; not renaming interfaces through udev");
+        return Ok(());
+    }
+    for nic in sys.list("/sys/class/net").unwrap_or_default() {
+        let path = format!("/sys/class/net/{nic}");
+        // A NIC that vanishes meanwhile is no reason to give up the rest.
+        if sys.is_link(&path)
+            && let Err(e) = sys.run(&Command::new(["udevadm", "test-builtin", "net_setup_link", &path]))
+        {
+            system::warning!(sys, "{e}");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_in_netplan_errors() {
+        for (said, place) in [
+            ("", None),
+            ("Failed to reload daemon", None),
+            ("/etc/netplan/90-mine.yaml:1:2: Error in network definition: x", None),
+            (
+                "** WARNING **: a: /etc/netplan/50-cloud-init.yaml:1:39: Error in network definition: unknown key 'k'",
+                Some("/etc/netplan/50-cloud-init.yaml:1:39"),
+            ),
+            ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
+        ] {
+            assert_eq!(error_position(said), place, "{said}");
+        }
+    }
+
+    #[test]
+    fn only_unmodified_snapd_config_is_removed() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&top);
+        for (text, stays) in [(SNAPD_DEFAULT.to_string(), false), (format!("{SNAPD_DEFAULT}# mine\n"), true)]
+        {
+            sys.write(SNAPD_CONFIG, &text, system::WriteOptions::default()).unwrap();
+            sys.write(SNAPD_GENERATED[0], "", system::WriteOptions::default()).unwrap();
+            post_write(&sys).unwrap();
+            assert_eq!((sys.exists(SNAPD_CONFIG), sys.exists(SNAPD_GENERATED[0])), (stays, stays));
+        }
+    }
+}

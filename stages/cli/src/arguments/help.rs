@@ -1,0 +1,124 @@
+//! `--help` and usage lines, from the option table.
+
+use super::spec::{CommandSpec, Count, OptionSpec, Takes, ValueKind};
+
+/// The column at which descriptions begin, and the width of the text.
+const INDENT: usize = 30;
+const WIDTH: usize = 100;
+/// Choices are listed beside an option up to this length.
+const MAX_CHOICES: usize = 60;
+
+/// Returns the help of the last command of `path`; the first is the program.
+pub fn help(path: &[&CommandSpec]) -> String {
+    let Some(command) = path.last() else { return String::new() };
+    let names: Vec<&str> = path.iter().map(|command| command.name).collect();
+    let mut text = format!("Usage: {}", names.join(" "));
+    for word in usage_words(command) {
+        text.push(' ');
+        text.push_str(&word);
+    }
+    text.push_str(&format!("\n\n{}\n", command.about));
+    if let Some(positional) = command.positional {
+        text.push_str("\nArguments:\n");
+        push_row(&mut text, &format!("  {}", positional.name.to_uppercase()), positional.help);
+    }
+    text.push_str("\nOptions:\n");
+    for option in command.all_options() {
+        push_row(&mut text, &option_names(option), &description(option));
+    }
+    if command.listed_commands().next().is_some() {
+        text.push_str("\nCommands:\n");
+        for command in command.listed_commands() {
+            push_row(&mut text, &format!("  {}", command.name), command.about);
+        }
+    }
+    text
+}
+
+/// Returns what may follow a command's name, `--help` aside: `[-l] --name MODULE [ARGUMENT...]`.
+pub fn usage_words(command: &CommandSpec) -> Vec<String> {
+    let mut words: Vec<String> =
+        command.options.iter().filter(|option| !option.ignored).map(usage_of_option).collect();
+    if let Some(positional) = command.positional {
+        let name = positional.name.to_uppercase();
+        words.push(match positional.count {
+            Count::Optional => format!("[{name}]"),
+            Count::One => name,
+            Count::Rest => format!("[{name}...]"),
+        });
+    }
+    if !command.commands.is_empty() {
+        words.push("COMMAND".to_string());
+        if command.commands.iter().any(|c| !c.options.is_empty()) {
+            words.push("[OPTION...]".to_string());
+        }
+    }
+    words
+}
+
+fn usage_of_option(option: &OptionSpec) -> String {
+    let value = option.value().map(|value| value.name).unwrap_or_default();
+    let text = match option.takes {
+        Takes::Nothing => format!("--{}", option.long),
+        Takes::One(_) => format!("--{} {value}", option.long),
+        Takes::AtMostOne(..) => format!("--{} [{value}]", option.long),
+        Takes::OneOrMore(_) => format!("--{} {value}...", option.long),
+    };
+    let dots = if option.repeatable && !matches!(option.takes, Takes::OneOrMore(_)) { "..." } else { "" };
+    if option.required { format!("{text}{dots}") } else { format!("[{text}]{dots}") }
+}
+
+/// Returns the names of an option and of its value: `  -f, --file FILE`.
+pub fn option_names(option: &OptionSpec) -> String {
+    let letter = option.letter.map_or("    ".to_string(), |letter| format!("-{letter}, "));
+    let value = match option.takes {
+        Takes::Nothing => String::new(),
+        Takes::One(value) => format!(" {}", value.name),
+        Takes::AtMostOne(value, _) => format!(" [{}]", value.name),
+        Takes::OneOrMore(value) => format!(" {}...", value.name),
+    };
+    format!("  {letter}--{}{value}", option.long)
+}
+
+/// Returns the help of an option with its choices, its default, and whether it is repeatable.
+pub fn description(option: &OptionSpec) -> String {
+    let mut notes = Vec::new();
+    if let Some(value) = option.value() {
+        if let ValueKind::Choices(choices) = value.kind {
+            let list = choices.join(", ");
+            if choices.len() > 1 && list.len() <= MAX_CHOICES && !option.help.contains(choices[0]) {
+                notes.push(format!("one of {list}"));
+            }
+        }
+        notes.extend(value.default.map(|default| format!("default: {default}")));
+    }
+    if option.repeatable && option.value().is_some() {
+        notes.push("repeatable".to_string());
+    }
+    if notes.is_empty() {
+        option.help.to_string()
+    } else {
+        format!("{} ({}).", option.help.trim_end_matches('.'), notes.join("; "))
+    }
+}
+
+/// Adds a row of two columns, wrapped at [`WIDTH`].
+fn push_row(text: &mut String, name: &str, about: &str) {
+    text.push_str(name);
+    let mut column = name.len();
+    if column + 2 > INDENT {
+        text.push('\n');
+        column = 0;
+    }
+    for word in about.split(' ') {
+        if column > INDENT && column + 1 + word.len() > WIDTH {
+            text.push('\n');
+            column = 0;
+        }
+        let blanks = if column < INDENT { INDENT - column } else { 1 };
+        text.extend(std::iter::repeat_n(' ', blanks));
+        text.push_str(word);
+        column += blanks + word.len();
+    }
+    text.push('\n');
+}

@@ -1,0 +1,274 @@
+//! Words to values, by the option table, as argparse did it: long options may be abbreviated or have their value behind
+//! `=`, letters may share a dash, options and positional words may be mixed. Scripts read its error sentences.
+
+use std::collections::VecDeque;
+
+use super::spec::{CommandSpec, Count, OptionSpec, Takes, ValueKind, ValueSpec};
+
+/// The values of one command, and of its subcommand.
+pub struct Matches {
+    spec: &'static CommandSpec,
+    values: Vec<(&'static str, String)>,
+    pub positionals: Vec<String>,
+    pub command: Option<Box<Matches>>,
+}
+
+/// Why parsing ended early.
+pub enum Stop {
+    Help,
+    Version,
+    /// An error in argparse's words.
+    Error(String),
+}
+
+impl Matches {
+    fn new(spec: &'static CommandSpec) -> Matches {
+        Matches { spec, values: Vec::new(), positionals: Vec::new(), command: None }
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.spec.name
+    }
+
+    /// Returns how often an option was given.
+    pub fn count(&self, long: &'static str) -> usize {
+        debug_assert!(self.spec.options.iter().any(|o| o.long == long), "--{long} is not in the table");
+        self.values.iter().filter(|(name, _)| *name == long).count()
+    }
+
+    pub fn flag(&self, long: &'static str) -> bool {
+        self.count(long) > 0
+    }
+
+    /// Returns every value of an option, in order.
+    pub fn values(&self, long: &'static str) -> Vec<String> {
+        debug_assert!(self.spec.options.iter().any(|o| o.long == long), "--{long} is not in the table");
+        self.values.iter().filter(|(name, _)| *name == long).map(|(_, value)| value.clone()).collect()
+    }
+
+    /// Returns the last value of an option, or the default that the table has for it.
+    pub fn value(&self, long: &'static str) -> Option<String> {
+        let default =
+            || self.spec.options.iter().find(|o| o.long == long)?.value()?.default.map(str::to_string);
+        self.values(long).pop().or_else(default)
+    }
+
+    /// Returns the value of an option that is required or has a default.
+    pub fn text(&self, long: &'static str) -> String {
+        self.value(long).unwrap_or_default()
+    }
+}
+
+pub struct Parser {
+    words: VecDeque<String>,
+    /// The commands that were entered, for the help beside an error.
+    pub path: Vec<&'static CommandSpec>,
+    /// Words that no command knows. They are reported at the end, as argparse does.
+    unknown: Vec<String>,
+    /// Behind `--`, where no word is an option.
+    no_more_options: bool,
+}
+
+/// What a word that begins with a dash stands for.
+struct Given {
+    option: &'static OptionSpec,
+    /// The value behind `=`, or the letters behind the first one.
+    rest: Option<String>,
+    is_letter: bool,
+}
+
+impl Parser {
+    pub fn new(words: Vec<String>) -> Parser {
+        Parser { words: words.into(), path: Vec::new(), unknown: Vec::new(), no_more_options: false }
+    }
+
+    /// Reads all words as those of a command. Fails with the first usage error, or to print help or the version.
+    pub fn parse(&mut self, spec: &'static CommandSpec) -> Result<Matches, Stop> {
+        let matches = self.command(spec)?;
+        if self.unknown.is_empty() {
+            return Ok(matches);
+        }
+        Err(Stop::Error(format!("unrecognized arguments: {}", self.unknown.join(" "))))
+    }
+
+    fn command(&mut self, spec: &'static CommandSpec) -> Result<Matches, Stop> {
+        self.path.push(spec);
+        let mut matches = Matches::new(spec);
+        while let Some(word) = self.words.pop_front() {
+            if !self.no_more_options {
+                if word == "--" {
+                    self.no_more_options = true;
+                    continue;
+                }
+                if let Some(given) = resolve(spec, &word)? {
+                    self.option(spec, &mut matches, given)?;
+                    continue;
+                }
+                if looks_like_option(&word) {
+                    self.unknown.push(word);
+                    continue;
+                }
+            }
+            if !spec.commands.is_empty() {
+                let choices: Vec<&str> = spec.listed_commands().map(|c| c.name).collect();
+                let Some(command) = spec.command(&word) else {
+                    return Err(invalid_choice(spec.commands_name, &word, &choices));
+                };
+                matches.command = Some(Box::new(self.command(command)?));
+            } else {
+                self.positional(spec, &mut matches, word);
+            }
+        }
+        // The program itself may stand alone: its caller reports that.
+        check_required(spec, &matches, self.path.len() == 1)?;
+        Ok(matches)
+    }
+
+    fn positional(&mut self, spec: &CommandSpec, matches: &mut Matches, word: String) {
+        match spec.positional.map(|positional| positional.count) {
+            Some(Count::Rest) => {
+                matches.positionals.push(word);
+                matches.positionals.extend(self.words.drain(..));
+            }
+            Some(_) if matches.positionals.is_empty() => matches.positionals.push(word),
+            _ => self.unknown.push(word),
+        }
+    }
+
+    fn option(
+        &mut self,
+        spec: &'static CommandSpec,
+        matches: &mut Matches,
+        given: Given,
+    ) -> Result<(), Stop> {
+        let Given { option, rest, is_letter } = given;
+        let error = |problem: &str| {
+            Err(Stop::Error(format!("argument {}: {problem}", option.display_name(spec.long_first))))
+        };
+        let (value, default) = match option.takes {
+            Takes::Nothing => {
+                if let Some(rest) = rest {
+                    // `-lw`: the next letter is an option of its own.
+                    let next = rest.chars().next().filter(|_| is_letter);
+                    if !next.is_some_and(|letter| spec.all_options().any(|o| o.letter == Some(letter))) {
+                        return error(&format!("ignored explicit argument '{rest}'"));
+                    }
+                    self.words.push_front(format!("-{rest}"));
+                }
+                match option.long {
+                    "help" => return Err(Stop::Help),
+                    "version" => return Err(Stop::Version),
+                    long => matches.values.push((long, String::new())),
+                }
+                return Ok(());
+            }
+            Takes::One(value) | Takes::OneOrMore(value) => (value, None),
+            Takes::AtMostOne(value, default) => (value, Some(default)),
+        };
+        let rest = rest.map(|rest| match rest.strip_prefix('=') {
+            Some(value) if is_letter => value.to_string(),
+            _ => rest,
+        });
+        let mut given = Vec::new();
+        match rest {
+            Some(rest) => given.push(rest),
+            None => {
+                let max = if matches!(option.takes, Takes::OneOrMore(_)) { usize::MAX } else { 1 };
+                while given.len() < max && self.words.front().is_some_and(|word| !is_option(spec, word)) {
+                    given.extend(self.words.pop_front());
+                }
+            }
+        }
+        match (given.is_empty(), default) {
+            (false, _) => {}
+            (true, Some(default)) => given.push(default.to_string()),
+            (true, None) if matches!(option.takes, Takes::OneOrMore(_)) => {
+                return error("expected at least one argument");
+            }
+            (true, None) => return error("expected one argument"),
+        }
+        for text in given {
+            check_choice(spec, option, value, &text)?;
+            matches.values.push((option.long, text));
+        }
+        Ok(())
+    }
+}
+
+/// Finds the option that a word names. Fails when an abbreviation is ambiguous.
+fn resolve(spec: &'static CommandSpec, word: &str) -> Result<Option<Given>, Stop> {
+    if let Some(long) = word.strip_prefix("--") {
+        let (name, rest) = match long.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_string())),
+            None => (long, None),
+        };
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let found = |option| Ok(Some(Given { option, rest: rest.clone(), is_letter: false }));
+        if let Some(option) = spec.all_options().find(|option| option.long == name) {
+            return found(option);
+        }
+        let candidates: Vec<&OptionSpec> = spec.all_options().filter(|o| o.long.starts_with(name)).collect();
+        return match candidates[..] {
+            [] => Ok(None),
+            [option] => found(option),
+            _ => {
+                let names: Vec<String> = candidates.iter().map(|o| format!("--{}", o.long)).collect();
+                Err(Stop::Error(format!("ambiguous option: --{name} could match {}", names.join(", "))))
+            }
+        };
+    }
+    let mut letters = word.strip_prefix('-').unwrap_or_default().chars();
+    let Some(letter) = letters.next() else { return Ok(None) };
+    let rest = Some(letters.as_str().to_string()).filter(|rest| !rest.is_empty());
+    let option = spec.all_options().find(|option| option.letter == Some(letter));
+    Ok(option.map(|option| Given { option, rest, is_letter: true }))
+}
+
+/// Whether a word ends the values of an option before it.
+fn is_option(spec: &'static CommandSpec, word: &str) -> bool {
+    word == "--" || !matches!(resolve(spec, word), Ok(None)) || looks_like_option(word)
+}
+
+/// Whether argparse takes an unknown word for an option: a dash alone, a negative number and words with blanks are none.
+fn looks_like_option(word: &str) -> bool {
+    word.len() > 1 && word.starts_with('-') && !word.contains(' ') && word.parse::<f64>().is_err()
+}
+
+fn check_required(spec: &CommandSpec, matches: &Matches, is_program: bool) -> Result<(), Stop> {
+    let mut missing: Vec<String> = spec
+        .options
+        .iter()
+        .filter(|option| option.required && !matches.flag(option.long))
+        .map(|option| option.display_name(spec.long_first))
+        .collect();
+    if let Some(positional) = spec.positional
+        && positional.count == Count::One
+        && matches.positionals.is_empty()
+    {
+        missing.push(positional.name.to_string());
+    }
+    if !spec.commands.is_empty() && matches.command.is_none() && !is_program {
+        missing.push(spec.commands_name.to_string());
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Stop::Error(format!("the following arguments are required: {}", missing.join(", "))))
+}
+
+fn check_choice(spec: &CommandSpec, option: &OptionSpec, value: ValueSpec, text: &str) -> Result<(), Stop> {
+    match value.kind {
+        ValueKind::Choices(choices) if !choices.contains(&text) => {
+            Err(invalid_choice(&option.display_name(spec.long_first), text, choices))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns argparse's error about a value that is not one of the choices.
+pub fn invalid_choice(argument: &str, value: &str, choices: &[&str]) -> Stop {
+    let list = choices.iter().map(|choice| format!("'{choice}'")).collect::<Vec<_>>().join(", ");
+    Stop::Error(format!("argument {argument}: invalid choice: '{value}' (choose from {list})"))
+}

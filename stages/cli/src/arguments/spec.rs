@@ -1,0 +1,193 @@
+//! What a row of the option table holds. Parser, `--help`, completions and the manual page's synopses read these rows;
+//! `commands` has them.
+
+/// A command with its options, its positional argument or its subcommands.
+pub struct CommandSpec {
+    pub name: &'static str,
+    /// One sentence for `--help` and completions.
+    pub about: &'static str,
+    pub options: &'static [OptionSpec],
+    pub positional: Option<Positional>,
+    pub commands: &'static [CommandSpec],
+    /// What argparse called the choice of a subcommand in its errors.
+    pub commands_name: &'static str,
+    /// Accepted, but neither in help nor in completions.
+    pub hidden: bool,
+    /// Upstream declared the long names of this command's options first, and its errors name them in that order.
+    pub long_first: bool,
+}
+
+/// What every row shares unless it says otherwise.
+pub const COMMAND: CommandSpec = CommandSpec {
+    name: "",
+    about: "",
+    options: &[],
+    positional: None,
+    commands: &[],
+    commands_name: "subcommand",
+    hidden: false,
+    long_first: false,
+};
+
+/// An option, by its long name.
+pub struct OptionSpec {
+    pub long: &'static str,
+    pub letter: Option<char>,
+    pub takes: Takes,
+    pub help: &'static str,
+    pub required: bool,
+    /// May be given more than once; otherwise the last one counts.
+    pub repeatable: bool,
+    /// Accepted for compatibility: without effect, and not offered by completions.
+    pub ignored: bool,
+}
+
+/// The values behind an option.
+#[derive(Clone, Copy)]
+pub enum Takes {
+    Nothing,
+    One(ValueSpec),
+    /// At most one; without it the option means this value.
+    AtMostOne(ValueSpec, &'static str),
+    OneOrMore(ValueSpec),
+}
+
+#[derive(Clone, Copy)]
+pub struct ValueSpec {
+    /// For the usage line, in upper case.
+    pub name: &'static str,
+    pub kind: ValueKind,
+    pub default: Option<&'static str>,
+}
+
+/// What a value may be: the parser checks choices, completions offer all of it.
+#[derive(Clone, Copy)]
+pub enum ValueKind {
+    Text,
+    File,
+    Directory,
+    Choices(&'static [&'static str]),
+    /// A module of this machine's cloud.cfg.
+    Module,
+    /// A name of the instance data.
+    InstanceData,
+}
+
+/// The words of a command that are no options.
+#[derive(Clone, Copy)]
+pub struct Positional {
+    pub name: &'static str,
+    pub kind: ValueKind,
+    pub help: &'static str,
+    pub count: Count,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    Optional,
+    One,
+    /// All the words from the first one on, whether or not they look like options.
+    Rest,
+}
+
+/// An option without a value.
+pub const fn flag(long: &'static str, letter: Option<char>, help: &'static str) -> OptionSpec {
+    OptionSpec {
+        long,
+        letter,
+        takes: Takes::Nothing,
+        help,
+        required: false,
+        repeatable: false,
+        ignored: false,
+    }
+}
+
+/// An option with one value.
+pub const fn option(
+    long: &'static str,
+    letter: Option<char>,
+    name: &'static str,
+    kind: ValueKind,
+    help: &'static str,
+) -> OptionSpec {
+    let takes = Takes::One(ValueSpec { name, kind, default: None });
+    OptionSpec { takes, ..flag(long, letter, help) }
+}
+
+impl OptionSpec {
+    pub const fn required(self) -> OptionSpec {
+        OptionSpec { required: true, ..self }
+    }
+
+    pub const fn repeatable(self) -> OptionSpec {
+        OptionSpec { repeatable: true, ..self }
+    }
+
+    pub const fn ignored(self) -> OptionSpec {
+        OptionSpec { ignored: true, ..self }
+    }
+
+    /// The value that the command assumes without this option.
+    pub const fn default(self, default: &'static str) -> OptionSpec {
+        match self.takes {
+            Takes::One(value) => {
+                OptionSpec { takes: Takes::One(ValueSpec { default: Some(default), ..value }), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Makes the value optional.
+    pub const fn or_alone(self, meaning: &'static str) -> OptionSpec {
+        match self.takes {
+            Takes::One(value) => OptionSpec { takes: Takes::AtMostOne(value, meaning), ..self },
+            _ => self,
+        }
+    }
+
+    /// Takes every word up to the next option.
+    pub const fn one_or_more(self) -> OptionSpec {
+        match self.takes {
+            Takes::One(value) => OptionSpec { takes: Takes::OneOrMore(value), repeatable: true, ..self },
+            _ => self,
+        }
+    }
+
+    /// Returns what is known of its value.
+    pub fn value(&self) -> Option<ValueSpec> {
+        match self.takes {
+            Takes::Nothing => None,
+            Takes::One(value) | Takes::AtMostOne(value, _) | Takes::OneOrMore(value) => Some(value),
+        }
+    }
+
+    /// Returns the names as argparse writes them in errors: `-f/--format`, `--mode/-m`.
+    pub fn display_name(&self, long_first: bool) -> String {
+        match self.letter {
+            Some(letter) if long_first => format!("--{}/-{letter}", self.long),
+            Some(letter) => format!("-{letter}/--{}", self.long),
+            None => format!("--{}", self.long),
+        }
+    }
+}
+
+/// An option of every command.
+pub const HELP: OptionSpec = flag("help", Some('h'), "Print this help and exit.");
+
+impl CommandSpec {
+    /// Returns every option, `--help` first.
+    pub fn all_options(&self) -> impl Iterator<Item = &OptionSpec> {
+        std::iter::once(&HELP).chain(self.options)
+    }
+
+    /// Returns the subcommands that help and completions show.
+    pub fn listed_commands(&self) -> impl Iterator<Item = &CommandSpec> {
+        self.commands.iter().filter(|command| !command.hidden)
+    }
+
+    /// Returns the subcommand of this name.
+    pub fn command(&self, name: &str) -> Option<&'static CommandSpec> {
+        self.commands.iter().find(|command| command.name == name)
+    }
+}

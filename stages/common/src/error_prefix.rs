@@ -1,0 +1,29 @@
+//! How errors in status.json begin that a later stage, or a later run, finds there again by that. An upgrade replaces the
+//! programs in the middle of an instance's life: if one of these changes, the old text has to be recognized as well.
+
+use crate::StageName;
+
+/// The error while user-data and vendor-data are not consumed.
+pub(crate) const UNCONSUMED: &str = "user-data and vendor-data: ";
+
+/// The error of a stage that a signal ended; the signal's name follows.
+pub(crate) fn interrupted(name: StageName) -> String {
+    format!("stage {} was interrupted by ", name.status_key())
+}
+
+/// The error of a NIC that was plugged in and could not be configured.
+pub(crate) fn hotplug(nic: &str) -> String {
+    format!("hotplug of {nic}: ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prefixes_are_stable() {
+        assert_eq!(UNCONSUMED, "user-data and vendor-data: ");
+        assert_eq!(interrupted(StageName::Local), "stage init-local was interrupted by ");
+        assert_eq!(hotplug("eth1"), "hotplug of eth1: ");
+    }
+}

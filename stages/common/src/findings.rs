@@ -1,0 +1,117 @@
+//! Reports what is invalid, unknown or deprecated in the configuration: on the console, in the log and in status.json.
+
+use config::settings::{Layer, LayerKind};
+use config::{FindingKind, Findings, Node, SourceMap};
+use system::{debug, info, warning};
+
+use crate::Stage;
+
+/// The file below the run directory with the positions of the values of this boot's merged cloud-configs.
+pub(crate) const SOURCE_MAP_FILE: &str = "cloud-config.origins";
+/// The findings of one source that are reported; of the rest the log has the number.
+const MAX_FINDINGS: usize = 200;
+
+impl Stage {
+    /// Reports the findings of the settings.
+    pub(crate) fn report_settings(&mut self) {
+        for path in &self.settings.root_only {
+            debug!(self.sys, "{path} is readable by root only; skipped");
+        }
+        let findings = self.settings.findings.clone();
+        self.report(&findings);
+    }
+
+    /// Reports findings on the console, in the log and in status.json.
+    pub fn report(&mut self, findings: &Findings) {
+        for finding in findings.iter().take(MAX_FINDINGS) {
+            match finding.kind {
+                FindingKind::Deprecated => system::deprecated!(self.sys, "{finding}"),
+                _ => warning!(self.sys, "{finding}"),
+            }
+        }
+        let more = findings.iter().skip(MAX_FINDINGS).count();
+        if more > 0 {
+            warning!(self.sys, "{more} more findings in the configuration; see cloud-init schema --system");
+        }
+        self.record_findings(findings);
+    }
+
+    /// Reports what the check of a cloud-config found in upstream's two sentences, which people and scripts look for in log
+    /// and status. The positions are in the log, in `config_findings`, and in `cloud-init schema --system`.
+    pub fn report_schema(&mut self, findings: &Findings) {
+        const FAILED: &str = "cloud-config failed schema validation! You may run 'sudo cloud-init schema --system' to \
+                              check the details.";
+        let deprecated: Vec<String> = findings
+            .iter()
+            .filter(|finding| finding.kind == FindingKind::Deprecated)
+            .take(MAX_FINDINGS)
+            .map(|finding| format!("{}:  {}", dotted(&finding.key), finding.message))
+            .collect();
+        if !deprecated.is_empty() {
+            system::deprecated!(self.sys, "Deprecated cloud-config provided: {}", deprecated.join(", "));
+        }
+        if findings.iter().any(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown)) {
+            warning!(self.sys, "{FAILED}");
+        }
+        for finding in findings.iter().take(MAX_FINDINGS) {
+            match finding.kind {
+                FindingKind::Duplicate => warning!(self.sys, "{finding}"),
+                _ => info!(self.sys, "{finding}"),
+            }
+        }
+        self.record_findings(findings);
+    }
+
+    /// Adds findings to `config_findings` in status.json, by kind.
+    pub fn record_findings(&mut self, findings: &Findings) {
+        if findings.is_empty() {
+            return;
+        }
+        let mut all = serde_json::json!({ "wrong": [], "unknown": [], "deprecated": [] });
+        if let Some(before) = self.status.extra("config_findings").and_then(serde_json::Value::as_object) {
+            for (kind, texts) in before {
+                all[kind] = texts.clone();
+            }
+        }
+        for finding in findings.iter().take(MAX_FINDINGS) {
+            let kind = match finding.kind {
+                FindingKind::Deprecated => "deprecated",
+                FindingKind::Unknown => "unknown",
+                FindingKind::Invalid | FindingKind::Duplicate => "wrong",
+            };
+            let text = serde_json::Value::from(finding.to_string());
+            // Later stages read the same files and find the same.
+            if let Some(list) = all[kind].as_array_mut().filter(|list| !list.contains(&text)) {
+                list.push(text);
+            }
+        }
+        self.status.set_extra("config_findings", all);
+    }
+
+    /// Stores where the values of the merged configurations were written, for this stage and the later ones, which read the
+    /// merged files: messages then name the place in the user's own data. Values whose error is already reported are marked,
+    /// so that the modules do not report them a second time.
+    pub(crate) fn store_source_map(&mut self, configs: &[Node], reported: &Findings) {
+        let is_merged =
+            |layer: &&Layer| matches!(layer.kind, LayerKind::User | LayerKind::Vendor | LayerKind::Vendor2);
+        let layers = self.settings.layers.iter().filter(is_merged);
+        let merged: Vec<(&str, &Node, &Node)> = layers
+            .filter_map(|layer| {
+                let config = configs.iter().find(|config| **config == layer.config)?;
+                Some((layer.name.as_str(), &layer.config, config))
+            })
+            .collect();
+        let file = self.layout.run(SOURCE_MAP_FILE);
+        let reported =
+            reported.iter().take(MAX_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
+        if let Err(e) = SourceMap::save(&self.sys, &file, &merged, reported) {
+            warning!(self.sys, "{e}");
+        }
+        self.source_map = SourceMap::open(file);
+    }
+}
+
+/// Returns `users[0].name` as upstream writes it: `users.0.name`.
+fn dotted(key: &str) -> String {
+    key.replace('[', ".").replace(']', "")
+}
