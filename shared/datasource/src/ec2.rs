@@ -1,5 +1,5 @@
 //! Ec2: Amazon's metadata service, and those of clouds that copied it. On Amazon's own platform every request carries a
-//! token that was asked for first (IMDSv2); a service that gives none is switched off.
+//! token (IMDSv2); a service that does not issue one is disabled.
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
@@ -47,7 +47,7 @@ const OLDEST: &str = "2009-04-04";
 /// The longest that a token may live, in seconds.
 const TOKEN_TTL: &str = "21600";
 
-/// Who runs the service, told by firmware.
+/// The operator of the service, according to the firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Platform {
     name: &'static str,
@@ -105,7 +105,7 @@ impl Firmware {
     }
 }
 
-/// Whether a platform that nobody knows is asked for EC2's metadata.
+/// Whether EC2's metadata is requested on an unknown platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StrictId {
     Yes,
@@ -271,7 +271,7 @@ fn fetch_token(
 }
 
 impl Imds<'_, '_> {
-    /// One file; `None` where there is none. A token that is not taken any more is replaced, once.
+    /// Fetches a file; returns `None` if it does not exist. An expired token is replaced once.
     fn get(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
         let url = format!("{}/{path}", self.base);
         for is_last in [false, true] {
@@ -345,7 +345,7 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance
 }
 
-/// What the network configuration is made of, later and anew whenever it is due.
+/// The source of the network configuration, which is rendered again whenever it is due.
 fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
     let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {

@@ -1,4 +1,4 @@
-//! GCE: Google's metadata service, which answers only those who say that they know whom they ask.
+//! GCE: Google's metadata service, whose requests need a header.
 
 use config::{Map, Node, Value};
 use serde_json::json;
@@ -60,7 +60,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
     let sys = session.sys;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
     let get = |path: &str| session.get(path);
-    let apart = |path: &str, names: &[&str]| {
+    let read_parts = |path: &str, names: &[&str]| {
         let mut map = Map::new();
         for name in names {
             let path = format!("{path}{name}");
@@ -73,10 +73,10 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
     let attributes = |path: &str, names: &[&str]| match get(&format!("{path}?recursive=True")) {
         Ok(Some(bytes)) => document::parse_map(path, &bytes),
         Ok(None) => Ok(Map::new().into()),
-        // User-data made them so, and the keys are needed.
+        // The user-data is too large, but the keys are needed.
         Err(e) if e.is_too_large() => {
             warning!(sys, "GCE: {path}: {e}; reading its parts");
-            apart(path, names)
+            read_parts(path, names)
         }
         Err(e) => Err(e),
     };

@@ -1,7 +1,7 @@
 //! NoCloud: the seed is in the image, on a disk labelled `cidata`, on the kernel command line, in the SMBIOS
 //! serial number, or at the place that one of these names.
 //!
-//! Several may be there at once. Metadata of an earlier one wins key by key; user-data, vendor-data and network
+//! Several may exist. Metadata of an earlier one takes precedence, key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones.
 
 use config::source_map::positions;
@@ -33,14 +33,14 @@ const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Def
 const DEFAULT_INSTANCE_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 
-/// What has been gathered so far.
+/// The seeds found so far, merged.
 #[derive(Default)]
 struct MergedSeed {
     meta_data: Map,
     user_data: Blobs,
     vendor_data: Blobs,
     network: Option<Node>,
-    /// Where it came from, for the description.
+    /// The sources, for the description.
     sources: Vec<String>,
     device: Option<String>,
     /// Names of metadata that only root may read.
@@ -54,7 +54,7 @@ fn raw(bytes: Vec<u8>) -> Blobs {
 }
 
 impl MergedSeed {
-    /// What a seed has replaces what there was, an empty file too; what it lacks does not.
+    /// Merges a seed. Its files replace earlier ones, even if they are empty.
     fn add(&mut self, source: impl Into<String>, seed: Seed) {
         self.sources.push(source.into());
         self.merge_meta_data(seed.meta_data.as_ref());
@@ -67,10 +67,10 @@ impl MergedSeed {
         }
     }
 
-    /// The place that was named: nothing but metadata of the others is left.
+    /// Merges the seed at `seedfrom`: of the others, only metadata is kept.
     fn add_seedfrom(&mut self, source: String, seed: Seed) {
         (self.vendor_data, self.network) = (Blobs::default(), None);
-        // The description is for everybody, and a URL may hold a password.
+        // The description is world-readable, and a URL may contain a password.
         let redacted = if is_remote(&source) { system::redacted_url(&source) } else { source.clone() };
         if redacted != source {
             self.sensitive.push("seedfrom".into());
@@ -132,7 +132,7 @@ fn serial_option(ctx: &Search<'_>) -> Option<DsOption> {
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     let mut all = MergedSeed::default();
-    // A place that cannot be read must not hide another one; it is the answer only when there is no other.
+    // A source that cannot be read must not hide another one; its failure counts only if there is no other.
     let mut failures = Vec::new();
     if let Some(line) = serial_option(ctx) {
         debug!(sys, "the SMBIOS serial number holds NoCloud settings");
@@ -183,7 +183,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     build_instance(ctx, all)
 }
 
-/// Whether this stage can read the place. Remote ones wait for the network; the others were looked at before it.
+/// Tells whether this stage reads `base`: remote ones in the network stage, local ones before.
 fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
     let sys = ctx.sys;
     match ctx.stage {
@@ -200,7 +200,7 @@ fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
     }
 }
 
-/// A seed directory with one of its two required files is a mistake that nobody would find without a word.
+/// Warns of a seed directory with only one of the two required files: a mistake that is otherwise hard to find.
 fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
     let has = |name: &str| ctx.sys.exists(format!("{directory}/{name}"));
     match (has("meta-data"), has("user-data")) {
@@ -210,13 +210,13 @@ fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
     }
 }
 
-/// The place that the configuration names, and the seed that it holds itself.
+/// Merges the seed in the configuration, and the location that it names.
 fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
     let sys = ctx.sys;
     let from = settings.get("seedfrom").and_then(Node::scalar_text);
     if let Some(base) = from.filter(|base| !base.is_empty()) {
         all.sources.push("ds_config_seedfrom".into());
-        // The administrator's word for this machine: the one key that goes before the lines.
+        // The only setting that overrides the kernel command line.
         all.meta_data.insert("seedfrom", base);
     }
     let bytes = |key: &str| settings.get(key).and_then(Node::scalar_text).map(String::into_bytes);
@@ -233,7 +233,7 @@ fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
     }
 }
 
-/// The label of the seed's file system: `cidata` unless configured; `None` when switched off.
+/// The label of the seed's file system: `cidata` unless configured; `None` when disabled.
 fn label(ctx: &Search<'_>) -> Option<String> {
     match ctx.settings("NoCloud").and_then(|s| s.as_map()?.get("fs_label")) {
         Some(node) if node.is_falsy() => None,
@@ -254,7 +254,7 @@ fn is_local(base: &str) -> bool {
     base.starts_with('/') || base.starts_with("file://")
 }
 
-/// Replaces `__dmi.KEY__` by firmware's value, by nothing where firmware has none. Other keys stay as they are.
+/// Replaces `__dmi.KEY__` by the DMI value, or by nothing if it is missing. Other keys stay as they are.
 fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
     let mut text = String::new();
     let mut rest = base;
@@ -343,7 +343,7 @@ fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
     Err(Error::new("the instance-id is unknown: metadata cannot be read"))
 }
 
-/// The command line and the seed directories can be looked at for nothing; what is on a disk cannot.
+/// Checks the command line and the seed directories, which costs little; disks are not read.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let id = |line: DsOption| {
         line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v)

@@ -36,7 +36,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         }
         if let Some(metadata) = settings.get("metadata") {
             standard::fill(&mut instance, metadata);
-            // Whatever else they say: nothing vouches for an id that an image brings.
+            // An id that an image contains is not trusted.
             instance.id = ID.into();
             instance.crawled = json!({ "meta_data": metadata.to_json() });
         }

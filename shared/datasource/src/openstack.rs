@@ -21,7 +21,7 @@ pub const OPENSTACK: Datasource = Datasource {
     events: DEFAULT_EVENTS,
 };
 
-/// The first is on the link that is asked over.
+/// The first URL is on the link of the NIC.
 const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]", "http://169.254.169.254"],
     max_wait: 0,

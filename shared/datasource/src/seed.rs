@@ -7,22 +7,22 @@ use crate::document;
 use crate::retry::RetryPolicy;
 use crate::standard;
 
-/// What a seed holds. Only metadata and user-data are required.
+/// The files of a seed. Only metadata and user-data are required.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// A map; `None` when the file is there and is none, which was said.
+    /// A map; `None` if the file exists but is invalid, which is logged.
     pub meta_data: Option<Node>,
     pub user_data: Vec<u8>,
     pub vendor_data: Option<Vec<u8>>,
     pub network: Option<Node>,
 }
 
-/// The metadata of a seed; broken ones are said.
+/// Parses the metadata of a seed. Invalid metadata is logged and ignored.
 pub fn parse_meta_data(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
     document::parse_map(source, bytes).map_err(|e| warning!(sys, "metadata ignored: {e}")).ok()
 }
 
-/// The network configuration of a seed; broken YAML is said and counts as none.
+/// Parses the network configuration of a seed. Invalid YAML is logged and ignored.
 pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
     match document::parse_map(source, bytes) {
         Ok(map) if map.is_falsy() => None,
@@ -34,7 +34,11 @@ pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
     }
 }
 
-/// Reads a seed directory of the machine; `None` when a required file is missing. Messages call it `label`.
+/// Reads a seed directory of the machine; returns `None` if a required file is missing. Messages call it `label`.
+///
+/// # Errors
+///
+/// Fails if a required file cannot be read.
 pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Option<Seed>> {
     let read = |name: &str| sys.read(format!("{directory}/{name}"));
     let optional = |name: &str| match read(name) {
@@ -45,13 +49,13 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
     let user_data = standard::ignore_too_large(sys, "user-data", read("user-data").map(Some));
     let user_data = match user_data {
         Err(e) if e.is_not_found() => None,
-        // Too large, which was said.
+        // Too large, which is logged.
         user_data => Some(user_data?.unwrap_or_default()),
     };
     let (meta, user) = match (optional("meta-data")?, user_data) {
         (Some(meta), Some(user)) => (meta, user),
         (None, None) => return Ok(None),
-        // Half a seed is nobody's intention.
+        // An incomplete seed is a mistake.
         (meta, _) => {
             let missing = if meta.is_none() { "meta-data" } else { "user-data" };
             warning!(sys, "{label} is not a seed: {missing} is missing (it may be empty)");
@@ -66,8 +70,7 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
     Ok(Some(Seed { meta_data, user_data: user, vendor_data, network }))
 }
 
-/// What a seed may do without. What is there and cannot be had is an error in the log and in status, and no more: the
-/// seed is good without it.
+/// Returns an optional file of a seed. A file that cannot be read is logged as an error and ignored.
 fn optional_or_log(sys: &System, name: &str, read: Result<Option<Vec<u8>>>) -> Option<Vec<u8>> {
     read.unwrap_or_else(|e| {
         error!(sys, "{e}; using the seed without {name}");
@@ -75,8 +78,8 @@ fn optional_or_log(sys: &System, name: &str, read: Result<Option<Vec<u8>>>) -> O
     })
 }
 
-/// Where a file of a seed is. `%s` in the base stands for its name; without one, and without a query, a `/` is put
-/// between them.
+/// Returns the URL of a seed's file. The name replaces `%s` in the base; otherwise it is appended, after a `/` unless
+/// the base has a query.
 fn file_url(base: &str, name: &str) -> String {
     if base.contains("%s") {
         base.replace("%s", name)
@@ -101,7 +104,7 @@ pub fn fetch(sys: &System, base: &str, policy: &RetryPolicy) -> Result<Seed> {
         Err(e) if e.is_not_found() => None,
         read => optional_or_log(sys, name, read.map(Some)),
     };
-    // The required ones first: their failure decides, and costs the tries of one file only.
+    // The required files first: if they are missing, only one file is retried.
     let first = request("meta-data");
     let meta = body(match policy.first_response_deadline {
         Some(until) => first.deadline(until),

@@ -1,13 +1,13 @@
-//! Metadata as EC2 serves them, and those who copied it: directories of lines, each a leaf or (with `/` at its end)
-//! another directory. Read as a whole into one value.
+//! Metadata as EC2 and compatible services serve it: directories of lines, each a value or (if it ends in `/`) another
+//! directory. The whole tree becomes one value.
 
 use config::{Map, Node, Value};
 use system::{Error, Result, System, warning};
 
-/// Asks for one path below the tree's root; `None`: there is none.
+/// Fetches one path below the tree's root; returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
-/// Deeper trees, and larger ones, are circles or attacks.
+/// Deeper and larger trees are loops or attacks.
 const MAX_DEPTH: usize = 12;
 const MAX_ENTRIES: usize = 5000;
 const MAX_BYTES: usize = 16 << 20;
@@ -19,7 +19,7 @@ struct Budget {
 }
 
 /// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
-/// machine would configure it wrongly. A name that is listed and is not there (any more) is left out.
+/// machine would configure it wrongly. A name that is listed but does not exist is skipped.
 pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
     let mut budget = Budget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
     read_directory(sys, top, get, MAX_DEPTH, &mut budget)
@@ -88,7 +88,7 @@ fn parse_listing(text: &str) -> Listing {
     let mut listing = Listing { directories: Vec::new(), leaves: Vec::new() };
     for line in text.lines().map(str::trim) {
         let name = line.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        // Nobody but whoever asks for them has business with these.
+        // Credentials are not metadata.
         if name.is_empty() || name == "security-credentials" || name == "." || name == ".." {
             continue;
         }

@@ -1,4 +1,4 @@
-//! IPv4 on the link: a lease that somebody holds, DHCP on a packet socket, or a link-local address.
+//! IPv4 on the link: an existing lease, DHCP on a packet socket, or a link-local address.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,7 +13,7 @@ use crate::{EphemeralNetwork, FamilyState, Lease, POLL_INTERVAL};
 
 /// A NIC may take so long to find its carrier; some never say that they have one, so they are tried then.
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
-/// Larger than any Ethernet packet; DHCP is told 1500.
+/// Larger than any Ethernet packet; DHCP messages say 1500.
 const BUFFER: usize = 4096;
 /// Packets that are looked at before the other family gets its turn.
 const MAX_PACKETS_PER_TURN: usize = 64;
@@ -80,7 +80,7 @@ impl EphemeralNetwork<'_> {
         drawn.map_or(clock, u64::from_ne_bytes)
     }
 
-    /// An address of RFC 3927's range. It lasts for seconds, so nobody is asked whether it is free.
+    /// An address of RFC 3927's range. It lasts for seconds, so conflicts are not probed.
     fn assign_link_local(&mut self) -> Result<()> {
         let [a, b, ..] = self.random().to_ne_bytes();
         let address = Prefix::new(Ipv4Addr::new(169, 254, 1 + a % 254, b), 16);

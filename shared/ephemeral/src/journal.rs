@@ -54,7 +54,7 @@ impl Journal {
         sys.write(Journal::path(dir, self.link), self.text(), WriteOptions::default()).map(drop)
     }
 
-    /// Undoes all of it, the last step first. What fails is said and survived; trying again would not help it.
+    /// Rolls back all steps, the last one first. A failure is logged; the other steps are still rolled back.
     pub fn roll_back(&mut self, sys: &System, dir: &str) {
         let name = match link_name(sys, self.link) {
             Some(name) => name,

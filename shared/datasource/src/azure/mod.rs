@@ -6,8 +6,8 @@
 //! xml          text ─► elements                                    (pure)
 //! ovf          the disc's file                                     (pure)
 //! imds         the metadata service, asked until it answers
-//! report       what Azure is told, if it was not told before
-//! wire_server  how it is told
+//! report       what is reported to Azure, once per instance
+//! wire_server  how it is reported
 //! facts        what all of them say ─► Instance                    (pure)
 //! ```
 
@@ -72,7 +72,7 @@ const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";
 const RESOURCE_DISK: &str = "/dev/disk/cloud/azure_resource";
 /// Left by a boot that waited in a pool.
 const POOL_MARKER: &str = "reported_ready";
-/// What Ubuntu's old images bring for further NICs, which the metadata are about too.
+/// Scripts of old Ubuntu images for further NICs, which the metadata configures too.
 const UBUNTU_NETWORK_SCRIPTS: [&str; 4] = [
     "/etc/netplan/90-hotplug-azure.yaml",
     "/usr/local/sbin/ephemeral_eth.sh",
