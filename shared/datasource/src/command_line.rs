@@ -1,4 +1,4 @@
-//! What the kernel command line (or a SMBIOS serial number) says of datasources: `ds=nocloud;i=i-1;s=http://…/`.
+//! Datasource settings on the kernel command line or in the SMBIOS serial number: `ds=nocloud;i=i-1;s=http://…/`.
 
 /// A `ds=` word: the datasource's name and its `;`-separated settings, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -8,12 +8,12 @@ pub struct DsOption {
     pub settings: Vec<(String, Option<String>)>,
 }
 
-/// The last `ds=` word. Settings end at the first blank, unless the word is quoted.
+/// Parses the last `ds=` word. Settings end at the first space, unless the word is quoted.
 pub fn parse(command_line: &str) -> Option<DsOption> {
     last_option(command_line, &["ds="])
 }
 
-/// The last word with one of these beginnings.
+/// Parses the last word that begins with one of `keys`.
 fn last_option(command_line: &str, keys: &[&str]) -> Option<DsOption> {
     words(command_line).iter().rev().find_map(|word| {
         let value = keys.iter().find_map(|key| word.strip_prefix(key))?;
@@ -30,7 +30,7 @@ fn last_option(command_line: &str, keys: &[&str]) -> Option<DsOption> {
     })
 }
 
-/// The datasource that the administrator named for this boot, in lower case; old words name it only.
+/// Returns the datasource that the kernel command line names, in lower case.
 pub fn named_datasource(command_line: &str) -> Option<String> {
     last_option(command_line, &["ds=", "ci.ds=", "ci.datasource="]).map(|line| line.name.to_lowercase())
 }

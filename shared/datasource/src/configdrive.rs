@@ -20,7 +20,7 @@ pub const CONFIGDRIVE: Datasource = Datasource {
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    // What is broken is skipped; that it was there is the answer only when nothing else is.
+    // An invalid drive is skipped; its failure counts only if there is no other drive.
     let mut failures = Vec::new();
     let mut found = None;
     for directory in [ctx.layout.cloud("seed/config_drive"), "/config-drive".into()] {
@@ -32,7 +32,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
                 found = Some((directory, drive, false));
                 break;
             }
-            Ok(None) => debug!(sys, "{directory} is no config drive"),
+            Ok(None) => debug!(sys, "{directory} is not a config drive"),
             Err(e) => failures.push(e),
         }
     }
@@ -46,7 +46,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         return failures.into_iter().next().map_or(Ok(None), Err);
     };
     for e in failures {
-        warning!(sys, "a config drive was skipped: {e}");
+        warning!(sys, "skipping a config drive: {e}");
     }
     Ok(build_instance(ctx, drive, &source, is_disk))
 }
@@ -122,7 +122,7 @@ fn build_instance(
         1 => text(drive.metadata.get("dsmode")),
         _ => text(drive.metadata.at_path(&["meta", "dsmode"])),
     };
-    // `pass`, which once meant "for somebody else's tool", has long been read as any other word.
+    // `pass`, which once left the drive to other tools, is an invalid mode as any other.
     let mode = mode.or_else(|| text(ctx.settings("ConfigDrive").and_then(|s| s.get("dsmode"))));
     let mode = standard::dsmode(sys, "ConfigDrive", mode, "net");
     if mode == "disabled" {

@@ -1,5 +1,5 @@
 //! Ec2: Amazon's metadata service, and those of clouds that copied it. On Amazon's own platform every request carries a
-//! token that was asked for first (IMDSv2); a service that gives none is switched off.
+//! token (IMDSv2); a service that does not issue one is disabled.
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
@@ -34,7 +34,7 @@ const DEFAULTS: Defaults = Defaults {
     timeout: 50,
     retries: 5,
     retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+    ..Defaults::COMMON
 };
 
 /// For one file of a service that has answered.
@@ -47,7 +47,7 @@ const OLDEST: &str = "2009-04-04";
 /// The longest that a token may live, in seconds.
 const TOKEN_TTL: &str = "21600";
 
-/// Who runs the service, told by firmware.
+/// The operator of the service, according to the firmware.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Platform {
     name: &'static str,
@@ -105,7 +105,7 @@ impl Firmware {
     }
 }
 
-/// Whether a platform that nobody knows is asked for EC2's metadata.
+/// Whether EC2's metadata is requested on an unknown platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StrictId {
     Yes,
@@ -126,7 +126,7 @@ fn strict_id(ctx: &Search<'_>) -> StrictId {
         _ => {
             warning!(
                 ctx.sys,
-                "{}: datasource.Ec2.strict_id: expected true, false or warn; warn is taken",
+                "{}: datasource.Ec2.strict_id: expected true, false or warn; using warn",
                 node.at
             );
             StrictId::Warn
@@ -140,57 +140,42 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let strict = strict_id(ctx);
     debug!(sys, "Ec2: firmware says platform {}, strict_id is {strict:?}", platform.name);
     if platform == UNKNOWN && strict == StrictId::Yes {
-        info!(sys, "Ec2: firmware is no known cloud's, and strict_id wants one");
+        info!(sys, "Ec2: unknown platform and strict_id is true; skipping");
         return Ok(None);
     }
     if ctx.stage == Stage::Local && !platform.in_local_stage {
-        debug!(sys, "Ec2: platform {} is asked once the network is up", platform.name);
+        debug!(sys, "Ec2: platform {} is read in the network stage", platform.name);
         return Ok(None);
     }
     let policy = RetryPolicy::read(ctx, "Ec2", &DEFAULTS);
     if policy.max_wait.is_zero() {
-        info!(sys, "Ec2: max_wait is 0: the metadata service is not asked");
+        info!(sys, "Ec2: max_wait is 0: the metadata service is disabled");
         return Ok(None);
     }
-    let (crawled, primary) = match ctx.stage {
-        Stage::Network => (
-            Some(crawl(
-                &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
-                sys,
-                platform,
-                &policy,
-            )?),
-            None,
-        ),
-        Stage::Local => {
-            let mut crawled = None;
-            let nics = sort_by_driver(ctx.machine.nics().candidates);
-            let requirements = NetworkRequirements {
-                v4: Some(Ipv4Method::Dhcp(Vec::new())),
-                v6: Some(Ipv6Method::RouterAdvertisement),
-                link_timeout: policy.max_wait,
-                first_response_deadline: policy.first_response_deadline,
-                probes: Vec::new(),
-            };
-            let nic = metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
-                crawled = Some(crawl(net, sys, platform, &policy)?);
-                Ok(true)
-            })?;
-            (crawled, nic)
-        }
+    let nics = sort_by_driver(ctx.machine.nics().candidates);
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(&[])),
+        v6: Some(Ipv6Method::RouterAdvertisement),
+        link_timeout: policy.max_wait,
+        first_response_deadline: policy.first_response_deadline,
+        probes: Vec::new(),
     };
-    let Some(crawled) = crawled else { return Ok(None) };
+    let crawled = metadata_network::with_network(ctx, &nics, &requirements, &mut |net, nic| {
+        Ok(Some((crawl(net, sys, platform, &policy)?, nic.to_string())))
+    })?;
+    let Some((crawled, nic)) = crawled else { return Ok(None) };
+    let primary = (ctx.stage == Stage::Local).then_some(nic);
     if platform == UNKNOWN && strict == StrictId::Warn {
         warning!(
             sys,
-            "Ec2: metadata in EC2's way were found, and firmware is not of EC2: anybody on the network may have given them. \
-             Should they be meant, set datasource: {{Ec2: {{strict_id: false}}}}"
+            "Ec2: EC2-style metadata found, but DMI does not match: the metadata source is not authenticated. \
+             To accept it, set datasource: {{Ec2: {{strict_id: false}}}}"
         );
     }
     Ok(Some(instance(ctx, platform, crawled, primary)))
 }
 
-/// Those of Amazon's own drivers first.
+/// Sorts NICs with Amazon's own drivers first.
 fn sort_by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
     nics.sort_by_key(|nic| !matches!(nic.driver.as_deref(), Some("ena" | "efa")));
     nics
@@ -272,21 +257,21 @@ fn fetch_token(
         200..300 => {}
         403 => {
             return Err(Error::new(format!(
-                "{place}: status 403: the instance's metadata service is switched off"
+                "{place}: status 403: the instance's metadata service is disabled"
             )));
         }
-        status => return Err(Error::new(format!("{place}: status {status}: the service gives no token"))),
+        status => return Err(Error::new(format!("{place}: status {status}: no token received"))),
     }
     let token = String::from_utf8_lossy(&answer.body).trim().to_string();
     if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Error::new(format!("{place}: what came is no token")));
+        return Err(Error::new(format!("{place}: the response is not a valid token")));
     }
-    debug!(sys, "Ec2: a token was given");
+    debug!(sys, "Ec2: token received");
     Ok((bases[which].clone(), token))
 }
 
 impl Imds<'_, '_> {
-    /// One file; `None` where there is none. A token that is not taken any more is replaced, once.
+    /// Fetches a file; returns `None` if it does not exist. An expired token is replaced once.
     fn get(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
         let url = format!("{}/{path}", self.base);
         for is_last in [false, true] {
@@ -296,7 +281,7 @@ impl Imds<'_, '_> {
                 metadata_network::request(self.sys, &self.policy, url.clone(), &headers, self.deadline)?;
             match answer.status {
                 401 if !is_last => {
-                    info!(self.sys, "Ec2: the token is not taken any more; another one is asked for");
+                    info!(self.sys, "Ec2: token expired; requesting a new one");
                     let base = [self.base.clone()];
                     self.token = Some(fetch_token(self.sys, self.net, &base, &self.policy, self.deadline)?.1);
                 }
@@ -360,11 +345,11 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance
 }
 
-/// What the network configuration is made of, later and anew whenever it is due.
+/// The source of the network configuration, which is rendered again whenever it is due.
 fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
     let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {
-        warning!(ctx.sys, "Ec2: the metadata have nothing about the network (network.interfaces.macs)");
+        warning!(ctx.sys, "Ec2: metadata has no network configuration (network.interfaces.macs)");
         return None;
     };
     let is_full = ctx.settings("Ec2").and_then(|s| s.get("apply_full_imds_network_config"));

@@ -1,17 +1,13 @@
-//! GCE: Google's metadata service, which answers only those who say that they know whom they ask.
+//! GCE: Google's metadata service, whose requests need a header.
 
 use config::{Map, Node, Value};
-use ephemeral::Ipv4Method;
 use serde_json::json;
 use state::{Blobs, Instance};
-use system::{Deadline, Error, Request, Result, System, debug, info, warning};
+use system::{Result, System, warning};
 
-use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
-use crate::retry::{Defaults, RetryPolicy};
-use crate::{
-    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Search, Stage, UpdateEvents, dmi, metadata_network,
-    seed, standard,
-};
+use crate::retry::Defaults;
+use crate::service::{MetadataService, Session};
+use crate::{ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, document, standard};
 
 pub const GCE: Datasource = Datasource {
     name: "GCE",
@@ -26,89 +22,45 @@ pub const GCE: Datasource = Datasource {
     },
 };
 
-const DEFAULTS: Defaults = Defaults {
-    urls: &[],
-    max_wait: 60,
-    timeout: 10,
-    retries: 5,
-    retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+/// The second URL is for machines that cannot resolve names yet.
+const SERVICE: MetadataService<'_> = MetadataService {
+    name: "GCE",
+    defaults: Defaults {
+        urls: &[
+            "http://metadata.google.internal/computeMetadata/v1",
+            "http://169.254.169.254/computeMetadata/v1",
+        ],
+        urls_key: "metadata_url",
+        max_wait: 60,
+        ..Defaults::COMMON
+    },
+    path: "instance/id",
+    headers: &[("Metadata-Flavor", "Google")],
+    timeout: |policy| policy.max_wait,
+    link_timeout: |policy| policy.max_wait,
+    ..MetadataService::COMMON
 };
-const URL: &str = "http://metadata.google.internal/computeMetadata/v1/";
-/// The same where no names can be asked for yet.
-const ADDRESS_URL: &str = "http://169.254.169.254/computeMetadata/v1/";
-/// The attributes that count.
+/// The attributes that are used.
 const OF_INSTANCE: [&str; 5] =
     ["sshKeys", "ssh-keys", "block-project-ssh-keys", "user-data", "user-data-encoding"];
 const OF_PROJECT: [&str; 2] = ["sshKeys", "ssh-keys"];
-const FLAVOR: (&str, &str) = ("Metadata-Flavor", "Google");
-
-fn is_gce(sys: &System) -> bool {
-    let dmi_value = |key: &str| dmi::read(sys, key).unwrap_or_default();
-    matches!(&*dmi_value("system-product-name"), "Google Compute Engine" | "Google")
-        || dmi_value("system-serial-number").starts_with("GoogleCloud-")
-}
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let sys = ctx.sys;
-    if !ctx.is_forced("GCE") && !is_gce(sys) {
-        debug!(sys, "GCE: firmware is not of it");
+    if !ctx.is_on("GCE") {
         return Ok(None);
     }
-    let policy = RetryPolicy::read(ctx, "GCE", &DEFAULTS);
-    let given = ctx.settings("GCE").and_then(|s| s.get("metadata_url")).and_then(Node::as_str);
-    let urls: Vec<String> = match given {
-        Some(url) => vec![format!("{}/", url.trim_end_matches('/'))],
-        None => vec![URL.into(), ADDRESS_URL.into()],
-    };
-    let metadata = match ctx.stage {
-        Stage::Network => Some(crawl(
-            &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
-            sys,
-            &policy,
-            &urls,
-        )?),
-        Stage::Local => {
-            let mut metadata = None;
-            let mut nics: Vec<Nic> = ctx.machine.nics().candidates;
-            nics.sort_by_key(|nic| nic.name != "ens4");
-            let requirements = NetworkRequirements {
-                v4: Some(Ipv4Method::Dhcp(Vec::new())),
-                v6: None,
-                link_timeout: policy.max_wait,
-                first_response_deadline: policy.first_response_deadline,
-                probes: Vec::new(),
-            };
-            metadata_network::try_nics(ctx, &nics, &requirements, &mut |net, _| {
-                metadata = Some(crawl(net, sys, &policy, &urls)?);
-                Ok(true)
-            })?;
-            metadata
-        }
-    };
-    Ok(metadata.map(|(metadata, user_data)| instance(ctx, metadata, user_data, &urls[0])))
+    let policy = SERVICE.policy(ctx);
+    let mut nics = ctx.machine.nics().candidates;
+    nics.sort_by_key(|nic| nic.name != "ens4");
+    let fetched = SERVICE.fetch(ctx, &policy, &nics, &mut |session| fetch(session))?;
+    Ok(fetched.map(|(metadata, user_data)| instance(ctx, metadata, user_data, &policy.urls[0])))
 }
 
-fn crawl(
-    net: &mut MetadataNetwork<'_>,
-    sys: &System,
-    policy: &RetryPolicy,
-    urls: &[String],
-) -> Result<(Node, Blobs)> {
-    let ask = |url: &String| {
-        policy.with_retries(Request::get(format!("{url}instance/id")).header(FLAVOR.0, FLAVOR.1))
-    };
-    let requests: Vec<Request> = urls.iter().map(ask).collect();
-    let (which, answer) = net.fetch_first(&requests, Deadline::after(policy.max_wait))?;
-    let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
-    let base = &urls[which];
-    info!(sys, "GCE: the metadata service is at {base}");
-    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).trim().to_string();
-    let get = |path: &str| {
-        metadata_network::get_optional(sys, policy, format!("{base}{path}"), &[FLAVOR], deadline)
-    };
-    let required = |path: &str| get(path)?.ok_or_else(|| Error::new(format!("{base}{path}: there is none")));
-    let apart = |path: &str, names: &[&str]| {
+fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
+    let sys = session.sys;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
+    let get = |path: &str| session.get(path);
+    let read_parts = |path: &str, names: &[&str]| {
         let mut map = Map::new();
         for name in names {
             let path = format!("{path}{name}");
@@ -119,21 +71,21 @@ fn crawl(
         Ok(map.into())
     };
     let attributes = |path: &str, names: &[&str]| match get(&format!("{path}?recursive=True")) {
-        Ok(Some(bytes)) => seed::parse_map(path, &bytes),
+        Ok(Some(bytes)) => document::parse_map(path, &bytes),
         Ok(None) => Ok(Map::new().into()),
-        // User-data made them so, and the keys are needed.
+        // The user-data is too large, but the keys are needed.
         Err(e) if e.is_too_large() => {
             warning!(sys, "GCE: {path}: {e}; reading its parts");
-            apart(path, names)
+            read_parts(path, names)
         }
         Err(e) => Err(e),
     };
-    let zone = text(required("instance/zone")?);
-    let name = text(required("instance/hostname")?);
+    let zone = text(&session.require("instance/zone")?);
+    let name = text(&session.require("instance/hostname")?);
     let instance = attributes("instance/attributes/", &OF_INSTANCE)?;
     let project = attributes("project/attributes/", &OF_PROJECT)?;
     let mut metadata = Map::new();
-    metadata.insert("instance-id", text(answer.body));
+    metadata.insert("instance-id", text(&session.response.body));
     metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());
     metadata.insert("local-hostname", name);
     let keys = keys(&instance, &project);
@@ -152,12 +104,12 @@ fn user_data(sys: &System, attributes: &Node) -> Blobs {
         Some("base64") => match encoding::base64::decode(data.as_bytes()) {
             Some(decoded) => decoded,
             None => {
-                warning!(sys, "GCE: user-data says that it is base64, and is not; it is taken as it is");
+                warning!(sys, "GCE: user-data is not valid base64; using it unchanged");
                 data.into_bytes()
             }
         },
         Some(_) => {
-            warning!(sys, "GCE: user-data-encoding: expected base64; the user-data are taken as they are");
+            warning!(sys, "GCE: user-data-encoding: expected base64; using user-data unchanged");
             data.into_bytes()
         }
     };
@@ -216,7 +168,7 @@ fn parse_timestamp(text: &str) -> Option<i64> {
 
 fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
     let class = if ctx.stage == Stage::Local { "DataSourceGCELocal" } else { "DataSourceGCE" };
-    let mut instance = standard::instance("GCE", class, format!("metadata ({url})"));
+    let mut instance = standard::instance("GCE", class, format!("metadata ({url}/)"));
     standard::fill(&mut instance, &metadata);
     let first = |name: String| name.split('.').next().unwrap_or_default().to_string();
     instance.local_hostname = instance.local_hostname.map(first);

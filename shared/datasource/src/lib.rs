@@ -1,12 +1,15 @@
 //! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
-mod apart;
+#![warn(missing_docs)]
+
+mod akamai;
 mod azure;
 mod command_line;
 mod configdrive;
 mod digitalocean;
 mod dmi;
+mod document;
 mod ec2;
 mod gce;
 mod hetzner;
@@ -16,12 +19,15 @@ mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod parts;
 mod retry;
 mod scaleway;
 mod search;
 mod seed;
+mod service;
 mod standard;
 mod tree;
+mod v1;
 mod vultr;
 
 pub use command_line::named_datasource;
@@ -30,7 +36,7 @@ pub use standard::is_same_machine;
 
 use config::Node;
 use state::{Instance, Layout};
-use system::{Result, System};
+use system::{Error, Result, System, debug, warning};
 
 /// What a stage can offer to a datasource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,111 +47,193 @@ pub enum Stage {
     Network,
 }
 
-/// Where a datasource's network configuration stands among the others (highest first).
+/// A source of the network configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkSource {
+    /// The kernel command line.
     CommandLine,
+    /// The initramfs.
     Initramfs,
+    /// The system's configuration.
     System,
+    /// The datasource.
     Datasource,
 }
 
 /// The answer to "is this still the instance that the cache describes?".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityCheck {
+    /// It is.
     Same,
-    /// It is another one, and why.
+    /// It is another one, for this reason.
     Different(String),
-    /// There is no evidence either way, and why.
+    /// There is no evidence either way, for this reason.
     Unknown(String),
 }
 
 /// One row of the table.
 pub struct Datasource {
-    /// As `datasource_list` spells it.
+    /// The name, spelled as in `datasource_list`.
     pub name: &'static str,
     /// The stages in which it can be found.
     pub stages: &'static [Stage],
-    /// Looks for it. `None`: this machine is not on it.
+    /// Searches for an instance; returns `None` if this machine is not on this cloud.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
     /// Checks a cached instance with what the local stage can see, without a search.
     pub check: fn(&Search<'_>, &Instance) -> IdentityCheck,
+    /// The sources of the network configuration, by descending precedence.
     pub network_order: &'static [NetworkSource],
+    /// When the network configuration is applied.
     pub events: UpdateEvents,
 }
 
-/// At which events the network configuration is read and applied anew, by upstream's names for them.
+impl Datasource {
+    /// Returns a datasource that differs from the others only in its name and its search.
+    const fn new(name: &'static str, find: fn(&Search<'_>) -> Result<Option<Instance>>) -> Datasource {
+        Datasource {
+            name,
+            stages: &[Stage::Local, Stage::Network],
+            find,
+            check: standard::check_machine,
+            network_order: DEFAULT_NETWORK_ORDER,
+            events: DEFAULT_EVENTS,
+        }
+    }
+}
+
+/// The events at which the network configuration is read and applied again, by upstream's names.
 #[derive(Debug, Clone, Copy)]
 pub struct UpdateEvents {
-    /// Unless the user sets others.
+    /// The default events.
     pub default: &'static [&'static str],
-    /// Those that it can serve.
+    /// The events that can be configured.
     pub supported: &'static [&'static str],
-    /// Which NICs that are plugged in later are its: conditions of a udev rule, or nothing for all.
+    /// Conditions of a udev rule that select hotplugged NICs; empty for all NICs.
     pub hotplug_udev_match: &'static str,
 }
 
-/// Every event that there is.
+/// All events.
 const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
-/// What most datasources have.
+/// The events of most datasources.
 const DEFAULT_EVENTS: UpdateEvents =
     UpdateEvents { default: &["boot-new-instance"], supported: ALL_EVENTS, hotplug_udev_match: "" };
 
-/// What a datasource is given.
+/// The input of a search.
 pub struct Search<'a> {
+    /// The machine.
     pub sys: &'a System,
+    /// The paths of the state.
     pub layout: &'a Layout,
     /// The merged configuration of the machine.
     pub config: &'a Node,
+    /// The kernel command line.
     pub command_line: &'a str,
+    /// The stage that searches.
     pub stage: Stage,
+    /// The machine's devices.
     pub machine: &'a dyn Machine,
-    /// There is a cached instance, and firmware confirms it: metadata services that say nothing are not waited for long
-    /// (`max_wait_cached`), as that instance will do.
+    /// There is a cached instance, confirmed by the firmware: the wait for a metadata service that does not respond is
+    /// short (`max_wait_cached`), as the cached instance can be used.
     pub has_cached_instance: bool,
 }
 
-/// What only the stage can tell of the machine. Looked at when somebody asks: NICs may have to be waited for.
+/// The machine's devices, which only a stage knows. Queried on demand, as NICs may take time to appear.
 pub trait Machine {
+    /// Returns the machine's NICs.
     fn nics(&self) -> Nics;
-    /// Waits until no more devices are coming, as far as anybody can tell; bounded.
+    /// Waits, for a limited time, until the kernel has reported all devices.
     fn wait_for_devices(&self);
 }
 
 /// The machine's NICs.
 #[derive(Debug, Clone, Default)]
 pub struct Nics {
-    /// Those that may lead to metadata, the likeliest first.
+    /// The NICs that may lead to metadata, the likeliest first.
     pub candidates: Vec<Nic>,
-    /// Those that a network configuration can be about.
+    /// The NICs that a network configuration can contain.
     pub configurable: Vec<Nic>,
-    /// netplan will write the configuration.
+    /// The configuration will be rendered for netplan.
     pub uses_netplan: bool,
 }
 
+/// A NIC.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Nic {
+    /// The name of the interface.
     pub name: String,
-    /// Lower case.
+    /// The MAC, in lower case.
     pub mac: String,
+    /// The name of the driver.
     pub driver: Option<String>,
 }
 
-impl Search<'_> {
-    /// The settings of one datasource: the map below `datasource: NAME:`.
-    pub fn settings(&self, name: &str) -> Option<&Node> {
-        self.config.at_path(&["datasource", name])
+impl Nics {
+    /// Returns the configurable NIC with this MAC, in any case.
+    pub fn by_mac(&self, mac: &str) -> Option<&Nic> {
+        self.configurable.iter().find(|nic| nic.mac.eq_ignore_ascii_case(mac))
+    }
+
+    /// Returns the configurable NIC with a MAC from the metadata, in any case.
+    ///
+    /// # Errors
+    ///
+    /// Fails if there is no such NIC.
+    pub fn require_mac(&self, mac: &str) -> Result<&Nic> {
+        self.by_mac(mac)
+            .ok_or_else(|| Error::new(format!("no NIC with MAC '{mac}', which the metadata names")))
     }
 }
 
 impl Search<'_> {
-    /// Whether the administrator says that this machine is of that datasource, whatever firmware says: on the kernel
-    /// command line, or by a list of this one.
+    /// Returns the settings of one datasource: the map below `datasource: NAME:`.
+    pub fn settings(&self, name: &str) -> Option<&Node> {
+        self.config.at_path(&["datasource", name])
+    }
+
+    /// Tells whether the administrator selects this datasource regardless of the firmware: on the kernel command line,
+    /// or by a list that contains nothing else.
     pub fn is_forced(&self, name: &str) -> bool {
         let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
         let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
         is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
+    }
+
+    /// Tells whether this machine is on the cloud of this name: the firmware matches its row in the crate `clouds`, or
+    /// the administrator selects it ([`Search::is_forced`]).
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let row = clouds::cloud(name);
+        let is_on =
+            self.is_forced(name) || row.is_some_and(|row| row.firmware_matches(self.sys, self.command_line));
+        if !is_on {
+            debug!(self.sys, "{name}: not detected (DMI does not match)");
+        }
+        is_on
+    }
+
+    /// Tells whether a setting of a datasource is true; it is by default.
+    pub(crate) fn is_enabled(&self, name: &str, key: &str) -> bool {
+        self.settings(name).and_then(|s| s.get(key)).is_none_or(|node| !node.is_falsy())
+    }
+
+    /// Returns, as a list, the likeliest NIC whose MAC begins with one of `prefixes` (separated by commas), or the likeliest of all.
+    pub(crate) fn nic_with_mac_prefix(&self, prefixes: &str) -> Vec<Nic> {
+        let mut nics = self.machine.nics().candidates;
+        let prefixes = prefixes.to_lowercase();
+        let is_preferred = |nic: &Nic| prefixes.split(',').any(|prefix| nic.mac.starts_with(prefix.trim()));
+        if !nics.iter().any(is_preferred) {
+            warning!(self.sys, "no NIC with a MAC that begins with {prefixes}; using the default NIC");
+        }
+        nics.sort_by_key(|nic| !is_preferred(nic));
+        nics.truncate(1);
+        nics
+    }
+
+    /// Returns the NIC that most likely leads to metadata, as a list.
+    pub(crate) fn first_nic(&self) -> Vec<Nic> {
+        let mut nics = self.machine.nics().candidates;
+        nics.truncate(1);
+        nics
     }
 }
 
@@ -165,10 +253,11 @@ pub const DATASOURCES: &[&Datasource] = &[
     &ec2::EC2,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &akamai::AKAMAI,
     &none::NONE,
 ];
 
-/// The events of each, apart from what finds it: stages that only ask for these contain no datasource.
+/// The events of each datasource, separate from its search: stages that only read these do not link datasources.
 static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
     let mut all = [("", DEFAULT_EVENTS); DATASOURCES.len()];
     let mut at = 0;
@@ -179,12 +268,12 @@ static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
     all
 };
 
-/// The events of the datasource of a name, in any case.
+/// Returns the events of the datasource with this name, in any case.
 pub fn update_events(name: &str) -> Option<UpdateEvents> {
     UPDATE_EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
 }
 
-/// The datasource of a name, in any case.
+/// Returns the datasource with this name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {
     DATASOURCES.iter().find(|d| d.name.eq_ignore_ascii_case(name)).copied()
 }

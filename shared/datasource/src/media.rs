@@ -1,4 +1,4 @@
-//! Seeds on disks: finding the file system by its label, mounting it read-only for as long as it is read.
+//! Seeds on disks: finds the file system by its label and mounts it read-only while it is read.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ const SEED_FILE_SYSTEMS: &[&str] = &["vfat", "iso9660"];
 const DISC_FILE_SYSTEMS: &[&str] = &["iso9660", "udf"];
 const FIRST_DRIVE: &str = "/dev/sr0";
 
-/// The file systems, the last device first. Below another root there are none, and in a container they are the host's.
+/// Returns the file systems, the last device first; none below another root, or in a container, where devices are the
+/// host's.
 fn file_systems(ctx: &Search<'_>) -> Vec<(Device, Superblock)> {
     let sys = ctx.sys;
     if sys.is_container() {
@@ -145,7 +146,7 @@ fn read_mounted<T>(
             }
             result
         }
-        Err(e) => Err(Error::new(format!("{e} (is the kernel's {kind} module there?)"))),
+        Err(e) => Err(Error::new(format!("{e} (is the kernel module {kind} available?)"))),
     };
     if let Err(e) = sys.remove_dir(&at) {
         debug!(sys, "{e}");

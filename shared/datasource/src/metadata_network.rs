@@ -1,6 +1,6 @@
-//! The way to a metadata service: the network that there is, or, before the machine's own is configured, one for as
-//! long as metadata is read (`ephemeral`), on one NIC after another. Datasources see neither addresses nor leases, unless
-//! a lease says something that only their cloud means something by.
+//! The network over which metadata is read: the existing one, or, before the machine's own is configured, an ephemeral
+//! one on one NIC after another (the crate `ephemeral`). Datasources see neither addresses nor leases, except for DHCP
+//! options that only their cloud defines.
 
 use std::time::Duration;
 
@@ -8,136 +8,179 @@ use ephemeral::{EphemeralNetwork, Ipv4Method, Ipv6Method, JOURNAL_DIR, Lease, Ne
 use system::{Deadline, Error, Request, Response, Result, System, debug, info, warning};
 
 use crate::retry::RetryPolicy;
-use crate::{Nic, Search};
+use crate::{Nic, Search, Stage};
 
-/// For a NIC to come up. A cloud's DHCP server answers within a second, or it is none.
+/// The time limit for a NIC to come up. A cloud's DHCP server responds within a second.
 pub const LINK_TIMEOUT: Duration = Duration::from_secs(60);
-/// After so long no further NIC is tried: the stage has ten minutes, and the network stage is still to come.
+/// No further NIC is tried after this time: the stage has ten minutes, and the network stage follows.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
-/// For a probe. Without a network it fails at once.
+/// The time limit for a probe. Without a network it fails immediately.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
-/// For all that is read of a service once it has answered.
+/// The time limit for reading all metadata, from the first response on.
 pub const CRAWL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// No cloud gives a machine more in one piece.
+/// The limit of a response's body in bytes.
 pub const MAX_RESPONSE_SIZE: usize = 32 << 20;
 
 /// A network that metadata can be read through.
 pub struct MetadataNetwork<'a> {
     sys: &'a System,
     ephemeral: Option<EphemeralNetwork<'a>>,
-    /// For the first answer.
+    /// The deadline of the first response.
     first_response_deadline: Option<Deadline>,
 }
 
 impl<'a> MetadataNetwork<'a> {
-    /// The network as it is.
+    /// Returns the existing network.
     pub fn existing(sys: &'a System, first_response_deadline: Option<Deadline>) -> MetadataNetwork<'a> {
         MetadataNetwork { sys, ephemeral: None, first_response_deadline }
     }
 
-    /// The first good answer, and whose it is; all are asked side by side. Each has the tries that it asks for.
+    /// Makes all requests in parallel, each with its own retries, and returns the first successful response with the index
+    /// of its request.
+    ///
+    /// # Errors
+    ///
+    /// Fails if all requests fail, or at the deadline.
     pub fn fetch_first(&mut self, requests: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
         let deadline = self.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
         let first = match &mut self.ephemeral {
             Some(ephemeral) => ephemeral.fetch(requests, deadline),
             None => ephemeral::fetch(self.sys, requests, deadline),
         }?;
-        // A service that has answered once is worth the usual patience.
+        // The limit holds for the first response only.
         self.first_response_deadline = None;
         Ok(first)
     }
 
-    /// What the DHCP server said, if this network is its.
+    /// Returns the DHCP lease of this network, if there is one.
     pub fn lease(&self) -> Option<&Lease> {
         self.ephemeral.as_ref()?.lease()
     }
 }
 
-/// What a datasource wants of a NIC before the machine has a network.
+/// How a datasource reaches its metadata service before the machine has a network.
 pub struct NetworkRequirements {
+    /// How IPv4 comes up, if it is used.
     pub v4: Option<Ipv4Method>,
+    /// How IPv6 comes up, if it is used.
     pub v6: Option<Ipv6Method>,
-    /// For a NIC to come up, if less than the usual minute.
+    /// The time limit for a NIC to come up; at most [`LINK_TIMEOUT`].
     pub link_timeout: Duration,
-    /// Where a cached instance will do, the service has to answer by then.
+    /// With a cached instance, the service must begin to respond by then.
     pub first_response_deadline: Option<Deadline>,
-    /// If one of these answers already, over a network that somebody else has made, none is made.
+    /// If one of these succeeds over the existing network, no NIC is set up. Each is made once.
     pub probes: Vec<Request>,
 }
 
-/// What is asked over a network: `false` if it does not lead to metadata. The name is of the NIC that it is on.
-pub type TryNic<'f, 'a> = &'f mut dyn FnMut(&mut MetadataNetwork<'a>, &str) -> Result<bool>;
+/// Reads metadata over a network, on the NIC of this name; returns `None` if this network does not lead to metadata.
+pub type ReadMetadata<'f, 'a, T> = &'f mut dyn FnMut(&mut MetadataNetwork<'a>, &str) -> Result<Option<T>>;
 
-/// Asks over each of these NICs in turn until one leads to metadata, and says which that was. Where no network can or
-/// may be made (a plan, another root), over the one that there is.
-pub fn try_nics<'a>(
+/// Reads metadata over the network that the stage has: in the network stage the machine's own, in the local stage an
+/// ephemeral one ([`try_nics`]).
+///
+/// # Errors
+///
+/// Fails as [`try_nics`] does, or as `read` does.
+pub fn with_network<'a, T>(
     ctx: &Search<'a>,
     nics: &[Nic],
     requirements: &NetworkRequirements,
-    try_nic: TryNic<'_, 'a>,
-) -> Result<Option<String>> {
+    read: ReadMetadata<'_, 'a, T>,
+) -> Result<Option<T>> {
+    match ctx.stage {
+        Stage::Local => try_nics(ctx, nics, requirements, read),
+        Stage::Network => over_existing(ctx, nics, requirements, read),
+    }
+}
+
+/// Reads metadata over each of these NICs in turn until one leads to metadata. If an ephemeral network is impossible or
+/// not allowed (a dry run, another root), the existing network is used.
+///
+/// # Errors
+///
+/// Fails if there is no NIC, or with the first failure if no NIC leads to metadata.
+pub fn try_nics<'a, T>(
+    ctx: &Search<'a>,
+    nics: &[Nic],
+    requirements: &NetworkRequirements,
+    read: ReadMetadata<'_, 'a, T>,
+) -> Result<Option<T>> {
+    let is_possible = ctx.sys.is_live() && !ctx.sys.is_dry_run();
+    if !is_possible || (!nics.is_empty() && responds(ctx.sys, &requirements.probes)) {
+        return over_existing(ctx, nics, requirements, read);
+    }
+    // The loop is compiled once, not for each type.
+    let mut found = None;
+    over_ephemeral(ctx, nics, requirements, &mut |net, nic| {
+        found = read(net, nic)?;
+        Ok(found.is_some().then_some(()))
+    })?;
+    Ok(found)
+}
+
+fn over_existing<'a, T>(
+    ctx: &Search<'a>,
+    nics: &[Nic],
+    requirements: &NetworkRequirements,
+    read: ReadMetadata<'_, 'a, T>,
+) -> Result<Option<T>> {
+    let nic = nics.first().map(|nic| nic.name.as_str()).unwrap_or_default();
+    read(&mut MetadataNetwork::existing(ctx.sys, requirements.first_response_deadline), nic)
+}
+
+fn responds(sys: &System, probes: &[Request]) -> bool {
+    // Without retries: if the network is missing, it will be set up.
+    let probes: Vec<Request> = probes.iter().map(|p| p.clone().retries(0, Duration::ZERO)).collect();
+    let responds = !probes.is_empty()
+        && ephemeral::find_responding(sys, &probes, Deadline::after(PROBE_TIMEOUT)).is_some();
+    if responds {
+        debug!(sys, "the metadata service responds over the existing network");
+    }
+    responds
+}
+
+fn over_ephemeral<'a>(
+    ctx: &Search<'a>,
+    nics: &[Nic],
+    requirements: &NetworkRequirements,
+    read: ReadMetadata<'_, 'a, ()>,
+) -> Result<()> {
     let sys = ctx.sys;
-    if !sys.is_live() || sys.is_dry_run() {
-        let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
-        return Ok(try_nic(
-            &mut MetadataNetwork::existing(sys, requirements.first_response_deadline),
-            &name,
-        )?
-        .then_some(name));
-    }
     if nics.is_empty() {
-        return Err(Error::new("there is no NIC that could lead to metadata"));
+        return Err(Error::new("no NIC found for fetching metadata"));
     }
-    // Once: what has no network is to be given one, not to be asked again.
-    let probes: Vec<Request> =
-        requirements.probes.iter().map(|p| p.clone().retries(0, Duration::ZERO)).collect();
-    if !probes.is_empty()
-        && ephemeral::find_responding(sys, &probes, Deadline::after(PROBE_TIMEOUT)).is_some()
-    {
-        debug!(sys, "the metadata service answers over the network that there is");
-        let name = nics.first().map(|nic| nic.name.clone()).unwrap_or_default();
-        return Ok(try_nic(
-            &mut MetadataNetwork::existing(sys, requirements.first_response_deadline),
-            &name,
-        )?
-        .then_some(name));
-    }
-    let records = ctx.layout.run(JOURNAL_DIR);
+    let journal_dir = ctx.layout.run(JOURNAL_DIR);
     let mut failures = Vec::new();
     let deadline = Deadline::after(TOTAL_TIMEOUT);
     let deadline = requirements.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
     for nic in nics {
         if deadline.is_expired() && !failures.is_empty() {
-            warning!(sys, "{} and what comes after it are not tried: time is up", nic.name);
+            warning!(sys, "deadline exceeded; skipping {} and the remaining NICs", nic.name);
             break;
         }
-        debug!(sys, "a network for metadata is tried on {} ({})", nic.name, nic.mac);
-        let wants = NetworkRequest {
+        debug!(sys, "setting up an ephemeral network on {} ({})", nic.name, nic.mac);
+        let request = NetworkRequest {
             nic: &nic.name,
-            v4: requirements.v4.clone(),
+            v4: requirements.v4,
             v6: requirements.v6,
-            journal_dir: &records,
+            journal_dir: &journal_dir,
         };
-        let result = EphemeralNetwork::up(
-            sys,
-            &wants,
-            deadline.earlier(Deadline::after(LINK_TIMEOUT.min(requirements.link_timeout))),
-        )
-        .and_then(|ephemeral| {
+        let link_deadline = deadline.earlier(Deadline::after(LINK_TIMEOUT.min(requirements.link_timeout)));
+        let result = EphemeralNetwork::up(sys, &request, link_deadline).and_then(|ephemeral| {
             let mut net = MetadataNetwork {
                 sys,
                 ephemeral: Some(ephemeral),
                 first_response_deadline: requirements.first_response_deadline,
             };
-            try_nic(&mut net, &nic.name)
+            read(&mut net, &nic.name)
         });
         match result {
-            Ok(true) => {
-                info!(sys, "metadata is reached through {}", nic.name);
-                return Ok(Some(nic.name.clone()));
+            Ok(Some(())) => {
+                info!(sys, "metadata received through {}", nic.name);
+                return Ok(());
             }
-            Ok(false) => debug!(sys, "{} leads to no metadata", nic.name),
+            Ok(None) => debug!(sys, "no metadata service reachable through {}", nic.name),
             Err(e) => {
                 if nics.len() > 1 {
                     warning!(sys, "{}: {e}", nic.name);
@@ -146,10 +189,14 @@ pub fn try_nics<'a>(
             }
         }
     }
-    failures.into_iter().next().map_or(Ok(None), Err)
+    failures.into_iter().next().map_or(Ok(()), Err)
 }
 
-/// One request to a service that has answered before; a refusal is an answer.
+/// Makes a request to a service that has responded before. A status of 400 or above is returned, not an error.
+///
+/// # Errors
+///
+/// Fails if no response is received by the deadline, after all retries, or if the body is too large.
 pub fn request(
     sys: &System,
     policy: &RetryPolicy,
@@ -157,11 +204,20 @@ pub fn request(
     headers: &[(&str, &str)],
     deadline: Deadline,
 ) -> Result<Response> {
-    let fetch = headers.iter().fold(Request::get(url), |fetch, (name, value)| fetch.header(name, value));
-    sys.fetch(&policy.with_retries(fetch.accept_any_status().deadline(deadline).limit(MAX_RESPONSE_SIZE)))
+    let request = with_headers(Request::get(url), headers);
+    sys.fetch(&policy.with_retries(request.accept_any_status().deadline(deadline).limit(MAX_RESPONSE_SIZE)))
 }
 
-/// What is there; `None` where there is none.
+/// Adds headers to a request.
+pub fn with_headers(request: Request, headers: &[(&str, &str)]) -> Request {
+    headers.iter().fold(request, |request, (name, value)| request.header(name, value))
+}
+
+/// Fetches a URL; returns `None` for status 404 and 410.
+///
+/// # Errors
+///
+/// Fails as [`request`] does, and for every other status of 400 or above.
 pub fn get_optional(
     sys: &System,
     policy: &RetryPolicy,
@@ -169,19 +225,23 @@ pub fn get_optional(
     headers: &[(&str, &str)],
     deadline: Deadline,
 ) -> Result<Option<Vec<u8>>> {
-    let answer = request(sys, policy, url.clone(), headers, deadline)?;
-    match answer.status {
+    let response = request(sys, policy, url.clone(), headers, deadline)?;
+    match response.status {
         404 | 410 => Ok(None),
-        400.. => Err(Error::new(format!("{url}: status {}", answer.status))),
-        _ => Ok(Some(answer.body)),
+        400.. => Err(Error::new(format!("{url}: status {}", response.status))),
+        _ => Ok(Some(response.body)),
     }
 }
 
-/// The router that DHCP names on a NIC, for policy routing; what was asked for is given back.
+/// Returns the router that DHCP offers on a NIC, for policy routing. The lease is released.
+///
+/// # Errors
+///
+/// Fails if the NIC does not come up or no DHCP server responds.
 pub fn dhcp_router(ctx: &Search<'_>, nic: &str) -> Result<Option<std::net::Ipv4Addr>> {
-    let records = ctx.layout.run(JOURNAL_DIR);
-    let wants =
-        NetworkRequest { nic, v4: Some(Ipv4Method::Dhcp(Vec::new())), v6: None, journal_dir: &records };
-    let ephemeral = EphemeralNetwork::up(ctx.sys, &wants, Deadline::after(LINK_TIMEOUT / 4))?;
+    let journal_dir = ctx.layout.run(JOURNAL_DIR);
+    let v4 = Some(Ipv4Method::Dhcp(&[]));
+    let request = NetworkRequest { nic, v4, v6: None, journal_dir: &journal_dir };
+    let ephemeral = EphemeralNetwork::up(ctx.sys, &request, Deadline::after(LINK_TIMEOUT / 4))?;
     Ok(ephemeral.lease().and_then(Lease::router))
 }

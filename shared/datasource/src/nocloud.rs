@@ -1,19 +1,20 @@
 //! NoCloud: the seed is in the image, on a disk labelled `cidata`, on the kernel command line, in the SMBIOS
 //! serial number, or at the place that one of these names.
 //!
-//! Several may be there at once. Metadata of an earlier one wins key by key; user-data, vendor-data and network
+//! Several may exist. Metadata of an earlier one takes precedence, key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones.
 
 use config::source_map::positions;
 use config::{Map, Node};
 use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
-use system::{Deadline, Error, Result, debug, info, warning};
+use system::{Error, Result, debug, info, warning};
 
 use crate::command_line::{self, DsOption};
-use crate::seed::{self, Seed, SeedRetryPolicy};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::seed::{self, Seed};
 use crate::{
-    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, dmi, media, retry,
+    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, dmi, document, media,
     standard,
 };
 
@@ -26,18 +27,20 @@ pub const NOCLOUD: Datasource = Datasource {
     events: DEFAULT_EVENTS,
 };
 
+/// Of a seed's server. Upstream has no timeout; a server that is silent for half a minute will not respond.
+const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
 /// Of a seed that names none.
 const DEFAULT_INSTANCE_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 
-/// What has been gathered so far.
+/// The seeds found so far, merged.
 #[derive(Default)]
 struct MergedSeed {
     meta_data: Map,
     user_data: Blobs,
     vendor_data: Blobs,
     network: Option<Node>,
-    /// Where it came from, for the description.
+    /// The sources, for the description.
     sources: Vec<String>,
     device: Option<String>,
     /// Names of metadata that only root may read.
@@ -51,7 +54,7 @@ fn raw(bytes: Vec<u8>) -> Blobs {
 }
 
 impl MergedSeed {
-    /// What a seed has replaces what there was, an empty file too; what it lacks does not.
+    /// Merges a seed. Its files replace earlier ones, even if they are empty.
     fn add(&mut self, source: impl Into<String>, seed: Seed) {
         self.sources.push(source.into());
         self.merge_meta_data(seed.meta_data.as_ref());
@@ -64,10 +67,10 @@ impl MergedSeed {
         }
     }
 
-    /// The place that was named: nothing but metadata of the others is left.
+    /// Merges the seed at `seedfrom`: of the others, only metadata is kept.
     fn add_seedfrom(&mut self, source: String, seed: Seed) {
         (self.vendor_data, self.network) = (Blobs::default(), None);
-        // The description is for everybody, and a URL may hold a password.
+        // The description is world-readable, and a URL may contain a password.
         let redacted = if is_remote(&source) { system::redacted_url(&source) } else { source.clone() };
         if redacted != source {
             self.sensitive.push("seedfrom".into());
@@ -129,7 +132,7 @@ fn serial_option(ctx: &Search<'_>) -> Option<DsOption> {
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     let mut all = MergedSeed::default();
-    // A place that cannot be read must not hide another one; it is the answer only when there is no other.
+    // A source that cannot be read must not hide another one; its failure counts only if there is no other.
     let mut failures = Vec::new();
     if let Some(line) = serial_option(ctx) {
         debug!(sys, "the SMBIOS serial number holds NoCloud settings");
@@ -173,48 +176,47 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         if !is_for_this_stage(ctx, &base) {
             return Ok(None);
         }
-        let policy = SeedRetryPolicy::from_settings(ctx.settings("NoCloud"));
-        let deadline = retry::max_wait_cached(ctx, "NoCloud").map(Deadline::after);
-        let seed = seed::fetch(sys, &base, policy, deadline)?;
+        let policy = RetryPolicy::read(ctx, "NoCloud", &DEFAULTS);
+        let seed = seed::fetch(sys, &base, &policy)?;
         all.add_seedfrom(base, seed);
     }
     build_instance(ctx, all)
 }
 
-/// Whether this stage can read the place. Remote ones wait for the network; the others were looked at before it.
+/// Tells whether this stage reads `base`: remote ones in the network stage, local ones before.
 fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
     let sys = ctx.sys;
     match ctx.stage {
         Stage::Local if is_local(base) => true,
         Stage::Network if is_remote(base) => true,
         Stage::Local => {
-            info!(sys, "the seed at {} is not for the local stage", scheme(base));
+            info!(sys, "the seed at {} cannot be read in the local stage; skipping", scheme(base));
             false
         }
         Stage::Network => {
-            warning!(sys, "seedfrom: {} is no place that the network stage reads", scheme(base));
+            warning!(sys, "seedfrom: {} cannot be read in the network stage; skipping", scheme(base));
             false
         }
     }
 }
 
-/// A seed directory with one of its two required files is a mistake that nobody would find without a word.
+/// Warns of a seed directory with only one of the two required files: a mistake that is otherwise hard to find.
 fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
     let has = |name: &str| ctx.sys.exists(format!("{directory}/{name}"));
     match (has("meta-data"), has("user-data")) {
-        (true, false) => warning!(ctx.sys, "{directory} has meta-data and no user-data: not a seed"),
-        (false, true) => warning!(ctx.sys, "{directory} has user-data and no meta-data: not a seed"),
+        (true, false) => warning!(ctx.sys, "{directory} has meta-data but no user-data: not a seed"),
+        (false, true) => warning!(ctx.sys, "{directory} has user-data but no meta-data: not a seed"),
         _ => {}
     }
 }
 
-/// The place that the configuration names, and the seed that it holds itself.
+/// Merges the seed in the configuration, and the location that it names.
 fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
     let sys = ctx.sys;
     let from = settings.get("seedfrom").and_then(Node::scalar_text);
     if let Some(base) = from.filter(|base| !base.is_empty()) {
         all.sources.push("ds_config_seedfrom".into());
-        // The administrator's word for this machine: the one key that goes before the lines.
+        // The only setting that overrides the kernel command line.
         all.meta_data.insert("seedfrom", base);
     }
     let bytes = |key: &str| settings.get(key).and_then(Node::scalar_text).map(String::into_bytes);
@@ -231,7 +233,7 @@ fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
     }
 }
 
-/// The label of the seed's file system: `cidata` unless configured; `None` when switched off.
+/// The label of the seed's file system: `cidata` unless configured; `None` when disabled.
 fn label(ctx: &Search<'_>) -> Option<String> {
     match ctx.settings("NoCloud").and_then(|s| s.as_map()?.get("fs_label")) {
         Some(node) if node.is_falsy() => None,
@@ -252,7 +254,7 @@ fn is_local(base: &str) -> bool {
     base.starts_with('/') || base.starts_with("file://")
 }
 
-/// Replaces `__dmi.KEY__` by firmware's value, by nothing where firmware has none. Other keys stay as they are.
+/// Replaces `__dmi.KEY__` by the DMI value, or by nothing if it is missing. Other keys stay as they are.
 fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
     let mut text = String::new();
     let mut rest = base;
@@ -262,7 +264,7 @@ fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
         if dmi::is_known(key) {
             text.push_str(&dmi::read(ctx.sys, key).unwrap_or_default());
         } else {
-            warning!(ctx.sys, "seedfrom: no firmware value is named {key}");
+            warning!(ctx.sys, "seedfrom: unknown DMI key {key}");
             text.push_str(&format!("__dmi.{key}__"));
         }
         rest = tail;
@@ -278,7 +280,7 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
         return Ok(None);
     }
     if let Some(id) = all.meta_data.get("instance-id").filter(|n| n.scalar_text().is_none() && !n.is_null()) {
-        warning!(sys, "{}: instance-id: expected text, found {}; it is left out", id.at, id.kind());
+        warning!(sys, "{}: instance-id: expected text, found {}; ignored", id.at, id.kind());
     }
     if all.has_invalid_meta_data && all.meta_data.get("instance-id").is_none() {
         require_first_boot(ctx)?;
@@ -335,13 +337,13 @@ fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
         || previous_id.trim() == DEFAULT_INSTANCE_ID
         || previous_id.trim() == "NO_PREVIOUS_INSTANCE_ID"
     {
-        warning!(ctx.sys, "no instance-id can be read; it is {DEFAULT_INSTANCE_ID}");
+        warning!(ctx.sys, "no valid instance-id; using {DEFAULT_INSTANCE_ID}");
         return Ok(());
     }
-    Err(Error::new("the instance-id cannot be told, as metadata cannot be read"))
+    Err(Error::new("the instance-id is unknown: metadata cannot be read"))
 }
 
-/// The command line and the seed directories can be looked at for nothing; what is on a disk cannot.
+/// Checks the command line and the seed directories, which costs little; disks are not read.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let id = |line: DsOption| {
         line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v)
@@ -359,7 +361,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     for name in SEED_DIRS {
         let path = ctx.layout.cloud(&format!("{name}/meta-data"));
         let Ok(bytes) = ctx.sys.read(&path) else { continue };
-        return match seed::parse_map(&path, &bytes) {
+        return match document::parse_map(&path, &bytes) {
             Ok(map) => match map.get("instance-id").and_then(Node::scalar_text) {
                 Some(id) if id == cached.id => IdentityCheck::Same,
                 Some(id) => IdentityCheck::Different(format!("{path} says instance-id {id}")),

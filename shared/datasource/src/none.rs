@@ -11,7 +11,7 @@ pub const NONE: Datasource = Datasource {
     name: "None",
     stages: &[Stage::Network],
     find,
-    check: |_, _| IdentityCheck::Unknown("None is found anew in the network stage of each boot".into()),
+    check: |_, _| IdentityCheck::Unknown("None is found again in the network stage of each boot".into()),
     network_order: DEFAULT_NETWORK_ORDER,
     events: DEFAULT_EVENTS,
 };
@@ -36,7 +36,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         }
         if let Some(metadata) = settings.get("metadata") {
             standard::fill(&mut instance, metadata);
-            // Whatever else they say: nothing vouches for an id that an image brings.
+            // An id that an image contains is not trusted.
             instance.id = ID.into();
             instance.crawled = json!({ "meta_data": metadata.to_json() });
         }

@@ -21,75 +21,44 @@ pub const OPENSTACK: Datasource = Datasource {
     events: DEFAULT_EVENTS,
 };
 
-/// The first is on the link that is asked over.
+/// The first URL is on the link of the NIC.
 const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]", "http://169.254.169.254"],
     max_wait: 0,
     timeout: 10,
     retries: 5,
     retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+    ..Defaults::COMMON
 };
 
-/// What firmware calls the product, or says as the chassis' asset tag.
-const PRODUCTS: [&str; 6] = [
-    "OpenStack Nova",
-    "OpenStack Compute",
-    "HUAWEICLOUD",
-    "OpenTelekomCloud",
-    "Samsung Cloud Platform",
-    "SAP CCloud VM",
-];
-
 fn is_openstack(ctx: &Search<'_>) -> bool {
-    if ctx.is_forced("OpenStack") || !cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
+    if !cfg!(any(target_arch = "x86", target_arch = "x86_64")) {
         return true;
     }
-    let dmi_value = |key: &str| dmi::read(ctx.sys, key).unwrap_or_default();
-    let (product, tag) = (dmi_value("system-product-name"), dmi_value("chassis-asset-tag"));
-    let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
-    let has_oracle = list.iter().any(|n| n.as_str().is_some_and(|n| n.eq_ignore_ascii_case("Oracle")));
-    let environment = ctx.sys.read("/proc/1/environ").unwrap_or_default();
-    PRODUCTS.iter().any(|name| *name == product || *name == tag)
-        || (tag == "OracleCloud.com" && has_oracle)
-        || environment.split(|b| *b == 0).any(|word| word == b"product_name=OpenStack Nova")
+    let has_oracle = || {
+        let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+        list.iter().any(|n| n.as_str().is_some_and(|n| n.eq_ignore_ascii_case("Oracle")))
+    };
+    let is_oracle = || dmi::read(ctx.sys, "chassis-asset-tag").as_deref() == Some("OracleCloud.com");
+    (is_oracle() && has_oracle()) || ctx.is_on("OpenStack")
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     if !is_openstack(ctx) {
-        debug!(sys, "OpenStack: firmware is not of it");
         return Ok(None);
     }
     let policy = RetryPolicy::read(ctx, "OpenStack", &DEFAULTS);
-    let nics = ctx.machine.nics();
-    let first = nics.candidates.get(..1).unwrap_or_default();
-    let read = match ctx.stage {
-        Stage::Network => {
-            let nic = first.first().map(|nic| nic.name.clone()).unwrap_or_default();
-            Some(crawl(
-                &mut MetadataNetwork::existing(sys, policy.first_response_deadline),
-                &nic,
-                sys,
-                &policy,
-            )?)
-        }
-        Stage::Local => {
-            let mut read = None;
-            let requirements = NetworkRequirements {
-                v4: Some(Ipv4Method::Dhcp(Vec::new())),
-                v6: Some(Ipv6Method::LinkLocal),
-                link_timeout: metadata_network::LINK_TIMEOUT,
-                first_response_deadline: policy.first_response_deadline,
-                probes: Vec::new(),
-            };
-            metadata_network::try_nics(ctx, first, &requirements, &mut |net, nic| {
-                read = Some(crawl(net, nic, sys, &policy)?);
-                Ok(true)
-            })?;
-            read
-        }
+    let requirements = NetworkRequirements {
+        v4: Some(Ipv4Method::Dhcp(&[])),
+        v6: Some(Ipv6Method::LinkLocal),
+        link_timeout: metadata_network::LINK_TIMEOUT,
+        first_response_deadline: policy.first_response_deadline,
+        probes: Vec::new(),
     };
+    let read = metadata_network::with_network(ctx, &ctx.first_nic(), &requirements, &mut |net, nic| {
+        crawl(net, nic, sys, &policy).map(Some)
+    })?;
     let Some((base, read)) = read else { return Ok(None) };
     Ok(instance(ctx, &base, read))
 }
@@ -147,11 +116,10 @@ fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Ins
         ..Instance::default()
     };
     if !std::mem::take(&mut read.files).is_empty() {
-        debug!(ctx.sys, "OpenStack: files of the metadata are injected by config drives alone");
+        debug!(ctx.sys, "OpenStack: files in the metadata are written only for config drives");
     }
     read.apply_to(&mut instance, base);
-    let apply = ctx.settings("OpenStack").and_then(|s| s.get("apply_network_config"));
-    if apply.is_some_and(Node::is_falsy) {
+    if !ctx.is_enabled("OpenStack", "apply_network_config") {
         instance.network = None;
     }
     Some(instance)

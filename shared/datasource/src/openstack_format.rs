@@ -38,7 +38,7 @@ pub struct OpenStackData {
     pub random_seed: Option<String>,
 }
 
-/// Reads one file by its path from the top (`openstack/latest/meta_data.json`); `None`: there is none.
+/// Reads one file by its path from the top (`openstack/latest/meta_data.json`); returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
 /// The newest version that is there and understood.

@@ -1,46 +1,70 @@
-//! Where a datasource's metadata are, and how long they are waited for: its own numbers, and the user's in place of them.
+//! Metadata URLs, timeouts and retries: a datasource's defaults, overridden by `datasource: NAME:`.
 
 use std::time::Duration;
 
-use config::Node;
+use config::{Node, Value};
 use system::{Deadline, Request, System, warning};
 
 use crate::Search;
 
-/// See the module.
+/// The URLs of a metadata service, and how long and how often they are requested.
 #[derive(Debug, Clone)]
 pub struct RetryPolicy {
-    /// Without a slash at their ends.
+    /// Base URLs, without trailing slashes.
     pub urls: Vec<String>,
-    /// For the service to answer at all; nothing: do not even ask.
+    /// The time limit for the first response; zero disables the service.
     pub max_wait: Duration,
-    /// Where a cached instance will do, the service has to begin to answer by then.
+    /// With a cached instance, the service must begin to respond by then.
     pub first_response_deadline: Option<Deadline>,
-    /// For a connection, and for each silence of an answer.
+    /// The time limit for a connection, and for each pause in a response.
     pub timeout: Duration,
+    /// The number of attempts after the first one.
     pub retries: u32,
+    /// The pause between two attempts.
     pub retry_delay: Duration,
 }
 
-/// What a datasource has where the user says nothing. Times in seconds.
+/// The values of a [`RetryPolicy`] that is not configured, and the names of its keys. Times are in seconds.
 pub struct Defaults {
+    /// Base URLs.
     pub urls: &'static [&'static str],
+    /// The key for the URLs: a list, a map whose values are URLs, or the text of a single URL.
+    pub urls_key: &'static str,
+    /// See [`RetryPolicy::max_wait`].
     pub max_wait: u32,
+    /// See [`RetryPolicy::timeout`].
     pub timeout: u32,
+    /// See [`RetryPolicy::retries`].
     pub retries: u32,
+    /// See [`RetryPolicy::retry_delay`].
     pub retry_delay: u32,
     /// The key for `retry_delay`.
     pub retry_delay_key: &'static str,
 }
 
-/// Longer waits are mistakes of writing: a boot must come to its end.
-const MAX_SECONDS: f64 = 3600.0;
-/// The seconds for a service that says nothing, where a cached instance will do.
-const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
-/// For how long trouble that may pass (5xx, a connection that is refused) is tolerated by those who ask only once.
-const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
+impl Defaults {
+    /// The values that most datasources share; cloud-init's general defaults.
+    pub const COMMON: Defaults = Defaults {
+        urls: &["http://169.254.169.254"],
+        urls_key: "metadata_urls",
+        max_wait: 120,
+        timeout: 10,
+        retries: 5,
+        retry_delay: 1,
+        retry_delay_key: "sec_between_retries",
+    };
+}
 
-/// A number of seconds, or of tries, that the user may set.
+/// The limit of each configured number: longer waits are typing errors, and a boot has to finish.
+const MAX_SECONDS: f64 = 3600.0;
+/// With a cached instance, the default time limit in seconds for a service that does not respond.
+const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
+/// The time limit for transient failures (5xx, refused connections) of a request that is made once.
+const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
+/// The number of attempts that a time limit allows for.
+const MAX_ATTEMPTS: u32 = 300;
+
+/// Returns a configured number of seconds or attempts, or its default.
 fn number(sys: &System, name: &str, settings: Option<&Node>, key: &str, default: u32) -> f64 {
     let Some(node) = settings.and_then(|s| s.get(key)).filter(|n| !n.is_null()) else {
         return f64::from(default);
@@ -55,51 +79,61 @@ fn number(sys: &System, name: &str, settings: Option<&Node>, key: &str, default:
     }
 }
 
-/// For how long a service that says nothing is waited for, if a cached instance will do.
-pub fn max_wait_cached(ctx: &Search<'_>, name: &str) -> Option<Duration> {
-    let wait = || number(ctx.sys, name, ctx.settings(name), "max_wait_cached", DEFAULT_MAX_WAIT_CACHED);
-    ctx.has_cached_instance.then(|| Duration::from_secs_f64(wait()))
+/// Returns the configured base URLs, or the default ones.
+fn urls(settings: Option<&Node>, default: &Defaults) -> Vec<String> {
+    let configured = settings.and_then(|s| s.get(default.urls_key));
+    let mut urls: Vec<&str> = match configured.map(|node| (node, &node.value)) {
+        Some((_, Value::Seq(list))) => list.iter().filter_map(Node::as_str).collect(),
+        Some((_, Value::Map(map))) => map.iter().filter_map(|(_, url)| url.as_str()).collect(),
+        Some((node, _)) => node.as_str().into_iter().collect(),
+        None => Vec::new(),
+    };
+    if urls.is_empty() {
+        urls = default.urls.to_vec();
+    }
+    urls.into_iter().map(|url| url.trim_end_matches('/').to_string()).collect()
 }
 
 impl RetryPolicy {
+    /// Reads the settings of the datasource `name`. Invalid numbers are logged and replaced by their defaults.
     pub fn read(ctx: &Search<'_>, name: &str, default: &Defaults) -> RetryPolicy {
         let settings = ctx.settings(name);
         let number = |key: &str, default: u32| number(ctx.sys, name, settings, key, default);
         let seconds = |key: &str, default: u32| Duration::from_secs_f64(number(key, default));
-        let configured =
-            settings.and_then(|s| s.get("metadata_urls")).and_then(Node::as_seq).unwrap_or_default();
-        let mut urls: Vec<String> = configured.iter().filter_map(|n| n.as_str().map(Into::into)).collect();
-        if urls.is_empty() {
-            urls = default.urls.iter().map(ToString::to_string).collect();
-        }
-        for url in &mut urls {
-            url.truncate(url.trim_end_matches('/').len());
-        }
-        let max_wait_cached = max_wait_cached(ctx, name);
+        let max_wait_cached =
+            ctx.has_cached_instance.then(|| seconds("max_wait_cached", DEFAULT_MAX_WAIT_CACHED));
         let max_wait = seconds("max_wait", default.max_wait);
         RetryPolicy {
-            urls,
+            urls: urls(settings, default),
             max_wait: max_wait_cached.map_or(max_wait, |wait| wait.min(max_wait)),
             first_response_deadline: max_wait_cached.map(Deadline::after),
-            // No time at all would be no try at all.
-            timeout: seconds("timeout", default.timeout).max(Duration::from_millis(100)),
+            timeout: match seconds("timeout", default.timeout) {
+                // Every attempt would fail.
+                Duration::ZERO => Duration::from_secs(default.timeout.into()),
+                timeout => timeout,
+            },
             retries: number("retries", default.retries) as u32,
             retry_delay: seconds(default.retry_delay_key, default.retry_delay),
         }
     }
 
-    /// One that is waited for: tried again until its deadline, which is the caller's.
-    pub fn until_available(&self, fetch: Request) -> Request {
-        fetch.timeout(self.timeout).retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
+    /// Returns the time that all attempts take, at most `max_wait`.
+    pub fn total_timeout(&self) -> Duration {
+        ((self.timeout + self.retry_delay) * (self.retries + 1).min(MAX_ATTEMPTS)).min(self.max_wait)
     }
 
-    /// One that is asked once, unless the trouble is of a kind that passes.
-    pub fn single_attempt(&self, fetch: Request) -> Request {
-        fetch.timeout(self.timeout).retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
+    /// Repeats a request every second until the caller's deadline.
+    pub fn until_available(&self, request: Request) -> Request {
+        request.timeout(self.timeout).retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 
-    /// One of a service that has answered.
-    pub fn with_retries(&self, fetch: Request) -> Request {
-        fetch.timeout(self.timeout).retries(self.retries, self.retry_delay)
+    /// Makes a request once; transient failures are retried for a few seconds.
+    pub fn single_attempt(&self, request: Request) -> Request {
+        request.timeout(self.timeout).retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
+    }
+
+    /// Repeats a request as often as configured.
+    pub fn with_retries(&self, request: Request) -> Request {
+        request.timeout(self.timeout).retries(self.retries, self.retry_delay)
     }
 }

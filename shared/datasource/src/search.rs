@@ -1,21 +1,22 @@
-//! Asks the datasources of the list, in its order, until one says yes.
+//! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
 use system::{debug, error, info, warning};
 
 use crate::{Datasource, Search, Stage, datasource};
 
-/// How a search ended.
+/// The outcome of a search.
 #[derive(Debug, Default)]
 pub struct Outcome {
+    /// The instance, if one was found.
     pub found: Option<Instance>,
-    /// Datasources that can only be looked for once there is a network.
+    /// Datasources that can only be searched in the network stage.
     pub deferred: Vec<&'static str>,
-    /// What went wrong while looking: with nothing found, "no" is then not certain.
+    /// The failures: if nothing was found, the result is not certain.
     pub errors: Vec<String>,
 }
 
-/// Searches the datasources named in `list`. An error of one counts as its "no", and is kept.
+/// Searches the datasources named in `list`. A failure is recorded, and the search continues.
 pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     let sys = ctx.sys;
     let mut outcome = Outcome::default();
@@ -37,7 +38,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     for name in list {
         let Some(row) = datasource(name) else {
             // Names of clouds that later releases add must not stop an older one.
-            error!(sys, "no datasource named {name}; skipped");
+            error!(sys, "no datasource named {name}; skipping");
             continue;
         };
         if !row.stages.contains(&ctx.stage) {
@@ -82,7 +83,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     outcome
 }
 
-/// Upstream's name for a datasource in a stage: logs are searched for it.
+/// Returns upstream's name for a datasource in a stage, which tools search logs for.
 fn class_name(row: &Datasource, stage: Stage) -> String {
     let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
     let end = match (is_in_both_stages, stage, row.name) {

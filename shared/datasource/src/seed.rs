@@ -1,85 +1,30 @@
 //! A NoCloud seed: four files below a directory, a URL or the root of a file system.
 
-use std::time::Duration;
-
 use config::Node;
-use system::{Deadline, Error, Request, Result, System, error, warning};
+use system::{Request, Result, System, error, warning};
 
+use crate::document;
+use crate::retry::RetryPolicy;
 use crate::standard;
 
-/// What a seed holds. Only metadata and user-data are required.
+/// The files of a seed. Only metadata and user-data are required.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// A map; `None` when the file is there and is none, which was said.
+    /// A map; `None` if the file exists but is invalid, which is logged.
     pub meta_data: Option<Node>,
     pub user_data: Vec<u8>,
     pub vendor_data: Option<Vec<u8>>,
     pub network: Option<Node>,
 }
 
-/// A map out of a seed's YAML file; an empty one is an empty map.
-pub fn parse_map(source: &str, bytes: &[u8]) -> Result<Node> {
-    let parsed = config::yaml::parse_bytes(source, bytes).or_else(|e| match repair_surrogates(bytes) {
-        Some(bytes) => config::yaml::parse_bytes(source, &bytes),
-        None => Err(e),
-    });
-    let root = parsed.map_err(|e| Error::new(e.to_string()))?.root;
-    if root.is_null() {
-        return Ok(Node::from(config::Map::new()));
-    }
-    if root.as_map().is_none() {
-        return Err(Error::new(format!("{}: expected a map, found {}", root.at, root.kind())));
-    }
-    Ok(root)
-}
-
-/// The same text with escapes for halves of a character (`\ud83d`, UTF-16's surrogates) put right: two that belong together
-/// as that character, a lone one as U+FFFD. Programs that cut text in the middle of a character write such, and
-/// the name of a machine must not cost its id. `None`: there are none.
-fn repair_surrogates(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    let mut is_repaired = false;
-    while let Some(at) = rest.iter().position(|b| *b == b'\\') {
-        let (before, escape) = rest.split_at(at);
-        out.extend_from_slice(before);
-        let Some(high @ 0xd800..0xe000) = code_unit(escape) else {
-            // With what is escaped, which may be a backslash itself.
-            let end = escape.len().min(2);
-            out.extend_from_slice(&escape[..end]);
-            rest = &escape[end..];
-            continue;
-        };
-        is_repaired = true;
-        let low = code_unit(&escape[ESCAPE_LENGTH..]).filter(|low| (0xdc00..0xe000).contains(low));
-        let pair = low.and_then(|low| char::decode_utf16([high, low]).next()?.ok());
-        out.extend_from_slice(pair.unwrap_or(char::REPLACEMENT_CHARACTER).to_string().as_bytes());
-        rest = &escape[if pair.is_some() { 2 * ESCAPE_LENGTH } else { ESCAPE_LENGTH }..];
-    }
-    out.extend_from_slice(rest);
-    is_repaired.then_some(out)
-}
-
-/// The length of `\uXXXX`.
-const ESCAPE_LENGTH: usize = 6;
-
-/// The number in an escape of that form, if one begins here.
-fn code_unit(text: &[u8]) -> Option<u16> {
-    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
-    if !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
-}
-
-/// The metadata of a seed; broken ones are said.
+/// Parses the metadata of a seed. Invalid metadata is logged and ignored.
 pub fn parse_meta_data(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
-    parse_map(source, bytes).map_err(|e| warning!(sys, "metadata ignored: {e}")).ok()
+    document::parse_map(source, bytes).map_err(|e| warning!(sys, "metadata ignored: {e}")).ok()
 }
 
-/// The network configuration of a seed; broken YAML is said and counts as none.
+/// Parses the network configuration of a seed. Invalid YAML is logged and ignored.
 pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
-    match parse_map(source, bytes) {
+    match document::parse_map(source, bytes) {
         Ok(map) if map.is_falsy() => None,
         Ok(map) => Some(map),
         Err(e) => {
@@ -89,7 +34,11 @@ pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
     }
 }
 
-/// Reads a seed directory of the machine; `None` when a required file is missing. Messages call it `label`.
+/// Reads a seed directory of the machine; returns `None` if a required file is missing. Messages call it `label`.
+///
+/// # Errors
+///
+/// Fails if a required file cannot be read.
 pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Option<Seed>> {
     let read = |name: &str| sys.read(format!("{directory}/{name}"));
     let optional = |name: &str| match read(name) {
@@ -100,16 +49,16 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
     let user_data = standard::ignore_too_large(sys, "user-data", read("user-data").map(Some));
     let user_data = match user_data {
         Err(e) if e.is_not_found() => None,
-        // Too large, which was said.
+        // Too large, which is logged.
         user_data => Some(user_data?.unwrap_or_default()),
     };
     let (meta, user) = match (optional("meta-data")?, user_data) {
         (Some(meta), Some(user)) => (meta, user),
         (None, None) => return Ok(None),
-        // Half a seed is nobody's intention.
+        // An incomplete seed is a mistake.
         (meta, _) => {
             let missing = if meta.is_none() { "meta-data" } else { "user-data" };
-            warning!(sys, "{label} is not used as a seed: it has no {missing} (which may be empty)");
+            warning!(sys, "{label} is not a seed: {missing} is missing (it may be empty)");
             return Ok(None);
         }
     };
@@ -121,49 +70,16 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
     Ok(Some(Seed { meta_data, user_data: user, vendor_data, network }))
 }
 
-/// What a seed may do without. What is there and cannot be had is an error in the log and in status, and no more: the
-/// seed is good without it.
+/// Returns an optional file of a seed. A file that cannot be read is logged as an error and ignored.
 fn optional_or_log(sys: &System, name: &str, read: Result<Option<Vec<u8>>>) -> Option<Vec<u8>> {
     read.unwrap_or_else(|e| {
-        error!(sys, "{e}; the seed is used without its {name}");
+        error!(sys, "{e}; using the seed without {name}");
         None
     })
 }
 
-/// How long a seed's server is asked.
-#[derive(Debug, Clone, Copy)]
-pub struct SeedRetryPolicy {
-    /// For one try.
-    pub timeout: Duration,
-    pub retries: u32,
-    pub retry_delay: Duration,
-}
-
-impl Default for SeedRetryPolicy {
-    /// Upstream waits without a limit for each answer; nobody who has not answered in half a minute will.
-    fn default() -> SeedRetryPolicy {
-        SeedRetryPolicy { timeout: Duration::from_secs(30), retries: 10, retry_delay: Duration::from_secs(1) }
-    }
-}
-
-impl SeedRetryPolicy {
-    /// With the settings that datasources have for it: `timeout`, `retries`, `sec_between_retries`.
-    pub fn from_settings(settings: Option<&Node>) -> SeedRetryPolicy {
-        let default = SeedRetryPolicy::default();
-        let number = |key: &str| {
-            let number = settings?.get(key)?.scalar_text()?.trim().parse::<f64>().ok()?;
-            (0.0..=86400.0).contains(&number).then_some(number)
-        };
-        SeedRetryPolicy {
-            timeout: number("timeout").filter(|t| *t > 0.0).map_or(default.timeout, Duration::from_secs_f64),
-            retries: number("retries").map_or(default.retries, |n| n as u32),
-            retry_delay: number("sec_between_retries").map_or(default.retry_delay, Duration::from_secs_f64),
-        }
-    }
-}
-
-/// Where a file of a seed is. `%s` in the base stands for its name; without one, and without a query, a `/` is put
-/// between them.
+/// Returns the URL of a seed's file. The name replaces `%s` in the base; otherwise it is appended, after a `/` unless
+/// the base has a query.
 fn file_url(base: &str, name: &str) -> String {
     if base.contains("%s") {
         base.replace("%s", name)
@@ -174,20 +90,23 @@ fn file_url(base: &str, name: &str) -> String {
     }
 }
 
-/// Reads a seed below a URL or a path. Its server has to begin to answer by `deadline`, if there is one.
-pub fn fetch(sys: &System, base: &str, policy: SeedRetryPolicy, deadline: Option<Deadline>) -> Result<Seed> {
+/// Fetches a seed below a URL or a path.
+///
+/// # Errors
+///
+/// Fails if the metadata or the user-data cannot be fetched, or if the server does not begin to respond within
+/// `policy.first_response_deadline`.
+pub fn fetch(sys: &System, base: &str, policy: &RetryPolicy) -> Result<Seed> {
     let url = |name: &str| file_url(base, name);
-    let request = |name: &str| {
-        Request::get(url(name)).timeout(policy.timeout).retries(policy.retries, policy.retry_delay)
-    };
+    let request = |name: &str| policy.with_retries(Request::get(url(name)));
     let body = |fetch: Request| sys.fetch(&fetch).map(|answer| answer.body);
     let optional = |name: &str| match body(request(name).optional()) {
         Err(e) if e.is_not_found() => None,
         read => optional_or_log(sys, name, read.map(Some)),
     };
-    // The required ones first: their failure decides, and costs the tries of one file only.
+    // The required files first: if they are missing, only one file is retried.
     let first = request("meta-data");
-    let meta = body(match deadline {
+    let meta = body(match policy.first_response_deadline {
         Some(until) => first.deadline(until),
         None => first,
     })?;
@@ -215,39 +134,6 @@ mod tests {
             ("/srv/seed-%s.txt", "/srv/seed-meta-data.txt"),
         ] {
             assert_eq!(file_url(base, "meta-data"), wanted);
-        }
-    }
-
-    #[test]
-    fn lone_surrogates() {
-        for (text, expected) in [
-            (r#"{"a": "x\ud83dy"}"#, "x\u{fffd}y"),
-            (r#"{"a": "\uDE00\ud83d"}"#, "\u{fffd}\u{fffd}"),
-            (r#"{"a": "\ud83d\ude00\ud83d"}"#, "\u{1f600}\u{fffd}"),
-            (r#"{"a": "\ud83d\u0041\n"}"#, "\u{fffd}A\n"),
-            (r#"{"a": "\\ud83d \ud83d"}"#, "\\ud83d \u{fffd}"),
-            (r#"{"a": "\ud83d\ud83d\ude00"}"#, "\u{fffd}\u{1f600}"),
-        ] {
-            let yaml = parse_map("t", text.as_bytes()).unwrap();
-            assert_eq!(yaml.get("a").and_then(Node::as_str), Some(expected), "{text}");
-            assert_eq!(config::json::value(text.as_bytes()).unwrap()["a"], expected, "{text}");
-        }
-        for broken in [r#"{"a": "\ud83d"#, r#"{"a": "\ud8"}"#, r"{ \ud83d", "\\"] {
-            assert!(config::json::value(broken.as_bytes()).is_err(), "{broken}");
-        }
-        for bytes in [&b"\\"[..], b"\\u", b"\\ud83", b"x\\ud83d\\", b"\\ud83d\\u"] {
-            let _ = repair_surrogates(bytes);
-        }
-    }
-
-    #[test]
-    fn retry_settings() {
-        let of =
-            |text: &str| SeedRetryPolicy::from_settings(Some(&config::yaml::parse("t", text).unwrap().root));
-        assert_eq!(of("{timeout: 2, retries: '3', sec_between_retries: 0.5}").retry_delay.as_millis(), 500);
-        for odd in ["{timeout: 0, retries: -1}", "{timeout: often}", "[]", "{timeout: .nan, retries: .inf}"] {
-            let got = of(odd);
-            assert_eq!((got.timeout.as_secs(), got.retries), (30, 10), "{odd}");
         }
     }
 }

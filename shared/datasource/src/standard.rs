@@ -1,12 +1,13 @@
-//! The fields that clouds agree on, out of their metadata.
+//! Metadata fields that most clouds share.
 
 use std::net::Ipv4Addr;
 
 use config::{Node, Value};
+use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
-use crate::{IdentityCheck, Search, dmi};
+use crate::{IdentityCheck, Search, dmi, document};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
@@ -26,26 +27,26 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
     }
 }
 
-/// A scalar's text, unless there is nothing in it. Its ends are cut: an id with a line break would never equal what
-/// the next boot reads of it.
+/// Returns a scalar's text without surrounding white space, unless it is empty: an id with a line break would never
+/// equal the one that the next boot reads.
 fn text(node: Option<&Node>) -> Option<String> {
     let text = node.filter(|n| !n.is_null()).and_then(Node::scalar_text)?;
     Some(text.trim().to_string()).filter(|t| !t.is_empty())
 }
 
-/// A mode that was given, if it is one.
+/// Returns the configured dsmode if it is valid, else the default.
 pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>, default: &str) -> String {
     match configured {
         Some(mode) if matches!(mode.as_str(), "net" | "local" | "disabled") => mode,
         Some(_) => {
-            warning!(sys, "{datasource}: dsmode is none of net, local, disabled; {default} is taken");
+            warning!(sys, "{datasource}: invalid dsmode; expected net, local or disabled; using {default}");
             default.into()
         }
         None => default.into(),
     }
 }
 
-/// A usable host name: an IPv4 address becomes `ip-a-b-c-d`.
+/// Returns a valid host name: an IPv4 address becomes `ip-a-b-c-d`.
 fn hostname(name: &str) -> String {
     match name.parse::<Ipv4Addr>() {
         Ok(_) => format!("ip-{}", name.replace('.', "-")),
@@ -53,7 +54,7 @@ fn hostname(name: &str) -> String {
     }
 }
 
-/// SSH keys: a text of lines, a list, or a map whose values are keys or lists of keys.
+/// Returns SSH keys from a text of lines, a list, or a map whose values are keys or lists of keys.
 pub fn public_keys(node: Option<&Node>) -> Vec<String> {
     let texts = |node: &Node| -> Vec<String> {
         match &node.value {
@@ -71,7 +72,7 @@ pub fn public_keys(node: Option<&Node>) -> Vec<String> {
     keys.into_iter().filter(|k| !k.trim().is_empty()).collect()
 }
 
-/// An instance of a cloud with a metadata service, of which nothing is known but where.
+/// Returns an instance of a cloud with a metadata service, without its metadata.
 pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
     let lower = name.to_lowercase();
     Instance {
@@ -86,13 +87,26 @@ pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
     }
 }
 
-/// A network configuration of version 1 or 2.
+/// Returns an instance with the standard fields of `metadata`, which is kept as its instance data.
+pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &Node) -> Instance {
+    let mut instance = instance(name, class, subplatform);
+    fill(&mut instance, metadata);
+    instance.crawled = json!({ "meta_data": metadata.to_json() });
+    instance
+}
+
+/// Returns a network configuration of version 1 or 2.
 pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
     NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
 }
 
-/// User-data that may be base64 without saying so.
+/// Returns the text of a metadata field as user-data or vendor-data; none if the field is missing or empty.
+pub fn text_blob(map: &Node, key: &str) -> Blobs {
+    Blobs(document::text(map, key).map(String::into_bytes).into_iter().collect())
+}
+
+/// Returns user-data, decoded if it is valid base64.
 pub fn maybe_base64(bytes: Vec<u8>) -> Blobs {
     match encoding::base64::decode_strict(&bytes) {
         _ if bytes.is_empty() => Blobs::default(),
@@ -101,7 +115,7 @@ pub fn maybe_base64(bytes: Vec<u8>) -> Blobs {
     }
 }
 
-/// A link-local address of IPv6 in a URL, with the zone that it is on, as RFC 6874 writes it.
+/// Adds the zone to a link-local IPv6 address in a URL (RFC 6874).
 pub fn with_zone(url: &str, nic: &str) -> String {
     match url.split_once("[fe80:") {
         Some((before, rest)) if !nic.is_empty() && !rest.contains('%') => {
@@ -111,18 +125,22 @@ pub fn with_zone(url: &str, nic: &str) -> String {
     }
 }
 
-/// The check of clouds that give the server's id to its firmware too.
+/// Checks an instance-id that is also the UUID in DMI.
 pub fn check_uuid(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match dmi::read(ctx.sys, "system-uuid") {
         Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => IdentityCheck::Same,
-        // Others than the format's inventors use it with ids of their own: firmware then says nothing of it.
-        Some(_) => IdentityCheck::Unknown("the instance-id is not the firmware's UUID".into()),
-        None => IdentityCheck::Unknown("firmware has no UUID".into()),
+        // Other users of the format choose ids of their own, which DMI does not have.
+        Some(_) => IdentityCheck::Unknown("the instance-id is not the UUID in DMI".into()),
+        None => IdentityCheck::Unknown("DMI has no UUID".into()),
     }
 }
 
-/// What was read of user-data or vendor-data. If there is more of them than is taken, that is an error in the log and in
-/// status, and the machine goes without them: its name, keys and network must not depend on their size.
+/// Returns the default value for user-data or vendor-data that exceeds the size limit, and logs an error: the machine's
+/// name, keys and network must not depend on their size. Other results are returned unchanged.
+///
+/// # Errors
+///
+/// Fails as `read` did for any other reason.
 pub fn ignore_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -> Result<T> {
     match read {
         Err(e) if e.is_too_large() => {
@@ -133,18 +151,18 @@ pub fn ignore_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -
     }
 }
 
-/// Whether firmware is what it was when this instance was found: its UUID, or its serial number where it has no UUID. Where
-/// nothing was noted, that is not known, and so it is not.
+/// Returns whether DMI has the UUID, or without a UUID the serial number, that was recorded when the instance was found;
+/// `false` if neither was recorded.
 pub fn is_same_machine(ctx: &Search<'_>, cached: &Instance) -> bool {
     let recorded = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, cached.check.get(*key)?.as_str()?)));
     let Some((key, before)) = recorded else { return false };
     dmi::read(ctx.sys, key).is_some_and(|now| now.eq_ignore_ascii_case(before))
 }
 
-/// Beside an instance: what tells later whether this still is the same machine, the surest first.
+/// The recorded DMI values that identify a machine, the most reliable first.
 const FIRMWARE_KEYS: [&str; 2] = ["system-uuid", "system-serial-number"];
 
-/// Keeps what firmware says of itself for [`check_machine`] and [`is_same_machine`].
+/// Records the DMI value that identifies the machine, for [`check_machine`] and [`is_same_machine`].
 pub fn record_machine(sys: &System, instance: &mut Instance) {
     let value = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, dmi::read(sys, key)?)));
     if let Some((key, text)) = value {
@@ -152,24 +170,24 @@ pub fn record_machine(sys: &System, instance: &mut Instance) {
     }
 }
 
-/// The check of clouds whose instance-id only the metadata service knows: another machine is another instance, and the
-/// same machine may be one.
+/// Checks an instance-id that only the metadata service knows: another machine is another instance; for the same machine
+/// the result is unknown.
 pub fn check_machine(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let before = cached.check.get(FIRMWARE_KEYS[0]).and_then(|uuid| uuid.as_str());
     match (before, dmi::read(ctx.sys, "system-uuid")) {
         (Some(before), Some(now)) if !now.eq_ignore_ascii_case(before) => {
-            IdentityCheck::Different(format!("firmware's UUID is {now} and was {before}"))
+            IdentityCheck::Different(format!("the UUID in DMI changed from {before} to {now}"))
         }
         _ => IdentityCheck::Unknown("only the metadata service knows the instance-id".into()),
     }
 }
 
-/// The check of clouds that give the server's id to its firmware as the serial number.
+/// Checks an instance-id that is also the serial number in DMI.
 pub fn check_serial(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match dmi::read(ctx.sys, "system-serial-number") {
         Some(serial) if serial == cached.id => IdentityCheck::Same,
-        Some(serial) => IdentityCheck::Different(format!("firmware's serial number is {serial}")),
-        None => IdentityCheck::Unknown("firmware has no serial number".into()),
+        Some(serial) => IdentityCheck::Different(format!("the serial number in DMI is {serial}")),
+        None => IdentityCheck::Unknown("DMI has no serial number".into()),
     }
 }
 

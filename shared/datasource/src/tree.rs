@@ -1,13 +1,13 @@
-//! Metadata as EC2 serves them, and those who copied it: directories of lines, each a leaf or (with `/` at its end)
-//! another directory. Read as a whole into one value.
+//! Metadata as EC2 and compatible services serve it: directories of lines, each a value or (if it ends in `/`) another
+//! directory. The whole tree becomes one value.
 
 use config::{Map, Node, Value};
 use system::{Error, Result, System, warning};
 
-/// Asks for one path below the tree's root; `None`: there is none.
+/// Fetches one path below the tree's root; returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
-/// Deeper trees, and larger ones, are circles or attacks.
+/// Deeper and larger trees are loops or attacks.
 const MAX_DEPTH: usize = 12;
 const MAX_ENTRIES: usize = 5000;
 const MAX_BYTES: usize = 16 << 20;
@@ -19,7 +19,7 @@ struct Budget {
 }
 
 /// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
-/// machine would configure it wrongly. A name that is listed and is not there (any more) is left out.
+/// machine would configure it wrongly. A name that is listed but does not exist is skipped.
 pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
     let mut budget = Budget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
     read_directory(sys, top, get, MAX_DEPTH, &mut budget)
@@ -27,10 +27,10 @@ pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
 
 fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: &mut Budget) -> Result<Node> {
     if depth == 0 {
-        return Err(Error::new(format!("{path}: metadata are nested deeper than {MAX_DEPTH} levels")));
+        return Err(Error::new(format!("{path}: metadata is nested deeper than {MAX_DEPTH} levels")));
     }
     let Some(listing) = get(path)? else {
-        warning!(sys, "{path} is listed in the metadata and not there");
+        warning!(sys, "{path} is listed in the metadata but does not exist");
         let skipped = is_tag(path).then(|| (Node::from(SKIPPED), Node::from(SKIPPED)));
         return Ok(Map::from_iter(skipped).into());
     };
@@ -38,7 +38,7 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: 
     budget.entries = budget
         .entries
         .checked_sub(directories.len() + leaves.len())
-        .ok_or_else(|| Error::new(format!("{path}: the metadata have more than {MAX_ENTRIES} entries")))?;
+        .ok_or_else(|| Error::new(format!("{path}: metadata has more than {MAX_ENTRIES} entries")))?;
     let mut map = Map::new();
     for name in directories {
         let subtree =
@@ -47,18 +47,19 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: 
     }
     for (name, place) in leaves {
         if map.get(&name).is_some() {
-            warning!(sys, "{path}{name} is a directory of the metadata and a value; the value is left out");
+            warning!(sys, "{path}{name} is both a directory and a value of the metadata; ignoring the value");
             continue;
         }
         match get(&format!("{path}{}", percent_encoded(&place)))? {
             Some(bytes) => {
-                budget.bytes = budget.bytes.checked_sub(bytes.len()).ok_or_else(|| {
-                    Error::new(format!("{path}: the metadata are larger than {MAX_BYTES} bytes"))
-                })?;
+                budget.bytes = budget
+                    .bytes
+                    .checked_sub(bytes.len())
+                    .ok_or_else(|| Error::new(format!("{path}: metadata exceeds {MAX_BYTES} bytes")))?;
                 map.insert(name, parse_value(bytes));
             }
             None => {
-                warning!(sys, "{path}{place} is listed in the metadata and not there");
+                warning!(sys, "{path}{place} is listed in the metadata but does not exist");
                 if is_tag(path) {
                     map.insert(name, SKIPPED);
                 }
@@ -87,7 +88,7 @@ fn parse_listing(text: &str) -> Listing {
     let mut listing = Listing { directories: Vec::new(), leaves: Vec::new() };
     for line in text.lines().map(str::trim) {
         let name = line.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-        // Nobody but whoever asks for them has business with these.
+        // Credentials are not metadata.
         if name.is_empty() || name == "security-credentials" || name == "." || name == ".." {
             continue;
         }
@@ -199,7 +200,7 @@ mod tests {
         assert!(e.contains("more than 5000"), "{e}");
         let large = |path: &str| Ok(Some(if path == "m/" { b"a\nb".to_vec() } else { vec![b'x'; 9 << 20] }));
         let e = read(&sys, "m/", &mut |path| large(path)).unwrap_err().to_string();
-        assert!(e.contains("larger than"), "{e}");
+        assert!(e.contains("exceeds"), "{e}");
         let e = read(&sys, "m/", &mut |_| Err(Error::new("no"))).unwrap_err();
         assert_eq!(e.to_string(), "no");
     }

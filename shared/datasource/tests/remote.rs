@@ -171,7 +171,7 @@ fn optional_file_that_fails() {
     let machine = server.machine(1);
     assert_eq!(machine.found("NoCloud").id, "i-http");
     assert_eq!(server.asked("/vendor-data"), 2);
-    assert!(machine.warnings().contains("used without its vendor-data"), "{}", machine.warnings());
+    assert!(machine.warnings().contains("using the seed without vendor-data"), "{}", machine.warnings());
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn too_large() {
     assert_eq!((server.asked("/user-data"), server.asked("/vendor-data")), (1, 1));
     let said = machine.warnings();
     assert!(said.contains("/user-data: response: larger than 67108864 bytes (73400320 bytes)"), "{said}");
-    assert!(said.contains("used without its vendor-data"), "{said}");
+    assert!(said.contains("using the seed without vendor-data"), "{said}");
 }
 
 /// Where a cached instance will do, a server that says nothing is not waited for; one that answers has its time.

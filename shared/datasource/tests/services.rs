@@ -91,7 +91,7 @@ fn ec2s_copies_need_no_token() {
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Different(_)));
     // No such disk as ephemeral0; swap's is there by another name.
     assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
-    assert!(machine.warnings().contains("nothing about the network"), "{}", machine.warnings());
+    assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
 }
 
 #[test]
@@ -161,6 +161,48 @@ fn vultrs_further_nics() {
     assert_eq!(network(&i)["config"][0]["name"], "enp6s0");
     // The data show it too.
     assert_eq!(common::meta(&i)["cloud_interfaces"]["config"][0]["name"], "enp6s0");
+}
+
+#[test]
+fn akamai_token_and_flags() {
+    let base = serve(&[
+        ("/v1/token", "secret"),
+        ("/v1/instance", r#"{"id": 77, "label": "web", "region": "us-ord"}"#),
+        ("/v1/user-data", "I2Nsb3VkLWNvbmZpZwp7fQo="),
+    ]);
+    let machine = |flags: &str| {
+        Machine::new()
+            .firmware(&[("sys_vendor", "Linode"), ("product_serial", "77"), ("board_serial", flags)])
+            .config(&format!("datasource: {{Akamai: {{base_urls: {{ipv4: '{base}'}}, allow_ipv6: false}}}}"))
+            .nics(&["eth0"])
+    };
+    let one = machine("");
+    let i = one.found("Akamai");
+    assert_eq!(
+        (&*i.id, i.region.as_deref(), &*text(&i.user_data)),
+        ("77", Some("us-ord"), "#cloud-config\n{}\n")
+    );
+    assert_eq!(one.check(&i), datasource::IdentityCheck::Same);
+    // Not in this stage; or never, so that only DMI's data is left.
+    assert_eq!(machine("als=0;pmp=02:0").find("Akamai").unwrap(), None);
+    assert_eq!(machine("dhcp=0").find("Akamai").unwrap(), None);
+    let local = machine("v4=0;").found("Akamai");
+    assert_eq!((&*local.id, local.user_data.is_empty()), ("77", true));
+    assert_eq!(Machine::new().find("Akamai").unwrap(), None);
+}
+
+#[test]
+fn akamai_without_a_service() {
+    let machine = Machine::new()
+        .firmware(&[("sys_vendor", "Akamai"), ("product_serial", "78")])
+        .config(&format!("datasource: {{Akamai: {{base_urls: ['{}'], retries: 0}}}}", serve(&[])))
+        .nics(&["eth0"]);
+    assert_eq!(machine.found("Akamai").id, "78");
+    assert!(
+        machine.warnings().contains("Akamai: ") && machine.warnings().contains("404"),
+        "{}",
+        machine.warnings()
+    );
 }
 
 #[test]

@@ -70,7 +70,7 @@ enum Reachability {
 }
 
 impl EphemeralNetwork<'_> {
-    /// A family that nobody wanted may be there all the same.
+    /// A family that was not requested may be up all the same.
     fn reachability(&self, to: SocketAddr) -> Reachability {
         let of = |ready: bool, pending: bool| match (ready, pending) {
             (true, _) => Reachability::Reachable,
@@ -234,7 +234,7 @@ fn happy_eyeballs(
             };
             debug!(
                 net.sys(),
-                "{}: {}; {} further tries",
+                "{}: {}; {} retries left",
                 fetch.redacted_url(),
                 failure.error,
                 attempt.retries_left
@@ -291,7 +291,7 @@ fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> 
 }
 
 /// Begins to ask once it is known where. `false`: its host's addresses are not known yet, or their family still is coming
-/// up. Resolving is nobody's turn: others are asked meanwhile.
+/// up. Resolving a name does not delay other requests.
 fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: Deadline) -> Result<bool> {
     let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
     let Some(found) = resolving.poll() else { return Ok(false) };
@@ -305,7 +305,7 @@ fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: De
             attempt.state = State::Waiting(Duration::ZERO);
             Ok(false)
         }
-        None => Err(Error::new("there is no network of its family")),
+        None => Err(Error::new("no route for its address family")),
     }
 }
 
@@ -320,9 +320,7 @@ fn check_response(
     match answer.status {
         200..300 => Ok(answer),
         400.. if fetch.accepts(answer.status) => Ok(answer),
-        404 | 410 if fetch.is_optional() => {
-            Err(Error::io("there is none", &ErrorKind::NotFound.into()).into())
-        }
+        404 | 410 if fetch.is_optional() => Err(Error::io("not found", &ErrorKind::NotFound.into()).into()),
         status => Err(Failure {
             error: Error::new(format!("status {status}")),
             pause: fetch.retry_pause(&answer, sys.clock().wall(), Some(deadline)),
@@ -343,7 +341,7 @@ fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors
         candidates.iter().zip(attempts).map(|(fetch, attempt)| match (attempt.state, attempt.last_error) {
             (State::Running(_), None) => format!("{}: no answer in time", fetch.redacted_url()),
             (State::Resolving(_), None) => {
-                format!("{}: its name was not resolved in time", fetch.redacted_url())
+                format!("{}: name resolution timed out", fetch.redacted_url())
             }
             (_, Some(e)) => format!("{}: {e}", fetch.redacted_url()),
             (_, None) => format!("{}: not reached in time", fetch.redacted_url()),
@@ -443,7 +441,7 @@ mod tests {
     fn unresolved_names_do_not_delay_addresses() {
         let (port, thread) = server(&[(GOOD, 0)]);
         let began = std::time::Instant::now();
-        let by_name = Request::get("http://name.that.nobody.resolves.invalid/");
+        let by_name = Request::get("http://name.that.does.not.resolve.invalid/");
         let (which, _) = run(&[by_name, get(port)], 20).unwrap();
         assert_eq!(which, 1);
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());

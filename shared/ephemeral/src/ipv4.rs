@@ -1,4 +1,4 @@
-//! IPv4 on the link: a lease that somebody holds, DHCP on a packet socket, or a link-local address.
+//! IPv4 on the link: an existing lease, DHCP on a packet socket, or a link-local address.
 
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,7 +13,7 @@ use crate::{EphemeralNetwork, FamilyState, Lease, POLL_INTERVAL};
 
 /// A NIC may take so long to find its carrier; some never say that they have one, so they are tried then.
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
-/// Larger than any Ethernet packet; DHCP is told 1500.
+/// Larger than any Ethernet packet; DHCP messages say 1500.
 const BUFFER: usize = 4096;
 /// Packets that are looked at before the other family gets its turn.
 const MAX_PACKETS_PER_TURN: usize = 64;
@@ -33,7 +33,7 @@ pub struct PendingIpv4 {
 
 impl PendingIpv4 {
     pub fn waiting_for(&self) -> String {
-        if self.last.is_empty() { "no DHCP server has answered".into() } else { self.last.clone() }
+        if self.last.is_empty() { "no DHCP server responded".into() } else { self.last.clone() }
     }
 }
 
@@ -52,7 +52,7 @@ impl EphemeralNetwork<'_> {
             && let Some((who, lease)) =
                 crate::existing_lease::find(self.sys, self.link.index, &self.link.name, &addresses)
         {
-            info!(self.sys, "{}: {who} holds a lease already: {}", self.link.name, lease.address);
+            info!(self.sys, "{}: using the existing lease of {who}: {}", self.link.name, lease.address);
             self.lease = Some(lease);
             return Ok(FamilyState::Ready);
         }
@@ -80,7 +80,7 @@ impl EphemeralNetwork<'_> {
         drawn.map_or(clock, u64::from_ne_bytes)
     }
 
-    /// An address of RFC 3927's range. It lasts for seconds, so nobody is asked whether it is free.
+    /// An address of RFC 3927's range. It lasts for seconds, so conflicts are not probed.
     fn assign_link_local(&mut self) -> Result<()> {
         let [a, b, ..] = self.random().to_ne_bytes();
         let address = Prefix::new(Ipv4Addr::new(169, 254, 1 + a % 254, b), 16);
@@ -165,19 +165,15 @@ impl EphemeralNetwork<'_> {
             let Some((source, message)) = packet::parse_client_packet(packet) else { continue };
             match v4.client.receive(now, source, message) {
                 Event::Ignored(why) => {
-                    debug!(self.sys, "{}: a DHCP message from {source} is passed over: {why}", self.link.name)
+                    debug!(self.sys, "{}: ignoring DHCP message from {source}: {why}", self.link.name)
                 }
                 Event::Offered(server) => {
                     debug!(self.sys, "{}: the DHCP server {server} made an offer", self.link.name);
                     v4.last = format!("the DHCP server {server} offered an address and has not granted it");
                 }
                 Event::Refused(words) => {
-                    warning!(
-                        self.sys,
-                        "{}: the DHCP server {source} took its offer back: {words}",
-                        self.link.name
-                    );
-                    v4.last = format!("the DHCP server {source} took its offer back");
+                    warning!(self.sys, "{}: DHCPNAK from {source}: {words}", self.link.name);
+                    v4.last = format!("DHCP server {source} withdrew its offer (DHCPNAK)");
                 }
                 Event::Granted(lease) => return Ok(Some(*lease)),
             }
@@ -194,9 +190,8 @@ impl EphemeralNetwork<'_> {
 
     /// Gives the link and the routing table what was granted.
     fn apply_lease(&mut self, lease: Lease) -> Result<()> {
-        let server = lease.server.map_or("a server that gives no name".into(), |s| s.to_string());
-        let time =
-            lease.lifetime.map_or("for a time that is not said".into(), |t| format!("for {} s", t.as_secs()));
+        let server = lease.server.map_or("an unidentified server".into(), |s| s.to_string());
+        let time = lease.lifetime.map_or("without a lease time".into(), |t| format!("for {} s", t.as_secs()));
         info!(self.sys, "{}: {} from {server}, {time}", self.link.name, lease.address);
         let name = self.link.name.clone();
         if let Some(mtu) = lease.mtu.filter(|m| *m >= MIN_MTU && *m < self.link.mtu) {

@@ -30,7 +30,7 @@ impl PendingIpv6 {
     pub fn waiting_for(&self) -> &'static str {
         match (self.has_local, self.needs_route) {
             (false, _) => "the link has no usable link-local address",
-            (true, true) => "no router has given a route",
+            (true, true) => "no router advertisement received",
             (true, false) => "not ready",
         }
     }
@@ -47,7 +47,7 @@ impl EphemeralNetwork<'_> {
     fn prepare_v6(&mut self, wanted: crate::Ipv6Method) -> Result<FamilyState<PendingIpv6>> {
         let name = self.link.name.clone();
         match journal::read_sysctl(self.sys, &name, "disable_ipv6").as_deref() {
-            None => return Ok(FamilyState::Failed("the kernel has no IPv6".into())),
+            None => return Ok(FamilyState::Failed("IPv6 is not available".into())),
             Some("1") => {
                 return Ok(FamilyState::Failed(format!(
                     "it is disabled on {name} (net.ipv6.conf.{name}.disable_ipv6)"

@@ -54,7 +54,7 @@ impl Journal {
         sys.write(Journal::path(dir, self.link), self.text(), WriteOptions::default()).map(drop)
     }
 
-    /// Undoes all of it, the last step first. What fails is said and survived; trying again would not help it.
+    /// Rolls back all steps, the last one first. A failure is logged; the other steps are still rolled back.
     pub fn roll_back(&mut self, sys: &System, dir: &str) {
         let name = match link_name(sys, self.link) {
             Some(name) => name,
@@ -77,7 +77,7 @@ impl Journal {
                 Rollback::Sysctl(key, value) => write_sysctl(sys, &name, key, value),
             };
             if let Err(e) = done {
-                warning!(sys, "undoing the network for metadata: {e}");
+                warning!(sys, "tearing down the ephemeral network: {e}");
             }
         }
         if let Err(e) = sys.remove(Journal::path(dir, self.link)) {
@@ -166,12 +166,12 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
         let text = match sys.read_text(&path) {
             Ok(text) => text,
             Err(e) => {
-                warning!(sys, "{e}; what it says of a network for metadata is not undone");
+                warning!(sys, "{e}; changes recorded in it are not rolled back");
                 continue;
             }
         };
         let Some(mut journal) = Journal::parse(&text) else {
-            warning!(sys, "{path} is no record of a network for metadata; removed");
+            warning!(sys, "invalid journal {path}; removed");
             drop(sys.remove(&path));
             continue;
         };
@@ -182,12 +182,12 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
         } else if crate::existing_lease::is_managed(sys, journal.link) {
             info!(
                 sys,
-                "network link {} is the network service's by now; what process {pid} left stays",
+                "interface {} is managed by the network service; keeping what process {pid} left",
                 journal.link
             );
             drop(sys.remove(&path));
         } else {
-            info!(sys, "undoing what process {pid} left on network link {}", journal.link);
+            info!(sys, "rolling back what process {pid} left on interface {}", journal.link);
             journal.roll_back(sys, dir);
         }
     }

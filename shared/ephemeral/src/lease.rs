@@ -16,15 +16,23 @@ const MAX_ROUTES: usize = 256;
 /// A granted address with what came along.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
+    /// The address and its prefix length.
     pub address: Prefix,
+    /// The broadcast address, if the server sent one.
     pub broadcast: Option<Ipv4Addr>,
+    /// The routers, by preference.
     pub routers: Vec<Ipv4Addr>,
     /// Classless static routes; where they are given the routers do not count (RFC 3442).
     pub routes: Option<Vec<(Prefix, Ipv4Addr)>>,
+    /// The interface's MTU.
     pub mtu: Option<u32>,
+    /// The server's address.
     pub server: Option<Ipv4Addr>,
+    /// The DNS servers.
     pub dns: Vec<Ipv4Addr>,
+    /// The domain name.
     pub domain: Option<String>,
+    /// The host name.
     pub host_name: Option<String>,
     /// `None`: the server did not say, or for ever.
     pub lifetime: Option<Duration>,
@@ -37,10 +45,10 @@ impl Lease {
     pub fn from_message(message: &Message) -> Result<Lease, &'static str> {
         let given = message.yiaddr;
         if given.is_unspecified() || given.is_broadcast() || given.is_multicast() || given.is_loopback() {
-            return Err("it grants no usable address");
+            return Err("no usable address");
         }
         let length = match message.address_option(option::SUBNET_MASK) {
-            Some(mask) => prefix_length(mask).ok_or("its network mask has holes")?,
+            Some(mask) => prefix_length(mask).ok_or("non-contiguous subnet mask")?,
             None => classful_prefix_length(given),
         };
         let text = |code| {
@@ -196,7 +204,7 @@ mod tests {
         assert_eq!(lease(vec![]).address.to_string(), "192.0.2.7/24");
         assert_eq!(
             Lease::from_message(&message(vec![(1, vec![255, 0, 255, 0])])),
-            Err("its network mask has holes")
+            Err("non-contiguous subnet mask")
         );
     }
 

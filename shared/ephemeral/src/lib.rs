@@ -1,17 +1,19 @@
-//! A network for as long as metadata is read: before the machine's own networking is configured, because the
-//! configuration is in the metadata. Everything that it changes is changed back when it goes, on every way out; what a
-//! killed process leaves is undone by the next one ([`roll_back_stale`]).
+//! An ephemeral network for reading metadata, before the machine's own networking is configured: the configuration is in
+//! the metadata. All changes are rolled back at its end, whatever the reason; those of a killed process are rolled back
+//! by the next one ([`roll_back_stale`]).
 //!
 //! ```text
 //! existing_lease a lease that networkd or NetworkManager has already         (facts)
 //! dhcp/    message ◄─► bytes, the client as a state machine             (pure)
 //! lease    what a server granted ──► addresses and routes               (pure)
 //! ipv4, ipv6  the two families, brought up side by side on one link        (effects)
-//! happy_eyeballs  URLs asked side by side, each once its family is up          (effects)
+//! happy_eyeballs  URLs fetched in parallel, each once its family is up          (effects)
 //! journal   what to change back, on disk before each change
 //! ```
 //!
-//! Datasources say what they want ([`NetworkRequest`]) and fetch; they see no sockets, addresses or routes.
+//! Datasources describe the network ([`NetworkRequest`]) and fetch; they see no sockets, addresses or routes.
+
+#![warn(missing_docs)]
 
 pub mod dhcp;
 mod existing_lease;
@@ -34,21 +36,21 @@ use journal::{Journal, Rollback};
 
 /// Below the run directory: one file for each link that is changed.
 pub const JOURNAL_DIR: &str = "ephemeral";
-/// Longer is not waited, whatever is configured: a boot must come to its end.
+/// The limit of every wait, whatever is configured: a boot has to finish.
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// How often links and addresses are looked at while something about them is awaited.
+/// The interval at which links and addresses are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// How IPv4 is to come up.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How IPv4 comes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv4Method {
-    /// By DHCP; options to ask for beyond the usual ones ([`dhcp::message::option`]).
-    Dhcp(Vec<u8>),
-    /// With an address of 169.254.0.0/16 that nobody grants.
+    /// By DHCP, requesting these options in addition to the default ones ([`dhcp::message::option`]).
+    Dhcp(&'static [u8]),
+    /// With a self-assigned address of 169.254.0.0/16.
     LinkLocal,
 }
 
-/// How IPv6 is to come up.
+/// How IPv6 comes up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv6Method {
     /// The link's own address suffices: metadata is at a link-local address.
@@ -57,14 +59,16 @@ pub enum Ipv6Method {
     RouterAdvertisement,
 }
 
-/// What a datasource wants. With both families they are brought up side by side, and the first that is up will do.
+/// The network that a datasource needs. Both families come up in parallel; the first one suffices.
 #[derive(Debug, Clone)]
 pub struct NetworkRequest<'a> {
-    /// The link's name now.
+    /// The current name of the interface.
     pub nic: &'a str,
+    /// How IPv4 comes up, if it is used.
     pub v4: Option<Ipv4Method>,
+    /// How IPv6 comes up, if it is used.
     pub v6: Option<Ipv6Method>,
-    /// Where the record of changes is kept: [`JOURNAL_DIR`] below the run directory.
+    /// The directory of the journal: [`JOURNAL_DIR`] below the run directory.
     pub journal_dir: &'a str,
 }
 
@@ -115,7 +119,7 @@ impl<'a> EphemeralNetwork<'a> {
     ) -> Result<EphemeralNetwork<'a>> {
         let links = sys.links()?;
         let Some(link) = links.into_iter().find(|l| l.name == wants.nic) else {
-            return Err(Error::new(format!("there is no network link {}", wants.nic)));
+            return Err(Error::new(format!("no such network interface: {}", wants.nic)));
         };
         let mut this = EphemeralNetwork {
             sys,
@@ -151,10 +155,12 @@ impl<'a> EphemeralNetwork<'a> {
         &self.link.name
     }
 
+    /// Returns whether IPv4 is up.
     pub fn has_v4(&self) -> bool {
         matches!(self.v4, FamilyState::Ready)
     }
 
+    /// Returns whether IPv6 is up.
     pub fn has_v6(&self) -> bool {
         matches!(self.v6, FamilyState::Ready)
     }
@@ -254,7 +260,7 @@ impl<'a> EphemeralNetwork<'a> {
 
 impl Drop for EphemeralNetwork<'_> {
     fn drop(&mut self) {
-        info!(self.sys, "{}: the network for metadata ends", self.link.name);
+        info!(self.sys, "{}: tearing down the ephemeral network", self.link.name);
         self.journal.roll_back(self.sys, &self.journal_dir);
     }
 }

@@ -77,7 +77,7 @@ fn run(sys: &System, args: &Args) -> system::Result<()> {
         nic: &args.nic,
         v4: match (args.ipv4ll, args.dhcp || args.v6.is_none()) {
             (true, _) => Some(Ipv4Method::LinkLocal),
-            (_, true) => Some(Ipv4Method::Dhcp(args.options.clone())),
+            (_, true) => Some(Ipv4Method::Dhcp(args.options.clone().leak())),
             _ => None,
         },
         v6: args.v6,

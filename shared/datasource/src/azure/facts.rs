@@ -30,7 +30,7 @@ pub fn matches_either(id: &str, uuid: &str, byte_swapped: &str) -> bool {
     id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(byte_swapped)
 }
 
-/// In which way the machine waits in a pool until somebody wants it, if it does.
+/// How the machine waits in a pre-provisioning pool, if it does.
 pub fn pps_type(ovf: &Ovf, document: &Node) -> Option<String> {
     let known = |kind: &&str| matches!(*kind, "Running" | "Savable" | "PreprovisionedOSDisk");
     let of_service = text(document, &["extended", "compute", "ppsType"]).filter(known);
@@ -95,7 +95,7 @@ impl ProvisioningData<'_> {
                 Key::Value(key) => literal.push(key.clone()),
                 Key::Fingerprint(print) => warnings.push(format!(
                     "the SSH key with the fingerprint {print} is in a certificate of the wire server, which is not \
-                     read: the key is left out"
+                     read: ignoring the key"
                 )),
             }
         }

@@ -64,7 +64,7 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     }
 }
 
-/// The parts of a document that is too large at `path`: user data made it so. What the service does not have is left out.
+/// Reads the parts of a document at `path` that is too large because of its user-data. Missing parts are skipped.
 fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -> Result<Node> {
     // What `extended` adds has no paths of its own.
     let (place, query) = path.trim_end_matches("&extended=true").split_once('?').unwrap_or((path, ""));

@@ -6,8 +6,8 @@
 //! xml          text ─► elements                                    (pure)
 //! ovf          the disc's file                                     (pure)
 //! imds         the metadata service, asked until it answers
-//! report       what Azure is told, if it was not told before
-//! wire_server  how it is told
+//! report       what is reported to Azure, once per instance
+//! wire_server  how it is reported
 //! facts        what all of them say ─► Instance                    (pure)
 //! ```
 
@@ -55,9 +55,8 @@ const DEFAULTS: Defaults = Defaults {
     timeout: 30,
     retries: 0,
     retry_delay: 1,
-    retry_delay_key: "sec_between_retries",
+    ..Defaults::COMMON
 };
-const CHASSIS_ASSET_TAG: &str = "7783-7084-3265-9085-8269-3286-77";
 const OVF_ENV: &str = "ovf-env.xml";
 const MAX_FILE_SIZE: u64 = 4 << 20;
 /// Where Azure's own agent keeps its files, and so its copy of the disc's.
@@ -73,7 +72,7 @@ const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";
 const RESOURCE_DISK: &str = "/dev/disk/cloud/azure_resource";
 /// Left by a boot that waited in a pool.
 const POOL_MARKER: &str = "reported_ready";
-/// What Ubuntu's old images bring for further NICs, which the metadata are about too.
+/// Scripts of old Ubuntu images for further NICs, which the metadata configures too.
 const UBUNTU_NETWORK_SCRIPTS: [&str; 4] = [
     "/etc/netplan/90-hotplug-azure.yaml",
     "/usr/local/sbin/ephemeral_eth.sh",
@@ -107,15 +106,13 @@ fn seed_dir(ctx: &Search<'_>) -> String {
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let is_azure = dmi::read(sys, "chassis-asset-tag").as_deref() == Some(CHASSIS_ASSET_TAG);
-    if !ctx.is_forced("Azure") && !is_azure && !sys.is_file(format!("{}/{OVF_ENV}", seed_dir(ctx))) {
-        debug!(sys, "Azure: firmware is not of it");
+    if !ctx.is_on("Azure") && !sys.is_file(format!("{}/{OVF_ENV}", seed_dir(ctx))) {
         return Ok(None);
     }
-    let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: firmware has no UUID"))?;
+    let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: DMI has no UUID"))?;
     let uuid = uuid.to_lowercase();
     let byte_swapped = facts::byte_swapped(&uuid)
-        .ok_or_else(|| Error::new(format!("Azure: {uuid}, which firmware has, is no UUID")))?;
+        .ok_or_else(|| Error::new(format!("Azure: the UUID in DMI is invalid: {uuid}")))?;
     let previous_id = sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
     // Other letters or another order of the same bytes are the same machine, under an older kernel or firmware.
     let id = match previous_id.trim() {
@@ -140,8 +137,8 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
         Some((Some(byte_swapped), uuid)) if facts::matches_either(&cached.id, &uuid, &byte_swapped) => {
             IdentityCheck::Same
         }
-        Some((_, uuid)) => IdentityCheck::Different(format!("firmware's UUID is {uuid}")),
-        None => IdentityCheck::Unknown("firmware has no UUID".into()),
+        Some((_, uuid)) => IdentityCheck::Different(format!("the UUID in DMI is {uuid}")),
+        None => IdentityCheck::Unknown("DMI has no UUID".into()),
     }
 }
 
@@ -203,7 +200,7 @@ impl<'s, 'a> Azure<'s, 'a> {
             Some(Err(what)) => self.fail(&format!("error parsing {OVF_ENV}: {what}"), None),
             None => warning!(
                 sys,
-                "Azure: there is no {OVF_ENV}: the metadata service is asked alone, which has neither a password nor \
+                "Azure: {OVF_ENV} not found; using only the metadata service, which has neither a password nor \
                  custom data"
             ),
         }
@@ -214,13 +211,12 @@ impl<'s, 'a> Azure<'s, 'a> {
         let sys = self.sys();
         let nics = self.ctx.machine.nics().candidates;
         let requirements = NetworkRequirements {
-            v4: Some(Ipv4Method::Dhcp(vec![WIRE_SERVER_OPTION])),
+            v4: Some(Ipv4Method::Dhcp(&[WIRE_SERVER_OPTION])),
             v6: None,
             link_timeout: self.policy.max_wait,
             first_response_deadline: self.policy.first_response_deadline,
             probes: Vec::new(),
         };
-        let mut built = None;
         let last = nics.last().map(|nic| nic.name.clone()).unwrap_or_default();
         let attempt = metadata_network::try_nics(self.ctx, &nics, &requirements, &mut |net, nic| {
             let lease = net.lease();
@@ -231,27 +227,26 @@ impl<'s, 'a> Azure<'s, 'a> {
             debug!(sys, "Azure: {nic}: wire server {server}, is the primary NIC: {is_primary}");
             let metadata = self.metadata(has_imds);
             if metadata.is_none() && !is_primary && nic != last {
-                warning!(sys, "Azure: {nic} leads to no metadata service; the next NIC is tried");
+                warning!(sys, "Azure: no metadata service reachable through {nic}; trying the next NIC");
                 self.failure = None;
-                return Ok(false);
+                return Ok(None);
             }
             let mut instance = self.instance(metadata);
             let reported = self.report(instance.as_ref().err(), &server.to_string());
             if let Ok(instance) = &mut instance {
                 report::record(instance, reported);
             }
-            built = Some(instance);
-            Ok(true)
+            Ok(Some(instance))
         });
-        match (built, attempt) {
-            (Some(instance), _) => instance,
-            (None, attempt) => {
+        match attempt {
+            Ok(Some(instance)) => instance,
+            attempt => {
                 let why = attempt.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
                 self.fail("failure to obtain DHCP lease", None);
                 if self.seed.is_none() {
                     return Err(why);
                 }
-                warning!(sys, "Azure: {why}; what {OVF_ENV} says has to do");
+                warning!(sys, "Azure: {why}; using only {OVF_ENV}");
                 self.instance(None)
             }
         }

@@ -30,7 +30,11 @@ pub enum Key {
     Fingerprint(String),
 }
 
-/// Reads the file; `None` when it is somebody else's. An error names the element.
+/// Parses the file; returns `None` if it is not Azure's.
+///
+/// # Errors
+///
+/// Fails, naming the element, if the file is malformed.
 pub fn parse(text: &str) -> Result<Option<Ovf>, String> {
     let document = Document::parse(text)?;
     let reader = Reader { document: &document };

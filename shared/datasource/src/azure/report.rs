@@ -1,4 +1,4 @@
-//! What Azure is told of a machine: that it is ready, or why it is not. Once for each instance, so what it was told is kept.
+//! Reports to Azure that a machine is ready, or why it is not: once for each instance, so the report is recorded.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ impl PreviousBoot {
                 has_imds: known.crawled.pointer("/meta_data/imds/network").is_some(),
                 is_new: false,
             },
-            // Python's cloud-init told Azure, or nobody waits for it any more.
+            // Python's cloud-init reported it, or Azure no longer waits for it.
             Cached::Python { id: Some(python_id) } if python_id == id => {
                 PreviousBoot { reported: "ready", has_imds: false, is_new: false }
             }
@@ -70,7 +70,7 @@ impl Azure<'_, '_> {
         let is_enabled = state == "failure" || !self.is_set("experimental_skip_ready_report", false);
         // A machine that was ready once is no failure of its making, whatever happens to it.
         if reported == "ready" || reported == state || !is_enabled || !sys.is_live() {
-            debug!(sys, "Azure: {state} is not reported: it was before, or nobody wants it");
+            debug!(sys, "Azure: not reporting {state}: already reported, or not expected");
             return reported;
         }
         if state == "ready"

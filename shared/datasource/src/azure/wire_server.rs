@@ -1,4 +1,4 @@
-//! The wire server, by which Azure hears how a machine's first boot went. It is told once: that the machine is ready, or
+//! The wire server, to which the result of a machine's first boot is reported. It is reported once: that the machine is ready, or
 //! what failed. Whatever comes of it, the boot goes on.
 
 use std::time::Duration;

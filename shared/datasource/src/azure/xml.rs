@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-/// Deeper and larger documents are none of Azure's.
+/// Limits that no document of Azure reaches.
 const MAX_DEPTH: usize = 32;
 const MAX_ELEMENTS: usize = 10_000;
 
@@ -210,7 +210,7 @@ impl<'t> Reader<'t> {
         let namespace = match namespace {
             Some(namespace) => namespace,
             None if prefix.is_empty() => "",
-            None => return Err(format!("nobody says what the prefix {prefix} is")),
+            None => return Err(format!("undeclared namespace prefix {prefix}")),
         };
         let is_empty = self.accept("/");
         if !self.accept(">") {
@@ -307,7 +307,7 @@ mod tests {
                 "<a xmlns='u' xmlns:p=\"v\"><p:b/><c xmlns=''/><d/></a>",
                 ">u|a=@<p:b/><c xmlns=''/><d/> ; 0>v|b=@ ; 0>|c=@ ; 0>u|d=@",
             ),
-            ("<a><b xmlns:p='v'><p:c/></b><p:d/></a>", "line 1: nobody says what the prefix p is"),
+            ("<a><b xmlns:p='v'><p:c/></b><p:d/></a>", "line 1: undeclared namespace prefix p"),
             (
                 "<a>&lt;&#65;&#x20AC;&amp;&quot;&apos;&gt;</a>",
                 ">|a=<A€&\"'>@&lt;&#65;&#x20AC;&amp;&quot;&apos;&gt;",

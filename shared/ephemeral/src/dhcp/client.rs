@@ -45,6 +45,7 @@ const REQUESTED_OPTIONS: [u8; 11] = [
 pub struct Identity {
     /// ARP's number for the hardware: 1 for Ethernet, 32 for InfiniBand.
     pub hardware: u8,
+    /// The hardware address.
     pub address: Vec<u8>,
     /// Options to ask for beyond the usual ones.
     pub options: Vec<u8>,
@@ -55,9 +56,11 @@ pub struct Identity {
 pub enum Event {
     /// Nothing: not for us, or of no use; and why.
     Ignored(&'static str),
+    /// The server offers this address.
     Offered(Ipv4Addr),
     /// The server takes its offer back, in its own words.
     Refused(String),
+    /// The server grants this lease.
     Granted(Box<Lease>),
 }
 
@@ -68,6 +71,7 @@ enum State {
     Bound,
 }
 
+/// The client as a state machine: it takes messages and the time, and returns what to send.
 #[derive(Debug)]
 pub struct Client {
     identity: Identity,
@@ -200,18 +204,18 @@ impl Client {
 
     /// Takes what came from `source` for a DHCP client.
     pub fn receive(&mut self, now: Duration, source: Ipv4Addr, bytes: &[u8]) -> Event {
-        let Some(message) = Message::decode(bytes) else { return Event::Ignored("no DHCP message") };
+        let Some(message) = Message::decode(bytes) else { return Event::Ignored("invalid message") };
         if !message.is_reply || message.xid != self.xid {
-            return Event::Ignored("not an answer to us");
+            return Event::Ignored("transaction ID does not match");
         }
         if self.identity.hardware != INFINIBAND && message.address != self.identity.address {
-            return Event::Ignored("an answer to somebody else");
+            return Event::Ignored("for another client");
         }
         let server = message.address_option(option::SERVER_IDENTIFIER).unwrap_or(source);
         match (message.kind(), &self.state) {
             (Some(MessageType::Offer), State::Discovering) => {
                 if Lease::from_message(&message).is_err() || server.is_unspecified() {
-                    return Event::Ignored("an offer of nothing usable");
+                    return Event::Ignored("no usable address offered");
                 }
                 if self.refusing.contains(&server) {
                     self.second_choice.get_or_insert((message, server));
@@ -338,7 +342,7 @@ mod tests {
         assert_eq!(again.kind(), Some(MessageType::Discover));
         assert_ne!(again.xid, discover.xid);
         let late = answer(&discover, MessageType::Offer, SERVER);
-        assert_eq!(give(&mut client, 1.4, &late), Event::Ignored("not an answer to us"));
+        assert_eq!(give(&mut client, 1.4, &late), Event::Ignored("transaction ID does not match"));
         assert!(matches!(
             give(&mut client, 1.4, &answer(&again, MessageType::Offer, SERVER)),
             Event::Ignored(_)

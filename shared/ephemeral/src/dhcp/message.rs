@@ -13,24 +13,41 @@ const MAX_SIZE: usize = 65_507;
 
 /// Codes of options (RFC 2132 and others).
 pub mod option {
+    /// The subnet mask.
     pub const SUBNET_MASK: u8 = 1;
+    /// Routers.
     pub const ROUTER: u8 = 3;
+    /// DNS servers.
     pub const DNS: u8 = 6;
+    /// The host name.
     pub const HOST_NAME: u8 = 12;
+    /// The domain name.
     pub const DOMAIN_NAME: u8 = 15;
+    /// The interface's MTU.
     pub const INTERFACE_MTU: u8 = 26;
+    /// The broadcast address.
     pub const BROADCAST_ADDRESS: u8 = 28;
+    /// The address that the client requests.
     pub const REQUESTED_ADDRESS: u8 = 50;
+    /// The lease time in seconds.
     pub const LEASE_TIME: u8 = 51;
+    /// Fixed fields that hold options.
     pub const OVERLOAD: u8 = 52;
+    /// The message type.
     pub const MESSAGE_TYPE: u8 = 53;
+    /// The server's address.
     pub const SERVER_IDENTIFIER: u8 = 54;
+    /// The options that the client requests.
     pub const PARAMETER_REQUEST_LIST: u8 = 55;
+    /// A text, such as the reason of a refusal.
     pub const MESSAGE: u8 = 56;
+    /// The largest message that the client accepts, in bytes.
     pub const MAX_MESSAGE_SIZE: u8 = 57;
+    /// The client's identifier.
     pub const CLIENT_IDENTIFIER: u8 = 61;
-    /// Classless static routes (RFC 3442), and the number that was used for them before.
+    /// Classless static routes (RFC 3442).
     pub const CLASSLESS_ROUTES: u8 = 121;
+    /// The number that was used for classless static routes before RFC 3442.
     pub const MICROSOFT_CLASSLESS_ROUTES: u8 = 249;
     /// Private use; Azure's wire server.
     pub const WIRE_SERVER: u8 = 245;
@@ -41,13 +58,21 @@ pub mod option {
 /// What a message is (option 53).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
+    /// DHCPDISCOVER.
     Discover = 1,
+    /// DHCPOFFER.
     Offer = 2,
+    /// DHCPREQUEST.
     Request = 3,
+    /// DHCPDECLINE.
     Decline = 4,
+    /// DHCPACK.
     Ack = 5,
+    /// DHCPNAK.
     Nak = 6,
+    /// DHCPRELEASE.
     Release = 7,
+    /// DHCPINFORM.
     Inform = 8,
 }
 
@@ -62,20 +87,26 @@ const MESSAGE_TYPES: [MessageType; 8] = [
     MessageType::Inform,
 ];
 
+/// A DHCP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// From a server to a client.
     pub is_reply: bool,
     /// ARP's number for the hardware.
     pub hardware: u8,
+    /// The transaction ID.
     pub xid: u32,
+    /// Seconds since the client began.
     pub seconds: u16,
     /// The client cannot get unicast packets yet.
     pub broadcast: bool,
+    /// The address that the client has.
     pub ciaddr: Ipv4Addr,
     /// The address that the client gets.
     pub yiaddr: Ipv4Addr,
+    /// The next server of a boot.
     pub siaddr: Ipv4Addr,
+    /// The relay's address.
     pub giaddr: Ipv4Addr,
     /// The client's hardware address, at most 16 bytes.
     pub address: Vec<u8>,
@@ -84,6 +115,7 @@ pub struct Message {
 }
 
 impl Message {
+    /// Returns the value of an option.
     pub fn option(&self, code: u8) -> Option<&[u8]> {
         self.options.iter().find(|(c, _)| *c == code).map(|(_, value)| value.as_slice())
     }
@@ -99,6 +131,7 @@ impl Message {
         value.chunks_exact(4).map(|c| Ipv4Addr::new(c[0], c[1], c[2], c[3])).collect()
     }
 
+    /// Returns an option of two or four bytes as a number.
     pub fn number_option(&self, code: u8) -> Option<u32> {
         match *self.option(code)? {
             [a, b] => Some(u32::from(u16::from_be_bytes([a, b]))),
@@ -107,11 +140,13 @@ impl Message {
         }
     }
 
+    /// Returns the message type, if it is valid.
     pub fn kind(&self) -> Option<MessageType> {
         let [number] = *self.option(option::MESSAGE_TYPE)? else { return None };
         MESSAGE_TYPES.into_iter().find(|k| *k as u8 == number)
     }
 
+    /// Returns the message's bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![if self.is_reply { 2 } else { 1 }, self.hardware, 0, 0];
         let address = &self.address[..self.address.len().min(16)];

@@ -27,7 +27,7 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     !(sum as u16)
 }
 
-/// From nobody to everybody: what a client without an address sends.
+/// From 0.0.0.0 to the broadcast address, as a client without an address sends.
 pub fn broadcast_packet(message: &[u8]) -> Vec<u8> {
     let (from, to) = (Ipv4Addr::UNSPECIFIED.octets(), Ipv4Addr::BROADCAST.octets());
     let length = (UDP_HEADER + message.len()) as u16;
@@ -55,7 +55,7 @@ pub fn broadcast_packet(message: &[u8]) -> Vec<u8> {
 }
 
 /// The message of a packet that is for a DHCP client, and who sent it. The checksum of UDP is not looked at: between
-/// virtual machines of one host nobody fills it in.
+/// virtual machines of one host it is not filled in.
 pub fn parse_client_packet(packet: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
     let first = *packet.first()?;
     let header = usize::from(first & 15) * 4;

@@ -1,44 +1,32 @@
-//! For services that give all that they have in one document, and most of it at paths of their own beside it. Where the
-//! document is larger than is taken, user-data made it so: name, keys and network are read by themselves.
+//! The parts of a metadata document, for services that serve all metadata in one document and most fields at paths of
+//! their own as well. A document that exceeds the size limit does so because of its user-data: name, keys and network
+//! configuration are then read one by one.
 
 use config::{Map, Node};
-use system::{Deadline, Response, Result, System, warning};
+use system::{Deadline, Result, System};
 
 use crate::retry::RetryPolicy;
-use crate::{metadata_network, seed, standard, tree};
+use crate::{metadata_network, standard, tree};
 
-/// The document that was asked for, or in place of one that is too large what `parts` reads. The inner error is that of a
-/// document that came and cannot be read.
-pub fn document(
-    sys: &System,
-    what: &str,
-    asked: Result<(usize, Response)>,
-    parts: impl FnOnce() -> Result<Node>,
-) -> Result<Result<Node>> {
-    match asked {
-        Ok((_, answer)) => Ok(seed::parse_map(what, &answer.body)),
-        Err(e) if e.is_too_large() => {
-            warning!(sys, "{what}: {e}; reading its parts");
-            parts().map(Ok)
-        }
-        Err(e) => Err(e),
-    }
-}
-
-/// Where a service has the parts of its document as a tree of directories and values.
+/// A document as a tree of directories and values.
 pub struct Parts<'p> {
-    /// The top directory's URL, which ends in `/`.
+    /// The URL of the top directory, which ends in `/`.
     pub top: String,
+    /// Headers of each request.
     pub headers: &'p [(&'p str, &'p str)],
-    /// Names in the tree, and in the document, where these differ.
+    /// Pairs of a name in the tree and the different name in the document.
     pub names: &'p [(&'p str, &'p str)],
 }
 
-/// What may be large, and is read by itself.
+/// Fields that may be too large; each is ignored by itself.
 const DATA: [&str; 2] = ["user-data", "vendor-data"];
 
 impl Parts<'_> {
-    /// The parts, in the document's shape.
+    /// Reads the tree and returns it in the structure of the document.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directory or a value other than user-data and vendor-data cannot be read.
     pub fn read(&self, sys: &System, policy: &RetryPolicy) -> Result<Node> {
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let mut data: Vec<(&str, String)> = Vec::new();
@@ -51,7 +39,7 @@ impl Parts<'_> {
             data.push((name, String::from_utf8_lossy(&bytes).into_owned()));
             Ok(Some(Vec::new()))
         })?;
-        let mut document = self.shaped(&tree);
+        let mut document = self.to_document(&tree);
         if let Some(map) = document.as_map_mut() {
             for (name, text) in data {
                 map.insert(self.name(name), text);
@@ -64,10 +52,11 @@ impl Parts<'_> {
         self.names.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, name)| name)
     }
 
-    /// Directories whose names are numbers are lists.
-    fn shaped(&self, node: &Node) -> Node {
+    /// Converts a directory whose entries are numbers to a list.
+    fn to_document(&self, node: &Node) -> Node {
         let Some(map) = node.as_map() else { return node.clone() };
-        let pairs = map.iter().map(|(key, value)| (key.as_str().unwrap_or_default(), self.shaped(value)));
+        let pairs =
+            map.iter().map(|(key, value)| (key.as_str().unwrap_or_default(), self.to_document(value)));
         let number = |(key, value): &(&str, Node)| Some((key.parse::<u32>().ok()?, value.clone()));
         let pairs: Vec<(&str, Node)> = pairs.collect();
         match pairs.iter().map(number).collect::<Option<Vec<_>>>() {

@@ -1,0 +1,53 @@
+//! DigitalOcean's interfaces as a network configuration of version 1.
+
+use config::{Map, Node};
+use system::Result;
+
+use crate::{Nics, document, v1};
+
+/// Returns the configuration of the first NIC of each kind.
+///
+/// # Errors
+///
+/// Fails if the machine has no NIC with a MAC from the metadata.
+pub fn config(nics: &Nics, metadata: &Node) -> Result<Node> {
+    let mut entries = Vec::new();
+    for (kind, interfaces) in
+        metadata.get("interfaces").and_then(Node::as_map).into_iter().flat_map(Map::iter)
+    {
+        let Some(interface) = interfaces.as_seq().and_then(<[Node]>::first) else { continue };
+        let nic = nics.require_mac(&document::text(interface, "mac").unwrap_or_default())?;
+        let name = match kind.as_str() {
+            Some("public") => "eth0",
+            Some("private") => "eth1",
+            _ => &nic.name,
+        };
+        entries.push(v1::physical(name, &nic.mac, subnets(interface)));
+    }
+    if let Some(servers) = metadata.at_path(&["dns", "nameservers"]).filter(|n| !n.is_falsy()) {
+        entries.push(v1::nameserver(servers.clone()));
+    }
+    Ok(v1::config(entries))
+}
+
+fn subnets(interface: &Node) -> Vec<Map> {
+    let is_public = document::text(interface, "type").as_deref() == Some("public");
+    let mut subnets = Vec::new();
+    for family in ["ipv4", "ipv6", "anchor_ipv4", "anchor_ipv6"] {
+        let Some(given) = interface.get(family).filter(|n| !n.is_falsy()) else { continue };
+        let text = |key: &str| document::text(given, key).unwrap_or_default();
+        let mut subnet = v1::map(&[("type", "static"), ("control", "auto")]);
+        if family.ends_with("ipv4") {
+            subnet.insert("address", text("ip_address"));
+            subnet.insert("netmask", text("netmask"));
+        } else {
+            subnet.insert("address", format!("{}/{}", text("ip_address"), text("cidr")));
+        }
+        // Only public addresses have a route to other networks.
+        if is_public && !family.starts_with("anchor") {
+            subnet.insert("gateway", text("gateway"));
+        }
+        subnets.push(subnet);
+    }
+    subnets
+}

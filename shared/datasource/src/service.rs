@@ -1,0 +1,222 @@
+//! A metadata service as most clouds have it: base URLs that are reached over DHCP or link-local addresses, a first
+//! request that selects one of them, and paths below it. A cloud describes its service by a [`MetadataService`] and
+//! reads it by [`MetadataService::document`] or [`MetadataService::fetch`].
+
+use std::time::Duration;
+
+use config::Node;
+use ephemeral::{Ipv4Method, Ipv6Method};
+use system::{Deadline, Error, Request, Response, Result, System, info, warning};
+
+use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
+use crate::parts::Parts;
+use crate::retry::{Defaults, RetryPolicy};
+use crate::{Nic, Search, document, standard};
+
+/// How a metadata service is reached. A cloud names what differs from [`MetadataService::COMMON`].
+pub struct MetadataService<'s> {
+    /// The datasource's name.
+    pub name: &'static str,
+    /// URLs, time limits and retries.
+    pub defaults: Defaults,
+    /// The path of the first request, which is made at each base URL in parallel; empty if the URL itself is requested.
+    pub path: &'s str,
+    /// Creates the first request: `Request::get` or `Request::put`.
+    pub method: fn(String) -> Request,
+    /// Headers of each request.
+    pub headers: &'s [(&'s str, &'s str)],
+    /// How often the first request is made.
+    pub attempts: fn(&RetryPolicy, Request) -> Request,
+    /// The time limit for the first response.
+    pub timeout: fn(&RetryPolicy) -> Duration,
+    /// The path of a request over the existing network: if it succeeds, no ephemeral network is set up.
+    pub probe: Option<&'s str>,
+    /// How IPv4 comes up in the local stage, if it is used.
+    pub ipv4: Option<Ipv4Method>,
+    /// How IPv6 comes up in the local stage, if it is used.
+    pub ipv6: Option<Ipv6Method>,
+    /// The time limit for a NIC to come up, if less than a minute.
+    pub link_timeout: fn(&RetryPolicy) -> Duration,
+    /// If the fields of the document are also served at paths of their own: the fields whose names differ there.
+    pub parts: Option<&'s [(&'s str, &'s str)]>,
+}
+
+/// A service that has responded.
+pub struct Session<'s, 'a> {
+    /// The machine.
+    pub sys: &'a System,
+    /// The network over which the service responded.
+    pub net: &'s mut MetadataNetwork<'a>,
+    /// The name of the NIC.
+    pub nic: &'s str,
+    /// Time limits and retries.
+    pub policy: &'s RetryPolicy,
+    /// The base URL that responded.
+    pub base: String,
+    /// The response to the first request.
+    pub response: Response,
+    headers: &'s [(&'s str, &'s str)],
+    deadline: Deadline,
+}
+
+/// Reads the metadata of a service that has responded.
+pub type Read<'f, T> = &'f mut dyn FnMut(&mut Session<'_, '_>) -> Result<T>;
+
+impl<'s> MetadataService<'s> {
+    /// What most services have in common.
+    pub const COMMON: MetadataService<'static> = MetadataService {
+        name: "",
+        defaults: Defaults::COMMON,
+        path: "",
+        method: |url| Request::get(url),
+        headers: &[],
+        attempts: RetryPolicy::with_retries,
+        timeout: RetryPolicy::total_timeout,
+        probe: None,
+        ipv4: Some(Ipv4Method::Dhcp(&[])),
+        ipv6: None,
+        link_timeout: |_| metadata_network::LINK_TIMEOUT,
+        parts: None,
+    };
+
+    /// Reads URLs, time limits and retries from the configuration.
+    pub fn policy(&self, ctx: &Search<'_>) -> RetryPolicy {
+        RetryPolicy::read(ctx, self.name, &self.defaults)
+    }
+
+    /// Waits for the service on one NIC after another and reads its metadata.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the service does not respond, or as `read` does.
+    pub fn fetch<T>(
+        &self,
+        ctx: &Search<'_>,
+        policy: &RetryPolicy,
+        nics: &[Nic],
+        read: Read<'_, T>,
+    ) -> Result<Option<T>> {
+        let requirements = self.requirements(policy, nics);
+        metadata_network::with_network(ctx, nics, &requirements, &mut |net, nic| {
+            read(&mut self.open(ctx.sys, net, nic, policy)?).map(Some)
+        })
+    }
+
+    /// Fetches a service's only document from the first URL. A document that is too large is put together of its parts,
+    /// if the service has them.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the service does not respond, or if the document is malformed.
+    pub fn document(&self, ctx: &Search<'_>, policy: &RetryPolicy, nics: &[Nic]) -> Result<Option<Node>> {
+        let source = format!("{}'s metadata", self.name);
+        let requirements = self.requirements(policy, nics);
+        let document = metadata_network::with_network(ctx, nics, &requirements, &mut |net, nic| {
+            // A malformed document ends the search; other NICs are not tried.
+            match (self.open(ctx.sys, net, nic, policy), self.parts) {
+                (Ok(session), _) => Ok(Some(document::parse_map(&source, &session.response.body))),
+                (Err(e), Some(names)) if e.is_too_large() => {
+                    warning!(ctx.sys, "{source}: {e}; reading its parts");
+                    let url = self.url(&policy.urls[0], self.path, nic);
+                    let top = format!("{}/", url.trim_end_matches(".json"));
+                    Parts { top, headers: self.headers, names }
+                        .read(ctx.sys, policy)
+                        .map(|node| Some(Ok(node)))
+                }
+                (Err(e), _) => Err(e),
+            }
+        })?;
+        document.transpose()
+    }
+
+    fn url(&self, base: &str, path: &str, nic: &str) -> String {
+        let base = standard::with_zone(base, nic);
+        if path.is_empty() { base } else { format!("{base}/{path}") }
+    }
+
+    fn requirements(&self, policy: &RetryPolicy, nics: &[Nic]) -> NetworkRequirements {
+        let nic = nics.first().map(|nic| nic.name.as_str()).unwrap_or_default();
+        let probe = |(path, base): (&str, &String)| {
+            metadata_network::with_headers(Request::get(self.url(base, path, nic)), self.headers)
+        };
+        NetworkRequirements {
+            v4: self.ipv4,
+            v6: self.ipv6,
+            link_timeout: (self.link_timeout)(policy),
+            first_response_deadline: policy.first_response_deadline,
+            probes: self
+                .probe
+                .into_iter()
+                .flat_map(|path| policy.urls.iter().map(move |u| (path, u)))
+                .map(probe)
+                .collect(),
+        }
+    }
+
+    /// Makes the first request.
+    fn open<'n, 'a>(
+        &self,
+        sys: &'a System,
+        net: &'n mut MetadataNetwork<'a>,
+        nic: &'n str,
+        policy: &'n RetryPolicy,
+    ) -> Result<Session<'n, 'a>>
+    where
+        's: 'n,
+    {
+        let request = |base: &String| {
+            let request =
+                (self.method)(self.url(base, self.path, nic)).limit(metadata_network::MAX_RESPONSE_SIZE);
+            (self.attempts)(policy, metadata_network::with_headers(request, self.headers))
+        };
+        let requests: Vec<Request> = policy.urls.iter().map(request).collect();
+        let (index, response) = net.fetch_first(&requests, Deadline::after((self.timeout)(policy)))?;
+        let base = self.url(&policy.urls[index], "", nic);
+        info!(sys, "{}: the metadata service is at {base}", self.name);
+        let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
+        Ok(Session { sys, net, nic, policy, base, response, headers: self.headers, deadline })
+    }
+}
+
+impl Session<'_, '_> {
+    /// Returns the first response as a token, which later requests have in a header.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the response is not a printable word.
+    pub fn token(&self) -> Result<String> {
+        let token = String::from_utf8_lossy(&self.response.body).trim().to_string();
+        if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(Error::new(format!("{}: the response is not a valid token", self.base)));
+        }
+        Ok(token)
+    }
+
+    /// Fetches a path; returns `None` if it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the service does not respond by the deadline, or for other statuses than 404 and 410.
+    pub fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
+        self.get_with(path, self.headers)
+    }
+
+    /// Fetches a path as [`Session::get`] does, with other headers.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::get`] does.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Result<Option<Vec<u8>>> {
+        let url = format!("{}/{path}", self.base);
+        metadata_network::get_optional(self.sys, self.policy, url, headers, self.deadline)
+    }
+
+    /// Fetches a path that has to exist.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::get`] does, and if the path does not exist.
+    pub fn require(&self, path: &str) -> Result<Vec<u8>> {
+        self.get(path)?.ok_or_else(|| Error::new(format!("{}/{path}: not found", self.base)))
+    }
+}

@@ -1,0 +1,94 @@
+//! Vultr's interfaces as a network configuration of version 1.
+
+use config::{Map, Node};
+use system::Result;
+
+use crate::{Nics, document, v1};
+
+/// Vultr's own resolvers.
+const RESOLVERS: [&str; 2] = ["108.61.10.10", "2001:19f0:300:1704::6"];
+
+/// Returns a given configuration with the names that the machine's NICs have.
+pub fn with_names(nics: &Nics, given: &Node) -> Node {
+    let rename = |entry: &Node| {
+        let mut entry = entry.clone();
+        let nic = nics.by_mac(&document::text(&entry, "mac_address").unwrap_or_default());
+        if let (Some(nic), Some(map)) = (nic, entry.as_map_mut()) {
+            map.insert("name", nic.name.as_str());
+        }
+        entry
+    };
+    let entries: Vec<Node> = document::items(given, "config").iter().map(rename).collect();
+    let mut config = given.clone();
+    if let Some(map) = config.as_map_mut() {
+        map.insert("config", entries);
+    }
+    config
+}
+
+/// Returns the configuration of all interfaces.
+///
+/// # Errors
+///
+/// Fails if the machine has no NIC with a MAC from the metadata.
+pub fn config(nics: &Nics, metadata: &Node) -> Result<Node> {
+    let mut entries = vec![v1::nameserver(RESOLVERS.map(Node::from).to_vec())];
+    for (i, interface) in document::items(metadata, "interfaces").iter().enumerate() {
+        let is_first = i == 0;
+        if !is_first && interface.get("unconfigured").is_some_and(|n| !n.is_falsy()) {
+            continue;
+        }
+        let nic = nics.require_mac(&document::text(interface, "mac").unwrap_or_default())?;
+        let mut entry = v1::physical(&nic.name, &nic.mac, subnets(interface, is_first));
+        for key in ["mtu", "accept-ra"] {
+            if let Some(value) = interface.get(key).filter(|n| !n.is_null()) {
+                entry.insert(key, value.clone());
+            }
+        }
+        if is_first {
+            entry.insert("accept-ra", 1);
+        }
+        entries.push(entry);
+    }
+    Ok(v1::config(entries))
+}
+
+fn subnets(interface: &Node, is_first: bool) -> Vec<Map> {
+    let null = Node::null();
+    let ipv4 = interface.get("ipv4").unwrap_or(&null);
+    let ipv6 = interface.get("ipv6").unwrap_or(&null);
+    let address = |given: &Node| {
+        let text = |key: &str| document::text(given, key).unwrap_or_default();
+        subnet(&[("type", "static"), ("address", &text("address")), ("netmask", &text("netmask"))])
+    };
+    let mut subnets = match is_first {
+        true => vec![subnet(&[("type", "dhcp")]), subnet(&[("type", "ipv6_slaac")])],
+        false => vec![address(ipv4)],
+    };
+    add_routes(&mut subnets[0], interface);
+    for given in document::items(ipv4, "additional") {
+        let mut subnet = address(given);
+        add_routes(&mut subnet, given);
+        subnets.push(subnet);
+    }
+    for given in document::items(ipv6, "additional") {
+        let text = |key: &str| document::text(given, key).unwrap_or_default();
+        let address = format!("{}/{}", text("network"), text("prefix"));
+        let mut subnet = subnet(&[("type", "static6"), ("address", &address)]);
+        add_routes(&mut subnet, given);
+        subnets.push(subnet);
+    }
+    subnets
+}
+
+fn subnet(pairs: &[(&str, &str)]) -> Map {
+    let mut subnet = v1::map(pairs);
+    subnet.insert("control", "auto");
+    subnet
+}
+
+fn add_routes(subnet: &mut Map, given: &Node) {
+    if let Some(routes) = given.get("routes") {
+        subnet.insert("routes", routes.clone());
+    }
+}
