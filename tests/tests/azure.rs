@@ -103,7 +103,11 @@ fn ready_is_reported_once() {
         cloud.fault(fault);
         cloud.put(cache, "{\"half of");
         assert_eq!(boot(&cloud), "azure", "{fault}: {}", cloud.log());
-        assert!(cloud.logged(&["[WARNING]", "obj.pkl", "searching for a datasource"]), "{fault}: {}", cloud.log());
+        assert!(
+            cloud.logged(&["[WARNING]", "obj.pkl", "searching for a datasource"]),
+            "{fault}: {}",
+            cloud.log()
+        );
         assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{fault}: {}", cloud.log());
         assert_eq!(network(), before, "{fault}: {}", cloud.log());
     }
