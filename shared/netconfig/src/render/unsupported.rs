@@ -171,7 +171,7 @@ fn unsupported_options<'a>(link: &'a Link, unsupported: &Unsupported) -> impl It
     let has_option = if is_bridge { unsupported.has_bridge_option } else { unsupported.has_bond_option };
     let names = link.params.iter().filter(move |_| is_bridge || link.is_bond());
     let names = names.filter_map(|(key, _)| key.as_str());
-    names.filter(move |name| !has_option(name) && !(is_bridge && *name == "bridge_ports"))
+    names.filter(move |name| !(has_option(name) || is_bridge && *name == "bridge_ports"))
 }
 
 struct Reporter<'a> {
