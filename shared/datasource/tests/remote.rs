@@ -239,7 +239,7 @@ fn addresses() {
 
 #[test]
 fn unsupported_url_schemes() {
-    for (scheme, said) in [("ftp", "no client for ftp"), ("FTPS", "no client for ftps")] {
+    for (scheme, said) in [("ftp", "unsupported URL scheme ftp"), ("FTPS", "unsupported URL scheme ftps")] {
         let machine = Machine::new().line(&format!("ds=nocloud;s={scheme}://127.0.0.1/")).network_stage();
         assert!(machine.find("NoCloud").unwrap_err().to_string().contains(said), "{scheme}");
     }

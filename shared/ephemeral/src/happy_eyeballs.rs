@@ -339,7 +339,7 @@ fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors
     }
     let each =
         candidates.iter().zip(attempts).map(|(fetch, attempt)| match (attempt.state, attempt.last_error) {
-            (State::Running(_), None) => format!("{}: no answer in time", fetch.redacted_url()),
+            (State::Running(_), None) => format!("{}: no response in time", fetch.redacted_url()),
             (State::Resolving(_), None) => {
                 format!("{}: name resolution timed out", fetch.redacted_url())
             }
@@ -453,6 +453,6 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let began = std::time::Instant::now();
         let e = run(&[get(listener.local_addr().unwrap().port())], 1).unwrap_err().to_string();
-        assert!(e.contains("no answer in time") && began.elapsed() < Duration::from_secs(10), "{e}");
+        assert!(e.contains("no response in time") && began.elapsed() < Duration::from_secs(10), "{e}");
     }
 }

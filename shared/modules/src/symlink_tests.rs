@@ -73,7 +73,10 @@ fn authorized_keys_behind_a_users_link() {
         sandbox.sys.write("/etc/ssh/sshd_config", setting, WriteOptions::default()).unwrap();
         link(&sandbox, KEYS, target);
         let error = install(&sandbox).unwrap_err().to_string();
-        assert!(error.starts_with("authorized keys of bob: ") && error.contains("of uid 12345"), "{error}");
+        assert!(
+            error.starts_with("authorized keys of bob: ") && error.contains("not owned by uid 12345"),
+            "{error}"
+        );
         assert!(!sandbox.sys.exists(&second));
     }
     for target in ["../own", "/home/bob/.ssh/new", "/home/bob/made/new"] {

@@ -523,7 +523,7 @@ fn devel_render() {
             "Could not render jinja template variables in file '/unknown': 'nowhere' (line 3)",
         ),
         (&["/bad"], 1, "", "Failed to render templated user-data file '/bad': template line 2: "),
-        (&["/deep"], 1, "", "'a' has no value"),
+        (&["/deep"], 1, "", "'a' is undefined"),
         (&["/empty"], 1, "", "Unable to render user-data file: /empty"),
         (&["/plain"], 1, "", "not a template: expected"),
         (&["/none"], 1, "", "Missing user-data file: /none"),
