@@ -9,18 +9,16 @@ use crate::{Datasource, Search, Stage, dmi, document, retry::Defaults, standard}
 pub const AKAMAI: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::new("Akamai", find) };
 
-const URLS: &[&str] = &["http://[fd00:a9fe:a9fe::1]", "http://169.254.169.254"];
-const DEFAULTS: Defaults = Defaults {
-    urls: URLS,
-    urls_key: "base_urls",
-    timeout: 30,
-    retries: 4,
-    retry_delay: 2,
-    ..Defaults::COMMON
-};
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Akamai",
-    defaults: DEFAULTS,
+    defaults: Defaults {
+        urls: &["http://[fd00:a9fe:a9fe::1]", "http://169.254.169.254"],
+        urls_key: "base_urls",
+        timeout: 30,
+        retries: 4,
+        retry_delay: 2,
+        ..Defaults::COMMON
+    },
     path: "v1/token",
     method: |url| Request::put(url).header("Metadata-Token-Expiry-Seconds", "300"),
     ipv6: Some(ephemeral::Ipv6Method::RouterAdvertisement),
