@@ -5,12 +5,12 @@ use config::{Node, Value};
 use crate::Part;
 use crate::detect::{self, detect};
 
-/// The items of an archive as parts that are not yet named. What cannot be used is remarked and left out.
+/// Returns the items of an archive as parts without names. Skips invalid items with a warning.
 pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {
     let parsed = match config::yaml::parse("cloud-config-archive", text) {
         Ok(parsed) => parsed,
         Err(bad) => {
-            warnings.push(format!("an archive that is no YAML was left out: {bad}"));
+            warnings.push(format!("skipping cloud-config-archive: {bad}"));
             return Vec::new();
         }
     };
@@ -19,7 +19,7 @@ pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {
         Value::Set(map) => map.iter().map(|(key, _)| key).collect(),
         _ => {
             let (at, kind) = (&parsed.root.at, parsed.root.kind());
-            warnings.push(format!("{at}: an archive was left out: expected a list, found {kind}"));
+            warnings.push(format!("{at}: skipping cloud-config-archive: expected a list, found {kind}"));
             return Vec::new();
         }
     };
@@ -39,14 +39,15 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
                     Some(text) => text.into_bytes(),
                     None => {
                         let (at, kind) = (&node.at, node.kind());
-                        warnings
-                            .push(format!("{at}: content of an archive's item: expected text, found {kind}"));
+                        warnings.push(format!(
+                            "{at}: skipping archive item: 'content': expected text, found {kind}"
+                        ));
                         return None;
                     }
                 },
             };
             let mut part = match map.get("type").and_then(Node::as_str) {
-                // Its parameters say how text is encoded, which YAML's is already.
+                // The parameters declare a charset, but the text is already decoded.
                 Some(given) => {
                     let bare = given.split(';').next().unwrap_or_default();
                     Part::new(&bare.trim().to_ascii_lowercase(), payload)
@@ -66,7 +67,7 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
         }
         _ => {
             let (at, kind) = (&node.at, node.kind());
-            warnings.push(format!("{at}: an archive's item: expected text or a map, found {kind}"));
+            warnings.push(format!("{at}: skipping archive item: expected text or a map, found {kind}"));
             None
         }
     }

@@ -1,4 +1,4 @@
-//! Hands the parts of each source to the handlers: the user's first, so that they can say what a vendor may.
+//! Passes the parts of each source to the handlers. User-data comes first, because it may restrict vendor-data.
 
 use config::merge::Strategy;
 use config::settings::ParsedFile;
@@ -9,50 +9,54 @@ use crate::handle::{Counts, Handler};
 use crate::store::{Dirs, Source, Stored};
 
 config::keys! {
-    /// What a vendor's data may do on this machine (`vendor_data`, `vendor_data2`).
+    /// The rules for vendor-data on this machine (`vendor_data`, `vendor_data2`).
     pub struct VendorRules {
-        /// Whether they are used at all.
+        /// Whether the data is used.
         enabled: bool = true;
-        /// Types of parts that are not.
+        /// The part types that are ignored.
         disabled_handlers: Vec<String>;
-        /// What scripts are run with; the module scripts_vendor reads it.
+        /// The command that runs the scripts, for the module scripts_vendor.
         prefix: Option<config::Node>;
     }
 }
 
-/// What consuming needs to know of the machine.
+/// The properties of the machine and the boot that [`consume`] needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Options<'a> {
-    /// The configuration below user and vendor data: built in, /etc/cloud, the datasource's.
+    /// The configuration that user-data and vendor-data override: built-in, `/etc/cloud` and the datasource's.
     pub config: &'a Node,
+    /// The instance ID, which boothooks get as `INSTANCE_ID`.
     pub instance_id: &'a str,
-    /// This machine's place in its launch; parts for another one are left out.
+    /// The index of this machine in its launch. User-data parts with another index are skipped.
     pub launch_index: Option<i64>,
     /// Whether this is the instance's first boot.
     pub first_boot: bool,
-    /// The file of the instance's data, for templates and part handlers.
+    /// The path of instance-data.json, for templates and part handlers.
     pub instance_data: &'a str,
 }
 
-/// What was done. Parts that failed were logged; the findings are the caller's to log.
+/// The result of [`consume`]. Failed parts have been logged; the caller logs the findings.
 #[derive(Debug, Clone, Default)]
 pub struct Consumed {
+    /// The parts of user-data.
     pub user: Counts,
+    /// The parts of vendor-data.
     pub vendor: Counts,
+    /// The parts of vendor-data2.
     pub vendor2: Counts,
-    /// Oddities of configurations that were used all the same, with their positions.
+    /// Problems in configurations that were used nevertheless, with their positions.
     pub findings: Findings,
-    /// The merged cloud-configs, with the places in the parts that their values come from.
+    /// The merged cloud-configs: vendor-data, vendor-data2, user-data. Values have their positions in the parts.
     pub configs: Vec<Node>,
-    /// Their files, of which each may be another one by the time that it is read.
+    /// The files of the configurations, as parsed when they were written. They may change before they are read.
     pub parsed_files: Vec<ParsedFile>,
-    /// Why a source was not consumed whole: it could not be taken apart, or what came of it could not be kept. What later
-    /// stages read is then incomplete.
+    /// The reasons why a source was not consumed completely: it could not be split into parts, or files could not be
+    /// written. The files that later stages read are then incomplete.
     pub failed: Vec<String>,
 }
 
-/// Handles user-data, then vendor-data, then vendor-data2. It ends with the first source that could not be taken apart: the
-/// rest might contradict what it would have said. A source that is switched off need not be there.
+/// Handles user-data, then vendor-data, then vendor-data2. Stops at the first source that could not be split into
+/// parts, because that source might have restricted the remaining ones. The failure of a disabled source is ignored.
 pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options<'_>) -> Consumed {
     let mut consumed = Consumed::default();
     let mut user_config = Node::null();
@@ -79,14 +83,14 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
                 break;
             }
         };
-        // The user's word before a vendor's, the later vendor's before the first one's.
+        // In order of precedence: user-data, vendor-data2, vendor-data, the machine's configuration.
         let weaker: Vec<&Node> =
             [&user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
         let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
         for part in parts {
             let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
             if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
-                debug!(sys, "user-data: a part is for launch index {other}");
+                debug!(sys, "user-data: skipping a part for launch index {other}");
                 continue;
             }
             handler.handle_part(part);
@@ -98,7 +102,7 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
         consumed.parsed_files.extend(handler.parsed_file);
         info!(
             sys,
-            "{}: {} configs, {} scripts, {} boothooks, {} left out",
+            "{}: {} configs, {} scripts, {} boothooks, {} skipped",
             source.name(),
             counts.configs,
             counts.scripts,
@@ -124,7 +128,7 @@ fn user_data_allowed(config: &Node) -> bool {
     bool::read(node, &mut Reader::new()).unwrap_or(false)
 }
 
-/// The rules for a vendor: the user's word before the system's.
+/// Reads the rules for vendor-data. User-data overrides the system's configuration.
 fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Findings) -> VendorRules {
     let off = VendorRules { enabled: false, disabled_handlers: Vec::new(), prefix: None };
     let node = match (user.get(key), system.get(key)) {
@@ -133,7 +137,7 @@ fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Fin
         (None, None) => Node::from(config::Map::new()),
     };
     if node.as_map().is_none() {
-        warning!(sys, "{}: '{key}' is ignored, its data too: expected a map, found {}", node.at, node.kind());
+        warning!(sys, "{}: ignoring '{key}' and its data: expected a map, found {}", node.at, node.kind());
         return off;
     }
     if let Some(Value::Str(_)) = node.get("enabled").map(|e| &e.value) {
@@ -142,7 +146,7 @@ fn rules(sys: &System, key: &str, user: &Node, system: &Node, findings: &mut Fin
     let mut reader = Reader::new();
     let rules = reader.nested(key, |reader| VendorRules::read(&node, reader));
     let findings_of_rules = reader.into_findings();
-    // What cannot be read is no permission.
+    // An invalid 'enabled' disables the source.
     let is_invalid =
         findings_of_rules.of_kind(config::FindingKind::Invalid).any(|f| f.key.ends_with(".enabled"));
     findings.extend(findings_of_rules);

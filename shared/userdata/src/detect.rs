@@ -1,26 +1,40 @@
-//! What a part is, told by its first line: the table of headers that users put there.
+//! Detects the type of a part by its first line: the table of headers.
 
-/// The type of what has no header that anyone knows, and is no MIME message either.
+/// The type of data that has no known header and is not a MIME message.
 pub const NOT_MULTIPART: &str = "text/x-not-multipart";
+/// A YAML list of parts.
 pub const ARCHIVE: &str = "text/cloud-config-archive";
+/// A script that runs immediately, on every boot.
 pub const BOOTHOOK: &str = "text/cloud-boothook";
+/// Configuration in YAML.
 pub const CLOUD_CONFIG: &str = "text/cloud-config";
+/// A list of URLs whose content is fetched on every boot.
 pub const INCLUDE: &str = "text/x-include-url";
+/// A list of URLs whose content is fetched once for each instance.
 pub const INCLUDE_ONCE: &str = "text/x-include-once-url";
+/// A JSON patch for the cloud-config.
 pub const JSON_PATCH: &str = "text/cloud-config-jsonp";
+/// A program that handles custom types.
 pub const PART_HANDLER: &str = "text/part-handler";
+/// A Jinja template of another part.
 pub const JINJA: &str = "text/jinja2";
+/// Binary data.
 pub const OCTET_STREAM: &str = "application/octet-stream";
+/// Text without a specific type; its first line is sniffed.
 pub const PLAIN: &str = "text/plain";
+/// A script that runs once for each instance, in the final stage.
 pub const SCRIPT: &str = "text/x-shellscript";
+/// A script that runs on every boot.
 pub const SCRIPT_BOOT: &str = "text/x-shellscript-per-boot";
+/// A script that runs once for each instance.
 pub const SCRIPT_INSTANCE: &str = "text/x-shellscript-per-instance";
+/// A script that runs once on this machine.
 pub const SCRIPT_ONCE: &str = "text/x-shellscript-per-once";
 
-/// The one spelling of a template's header that upstream sees in user-data.
+/// The only spelling of the template header that upstream accepts in user-data.
 const JINJA_HEADER: &str = "## template: jinja";
 
-/// First bytes and their type. A header that begins with another one stands before it.
+/// Headers and their types. A header precedes those that are a prefix of it.
 const HEADERS: &[(&str, &str)] = &[
     (JINJA_HEADER, JINJA),
     ("#cloud-config-archive", ARCHIVE),
@@ -33,7 +47,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("#!", SCRIPT),
 ];
 
-/// Whether there is a built-in handler for a type.
+/// Returns whether a built-in handler exists for a type.
 pub fn is_handled(content_type: &str) -> bool {
     let types = [
         BOOTHOOK,
@@ -49,41 +63,41 @@ pub fn is_handled(content_type: &str) -> bool {
     types.contains(&content_type)
 }
 
-/// How far a MIME message may carry its MIME-Version from its begin.
+/// The number of leading bytes in which a MIME message must declare its MIME-Version.
 const MIME_WINDOW: usize = 4096;
 
-/// The type that a content declares in its first bytes, in any case and after any white space.
+/// Returns the type that the content declares in its first line, in any case and after any white space.
 pub fn detect(content: &[u8]) -> Option<&'static str> {
     let content = content.trim_ascii_start();
     let begins =
         |prefix: &str| content.get(..prefix.len()).is_some_and(|c| c.eq_ignore_ascii_case(prefix.as_bytes()));
     HEADERS.iter().find(|(prefix, _)| begins(prefix)).map(|(_, found)| *found).or_else(|| {
-        // Upstream's renderer takes any number of blanks, and its guides have them.
+        // Upstream's renderer accepts any number of spaces, and its documentation uses them.
         let line = content.split(|b| *b == b'\n').next().unwrap_or_default();
         let line = std::str::from_utf8(line.get(..64.min(line.len()))?).ok()?;
         (template::kind(line) == Some(template::Kind::Jinja)).then_some(JINJA)
     })
 }
 
-/// Whether a template is one to us alone: its header has other blanks than the one that upstream sees.
+/// Returns whether upstream does not recognize a template because of the spacing in its header.
 pub fn is_nonstandard_template(content: &[u8]) -> bool {
     let begin = content.trim_ascii_start().get(..JINJA_HEADER.len());
     !begin.is_some_and(|begin| begin.eq_ignore_ascii_case(JINJA_HEADER.as_bytes()))
 }
 
-/// Whether a blob is to be read as a MIME message.
+/// Returns whether a blob is parsed as a MIME message.
 pub fn is_mime(blob: &[u8]) -> bool {
     let word = b"mime-version:";
     let window = &blob[..blob.len().min(MIME_WINDOW)];
     window.windows(word.len()).any(|w| w.eq_ignore_ascii_case(word))
 }
 
-/// Whether a declared type says so little that the content is asked as well.
+/// Returns whether a declared type is so generic that the content is sniffed as well.
 pub fn is_generic(content_type: &str) -> bool {
     matches!(content_type, PLAIN | NOT_MULTIPART | SCRIPT)
 }
 
-/// Whether a declared type means gzip.
+/// Returns whether a declared type means gzip.
 pub fn is_compressed(content_type: &str) -> bool {
     let names = "gzip gzip-compressed gzipped x-compress x-compressed x-gunzip x-gzip x-gzip-compressed";
     content_type.strip_prefix("application/").is_some_and(|sub| names.split(' ').any(|name| name == sub))

@@ -1,6 +1,6 @@
-//! The built-in handlers: what becomes of a part of each type. Cloud-config is merged and written as one
-//! file, scripts are laid where the later modules run them, boothooks run at once. All of them act on every
-//! boot. A part that fails is reported, and the next one is handled.
+//! The built-in handlers, one for each type of part. Cloud-config is merged and written as one file, scripts are
+//! written where later modules run them, and boothooks run immediately. All handlers act on every boot. If a part
+//! fails, the failure is reported and handling continues with the next part.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -16,44 +16,47 @@ use crate::part_handler::{HandlerContext, PartHandlers};
 use crate::store::{Dirs, Source};
 use crate::{Part, detect, include, parts, patch};
 
-/// How many parts of each kind were handled.
+/// The number of parts of each kind that were handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
+    /// Cloud-configs and JSON patches that were merged.
     pub configs: usize,
+    /// Scripts that were written for later modules.
     pub scripts: usize,
+    /// Boothooks that ran successfully.
     pub boothooks: usize,
-    /// Of a type that nothing handles, or that could not be handled.
+    /// Parts of a type without a handler, and parts whose handler failed.
     pub skipped: usize,
 }
 
-/// Handles the parts of one source, in order, then [`Handler::finish`].
+/// Handles the parts of one source in order; [`Handler::finish`] ends the source.
 pub struct Handler<'a> {
     pub sys: &'a System,
     pub dirs: &'a Dirs,
     pub source: Source,
     pub instance_id: &'a str,
     context: HandlerContext<'a>,
-    /// The other configurations, the strongest first: the user's (null while that is being merged), then those that
-    /// this source's own counts before.
+    /// The other configurations, in order of precedence: the user's (null while it is being merged), then those that
+    /// this source's own configuration overrides.
     configs: &'a [&'a Node],
-    /// Types that this source may not use.
+    /// The part types that are disabled for this source.
     pub disabled: &'a [String],
     pub counts: Counts,
     pub findings: Findings,
-    /// The file of the merged configuration, when its places are known.
+    /// The file of the merged configuration, if the positions of its keys are known.
     pub parsed_file: Option<ParsedFile>,
-    /// What the machine (a full disk, a server that is down) kept from being done. Parts that are wrong in themselves are
-    /// not among it.
+    /// Failures of the machine or the network, such as a full disk or an unreachable server. Invalid parts are not
+    /// included.
     pub failed: Vec<String>,
     merged: Option<Node>,
     used: Vec<String>,
     ignored: Vec<String>,
     part_handlers: PartHandlers,
-    /// Templates within what came out of templates.
+    /// The current nesting depth of templates: a template may render to an include or archive that holds templates.
     level: usize,
 }
 
-/// Of templates that hold includes or archives that hold templates.
+/// The maximum nesting depth of templates.
 const MAX_LEVELS: usize = 4;
 
 impl<'a> Handler<'a> {
@@ -98,7 +101,7 @@ impl<'a> Handler<'a> {
         self.sys.set_cause_key(format!("{} {}", self.source.name(), sanitized(&part.filename)));
         self.context.timeout = self.script_timeout();
         let name = file_name(&part.filename);
-        // Handlers themselves are nobody's but ours.
+        // Part handlers cannot be handled by other part handlers.
         let done = match kind {
             detect::PART_HANDLER => None,
             _ => self.part_handlers.handle(self.sys, part, &name, self.context),
@@ -122,7 +125,7 @@ impl<'a> Handler<'a> {
         let last = file_name(part.filename.rsplit('/').next().unwrap_or_default());
         let kind = part.content_type.as_str();
         if of_vendor && [detect::SCRIPT_BOOT, detect::SCRIPT_INSTANCE, detect::SCRIPT_ONCE].contains(&kind) {
-            info!(self.sys, "{}: {name}: scripts of type {kind} are run for users only", self.source.name());
+            info!(self.sys, "{}: {name}: scripts of type {kind} only run from user-data", self.source.name());
         }
         let done = match kind {
             detect::CLOUD_CONFIG | detect::JSON_PATCH => return self.cloud_config(part),
@@ -152,8 +155,8 @@ impl<'a> Handler<'a> {
         is
     }
 
-    /// How long a user's program may take, by what is known so far: in a vendor's data the user's configuration
-    /// counts before that of the parts so far.
+    /// Returns the time limit of a user's program according to the configuration so far. For vendor-data, the user's
+    /// configuration overrides that of the parts so far.
     fn script_timeout(&self) -> Duration {
         let (user, others) = self.configs.split_at(self.configs.len().min(1));
         config::Timeout::Script.of(user.iter().copied().chain(&self.merged).chain(others.iter().copied()))
@@ -162,12 +165,12 @@ impl<'a> Handler<'a> {
     fn part_handler(&mut self, part: &Part<'_>) {
         if let Err(e) = self.part_handlers.register(self.sys, self.dirs, part, self.context) {
             let name = sanitized(&part.filename);
-            warning!(self.sys, "{}: the part handler in {name} is not used: {e}", self.source.name());
+            warning!(self.sys, "{}: skipping part handler {name}: {e}", self.source.name());
             self.counts.skipped += 1;
         }
     }
 
-    /// Renders a template, and handles what comes out as the part that it was written for.
+    /// Renders a template and handles the result as a part of the type that its header declares.
     fn template(&mut self, part: &Part<'_>) {
         let name = sanitized(&part.filename);
         if let Err(message) = self.render_template(part, &name) {
@@ -178,28 +181,27 @@ impl<'a> Handler<'a> {
 
     fn render_template(&mut self, part: &Part<'_>, name: &str) -> std::result::Result<(), String> {
         if self.level >= MAX_LEVELS {
-            return Err(format!("templates within templates, more than {MAX_LEVELS} levels of them"));
+            return Err(format!("templates nested deeper than {MAX_LEVELS} levels"));
         }
-        let text = part.text().ok_or("it is not UTF-8")?;
+        let text = part.text().ok_or("not UTF-8")?;
         let text = text.trim_start();
         if detect::is_nonstandard_template(text.as_bytes())
             && template::kind(text) == Some(template::Kind::Jinja)
         {
             warning!(
                 self.sys,
-                "{name}: the header is written '## template: jinja'; other versions of cloud-init know no other blanks"
+                "{name}: nonstandard spacing in the header; other versions of cloud-init only accept '## template: jinja'"
             );
         }
         let path = self.context.instance_data;
-        let data =
-            self.sys.read_text(path).map_err(|_| format!("there are no instance data in {path} yet"))?;
+        let data = self.sys.read_text(path).map_err(|_| format!("{path} does not exist yet"))?;
         let data = config::json::parse(&data)
             .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line, e.column))?;
         let variables = template::variables(&data);
         let rendered = match template::kind(text) {
             Some(template::Kind::Jinja) => template::render(text, &variables).map_err(|e| e.to_string())?,
-            // Declared as a template in its MIME header alone.
-            _ => return Err("it does not begin with '## template: jinja'".into()),
+            // Only the MIME header declares it as a template.
+            _ => return Err("first line is not '## template: jinja'".into()),
         };
         if let Some(undefined) = rendered.undefined_names() {
             warning!(self.sys, "Could not render jinja template variables in file '{name}': {undefined}");
@@ -212,7 +214,7 @@ impl<'a> Handler<'a> {
         self.level += 1;
         let done = match kind {
             detect::NOT_MULTIPART => {
-                Err("what comes out has no header such as '#cloud-config' or '#!/bin/sh' in its first line"
+                Err("the rendered text does not begin with a header such as '#cloud-config' or '#!/bin/sh'"
                     .into())
             }
             detect::INCLUDE | detect::INCLUDE_ONCE | detect::ARCHIVE => {
@@ -230,7 +232,7 @@ impl<'a> Handler<'a> {
                 let mut inner = part.clone();
                 (inner.payload, inner.charset) = (payload.into(), None);
                 inner.set_content_type(kind);
-                // Not a custom handler's: as upstream has it, that takes templates or what is none.
+                // As upstream does, custom handlers receive templates or plain parts, never rendered templates.
                 if !self.is_disabled(kind) {
                     self.handle_built_in(&inner);
                 }
@@ -250,7 +252,7 @@ impl<'a> Handler<'a> {
         let content = to_unix_lines(&part.payload);
         let content = strip_header(&content);
         if let Err(e) = self.sys.write(&path, content, WriteOptions::mode(0o700)) {
-            self.failed.push(format!("{}: the boothook {name}: {e}", self.source.name()));
+            self.failed.push(format!("{}: boothook {name}: {e}", self.source.name()));
             self.counts.skipped += 1;
             return;
         }
@@ -258,7 +260,7 @@ impl<'a> Handler<'a> {
         match self.sys.run(&command.env("INSTANCE_ID", self.instance_id)) {
             Ok(_) => self.counts.boothooks += 1,
             Err(e) => {
-                warning!(self.sys, "the boothook {path} failed: {e}");
+                warning!(self.sys, "boothook {path} failed: {e}");
                 self.counts.skipped += 1;
             }
         }
@@ -273,25 +275,25 @@ impl<'a> Handler<'a> {
                 self.counts.configs += 1;
             }
             Err(message) => {
-                warning!(self.sys, "left out, the cloud-config in {name}: {message}");
+                warning!(self.sys, "skipping cloud-config {name}: {message}");
                 self.ignored.push(name);
                 self.counts.skipped += 1;
             }
         }
     }
 
-    /// Merges one part into those before it; the error says why it is left out, never what is in it.
+    /// Merges one part into the earlier ones. The error says why the part is skipped and never shows its content.
     fn merge(&mut self, part: &Part<'_>) -> std::result::Result<(), String> {
         let source = format!("{} {}", self.source.name(), sanitized(&part.filename));
         if part.content_type == detect::JSON_PATCH {
-            let text = part.text().ok_or("a JSON patch that is not UTF-8")?;
+            let text = part.text().ok_or("JSON patch is not UTF-8")?;
             let base = self.merged.get_or_insert_with(|| Node::from(Map::new()));
             *base = patch::apply(&source, &text, base).map_err(|e| format!("{source}: {e}"))?;
             return Ok(());
         }
         let parsed = match part.text() {
             Some(text) => yaml::parse(&source, &text),
-            // For the position of the first bad byte.
+            // Reports the position of the first invalid byte.
             None => yaml::parse_bytes(&source, &part.payload),
         };
         let parsed = parsed.map_err(|e| e.to_string())?;
@@ -321,22 +323,31 @@ impl<'a> Handler<'a> {
         if payload.is_empty() {
             return;
         }
-        // The form that EC2's and OpenStack's users know from Windows. With an interpreter it makes sense here.
+        // EC2 and OpenStack users know this form from Windows. With an interpreter line, it is a valid script here.
         if let Some((script, rest)) = windows_script(payload).filter(|(script, _)| script.starts_with(b"#!"))
         {
             if !rest.is_empty() {
                 let name = sanitized(&part.filename);
-                warning!(self.sys, "{name}: what follows '</script>' (<persist>?) means nothing here");
+                warning!(self.sys, "{name}: ignoring the text after '</script>'");
             }
             let mut inner = part.clone();
             inner.payload = script.into();
             inner.set_content_type(detect::SCRIPT);
             return self.handle_part(&inner);
         }
+        if self.part_handlers.has_unknown_types() {
+            let (source, name) = (self.source.name(), sanitized(&part.filename));
+            let kind = sanitized(content_type);
+            info!(
+                self.sys,
+                "{source}: no built-in handler for part {name} ({kind}); a dry run calls no part handlers"
+            );
+            return;
+        }
         self.counts.skipped += 1;
         warning!(
             self.sys,
-            "{}: nothing handles the part {} ({}): {}",
+            "{}: no handler for part {} ({}): {}",
             self.source.name(),
             sanitized(&part.filename),
             sanitized(content_type),
@@ -344,7 +355,7 @@ impl<'a> Handler<'a> {
         );
     }
 
-    /// Writes the merged configuration, unless the file says the same already. What was merged.
+    /// Writes the merged configuration, unless the file has the same content already, and returns it.
     pub fn finish(&mut self) -> Node {
         self.sys.set_cause_key("");
         self.context.timeout = self.script_timeout();
@@ -353,8 +364,8 @@ impl<'a> Handler<'a> {
         }
         let path = format!("{}/{}", self.dirs.instance, config_file(self.source));
         if [detect::CLOUD_CONFIG, detect::JSON_PATCH].iter().all(|kind| self.part_handlers.handles(kind)) {
-            // The file is the custom handlers' to write, and what they wrote is what counts. Who reads it finds one in any
-            // case: an empty one if they wrote none.
+            // The custom handlers write the file. If they did not, an empty one is written, so that readers always find
+            // a file.
             if !self.sys.exists(&path)
                 && !self.sys.is_link(&path)
                 && let Err(e) = self.sys.write(&path, "", WriteOptions::secret())
@@ -390,8 +401,8 @@ impl<'a> Handler<'a> {
         merged.unwrap_or_default()
     }
 
-    /// The file in upstream's shape: where it comes from, what was left out, then the document. Without any
-    /// part the file is empty.
+    /// Returns the header of the file in upstream's format: the names of the merged parts, then those of the ignored
+    /// ones. The document follows.
     fn config_header(&self) -> String {
         let mut text = "#cloud-config\n\n".to_string();
         if !self.used.is_empty() {
@@ -414,22 +425,22 @@ fn config_file(source: Source) -> &'static str {
     }
 }
 
-/// A name that is safe as a file's: one component of letters, digits and `-_.()`.
+/// Returns a safe file name: one path component of ASCII letters, digits and `-_.()`, at most 255 bytes.
 pub fn file_name(given: &str) -> String {
     let kept = |c: &char| c.is_ascii_alphanumeric() || "-_.()".contains(*c);
     let name: String = given.replace('/', "_").chars().filter(kept).take(255).collect();
-    // Upstream fails on these, as they name directories.
+    // Upstream fails on these because they name directories.
     if matches!(name.as_str(), "" | "." | "..") { "part".to_string() } else { name }
 }
 
-/// A sender's word for a log line or a comment: on one line, and not endless.
+/// Returns a word from user-data for a log line or a comment: on one line, at most 100 characters.
 fn sanitized(word: &str) -> String {
-    // What breaks lines in YAML, too.
+    // Includes the line breaks of YAML.
     let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
     word.chars().map(|c| if is_break(c) { '?' } else { c }).take(100).collect()
 }
 
-/// Windows' line ends to Unix's, when the first line has one: interpreters want no CR behind their name.
+/// Converts CRLF to LF if the first line ends in CRLF: the kernel would take the CR as part of the interpreter's name.
 fn to_unix_lines(payload: &[u8]) -> Cow<'_, [u8]> {
     let first = payload.iter().position(|b| *b == b'\n');
     if first.is_none_or(|i| i == 0 || payload[i - 1] != b'\r') {
@@ -448,7 +459,7 @@ fn to_unix_lines(payload: &[u8]) -> Cow<'_, [u8]> {
     out.into()
 }
 
-/// What is between `<script>` and the last `</script>`, and what follows that.
+/// Returns the text between `<script>` and the last `</script>`, and the text after it.
 fn windows_script(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     const CLOSING: &[u8] = b"</script>";
     let text = payload.trim_ascii();
@@ -459,7 +470,7 @@ fn windows_script(payload: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((script.trim_ascii_start(), rest.get(CLOSING.len()..).unwrap_or_default().trim_ascii()))
 }
 
-/// A boothook without its header, so that `#!` is its first line.
+/// Strips the header of a boothook, so that `#!` is its first line.
 fn strip_header(content: &[u8]) -> &[u8] {
     let content = content.trim_ascii_start();
     let header = b"#cloud-boothook";
@@ -469,42 +480,41 @@ fn strip_header(content: &[u8]) -> &[u8] {
     }
 }
 
-/// What may be wrong with a part that nothing handles. Only a line that looks like a header is shown: anything
-/// else may be a secret.
+/// Suggests what is wrong with a part that has no handler. Shows a line only if it looks like a header: anything else
+/// may be a secret.
 fn hint(content_type: &str, payload: &[u8]) -> String {
     let upstart = b"#upstart-job";
     let begins = payload.trim_ascii_start().get(..upstart.len());
     if content_type == "text/upstart-job" || begins.is_some_and(|b| b.eq_ignore_ascii_case(upstart)) {
-        return "upstart is not run here; write a systemd unit with write_files".to_string();
+        return "upstart is not supported; write a systemd unit with write_files".to_string();
     }
     let size = payload.len();
     if windows_script(payload).is_some() || payload.trim_ascii_start().starts_with(b"<powershell>") {
-        return "a script for Windows; one for this machine begins with '#!/bin/sh' or another interpreter"
-            .into();
+        return "a Windows script; Linux scripts begin with '#!/bin/sh' or another interpreter".into();
     }
     if payload.trim_ascii_start().starts_with(b"-----BEGIN CERTIFICATE-----") {
-        return "a certificate; Linux logs nobody in by it, 'ca_certs' in a cloud-config makes it trusted"
+        return "a certificate is not a login method on Linux; use 'ca_certs' in a cloud-config to trust it"
             .into();
     }
     if payload.starts_with(b"\xef\xbb\xbf") {
-        return format!("{size} bytes that begin with a byte order mark; save the text without one");
+        return format!("{size} bytes that begin with a byte order mark; save the file without it");
     }
     if encoding::gzip::is_gzip(payload) {
-        return format!("{size} bytes of gzip data that cannot be inflated");
+        return format!("{size} bytes of gzip data that cannot be decompressed");
     }
     if let Some(found) = crate::detect::detect(payload).filter(|found| crate::detect::is_handled(found)) {
         return format!(
-            "its first line says {found}, which is asked of text/plain only: declare one of the two"
+            "first line declares {found}, but only text/plain parts are sniffed; fix the Content-Type"
         );
     }
     let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
     match std::str::from_utf8(line) {
         Ok(line) if line.starts_with('#') && line.len() <= 40 => {
-            format!("its first line '{}' is no header that is known", sanitized(line))
+            format!("unknown header '{}'", sanitized(line))
         }
         Ok(_) if std::str::from_utf8(payload).is_ok() => {
             format!(
-                "{size} bytes of text without a header such as '#cloud-config' or '#!/bin/sh' in the first line"
+                "{size} bytes of text that do not begin with a header such as '#cloud-config' or '#!/bin/sh'"
             )
         }
         _ => format!("{size} bytes of binary data"),

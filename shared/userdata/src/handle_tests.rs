@@ -48,33 +48,29 @@ fn boothook_header_is_stripped() {
 #[test]
 fn hints_do_not_leak_secrets() {
     for (kind, payload, expected) in [
-        (
-            "text/x-not-multipart",
-            &b"#cloud-confg\npassword: x"[..],
-            "its first line '#cloud-confg' is no header that is known",
-        ),
+        ("text/x-not-multipart", &b"#cloud-confg\npassword: x"[..], "unknown header '#cloud-confg'"),
         (
             "text/x-not-multipart",
             b"password: secret",
-            "16 bytes of text without a header such as '#cloud-config' or '#!/bin/sh' in the first line",
+            "16 bytes of text that do not begin with a header such as '#cloud-config' or '#!/bin/sh'",
         ),
         (
             "text/x-not-multipart",
             b"\xef\xbb\xbf#cloud-config",
-            "16 bytes that begin with a byte order mark; save the text without one",
+            "16 bytes that begin with a byte order mark; save the file without it",
         ),
-        ("text/x-not-multipart", b"\x1f\x8b\x08", "3 bytes of gzip data that cannot be inflated"),
+        ("text/x-not-multipart", b"\x1f\x8b\x08", "3 bytes of gzip data that cannot be decompressed"),
         ("text/x-not-multipart", b"\xff\xfe", "2 bytes of binary data"),
         ("text/x-not-multipart", b"abc\n\xff", "5 bytes of binary data"),
         (
             "application/octet-stream",
             b"#cloud-boothook\n",
-            "its first line says text/cloud-boothook, which is asked of text/plain only: declare one of the two",
+            "first line declares text/cloud-boothook, but only text/plain parts are sniffed; fix the Content-Type",
         ),
         (
             "text/upstart-job",
             b"#upstart-job",
-            "upstart is not run here; write a systemd unit with write_files",
+            "upstart is not supported; write a systemd unit with write_files",
         ),
     ] {
         assert_eq!(hint(kind, payload), expected);

@@ -1,14 +1,15 @@
-//! The header block of a MIME entity (RFC 5322 §2.2, RFC 2045 §5.1, RFC 2231), read with the patience that
-//! thirty years of senders ask for.
+//! The header block of a MIME entity (RFC 5322 §2.2, RFC 2045 §5.1, RFC 2231). The parser is lenient, because senders
+//! often violate the RFCs.
 
 use std::io::BufRead as _;
 
-/// Names and values in the order of writing, folded lines joined.
+/// Header names and values in their original order, with folded lines joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
 
 impl Headers {
-    /// Reads up to the empty line, or up to the first line that can be no header. What follows is the body.
+    /// Parses the headers up to an empty line, or up to the first line that cannot be a header. Returns the headers and
+    /// the body that follows.
     pub fn parse(entity: &[u8]) -> (Headers, &[u8]) {
         let mut headers: Vec<(String, String)> = Vec::new();
         let mut rest = entity;
@@ -30,7 +31,7 @@ impl Headers {
                 let value = String::from_utf8_lossy(&line[colon + 1..]).trim().to_string();
                 headers.push((String::from_utf8_lossy(&line[..colon]).into_owned(), value));
             } else if !(first && line.starts_with(b"From ")) {
-                // An mbox's separator may stand first; anything else begins the body.
+                // The first line may be an mbox separator; any other line begins the body.
                 break;
             }
             first = false;
@@ -39,41 +40,43 @@ impl Headers {
         (Headers(headers), rest)
     }
 
-    /// The first value of that name, in any case.
+    /// Returns the first value of a name, which is compared case-insensitively.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// Iterates over names and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
+    /// Appends a header. Replaces control characters other than tabs with spaces.
     pub fn add(&mut self, name: &str, value: impl Into<String>) {
-        // Written into a message later: no value may begin a header of its own.
+        // The headers are written to a message later, where a line break would inject another header.
         let value: String = value.into();
         let clean = |text: &str| text.replace(|c: char| c.is_control() && c != '\t', " ");
         self.0.push((clean(name), clean(&value)));
     }
 
-    /// Takes all of that name away and adds it anew, last.
+    /// Removes all headers of this name and appends a new one.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.retain(|(n, _)| !n.eq_ignore_ascii_case(name));
         self.add(name, value);
     }
 
-    /// Type and subtype in lower case; text/plain when missing or malformed (RFC 2045 §5.2).
+    /// Returns the type and subtype in lower case, or `text/plain` if they are missing or malformed (RFC 2045 §5.2).
     pub fn content_type(&self) -> String {
         let value = self.get("content-type").unwrap_or_default();
         let named = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         if named.bytes().filter(|b| *b == b'/').count() == 1 { named } else { "text/plain".to_string() }
     }
 
-    /// A parameter of a structured header: `boundary` of `Content-Type`, say.
+    /// Returns a parameter of a structured header, such as `boundary` of `Content-Type`.
     pub fn parameter(&self, header: &str, name: &str) -> Option<String> {
         parameter(self.get(header)?, name)
     }
 
-    /// The name that the sender gave: `filename` of the disposition, else `name` of the type.
+    /// Returns the file name: `filename` of `Content-Disposition`, else `name` of `Content-Type`.
     pub fn filename(&self) -> Option<String> {
         let name = self.parameter("content-disposition", "filename");
         let name = name.or_else(|| self.parameter("content-type", "name"))?;
@@ -82,19 +85,19 @@ impl Headers {
     }
 }
 
-/// Where a header's name ends: printable ASCII without blanks before a colon.
+/// Returns the length of the header name: printable ASCII without spaces, followed by a colon.
 fn name_end(line: &[u8]) -> Option<usize> {
     let colon = line.iter().position(|b| *b == b':')?;
     (colon > 0 && line[..colon].iter().all(u8::is_ascii_graphic)).then_some(colon)
 }
 
-/// The lines of a text that begin with `--`, with their ends, and where. A delimiter is one of them, and they are rare in
-/// what is long; what is between is searched by memchr(3), or the like of it.
+/// Iterates over the lines that begin with `--`, with their offsets and line ends. MIME delimiters are such lines. The
+/// text between them is searched with memchr(3) or an equivalent, because such lines are rare in large bodies.
 pub fn dashed_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            // It cannot fail, and says 0 at the end.
+            // Reading from a slice cannot fail; it returns 0 at the end.
             let mut rest = &text[at..];
             let skipped = rest.skip_until(b'-').ok().filter(|skipped| *skipped > 0)?;
             let dash = at + skipped - 1;
@@ -109,13 +112,13 @@ pub fn dashed_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// A line without its LF or CRLF.
+/// Strips the LF or CRLF of a line.
 pub fn trim_line_end(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Finds a parameter in `value; a=b; c="d"`, also as RFC 2231 spells it: `a*=utf-8''%c3%a9`, `a*0=x; a*1=y`.
+/// Returns a parameter of `value; a=b; c="d"`. Supports RFC 2231: `a*=utf-8''%c3%a9`, `a*0=x; a*1=y`.
 fn parameter(value: &str, wanted: &str) -> Option<String> {
     let mut pieces: Vec<(u32, bool, String)> = Vec::new();
     for (name, text) in parameters(value) {
@@ -162,7 +165,7 @@ fn strip_name<'a>(name: &'a str, wanted: &str) -> Option<&'a str> {
     head.eq_ignore_ascii_case(wanted).then(|| &name[wanted.len()..])
 }
 
-/// Names and values behind the first `;`. Quotes protect semicolons, backslashes protect quotes.
+/// Returns the names and values after the first `;`. Quotes protect semicolons, backslashes protect quotes.
 fn parameters(value: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut pieces: Vec<String> = vec![String::new()];

@@ -1,4 +1,4 @@
-//! `#include` and `#include-once`: which URLs a part names, and how they are fetched and kept.
+//! `#include` and `#include-once`: parses the URLs of a part, fetches them and caches their content.
 
 use std::time::Duration;
 
@@ -6,19 +6,21 @@ use system::{Request, Result, System, WriteOptions, debug};
 
 use crate::Dirs;
 
-/// As upstream: a metadata service that restarts is waited for, a dead one is not.
+/// As in upstream: long enough for a metadata service to restart.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: u32 = 10;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A URL to include; `once` when its answer is to be kept for the instance's later boots.
+/// A URL to include.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Include {
+    /// The URL.
     pub url: String,
+    /// Whether the content is cached for later boots of the instance.
     pub once: bool,
 }
 
-/// The URLs of a part, one on each line. `once` is what holds before the first header line.
+/// Parses the URLs of a part, one on each line. `once` applies to the lines before the first header.
 pub fn parse_includes(text: &str, mut once: bool) -> Vec<Include> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -37,15 +39,19 @@ pub fn parse_includes(text: &str, mut once: bool) -> Vec<Include> {
     found
 }
 
-/// The content of a URL: from the instance's cache if it is to be kept and was, else from where it is.
+/// Returns the content of a URL, from the instance's cache if it was fetched once before.
 ///
-/// Servers that want to know who asks are shown `data/ssl/cert.pem` of the instance, or of the machine.
+/// Servers that request a client certificate get `data/ssl/cert.pem` of the instance, or of the machine.
+///
+/// # Errors
+///
+/// Fails if the URL cannot be fetched or the content cannot be written to the cache.
 pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
     let cached = format!("{}/data/urlcache/{}", dirs.instance, encoding::md5::hex(include.url.as_bytes()));
     if include.once && sys.is_file(&cached) {
         match sys.read(&cached) {
             Ok(content) => return Ok(content),
-            Err(e) => debug!(sys, "{e}; fetched again"),
+            Err(e) => debug!(sys, "{e}; fetching again"),
         }
     }
     let identities = [&dirs.instance, &dirs.cloud].map(|dir| format!("{dir}/data/ssl"));

@@ -1,8 +1,10 @@
-//! User-data and vendor-data: from what a datasource hands over to files that the rest of the boot reads.
+//! User-data and vendor-data: turns what a datasource returns into the files that the rest of the boot reads.
 //!
-//! [`parts`] turns bytes into parts and is pure but for the includes, which it asks its caller for;
-//! [`store`] does that for the three sources of a machine and keeps the outcome; [`consume`] hands the
-//! parts to their handlers. Called by the stage; knows no datasource and no module.
+//! [`parts`] splits bytes into parts; it is pure except for includes, which its caller fetches. [`store`] does this for
+//! the three sources of a machine and stores the result. [`consume`] passes the parts to their handlers. The stages
+//! call this crate; it depends on no datasource and no module.
+
+#![warn(missing_docs)]
 
 mod archive;
 mod consume;

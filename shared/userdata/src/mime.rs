@@ -1,28 +1,33 @@
-//! The structure of a MIME message (RFC 2046 §5): its leaves, in order. Bounded in depth and number, linear
-//! in its length; malformed messages give what can be made out.
+//! Splits a MIME message (RFC 2046 §5) into its leaves, in order, in linear time. Depth and number are limited. As
+//! much as possible is read from malformed messages.
 
 use system::{Error, Result};
 
 use crate::header::{Headers, dashed_lines, trim_line_end};
 
-/// Containers within containers. Each level reads its content once more, so this bounds the cost too.
+/// The maximum nesting depth of containers. It also limits the run time, because each level scans its content again.
 const MAX_DEPTH: usize = 64;
 
-/// A whole message as a part of another one.
+/// The type of a message that is embedded in another one.
 pub const MESSAGE_RFC822: &str = "message/rfc822";
 
-/// One leaf: everything that is not a multipart container. Embedded messages are leaves without a body.
+/// A leaf is any entity other than a multipart container. Embedded messages are leaves without a body.
 #[derive(Debug, Clone)]
 pub struct Leaf<'a> {
+    /// The headers of the leaf.
     pub headers: Headers,
-    /// As transferred.
+    /// The body, with its transfer encoding.
     pub body: &'a [u8],
 }
 
-/// The leaves of a message, at most `most`.
+/// Returns the leaves of a message.
+///
+/// # Errors
+///
+/// Fails if there are more than `max` leaves or the nesting is too deep.
 pub fn leaves(message: &[u8], max: usize) -> Result<Vec<Leaf<'_>>> {
     let mut found = Vec::new();
-    // Empty lines before a message are nobody's intention (a here-document's first line).
+    // Empty lines before a message are unintended, such as the first line of a here-document.
     let begin = message.iter().take_while(|b| matches!(b, b'\n' | b'\r')).count();
     walk(&message[begin..], 0, max, &mut found)?;
     Ok(found)
@@ -46,7 +51,7 @@ fn walk<'a>(entity: &'a [u8], depth: usize, max: usize, found: &mut Vec<Leaf<'a>
         return Err(Error::new(format!("more than {max} parts")));
     }
     if content_type == MESSAGE_RFC822 {
-        // Empty: what it holds follows.
+        // The body is empty, because the leaves of the embedded message follow.
         found.push(Leaf { headers, body: b"" });
         return walk(body, depth + 1, max, found);
     }
@@ -54,21 +59,21 @@ fn walk<'a>(entity: &'a [u8], depth: usize, max: usize, found: &mut Vec<Leaf<'a>
     Ok(())
 }
 
-/// The pieces between a boundary's delimiter lines.
+/// The body parts between the delimiter lines of a boundary.
 struct BodyParts<'a, 'b> {
     rest: Option<&'a [u8]>,
     boundary: &'b str,
 }
 
 impl<'a, 'b> BodyParts<'a, 'b> {
-    /// The preamble is skipped: readers without MIME are meant to see it.
+    /// Skips the preamble, which is for readers without MIME support.
     fn new(body: &'a [u8], boundary: &'b str) -> BodyParts<'a, 'b> {
         let mut pieces = BodyParts { rest: Some(body), boundary };
         pieces.next();
         pieces
     }
 
-    /// Whether a line is a delimiter (`Some`), and the closing one (`Some(true)`).
+    /// Returns `Some` if a line is a delimiter, with `true` for the closing one.
     fn delimiter(&self, line: &[u8]) -> Option<bool> {
         let tail = trim_line_end(line).strip_prefix(b"--")?.strip_prefix(self.boundary.as_bytes())?;
         let (tail, closing) = match tail.strip_prefix(b"--") {
@@ -92,7 +97,7 @@ impl<'a> Iterator for BodyParts<'a, '_> {
                 return Some(trim_line_end(&rest[..at]));
             }
         }
-        // Never closed: cut off in transfer, or written by hand.
+        // No closing delimiter: the message was truncated or written by hand.
         Some(trim_line_end(rest))
     }
 }

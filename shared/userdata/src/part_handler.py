@@ -1,5 +1,5 @@
-# Calls a part handler as Python's cloud-init did: argv is its file, what to do, and folders to import from; standard
-# input has the rest as JSON. Started by cloud-init, for one source of data at a time.
+# Calls a part handler as Python's cloud-init did. Arguments: the handler's file, the task and the directories to import
+# from. Standard input holds the calls as JSON. cloud-init starts it once for each source of data.
 import base64
 import importlib.util
 import json
@@ -11,15 +11,15 @@ sys.path[:0] = sys.argv[3:]
 
 
 def status(code):
-    """What the process would have ended with; a text that is given instead is printed by Python, and means 1."""
+    """The exit status that Python would use: a text as the code means 1."""
     return 0 if code is None else int(code) & 255 if isinstance(code, int) else 1
 
 
 def reason(error):
-    """The kind of an exception and its line in the handler. Not its text, which may hold what was in a part."""
+    """The type of an exception and its line in the handler, without its text, which may contain data of a part."""
     kind = type(error).__name__
     if isinstance(error, SystemExit):
-        kind = "it exited with status %s" % status(error.code)
+        kind = "exited with status %s" % status(error.code)
     if isinstance(error, SyntaxError) and error.filename == path:
         return "%s at line %s: %s" % (kind, error.lineno, str(error.msg)[:100])
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
@@ -46,7 +46,7 @@ try:
 except (Exception, SystemExit) as error:
     give_up(reason(error))
 if task == "list" and missing:
-    give_up("it has no function %s" % missing[0])
+    give_up("missing function %s" % missing[0])
 try:
     version = int(getattr(handler, "handler_version", 1))
 except (TypeError, ValueError):
@@ -62,7 +62,7 @@ try:
 except (OSError, ValueError):
     data = {}
 if version not in (1, 2, 3):
-    give_up("its handler_version is none of 1, 2, 3")
+    give_up("unsupported handler_version; expected 1, 2 or 3")
 failed = False
 for call in work["calls"]:
     payload = call["payload"]
@@ -74,7 +74,7 @@ for call in work["calls"]:
     try:
         handler.handle_part(*arguments[: {1: 4, 2: 5, 3: 6}[version]])
     except (Exception, SystemExit) as error:
-        # An exit is of this call only: the parts that follow have done nothing to deserve it.
+        # An exit ends this call only; the remaining parts are still handled.
         print("%s, called with %s" % (reason(error), call["type"]), file=sys.stderr)
         failed = True
 sys.exit(3 if failed else 0)

@@ -1,7 +1,7 @@
-//! Part handlers: programs that users send along (`#part-handler`) or images bring (`/var/lib/cloud/handlers`)
-//! for types of their own. Python ones are loaded by the image's python3 in a process of its own; any other
+//! Part handlers: programs for custom part types, sent in user-data (`#part-handler`) or installed in the image
+//! (`/var/lib/cloud/handlers`). Python handlers are loaded by the image's python3 in a separate process. Any other
 //! program is called as `PROGRAM list_types` and `PROGRAM handle_part TYPE FILENAME` with the payload on standard
-//! input. Both see `__begin__`, each part, `__end__`.
+//! input. Both are called with `__begin__`, each part and `__end__`.
 
 use std::time::Duration;
 
@@ -12,16 +12,17 @@ use crate::store::Dirs;
 use crate::{Part, detect};
 
 const SHIM: &str = include_str!("part_handler.py");
-/// Nobody has more.
+/// The maximum number of part handlers of a source.
 const MAX_HANDLERS: usize = 100;
 
-/// What handlers are told of the boot.
+/// The properties of the boot that are passed to handlers.
 #[derive(Debug, Clone, Copy)]
 pub struct HandlerContext<'a> {
-    /// Whether this is the instance's first boot: others see only handlers of frequency `always`.
+    /// Whether this is the instance's first boot. On later boots, only handlers of frequency `always` are called.
     pub first_boot: bool,
+    /// The path of instance-data.json.
     pub instance_data: &'a str,
-    /// How long one of the user's programs may take.
+    /// The time limit of each call of a user's program.
     pub timeout: Duration,
 }
 
@@ -34,13 +35,13 @@ impl HandlerContext<'_> {
 #[derive(Debug)]
 struct PartHandler {
     path: String,
-    /// From which Python imports before its own, as handlers may import one another.
+    /// Directories that come first in Python's import path, because handlers may import one another.
     folders: [String; 2],
     python: Option<String>,
     types: Vec<String>,
-    /// Whether it is called on this boot.
+    /// Whether the handler is called on this boot.
     due: bool,
-    /// For Python: all calls of the source, made at its end.
+    /// The calls of a Python handler, which are made at the end of the source.
     calls: Vec<Value>,
 }
 
@@ -48,12 +49,14 @@ struct PartHandler {
 #[derive(Debug, Default)]
 pub struct PartHandlers {
     found: Vec<PartHandler>,
-    /// Of the handlers' files.
+    /// The number of the next handler's file.
     number: usize,
+    /// Whether a handler was loaded in a dry run, which cannot ask it for its types.
+    has_unknown_types: bool,
 }
 
 impl PartHandlers {
-    /// Takes up those that lie in the machine's folder of handlers.
+    /// Loads the handlers that are installed in `handlers/` of the machine's directory.
     pub fn load_installed(&mut self, sys: &System, dirs: &Dirs, context: HandlerContext<'_>) {
         let folder = format!("{}/handlers", dirs.cloud.trim_end_matches('/'));
         if !sys.is_dir(&folder) {
@@ -66,12 +69,16 @@ impl PartHandlers {
                 continue;
             }
             if let Err(e) = self.load(sys, dirs, path.clone(), context) {
-                warning!(sys, "{path} is not used as a part handler: {e}");
+                warning!(sys, "skipping part handler {path}: {e}");
             }
         }
     }
 
-    /// Takes up the handler in a part; only parts behind it are its.
+    /// Writes and loads the handler in a part. It handles the parts that follow.
+    ///
+    /// # Errors
+    ///
+    /// Fails if python3 is missing, the file cannot be written or the handler cannot be loaded.
     pub fn register(
         &mut self,
         sys: &System,
@@ -83,10 +90,10 @@ impl PartHandlers {
         let python = is_python(body);
         let name = format!("part-handler-{:03}", self.number);
         let path = format!("{}/handlers/{name}{}", dirs.instance, if python { ".py" } else { "" });
-        // Lines keep their numbers in Python's messages; a program has to begin with `#!`.
+        // Python's messages keep their line numbers; a program must begin with `#!`.
         let (content, mode) = if python { (&part.payload[..], 0o600) } else { (body, 0o700) };
         if python && sys.which("python3").is_none() {
-            return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
+            return Err(Error::new("python3 is not installed"));
         }
         sys.write(&path, content, WriteOptions::mode(mode))?;
         self.load(sys, dirs, path, context)?;
@@ -94,16 +101,17 @@ impl PartHandlers {
         Ok(())
     }
 
-    /// Takes up a handler: Python by the name of its file, else a program. The last one of a type counts.
+    /// Loads a handler: Python if its file name ends in `.py`, else a program. Of two handlers of a type, the later one
+    /// is called.
     fn load(&mut self, sys: &System, dirs: &Dirs, path: String, context: HandlerContext<'_>) -> Result<()> {
         if self.found.len() >= MAX_HANDLERS {
-            return Err(Error::new(format!("there are {MAX_HANDLERS} part handlers already")));
+            return Err(Error::new(format!("more than {MAX_HANDLERS} part handlers")));
         }
         let python = match (path.ends_with(".py"), sys.which("python3")) {
             (false, _) => None,
             (true, Some(python)) => Some(python),
             (true, None) => {
-                return Err(Error::new("it is written in Python, and there is no python3 on this machine"));
+                return Err(Error::new("python3 is not installed"));
             }
         };
         let folders =
@@ -119,19 +127,20 @@ impl PartHandlers {
             None => sys.run(&handler.command(&["list_types"], context))?.text(),
         };
         if sys.is_dry_run() {
-            // Nobody was asked, so nobody knows.
+            // A dry run does not run the handler, so its types are unknown.
+            self.has_unknown_types = true;
             return Ok(());
         }
         if handler.python.is_some() {
-            // It may print what it likes when it is loaded; the answer comes last.
+            // The handler may print text while it is loaded; the answer is the last line.
             let answer: Value = serde_json::from_str(said.trim_end().lines().last().unwrap_or_default())
-                .map_err(|_| Error::new("it does not say which types it handles"))?;
+                .map_err(|_| Error::new("list_types returned no valid answer"))?;
             let types = answer["types"].as_array().into_iter().flatten();
             handler.types = types.filter_map(Value::as_str).map(str::to_ascii_lowercase).collect();
             let frequency = answer["frequency"].as_str().unwrap_or_default();
             handler.due = frequency == "always" || (context.first_boot && frequency == "once-per-instance");
             if !["always", "once-per-instance", "once"].contains(&frequency) {
-                warning!(sys, "{} has an unknown frequency and is never called", handler.path);
+                warning!(sys, "{}: unknown frequency; the handler is disabled", handler.path);
             }
         } else {
             let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -147,7 +156,7 @@ impl PartHandlers {
                 .collect();
         }
         if handler.types.is_empty() {
-            return Err(Error::new("it names no type that it handles"));
+            return Err(Error::new("list_types returned no types"));
         }
         debug!(sys, "{} handles {}", handler.path, handler.types.join(", "));
         if handler.due {
@@ -160,13 +169,22 @@ impl PartHandlers {
         Ok(())
     }
 
-    /// Whether a part of that type is a custom handler's.
+    /// Returns whether the types of a handler are unknown because this is a dry run.
+    pub fn has_unknown_types(&self) -> bool {
+        self.has_unknown_types
+    }
+
+    /// Returns whether a custom handler handles parts of this type.
     pub fn handles(&self, kind: &str) -> bool {
         self.found.iter().any(|handler| handler.handles(kind))
     }
 
-    /// Hands a part to the handler of its type: the last that was taken up, also in place of a built-in one. `None`:
-    /// there is none; else whether it was handled.
+    /// Passes a part to the handler of its type: the one that was loaded last, which also replaces a built-in handler.
+    /// Returns `None` if no custom handler handles the type.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the handler is a program and cannot be run or fails.
     pub fn handle(
         &mut self,
         sys: &System,
@@ -192,7 +210,7 @@ impl PartHandlers {
         })
     }
 
-    /// The end of the source. What failed, for the log.
+    /// Ends the source: calls the handlers with `__end__` and returns their failures.
     pub fn finish(&mut self, sys: &System, context: HandlerContext<'_>) -> Vec<Error> {
         let mut failed = Vec::new();
         for at in 0..self.found.len() {
@@ -200,7 +218,7 @@ impl PartHandlers {
                 Some((handler, later)) if handler.due => (handler, later),
                 _ => continue,
             };
-            // One whose types are all a later one's hears of no end.
+            // A handler whose types have all been replaced by later handlers is not called with `__end__`.
             let is_left = handler.types.iter().any(|kind| !later.iter().any(|other| other.handles(kind)));
             let done = match handler.python {
                 Some(_) => {
@@ -211,7 +229,7 @@ impl PartHandlers {
                     let work = json!({"calls": calls, "frequency": context.frequency(), "data": context.instance_data});
                     let command = handler.python_command("handle", context).accept_all();
                     sys.run(&command.stdin(work.to_string())).and_then(|done| {
-                        // What it prints is for the stage's output, as that of any other program of a user.
+                        // Its output goes to the stage's output, like that of any other user program.
                         if !done.stdout.trim_ascii().is_empty() {
                             sys.print(done.text().trim_end());
                         }
@@ -241,14 +259,14 @@ impl PartHandler {
         command.timeout(context.timeout).redacted(format!("{python} {} ({task})", self.path))
     }
 
-    /// What the shim told of calls that failed.
+    /// Returns the error that the shim reports for failed calls.
     fn check(&self, done: &Output) -> Result<()> {
         if done.code == 0 {
             return Ok(());
         }
         let said = String::from_utf8_lossy(&done.stderr);
         let last = said.lines().last().filter(|_| done.code == 3);
-        Err(Error::new(last.unwrap_or("it could not be run")))
+        Err(Error::new(last.unwrap_or("could not be run")))
     }
 
     fn command(&self, words: &[&str], context: HandlerContext<'_>) -> Command {
@@ -284,7 +302,7 @@ fn call(kind: &str, part: Option<(&str, &[u8])>, mut headers: Value) -> Value {
     json!({"type": kind, "filename": filename, "payload": payload, "text": kind.starts_with("text/"), "headers": headers})
 }
 
-/// The handler without its header line.
+/// Strips the header line of a handler.
 fn strip_handler_header(payload: &[u8]) -> &[u8] {
     let payload = payload.trim_ascii_start();
     match detect::detect(payload) {
@@ -296,7 +314,7 @@ fn strip_handler_header(payload: &[u8]) -> &[u8] {
     }
 }
 
-/// Whatever names no other interpreter is Python, as it always was.
+/// Returns whether a handler is written in Python: that is the default if it names no other interpreter.
 fn is_python(body: &[u8]) -> bool {
     let line = body.split(|b| *b == b'\n').next().unwrap_or_default();
     !line.starts_with(b"#!") || line.windows(6).any(|w| w == b"python")

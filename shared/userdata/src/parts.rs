@@ -1,5 +1,6 @@
-//! From a blob to its parts: inflated, taken apart, typed, includes and archives expanded, named and
-//! numbered. Pure but for the includes, which the caller fetches. Bounded, whatever the blob says.
+//! Splits a blob into parts: decompresses it, splits MIME messages, detects types, expands includes and archives, and
+//! names and numbers the parts. Pure except for includes, which the caller fetches. Size, number and nesting are
+//! limited.
 
 use std::borrow::Cow;
 
@@ -10,46 +11,47 @@ pub use crate::header::Headers;
 use crate::include::{Include, parse_includes};
 use crate::{archive, mime, transfer};
 
-/// Includes, archives and blobs within one another. A file that includes itself ends here.
+/// The maximum nesting depth of includes, archives and encoded blobs, which also stops a file that includes itself.
 const MAX_LEVELS: usize = 16;
 const MAX_PARTS: usize = 10_000;
 const MAX_INCLUDES: usize = 1_000;
-/// Of all parts together, when inflated and fetched. (Tests need not fill the memory to pass it.)
+/// The maximum size of all parts together, after decompressing and fetching. Tests use a smaller limit to save memory.
 const MAX_BYTES: usize = if cfg!(test) { 2 << 20 } else { 128 << 20 };
 
-/// One leaf of the data: what a handler gets.
+/// One part of the data, which is passed to a handler.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// In lower case, without parameters.
+    /// The media type, in lower case and without parameters.
     pub content_type: String,
-    /// As the sender named it, else `part-001` and so on. Not safe as a file's name: see [`crate::handle`].
+    /// The name that the sender gave, else `part-001` and so on. It is not safe as a file name.
     pub filename: String,
+    /// The MIME headers.
     pub headers: Headers,
-    /// Where nothing had to be undone, a piece of what came: that may be large.
+    /// The decoded content. It borrows from the input if there was nothing to decode, because it may be large.
     pub payload: Cow<'a, [u8]>,
     pub(crate) charset: Option<String>,
-    /// The body as it came, when a transfer encoding was undone.
+    /// The body as received, if a transfer encoding was decoded.
     pub(crate) transferred: Option<Cow<'a, [u8]>>,
 }
 
 impl<'a> Part<'a> {
-    /// The payload as text; `None` when it is no UTF-8 and its charset is not known.
+    /// Returns the payload as text, or `None` if it is not UTF-8 and its charset is not supported.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         transfer::decode_charset(&self.payload, self.charset.as_deref())
     }
 
-    /// For which machine of a launch it is meant, when it says so.
+    /// Returns the launch index of the machine that the part is meant for, if it is set.
     pub fn launch_index(&self) -> Option<i64> {
         self.headers.get("launch-index")?.trim().parse().ok()
     }
 
-    /// How it asks to be merged with what came before.
+    /// Returns the merge strategy for the part, as written in its headers.
     pub fn merge_type(&self) -> Option<&str> {
         let given = |name| self.headers.get(name).map(str::trim).filter(|value| !value.is_empty());
         given("merge-type").or_else(|| given("x-merge-type"))
     }
 
-    /// Takes one leaf of a message, its transfer encoding undone.
+    /// Creates a part from a leaf of a MIME message and decodes its transfer encoding.
     pub(crate) fn from_leaf(leaf: mime::Leaf<'a>) -> Part<'a> {
         let content_type = leaf.headers.content_type();
         let filename = leaf.headers.filename().unwrap_or_default();
@@ -62,7 +64,7 @@ impl<'a> Part<'a> {
         Part { content_type, filename, headers: leaf.headers, payload, charset, transferred }
     }
 
-    /// A part that no sender wrapped.
+    /// Creates a part from data without MIME headers.
     pub(crate) fn new(content_type: &str, payload: impl Into<Cow<'a, [u8]>>) -> Part<'a> {
         let mut part = Part { payload: payload.into(), ..Part::default() };
         part.headers.add("MIME-Version", "1.0");
@@ -70,7 +72,7 @@ impl<'a> Part<'a> {
         part
     }
 
-    /// On its own, whatever becomes of what it came in.
+    /// Copies the borrowed data, so that the part outlives the message.
     fn into_owned(self) -> Part<'static> {
         let Part { content_type, filename, headers, payload, charset, transferred } = self;
         let transferred = transferred.map(|body| body.into_owned().into());
@@ -90,15 +92,21 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The parts of a source, and what was odd about them.
+/// The parts of a source.
 #[derive(Debug, Clone, Default)]
 pub struct Parts<'a> {
+    /// The parts, in order.
     pub parts: Vec<Part<'a>>,
+    /// Messages about parts that were skipped or needed special treatment, without their content.
     pub warnings: Vec<String>,
 }
 
-/// Expands blobs, in order, into parts that are numbered through. An error when an include fails or a limit is passed: a
-/// half of somebody's data is not what they meant. A part that is damaged is left out, with a remark.
+/// Expands blobs, in order, into parts with consecutive numbers. Skips a damaged part with a warning.
+///
+/// # Errors
+///
+/// Fails if an include cannot be fetched or a limit is exceeded, because incomplete user-data may have unintended
+/// effects.
 pub fn expand<'a>(
     blobs: impl IntoIterator<Item = &'a [u8]>,
     fetch: &mut dyn FnMut(&Include) -> Result<Vec<u8>>,
@@ -113,7 +121,7 @@ pub fn expand<'a>(
 struct Expander<'a, 'f> {
     fetch: &'f mut dyn FnMut(&Include) -> Result<Vec<u8>>,
     output: Parts<'a>,
-    /// Of the last part.
+    /// The number of the last part.
     number: usize,
     bytes: usize,
     includes: usize,
@@ -129,7 +137,7 @@ impl<'a> Expander<'a, '_> {
             Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
                 return Err(Error::new(too_large.to_string()));
             }
-            // Not gzip, or broken: then it is what it is.
+            // Not gzip, or damaged: use the blob unchanged.
             Err(_) => blob,
         };
         if !is_mime(&blob) {
@@ -142,17 +150,17 @@ impl<'a> Expander<'a, '_> {
         }
     }
 
-    /// The parts of a message. `keep`: with what it is made of, or on its own.
+    /// Adds the parts of a message. `keep` decides whether a part borrows from the message or owns its data.
     fn message<'m>(&mut self, blob: &'m [u8], keep: fn(Part<'m>) -> Part<'a>, level: usize) -> Result<()> {
         let leaves = mime::leaves(blob, MAX_PARTS)?;
         if leaves.is_empty() {
-            self.output.warnings.push("a MIME message without any part (is its boundary right?)".to_string());
+            self.output.warnings.push("MIME message has no parts; check its boundary".to_string());
         }
         for leaf in leaves {
             self.charge(leaf.body.len())?;
             let part = keep(Part::from_leaf(leaf));
             if part.content_type == mime::MESSAGE_RFC822 {
-                // Upstream counts it when it names the parts behind it; what it holds follows.
+                // Upstream counts the embedded message when it numbers parts. The leaves of that message follow.
                 self.number += 1;
                 continue;
             }
@@ -166,14 +174,12 @@ impl<'a> Expander<'a, '_> {
             let content = match self.inflate(&part.payload) {
                 Ok(content) => content,
                 Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
-                    return Err(Error::new(format!("a part of type {}: {too_large}", part.content_type)));
+                    return Err(Error::new(format!("part of type {}: {too_large}", part.content_type)));
                 }
-                // No later boot will read it: the machine must not wait for that.
+                // Skipped, because the part would be unreadable at every boot.
                 Err(e) => {
-                    let warning = format!(
-                        "left out, a part of type {} that cannot be inflated: {e}",
-                        part.content_type
-                    );
+                    let warning =
+                        format!("skipping part of type {}: cannot decompress: {e}", part.content_type);
                     self.output.warnings.push(warning);
                     return Ok(());
                 }
@@ -197,15 +203,15 @@ impl<'a> Expander<'a, '_> {
         if part.content_type == detect::NOT_MULTIPART
             && let Some(content) = self.unwrap_encoded(&part.payload)?
         {
-            let warning = "base64, or gzip in gzip: undone, though not by other versions of cloud-init";
+            let warning = "decoded doubly encoded data; other versions of cloud-init do not do this";
             self.output.warnings.push(warning.to_string());
             return self.blob(content.into(), level + 1);
         }
         self.dispatch(part, level)
     }
 
-    /// What is in a blob that nothing handles as it is: gzip in gzip, or base64 of what is handled. Clouds that expect
-    /// base64 have undone theirs; this is that of who copied such data to another cloud, or encoded it once too often.
+    /// Decodes a blob without a known header: gzip in gzip, or base64 of a known type. Clouds that expect base64 decode
+    /// it themselves; this is for data that was copied from such a cloud or encoded once too often.
     fn unwrap_encoded(&self, payload: &[u8]) -> Result<Option<Vec<u8>>> {
         if encoding::gzip::is_gzip(payload) {
             return match self.inflate(payload) {
@@ -221,7 +227,7 @@ impl<'a> Expander<'a, '_> {
         Ok(encoding::base64::decode(payload).filter(is_known))
     }
 
-    /// Goes on with a part whose type is settled.
+    /// Expands or adds a part whose type has been determined.
     fn dispatch(&mut self, part: Part<'a>, level: usize) -> Result<()> {
         match part.content_type.as_str() {
             detect::INCLUDE => self.include(&part, false, level),
@@ -245,7 +251,7 @@ impl<'a> Expander<'a, '_> {
 
     fn archive(&mut self, part: &Part<'_>, level: usize) -> Result<()> {
         let Some(text) = part.text() else {
-            self.output.warnings.push("a cloud-config-archive that is not UTF-8 was left out".to_string());
+            self.output.warnings.push("skipping cloud-config-archive: not UTF-8".to_string());
             return Ok(());
         };
         for item in archive::read(&text, &mut self.output.warnings) {
@@ -257,7 +263,7 @@ impl<'a> Expander<'a, '_> {
                     return Err(Error::new(format!("archives nested deeper than {MAX_LEVELS} levels")));
                 }
                 true => self.part(item, level + 1)?,
-                // A declared type of an archive's item is final, as upstream has it.
+                // As upstream does, do not sniff an item that declares its type.
                 false => self.push_part(item)?,
             }
         }
@@ -290,13 +296,13 @@ impl<'a> Expander<'a, '_> {
     fn charge(&mut self, bytes: usize) -> Result<()> {
         self.bytes += bytes;
         if self.bytes > MAX_BYTES {
-            return Err(Error::new(format!("the parts are larger than {MAX_BYTES} bytes together")));
+            return Err(Error::new(format!("the parts exceed {MAX_BYTES} bytes in total")));
         }
         Ok(())
     }
 }
 
-/// The key of that name at the top of a cloud-config. Read only where the word occurs at all.
+/// Returns the top-level key `launch-index` of a cloud-config. Parses it only if the word occurs.
 fn launch_index_of_config(part: &Part<'_>) -> Option<i64> {
     let word = b"launch-index";
     if !part.payload.windows(word.len()).any(|w| w[0] == word[0] && w == word) {

@@ -55,8 +55,8 @@ fn archives_are_expanded() {
     assert_eq!(
         found.warnings,
         [
-            "cloud-config-archive:4:3: an archive's item: expected text or a map, found a list",
-            "cloud-config-archive:5:12: content of an archive's item: expected text, found a map"
+            "cloud-config-archive:4:3: skipping archive item: expected text or a map, found a list",
+            "cloud-config-archive:5:12: skipping archive item: 'content': expected text, found a map"
         ]
     );
 }
@@ -66,13 +66,13 @@ fn oddities_are_reported() {
     for (blob, warning) in [
         (
             "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--y\n\n--y--",
-            "a MIME message without any part",
+            "MIME message has no parts",
         ),
         (
             "#cloud-config-archive\na: 1",
-            "cloud-config-archive:2:1: an archive was left out: expected a list, found a map",
+            "cloud-config-archive:2:1: skipping cloud-config-archive: expected a list, found a map",
         ),
-        ("#cloud-config-archive\n- [", "an archive that is no YAML was left out: cloud-config-archive:3:1:"),
+        ("#cloud-config-archive\n- [", "skipping cloud-config-archive: cloud-config-archive:3:1:"),
     ] {
         let found = expand([blob.as_bytes()], &mut fetchless).unwrap();
         assert!(found.parts.is_empty());
@@ -85,7 +85,7 @@ fn charset_applies_to_non_utf8_bytes() {
     let blob = b"MIME-Version: 1.0\nContent-Type: text/cloud-config; charset=iso-8859-1\n\nname: J\xfcrgen";
     let parts = parts(blob).unwrap();
     assert_eq!(parts[0].text().unwrap(), "name: J\u{fc}rgen");
-    // The bytes of a script are its author's business.
+    // The payload itself is not converted.
     assert_eq!(*parts[0].payload, *b"name: J\xfcrgen");
     let unknown = super::Part { payload: b"\xfc".into(), ..Part::default() };
     assert_eq!(unknown.text(), None);
@@ -98,10 +98,7 @@ fn failed_include_is_an_error_and_failed_inflation_is_not() {
     let damaged = &b"MIME-Version: 1.0\nContent-Type: application/x-gzip\n\nnot gzip"[..];
     let damaged = expand([damaged], &mut |_| Err(Error::new("nothing"))).unwrap();
     assert!(damaged.parts.is_empty());
-    assert_eq!(
-        damaged.warnings,
-        ["left out, a part of type application/x-gzip that cannot be inflated: not gzip"]
-    );
+    assert_eq!(damaged.warnings, ["skipping part of type application/x-gzip: cannot decompress: not gzip"]);
 }
 
 #[test]

@@ -1,15 +1,19 @@
-//! `#cloud-config-jsonp`: a JSON patch (RFC 6902) for the cloud-config that was merged so far. All of it is applied
-//! or nothing. Bounded: a patch that copies what it copied before must not fill the memory.
+//! `#cloud-config-jsonp`: a JSON patch (RFC 6902) for the cloud-config that was merged so far. A patch is applied
+//! completely or not at all. Copies are limited: a patch that repeats its own copies must not exhaust the memory.
 
 use config::{Node, Position, Value};
 
 const HEADER: &[u8] = b"#cloud-config-jsonp";
-/// Values that copies may add.
+/// The maximum number of values that `copy` operations may add.
 const MAX_COPIED_VALUES: usize = 500_000;
 const MAX_DEPTH: usize = 100;
 
-/// What a patch makes of a configuration; what it adds was written in `source`. The error says which operation cannot
-/// be done, never a value.
+/// Applies a patch to a configuration and returns the result. Added values have their positions in `source`.
+///
+/// # Errors
+///
+/// Fails if the patch is invalid, an operation fails or the result is not a map. The error names the operation, never a
+/// value.
 pub fn apply(source: &str, text: &str, config: &Node) -> Result<Node, String> {
     let patch = parse(source, text)?;
     let operations = patch.as_seq().ok_or_else(|| format!("expected a list, found {}", patch.kind()))?;
@@ -20,7 +24,7 @@ pub fn apply(source: &str, text: &str, config: &Node) -> Result<Node, String> {
             .map_err(|e| format!("operation {}: {e}", number + 1))?;
     }
     if patched.as_map().is_none() {
-        return Err(format!("it leaves {} where a map is expected", patched.kind()));
+        return Err(format!("the result must be a map, not {}", patched.kind()));
     }
     Ok(patched)
 }
@@ -34,7 +38,7 @@ fn parse(source: &str, whole: &str) -> Result<Node, String> {
     let line = text[..text.len() - body.len()].matches('\n').count();
     let json = config::json::parse(body)
         .map_err(|e| format!("line {}, column {}: not valid JSON", e.line + line, e.column))?;
-    // Read as YAML, which the same text mostly is too, its values know their places.
+    // Most JSON is also YAML, and the YAML parser records positions.
     Ok(config::yaml::parse(source, whole)
         .map(|yaml| yaml.root)
         .ok()
@@ -44,9 +48,9 @@ fn parse(source: &str, whole: &str) -> Result<Node, String> {
 
 fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> Result<(), String> {
     let text = |key: &str| {
-        operation.get(key).and_then(Node::as_str).ok_or_else(|| format!("expected '{key}', a text, in it"))
+        operation.get(key).and_then(Node::as_str).ok_or_else(|| format!("'{key}' is missing or not a string"))
     };
-    let value = || operation.get("value").cloned().ok_or("expected 'value' in it".to_string());
+    let value = || operation.get("value").cloned().ok_or("'value' is missing".to_string());
     let path_of = |key: &str| pointer(text(key)?).map_err(|e| format!("'{key}': {e}"));
     let path = path_of("path")?;
     let at = operation.get("path").map(|path| path.at.clone()).unwrap_or_default();
@@ -70,19 +74,19 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
             let (count, depth) = count_and_depth(&from);
             *copied += count;
             if *copied > MAX_COPIED_VALUES || depth + path.len() > MAX_DEPTH {
-                return Err("it copies too much".into());
+                return Err("copies exceed the limit".into());
             }
             add(config, &path, from, at)
         }
         "test" => match *find(config, &path)? == value()? {
             true => Ok(()),
-            false => Err("what it tests for is not so".into()),
+            false => Err("test failed".into()),
         },
-        _ => Err("'op' is none of add, remove, replace, move, copy, test".into()),
+        _ => Err("'op' must be add, remove, replace, move, copy or test".into()),
     }
 }
 
-/// The number of values in one, and how deep it is.
+/// Returns the number of values in a node, including itself, and its depth.
 fn count_and_depth(node: &Node) -> (usize, usize) {
     let below = |found: (usize, usize), node: &Node| {
         let (count, depth) = count_and_depth(node);
@@ -95,12 +99,12 @@ fn count_and_depth(node: &Node) -> (usize, usize) {
     }
 }
 
-/// The keys of a JSON pointer (RFC 6901).
+/// Splits a JSON pointer (RFC 6901) into keys.
 fn pointer(text: &str) -> Result<Vec<String>, String> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
-    let rest = text.strip_prefix('/').ok_or("expected '/' at its beginning")?;
+    let rest = text.strip_prefix('/').ok_or("must begin with '/'")?;
     if let Some(at) = rest.split('~').skip(1).position(|after| !after.starts_with(['0', '1'])) {
         let before: usize = rest.split('~').take(at + 1).map(|part| part.chars().count() + 1).sum();
         return Err(format!("character {}: '~' must be followed by 0 or 1", before + 1));
@@ -109,12 +113,12 @@ fn pointer(text: &str) -> Result<Vec<String>, String> {
     if keys.len() > MAX_DEPTH { Err(format!("more than {MAX_DEPTH} keys")) } else { Ok(keys) }
 }
 
-const MISSING: &str = "its path leads to nothing";
+const MISSING: &str = "path does not exist";
 
-/// A place in a list: digits without a zero before them, up to and with `most`.
+/// Parses an array index: decimal digits without leading zeros, at most `max`.
 fn array_index(key: &str, max: usize) -> Result<usize, String> {
     let digits = key.bytes().all(|b| b.is_ascii_digit()) && (key == "0" || !key.starts_with('0'));
-    let place = key.parse().ok().filter(|_| digits).ok_or("a list is asked for by what is no number")?;
+    let place = key.parse().ok().filter(|_| digits).ok_or("invalid array index")?;
     if place <= max { Ok(place) } else { Err(MISSING.into()) }
 }
 
@@ -129,7 +133,7 @@ fn find<'n>(config: &'n mut Node, path: &[String]) -> Result<&'n mut Node, Strin
     })
 }
 
-/// A new key was written at `at`.
+/// Adds a value. A new key gets the position `at`.
 fn add(config: &mut Node, path: &[String], value: Node, at: Position) -> Result<(), String> {
     let Some((key, parents)) = path.split_last() else {
         *config = value;
@@ -148,7 +152,7 @@ fn add(config: &mut Node, path: &[String], value: Node, at: Position) -> Result<
 }
 
 fn remove(config: &mut Node, path: &[String]) -> Result<Node, String> {
-    let (key, parents) = path.split_last().ok_or("the whole configuration cannot be taken away")?;
+    let (key, parents) = path.split_last().ok_or("cannot remove the whole document")?;
     let taken = match &mut find(config, parents)?.value {
         Value::Map(map) => map.remove(key),
         Value::Seq(items) => {
@@ -225,16 +229,13 @@ mod tests {
             ("", "line 1, column 1: not valid JSON"),
             ("#cloud-config-jsonp\n\n{secret", "line 3, column 2: not valid JSON"),
             ("{}", "expected a list, found a map"),
-            ("[1]", "operation 1: expected 'path', a text, in it"),
-            (r#"[{"op": "add", "path": "/b"}]"#, "operation 1: expected 'value' in it"),
+            ("[1]", "operation 1: 'path' is missing or not a string"),
+            (r#"[{"op": "add", "path": "/b"}]"#, "operation 1: 'value' is missing"),
             (
                 r#"[{"op": "pull", "path": "/b"}]"#,
-                "operation 1: 'op' is none of add, remove, replace, move, copy, test",
+                "operation 1: 'op' must be add, remove, replace, move, copy or test",
             ),
-            (
-                r#"[{"op": "add", "path": "b", "value": 1}]"#,
-                "operation 1: 'path': expected '/' at its beginning",
-            ),
+            (r#"[{"op": "add", "path": "b", "value": 1}]"#, "operation 1: 'path': must begin with '/'"),
             // RFC 6901, section 3: a tilde is part of an escape, or an error.
             (
                 r#"[{"op": "add", "path": "/m/é~2", "value": 1}]"#,
@@ -248,32 +249,23 @@ mod tests {
                 r#"[{"op": "remove", "path": "/a"}, {"op": "copy", "from": "/~/m", "path": "/x"}]"#,
                 "operation 2: 'from': character 2: '~' must be followed by 0 or 1",
             ),
-            (r#"[{"op": "add", "path": "/b/c", "value": 1}]"#, "operation 1: its path leads to nothing"),
-            (r#"[{"op": "add", "path": "/l/3", "value": 1}]"#, "operation 1: its path leads to nothing"),
-            (
-                r#"[{"op": "add", "path": "/l/01", "value": 1}]"#,
-                "operation 1: a list is asked for by what is no number",
-            ),
-            (r#"[{"op": "remove", "path": "/l/2"}]"#, "operation 1: its path leads to nothing"),
-            (r#"[{"op": "remove", "path": "/q"}]"#, "operation 1: its path leads to nothing"),
-            (r#"[{"op": "replace", "path": "/q", "value": 1}]"#, "operation 1: its path leads to nothing"),
+            (r#"[{"op": "add", "path": "/b/c", "value": 1}]"#, "operation 1: path does not exist"),
+            (r#"[{"op": "add", "path": "/l/3", "value": 1}]"#, "operation 1: path does not exist"),
+            (r#"[{"op": "add", "path": "/l/01", "value": 1}]"#, "operation 1: invalid array index"),
+            (r#"[{"op": "remove", "path": "/l/2"}]"#, "operation 1: path does not exist"),
+            (r#"[{"op": "remove", "path": "/q"}]"#, "operation 1: path does not exist"),
+            (r#"[{"op": "replace", "path": "/q", "value": 1}]"#, "operation 1: path does not exist"),
             (
                 r#"[{"op": "move", "from": "/m", "path": "/m/x"}]"#,
                 "operation 1: a value cannot be moved into itself",
             ),
-            (
-                r#"[{"op": "test", "path": "/a", "value": "secret"}]"#,
-                "operation 1: what it tests for is not so",
-            ),
+            (r#"[{"op": "test", "path": "/a", "value": "secret"}]"#, "operation 1: test failed"),
             (
                 r#"[{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}]"#,
-                "operation 2: its path leads to nothing",
+                "operation 2: path does not exist",
             ),
-            (
-                r#"[{"op": "remove", "path": ""}]"#,
-                "operation 1: the whole configuration cannot be taken away",
-            ),
-            (r#"[{"op": "replace", "path": "", "value": [1]}]"#, "it leaves a list where a map is expected"),
+            (r#"[{"op": "remove", "path": ""}]"#, "operation 1: cannot remove the whole document"),
+            (r#"[{"op": "replace", "path": "", "value": [1]}]"#, "the result must be a map, not a list"),
         ] {
             let base = config::yaml::parse("test", "{a: 1, l: [x, y], m: {}}").unwrap().root;
             assert_eq!(apply("t", patch, &base).unwrap_err(), expected, "{patch}");
@@ -285,6 +277,6 @@ mod tests {
         let double = r#"{"op": "copy", "from": "", "path": "/m"},"#.repeat(200);
         let base = config::yaml::parse("test", "{a: [1, 2, 3, 4]}").unwrap().root;
         let message = apply("t", &format!("[{}]", double.trim_end_matches(',')), &base).unwrap_err();
-        assert!(message.ends_with("it copies too much"), "{message}");
+        assert!(message.ends_with("copies exceed the limit"), "{message}");
     }
 }

@@ -1,5 +1,5 @@
-//! The three sources of data of a machine: taken apart, and kept beside the instance as they came
-//! (`user-data.txt`) and as they were understood (`user-data.txt.i`).
+//! The three sources of data of a machine. Splits each source into parts and stores it in the instance's directory, raw
+//! (`user-data.txt`) and processed (`user-data.txt.i`).
 
 use std::borrow::Cow;
 
@@ -9,27 +9,31 @@ use system::{Result, System, WriteOptions, debug, error, warning};
 use crate::parts::{Parts, expand};
 use crate::{include, write};
 
-/// Where things are kept, as the machine's own paths.
+/// The directories of the machine and the instance, as paths on the machine.
 #[derive(Debug, Clone)]
 pub struct Dirs {
-    /// `/var/lib/cloud`
+    /// The machine's directory, `/var/lib/cloud`.
     pub cloud: String,
-    /// `/var/lib/cloud/instance`
+    /// The instance's directory, `/var/lib/cloud/instance`.
     pub instance: String,
 }
 
-/// Who the data are from, in the order of their handling.
+/// The sources of data, in the order in which they are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
+    /// `user-data`, from the user.
     User,
+    /// `vendor-data`, from the cloud or its vendor.
     Vendor,
+    /// `vendor-data2`, which overrides `vendor-data`.
     Vendor2,
 }
 
 impl Source {
+    /// All sources, in the order in which they are handled.
     pub const ALL: [Source; 3] = [Source::User, Source::Vendor, Source::Vendor2];
 
-    /// As files and messages call it.
+    /// Returns the name that files and messages use.
     pub fn name(self) -> &'static str {
         match self {
             Source::User => "user-data",
@@ -38,7 +42,7 @@ impl Source {
         }
     }
 
-    /// The key of the configuration that governs it.
+    /// Returns the configuration key that controls the source.
     pub(crate) fn config_key(self) -> Option<&'static str> {
         match self {
             Source::User => None,
@@ -48,20 +52,22 @@ impl Source {
     }
 }
 
-/// What a datasource hands over for one source.
+/// The data of one source, as a datasource returns it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Data<'a> {
+    /// No data.
     #[default]
     Nothing,
+    /// A single blob.
     Bytes(&'a [u8]),
-    /// Several blobs, handled one after the other.
+    /// Several blobs, which are handled in order.
     List(&'a [Vec<u8>]),
 }
 
 impl<'a> Data<'a> {
     fn blobs(self) -> Vec<&'a [u8]> {
         match self {
-            // An empty blob counts as a part, which makes the stored message look as upstream's.
+            // An empty blob counts as a part, so that the stored message equals upstream's.
             Data::Nothing => vec![b""],
             Data::Bytes(bytes) => vec![bytes],
             Data::List(items) => items.iter().map(Vec::as_slice).collect(),
@@ -76,7 +82,7 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// The raw file: the bytes themselves, a list as JSON.
+    /// Returns the content of the raw file: the bytes themselves, or a list as JSON.
     fn raw(self) -> Cow<'a, [u8]> {
         match self {
             Data::Nothing => Cow::default(),
@@ -90,7 +96,7 @@ impl<'a> Data<'a> {
     }
 }
 
-/// As Python's `json.dumps(…, indent=1)` writes a list of texts.
+/// Formats a list of strings as Python's `json.dumps(…, indent=1)` does.
 fn json_list(texts: &[Node]) -> Vec<u8> {
     if texts.is_empty() {
         return b"[]".to_vec();
@@ -113,13 +119,16 @@ fn ascii_json(text: &Node) -> String {
     out
 }
 
-/// What a datasource hands over.
+/// The data of all sources, as a datasource returns it.
 #[derive(Debug, Clone, Default)]
 pub struct RawData<'a> {
+    /// The data of [`Source::User`].
     pub user: Data<'a>,
+    /// The data of [`Source::Vendor`].
     pub vendor: Data<'a>,
+    /// The data of [`Source::Vendor2`].
     pub vendor2: Data<'a>,
-    /// They were read from the files where they are kept: bytes need not be compared with themselves.
+    /// Whether the data was read from the raw files, which then need not be written again.
     pub already_stored: bool,
 }
 
@@ -133,23 +142,23 @@ impl<'a> RawData<'a> {
     }
 }
 
-/// The parts of one source, or why they could not be had.
+/// The parts of one source, or the error that prevented splitting it.
 #[derive(Debug)]
 pub(crate) struct ProcessedSource<'a> {
     pub source: Source,
-    /// Nothing was handed over at all.
+    /// Whether the datasource returned no data for the source.
     pub is_empty: bool,
     pub parts: Result<Parts<'a>>,
-    /// Why the raw data, which the next boot begins with, were not kept.
+    /// The error that prevented storing the raw data, which the next boot reads.
     pub store_error: Option<String>,
 }
 
-/// What [`store`] understood, for [`crate::consume`].
+/// The result of [`store`], for [`crate::consume`].
 #[derive(Debug)]
 pub struct Stored<'a>(pub(crate) Vec<ProcessedSource<'a>>);
 
-/// Takes the data apart, fetching what they include, and keeps both forms with the instance. A file that says
-/// the same already is left alone, whoever wrote it. Failures are told by [`crate::consume`].
+/// Splits the data into parts, fetches includes, and stores the raw and the processed data in the instance's directory.
+/// Does not rewrite a file with equivalent content. [`crate::consume`] reports failures.
 pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
     let keep = |name: &str, content: &[Cow<'_, [u8]>]| {
         let path = format!("{}/{name}", dirs.instance);
@@ -171,7 +180,7 @@ pub fn store<'a>(sys: &System, dirs: &Dirs, raw: &RawData<'a>) -> Stored<'a> {
                 let file = format!("{name}.txt.i");
                 let old = sys.read(format!("{}/{file}", dirs.instance));
                 if !old.is_ok_and(|old| write::is_equivalent(&old, &found.parts)) {
-                    // Only commands that explain the data read it.
+                    // Not a failure of the boot: only diagnostic commands read this file.
                     if let Some(e) = keep(&file, &write::message(&found.parts)) {
                         error!(sys, "{e}");
                     }

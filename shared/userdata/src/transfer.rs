@@ -1,10 +1,10 @@
-//! Content-Transfer-Encodings (RFC 2045 §6) undone, and text read in its charset.
+//! Decodes content transfer encodings (RFC 2045 §6) and charsets.
 
 use std::borrow::Cow;
 
 use crate::header::trim_line_end;
 
-/// The content of a body. What cannot be decoded stays as it came, as mail readers do it.
+/// Decodes a body. Like mail readers, returns the body unchanged if it cannot be decoded.
 pub fn decode<'a>(body: &'a [u8], encoding: Option<&str>) -> Cow<'a, [u8]> {
     let encoding = encoding.unwrap_or_default().trim().to_ascii_lowercase();
     let decoded = match encoding.as_str() {
@@ -29,7 +29,7 @@ fn quoted_printable(body: &[u8]) -> Vec<u8> {
             out.push((high * 16 + low) as u8);
             i += 2;
         } else {
-            // A soft line break, maybe with blanks that a relay left behind the `=`.
+            // A soft line break; relays may add spaces after the `=`.
             let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
             match &rest[blanks..] {
                 [b'\n', ..] => i += blanks + 1,
@@ -42,7 +42,7 @@ fn quoted_printable(body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// `None` without a `begin` line; lines that make no sense are left out.
+/// Returns `None` if there is no `begin` line. Skips invalid lines.
 fn uuencoded(body: &[u8]) -> Option<Vec<u8>> {
     let mut lines = body.split_inclusive(|b| *b == b'\n').map(trim_line_end);
     lines.find(|line| line.starts_with(b"begin "))?;
@@ -60,8 +60,8 @@ fn uuencoded(body: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The text of bytes in a charset; UTF-8 whatever was declared when they are UTF-8. `None` when they are
-/// neither, or the charset is none that we know.
+/// Decodes text. Valid UTF-8 is read as UTF-8, whatever charset is declared. Returns `None` if the text is valid in
+/// neither or the charset is not supported.
 pub fn decode_charset<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<'a, str>> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Some(Cow::Borrowed(text));
@@ -94,7 +94,7 @@ pub fn decode_charset<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<
     }
 }
 
-/// Where Windows' western charset differs from ISO 8859-1, as far as it is defined.
+/// The characters of Windows-1252 that differ from ISO 8859-1.
 const WINDOWS_1252: &[(u8, char)] = &[
     (0x80, '€'),
     (0x82, '‚'),

@@ -1,16 +1,16 @@
-//! The processed data as one MIME message, as it is kept beside the raw data (`user-data.txt.i`), and the
-//! question whether such a file already says the same.
+//! Formats the processed data as one MIME message, which is stored beside the raw data (`user-data.txt.i`), and
+//! compares parts with such a file.
 
 use std::borrow::Cow;
 
 use crate::header::dashed_lines;
 use crate::{Part, mime};
 
-/// A part's headers, with the blank line, and its body.
+/// The headers of a part, including the blank line, and its body.
 type Piece<'a> = (String, Cow<'a, [u8]>);
 
-/// The message of some parts, in pieces: together they are as large as all that came. Its boundary follows from
-/// its content: the same data give the same file.
+/// Formats parts as a MIME message. Returns it in pieces that borrow from the parts, because it may be large. The
+/// boundary is derived from the content, so that the same data results in the same file.
 pub fn message<'a>(parts: &'a [Part<'_>]) -> Vec<Cow<'a, [u8]>> {
     let pieces: Vec<Piece<'a>> = parts.iter().map(piece).collect();
     let boundary = boundary(&pieces);
@@ -40,14 +40,14 @@ fn piece<'a>(part: &'a Part<'_>) -> Piece<'a> {
     (head, body)
 }
 
-/// A message has one kind of line end, and upstream's has this one.
+/// Converts line ends to LF, as upstream writes them in messages.
 fn to_unix_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// In the shape that users know from Python's email package: `===============`, 19 digits, `==`.
+/// Returns a boundary in the format of Python's email package: `===============`, 19 digits, `==`.
 fn boundary(pieces: &[Piece<'_>]) -> String {
-    // FNV-1a. Any function of the content will do: of a long body its length, begin and end.
+    // FNV-1a. Any hash will do; of a long body, the length and both ends are enough.
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let mut number = 0xcbf2_9ce4_8422_2325;
     for (head, body) in pieces {
@@ -58,7 +58,7 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
     loop {
         let boundary = format!("==============={:019}==", number % 10_u64.pow(19));
         let line = format!("--{boundary}");
-        // Found at a line's begin once in 10^19 times, and then the next one is tried.
+        // Tries the next number if a line begins with the boundary, which happens once in 10^19 times.
         let begins = |text: &[u8]| dashed_lines(text).any(|(_, l)| l.starts_with(line.as_bytes()));
         let taken = |(head, body): &Piece<'_>| begins(head.as_bytes()) || begins(body);
         if !pieces.iter().any(taken) {
@@ -68,11 +68,11 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
     }
 }
 
-/// How much of a body's begin and end its message's boundary follows from.
+/// The number of bytes at each end of a body that are hashed for the boundary.
 const HASHED_ENDS: usize = 256;
 
-/// Whether a message that was written before, by us or by Python, says the same as these parts. Then it is
-/// left alone: its boundary and the spelling of its headers mean nothing.
+/// Returns whether an existing message, written by this program or by Python's cloud-init, contains the same parts. Its
+/// boundary and the spelling of its headers are ignored.
 pub fn is_equivalent(message: &[u8], parts: &[Part<'_>]) -> bool {
     let Ok(leaves) = mime::leaves(message, parts.len()) else { return false };
     leaves.len() == parts.len()
@@ -85,9 +85,9 @@ pub fn is_equivalent(message: &[u8], parts: &[Part<'_>]) -> bool {
         })
 }
 
-/// Python's writer ends lines with LF, and puts U+FFFD for each byte of a text that it took for undecodable.
+/// Compares payloads. Python writes LF line ends, and U+FFFD for each byte that it considers undecodable.
 fn same_payload(old: &[u8], new: &[u8]) -> bool {
-    // A last CR is taken for a part of the delimiter's line end.
+    // A trailing CR is read as part of the delimiter's line end.
     if old == new || Some(old) == new.strip_suffix(b"\r") {
         return true;
     }
@@ -100,7 +100,7 @@ fn same_payload(old: &[u8], new: &[u8]) -> bool {
     if !old.contains(char::REPLACEMENT_CHARACTER) {
         return false;
     }
-    // Each byte beyond ASCII counts as one mark, a character that was written well as several.
+    // Each byte beyond ASCII counts as one mark; a character that Python wrote correctly counts as its UTF-8 length.
     let marks = |c: char| match c {
         char::REPLACEMENT_CHARACTER => 1,
         c => c.len_utf8(),

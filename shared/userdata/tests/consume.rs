@@ -191,7 +191,7 @@ fn invalid_parts_are_reported_without_their_content() {
     let boot = machine.boot(&user, "", "");
     let counts = boot.result.unwrap().user;
     assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.skipped), (1, 1, 0, 14));
-    let merging = "left out, the cloud-config in";
+    let merging = "skipping cloud-config";
     for (place, begin) in [
         format!("{merging} part-001: user-data part-001:2:1: a comma or ']' is missing in the list"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
@@ -199,14 +199,15 @@ fn invalid_parts_are_reported_without_their_content() {
         format!("{merging} part-004: empty cloud config"),
         format!("{merging} part-005: user-data part-005:2:12: expected such as"),
         format!("{merging} part-006: Merge-Type: expected such as"),
-        "Ignoring jinja template for part-008: there are no instance data in instance-data.json yet".into(),
-        "user-data: the part handler in part-009 is not used: running instance/handlers/part-handler-000 list_types: ".into(),
+        "Ignoring jinja template for part-008: instance-data.json does not exist yet".into(),
+        "user-data: skipping part handler part-009: running instance/handlers/part-handler-000 list_types: "
+            .into(),
         format!("{merging} part-010: user-data part-010: line 1, column 1: not valid JSON"),
-        "user-data: nothing handles the part part-011 (image/png): ".into(),
-        "user-data: nothing handles the part part-012 (text/plain): ".into(),
-        "user-data: nothing handles the part part-013 (text/plain): upstart".into(),
-        "the boothook instance/boothooks/no-interpreter failed".into(),
-        "the boothook instance/boothooks/fails failed: running".into(),
+        "user-data: no handler for part part-011 (image/png): ".into(),
+        "user-data: no handler for part part-012 (text/plain): ".into(),
+        "user-data: no handler for part part-013 (text/plain): upstart".into(),
+        "boothook instance/boothooks/no-interpreter failed".into(),
+        "boothook instance/boothooks/fails failed: running".into(),
     ]
     .iter()
     .enumerate()
@@ -355,7 +356,7 @@ fn damaged_part_is_skipped() {
     ]);
     let boot = machine.boot(&damaged, "", "");
     assert!(boot.result.is_ok(), "{:?}", boot.result.err());
-    assert!(boot.warnings[0].contains("cannot be inflated"), "{:?}", boot.warnings);
+    assert!(boot.warnings[0].contains("cannot decompress"), "{:?}", boot.warnings);
     assert!(machine.read("instance/cloud-config.txt").contains("a: 1"));
 }
 
@@ -486,12 +487,12 @@ fn templates_of_every_kind() {
     assert_eq!(machine.read("instance/scripts/s.sh"), "#!/bin/sh\necho web\n");
     assert!(machine.read("instance/vendor-cloud-config.txt").contains("v: eu-1"));
     let expected = [
-        "part-005: the header is written '## template: jinja'; ",
+        "part-005: nonstandard spacing in the header; ",
         "Could not render jinja template variables in file 'part-005': 'nowhere' (line 3)",
-        "Ignoring jinja template for part-008: what comes out has no header",
+        "Ignoring jinja template for part-008: the rendered text does not begin with a header",
         "Ignoring jinja template for part-009: template line 4: 'x' is undefined",
         "Ignoring jinja template for part-010: template line 3: expected an expression, found '%}'",
-        "Ignoring jinja template for part-011: it does not begin with",
+        "Ignoring jinja template for part-011: first line is not",
     ];
     assert_eq!(boot.warnings.len(), expected.len(), "{:#?}", boot.warnings);
     for (said, expected) in boot.warnings.iter().zip(expected) {
@@ -523,8 +524,8 @@ fn json_patches() {
     assert_eq!(
         boot.warnings,
         [
-            "left out, the cloud-config in part-004: user-data part-004: operation 2: its path leads to nothing",
-            "left out, the cloud-config in part-005: user-data part-005: operation 1: 'path': character 9: '~' must \
+            "skipping cloud-config part-004: user-data part-004: operation 2: path does not exist",
+            "skipping cloud-config part-005: user-data part-005: operation 1: 'path': character 9: '~' must \
              be followed by 0 or 1"
         ]
     );
@@ -600,7 +601,7 @@ fn part_handlers_in_python() {
     );
     assert_eq!(boot.warnings.len(), 2, "{:#?}", boot.warnings);
     assert!(
-        boot.warnings[0].starts_with("user-data: the part handler in part-006 is not used"),
+        boot.warnings[0].starts_with("user-data: skipping part handler part-006"),
         "{:#?}",
         boot.warnings
     );
@@ -643,7 +644,7 @@ fn a_python_part_handler_that_exits_misses_no_further_part() {
              second __begin__ None\nsecond text/two c\nsecond __end__ None\n",
             "sys.exit({code})"
         );
-        let said = format!("it exited with status {status} at line 10, called with text/one");
+        let said = format!("exited with status {status} at line 10, called with text/one");
         assert!(
             boot.warnings.len() == 1 && boot.warnings[0].contains("part-handler-000"),
             "{:#?}",
@@ -671,6 +672,31 @@ fn installed_part_handlers_override_built_in_types() {
     assert!(machine.read("log").contains("text/x-shellscript\n"));
 }
 
+/// A dry run does not ask part handlers for their types, so it cannot tell that a part has no handler.
+#[test]
+fn dry_run_does_not_report_parts_of_custom_types() {
+    let machine = Machine::new("dry-run");
+    let overlay = machine.top.join("overlay");
+    let custom = ("Content-Type: text/x-custom", "hello");
+    for (parts, expected) in
+        [(vec![custom], 1), (vec![("", "#part-handler\n#!/bin/sh\necho text/x-custom"), custom], 0)]
+    {
+        let user = multipart(&parts);
+        let sys = System::dry_run("/", &overlay);
+        let raw = RawData { user: Data::Bytes(user.as_bytes()), ..RawData::default() };
+        let stored = store(&sys, &machine.dirs(), &raw);
+        let options = Options {
+            config: &machine.config,
+            instance_id: "i-42",
+            launch_index: None,
+            first_boot: true,
+            instance_data: &machine.path("instance-data.json"),
+        };
+        let skipped = consume(&sys, &machine.dirs(), &stored, &options).user.skipped;
+        assert_eq!((skipped, sys.log().logged_warnings().len()), (expected, expected), "{parts:?}");
+    }
+}
+
 #[test]
 fn windows_user_data() {
     let machine = Machine::new("windows");
@@ -690,9 +716,13 @@ fn windows_user_data() {
         boot.warnings[0].ends_with("another interpreter")
             && boot.warnings[1].ends_with("another interpreter")
     );
-    assert!(boot.warnings[2].contains("a certificate;") && boot.warnings.len() == 4, "{:#?}", boot.warnings);
+    assert!(
+        boot.warnings[2].contains("a certificate is not") && boot.warnings.len() == 4,
+        "{:#?}",
+        boot.warnings
+    );
     assert_eq!(machine.read("instance/scripts/part-005"), "#!/bin/sh\necho '</script>'\n");
-    assert!(boot.warnings[3].contains("what follows '</script>'"), "{:#?}", boot.warnings);
+    assert!(boot.warnings[3].contains("ignoring the text after '</script>'"), "{:#?}", boot.warnings);
 }
 
 /// A handler in Python that notes what it is called with.
@@ -784,17 +814,20 @@ fn python_load_errors_name_the_line() {
             "#part-handler\ndef list_types():\n    return {}['hunter2']\ndef handle_part(*a): pass",
             "KeyError at line 3",
         ),
-        ("#part-handler\ndef list_types():\n    return ['a/b']", "it has no function handle_part"),
-        ("#part-handler\ndef handle_part(*a): pass", "it has no function list_types"),
-        ("#part-handler\nraise SystemExit('hunter2')", "it exited with status 1 at line 2"),
+        ("#part-handler\ndef list_types():\n    return ['a/b']", "missing function handle_part"),
+        ("#part-handler\ndef handle_part(*a): pass", "missing function list_types"),
+        ("#part-handler\nraise SystemExit('hunter2')", "exited with status 1 at line 2"),
         (
             "#part-handler\nimport sys\ndef list_types():\n    sys.exit()\ndef handle_part(*a): pass",
-            "it exited with status 0 at line 4",
+            "exited with status 0 at line 4",
         ),
-        ("#part-handler\ndef list_types():\n    return []\ndef handle_part(*a): pass", "it names no type"),
+        (
+            "#part-handler\ndef list_types():\n    return []\ndef handle_part(*a): pass",
+            "list_types returned no types",
+        ),
     ] {
         let boot = machine.boot(body, "", "");
-        let expected = format!("user-data: the part handler in part-001 is not used: {said}");
+        let expected = format!("user-data: skipping part handler part-001: {said}");
         assert!(boot.warnings[0].starts_with(&expected), "{body}: {:#?}", boot.warnings);
         assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
     }
