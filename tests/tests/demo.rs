@@ -24,7 +24,7 @@ fn public_copy(name: &str) -> PathBuf {
     let open = Command::new("chmod").arg("-R").arg("a+rX").arg(&top).status();
     assert!(open.is_ok_and(|s| s.success()));
     let anyone = std::fs::Permissions::from_mode(0o1777);
-    std::fs::set_permissions(top.join("tmp"), anyone).expect("a directory for everybody");
+    std::fs::set_permissions(top.join("tmp"), anyone).expect("make the directory world-writable");
     top
 }
 

@@ -193,7 +193,7 @@ fn silent_ipv6_does_not_delay_ipv4() {
     net.metadata("both");
     let urls = ["--url", "http://[fe80::a9fe:a9fe%25c0]/who", "--url", WHO];
     let ran = run(&net, &[&["c0", "--dhcp", "--v6"], &urls[..]].concat());
-    ran.check(ran.has("answer 1 both"), "IPv4 answers while nobody does over IPv6");
+    ran.check(ran.has("answer 1 both"), "IPv4 answers while IPv6 does not");
 }
 
 #[test]

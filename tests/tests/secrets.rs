@@ -93,7 +93,7 @@ reporting: {a: {type: S}}
 cloud_init_modules: S
 "#;
 
-/// A URL with a secret in each part of it, which nobody answers.
+/// A URL with a secret in each part, at which no server answers.
 const INCLUDED: &str = "#include\nhttp://user:S@127.0.0.1:9/S/x?token=S\n";
 
 /// Broken as a document, with the secret on the line that is.

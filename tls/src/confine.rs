@@ -6,7 +6,7 @@ use nix::unistd::{Gid, Uid, geteuid, getuid, setgid, setgroups, setuid};
 
 use crate::error::TlsError;
 
-/// The user nobody and the group nogroup, by number, as /etc/passwd is not read.
+/// ID of the user `nobody` and of the group `nogroup`, as a number because /etc/passwd is not read.
 const NOBODY: u32 = 65534;
 /// Bytes of address space: eight times what a large list of CAs and a connection take.
 const MAX_MEMORY: u64 = 256 << 20;

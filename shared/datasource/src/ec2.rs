@@ -40,7 +40,7 @@ const DEFAULTS: Defaults = Defaults {
 /// For one file of a service that has answered.
 const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Versions of the metadata that are understood, the newest first, and the one that everybody has.
+/// The supported versions of the metadata, the newest first, and the oldest, which every service provides.
 const VERSIONS: [&str; 3] = ["2021-03-23", "2018-09-24", "2016-09-02"];
 const OLDEST: &str = "2009-04-04";
 

@@ -149,7 +149,7 @@ pub trait Machine {
 /// The machine's NICs.
 #[derive(Debug, Clone, Default)]
 pub struct Nics {
-    /// The NICs that may lead to metadata, the likeliest first.
+    /// The NICs that may lead to metadata, in order of preference.
     pub candidates: Vec<Nic>,
     /// The NICs that a network configuration can contain.
     pub configurable: Vec<Nic>,
@@ -216,7 +216,8 @@ impl Search<'_> {
         self.settings(name).and_then(|s| s.get(key)).is_none_or(|node| !node.is_falsy())
     }
 
-    /// Returns, as a list, the likeliest NIC whose MAC begins with one of `prefixes` (separated by commas), or the likeliest of all.
+    /// Returns, as a list, the preferred NIC among those whose MAC begins with one of `prefixes` (separated by commas),
+    /// or the preferred NIC of all if there is no such NIC.
     pub(crate) fn nic_with_mac_prefix(&self, prefixes: &str) -> Vec<Nic> {
         let mut nics = self.machine.nics().candidates;
         let prefixes = prefixes.to_lowercase();

@@ -1,4 +1,4 @@
-//! The machine's name: where it is written, how the running system is told.
+//! The hostname: the file that stores it, and how it is set on the running system.
 
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
@@ -7,7 +7,7 @@ use crate::{Distro, InitSystem, make_header};
 /// Who keeps the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostnameMethod {
-    /// hostname(5), and the kernel is told.
+    /// hostname(5), and the kernel's hostname.
     File,
     /// The file, and the running system through hostnamectl(1).
     FileAndHostnamectl,

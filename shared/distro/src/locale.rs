@@ -13,7 +13,7 @@ pub enum LocaleMethod {
     RaspiConfig,
     /// locale.conf(5).
     LocaleConf,
-    /// locale.conf(5), and localed is told.
+    /// locale.conf(5), then a restart of systemd-localed.
     LocaleConfAndRestart,
     /// locale.gen(5) holds the one locale; localectl(1).
     ArchGen,

@@ -347,8 +347,8 @@ fn wrapper(which: &Wrapper, is_installed: impl Fn(&str) -> bool) -> Vec<String> 
     }
 }
 
-/// Runs apt when nobody else does (unattended upgrades start at boot too): waits for its locks, and again when
-/// somebody took them between the look and the start.
+/// Runs apt when no other process does (unattended upgrades start at boot too): waits for its locks, and retries if
+/// another process takes them between the check and the start.
 fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
     let deadline = Deadline::after(LOCK_TIMEOUT);
     loop {

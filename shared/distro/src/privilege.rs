@@ -84,7 +84,7 @@ impl Distro {
         sys.set_mode(SUDOERS_DIR, 0o750)
     }
 
-    /// Adds a user's rules to doas.conf(5). One that names somebody else stops them all.
+    /// Adds a user's rules to doas.conf(5). If one of them does not name this user, none is written.
     pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
         if let Some(bad) = rules.iter().find(|rule| !is_doas_rule_for(rule, user)) {
             error!(sys, "user {user}: doas rule '{bad}' does not name the user; not writing any doas rules");

@@ -167,7 +167,7 @@ impl Distro {
         Ok(())
     }
 
-    /// Makes a user, whom nobody has made yet.
+    /// Creates a user that does not exist yet.
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         if user.create_groups {
             // The group that useradd makes for the user is not made beforehand.
@@ -231,8 +231,8 @@ impl Distro {
         run(sys, argv)
     }
 
-    /// Login by password again; an empty password becomes a password that needs none, which is what whoever
-    /// asked for it wrote.
+    /// Enables password login again. A user with an empty password can then log in without one, as the configuration
+    /// requests.
     pub fn unlock_password(&self, sys: &System, name: &str) -> Result<()> {
         let passwd = sys.which("passwd").is_some();
         let argv = if passwd {

@@ -260,7 +260,7 @@ fn untrusted_path(sys: &System, user: &User, path: &str, strict: bool) -> Result
         }
     }
     if sys.is_link(path) || sys.is_dir(path) {
-        return Ok(Some("it is no file".into()));
+        return Ok(Some("it is not a regular file".into()));
     }
     if sys.exists(path) { untrusted_component(sys, user, path, true, strict) } else { Ok(None) }
 }

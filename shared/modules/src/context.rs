@@ -7,8 +7,8 @@ use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, deprecated, warning};
 
-/// The one key that a module lives from: `None` when it is null, an error when it cannot be used (what is wrong
-/// with it is logged with its place by then).
+/// Returns the value of the one key that a module needs; `None` if the key is null or not set. An invalid value is an
+/// error; the reason and its position have been logged by then.
 pub fn valid_key<K, T>(
     context: &Context<'_>,
     key: &str,

@@ -57,7 +57,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The text with its variables, in small or capital letters, filled in; the default message when it is no template.
+/// Renders the text, whose variables may be in lower or upper case. Falls back to the default message if the text is not
+/// a valid template.
 fn render_message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) -> String {
     let mut variables = Map::new();
     for (name, value) in values {

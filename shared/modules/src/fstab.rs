@@ -113,8 +113,8 @@ pub struct MountConfig<'a> {
     pub swap_file: Option<&'a str>,
 }
 
-/// The entries to add, in their order. Asked for by the configuration, or what clouds provide and nobody asked
-/// for otherwise.
+/// Returns the entries to add, in order: those of the configuration, and the defaults for devices that clouds provide
+/// unless the configuration mentions them.
 pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceLookup) -> Vec<FstabEntry> {
     let have = listed_devices(fstab);
     // Device, and the mount unless a later line took it back.

@@ -179,8 +179,8 @@ fn grow_partition(sys: &System, partition: &Partition) -> Result<Outcome> {
     Ok(Outcome::Changed { disk, number, from: partition.length, to: length })
 }
 
-/// The kernel and the table must speak of the same partition: else it is somebody else's table, or one that was
-/// changed behind the kernel's back.
+/// Checks that the kernel and the table agree on the partition. Otherwise the table belongs to another disk, or was
+/// changed without the kernel rereading it.
 fn check_matches_kernel(growth: &Growth, partition: &Partition) -> Result<()> {
     let same = growth.start * partition.sector_size == partition.start
         && growth.old_length * partition.sector_size == partition.length;

@@ -25,7 +25,7 @@ config::keys! {
 pub struct HostnameInfo {
     pub hostname: String,
     pub fqdn: String,
-    /// It is `localhost` only because nobody said anything.
+    /// Whether the name is `localhost` only because no source sets one.
     pub is_default: bool,
 }
 
@@ -82,7 +82,7 @@ fn known_fqdn(sys: &System, host: &str) -> Option<String> {
     in_hosts.or_else(own).map(|name| host_and_fqdn(&name).1).filter(|name| name.contains('.'))
 }
 
-/// What the machine says of itself when nobody else does.
+/// Returns the names that the running system has, for use when neither the configuration nor the cloud sets one.
 fn from_system(sys: &System) -> HostnameInfo {
     let name = match sys.kernel_hostname() {
         name if name.is_empty() => "localhost".to_string(),

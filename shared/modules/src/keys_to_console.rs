@@ -1,5 +1,5 @@
-//! keys_to_console: fingerprints and public parts of the host's keys, for whoever reads the console and wants to
-//! know whom he will talk to. Upstream has a program of its own for it; here the module does the work.
+//! keys_to_console: prints fingerprints and public parts of the host's keys on the console, so that users can verify the
+//! host when they connect. Upstream has a separate program for it; here the module does the work.
 
 use encoding::{base64, sha};
 use state::Frequency;

@@ -12,7 +12,7 @@ pub struct ModuleEntry {
     pub frequency: Option<Frequency>,
     /// Arguments for the module.
     pub args: Vec<Node>,
-    /// A frequency that is none of the three words.
+    /// A frequency other than the three known words.
     pub bad_frequency: Option<String>,
 }
 

@@ -28,7 +28,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 const ALL_VALUES: [&str; 6] =
     ["pub_key_rsa", "pub_key_ecdsa", "pub_key_ed25519", "instance_id", "hostname", "fqdn"];
 const RETRY_DELAY: Duration = Duration::from_secs(3);
-/// A key file is a line; what is longer is none.
+/// A public key file is a single line; a larger file is not a key.
 const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {

@@ -37,7 +37,7 @@ config::keys! {
         delay: Delay = "now";
         /// What to do.
         mode: Mode;
-        /// What users who are logged in are told.
+        /// The message shown to logged-in users.
         message: Option<String>;
         /// How many seconds to wait for the boot to be done.
         timeout: Seconds = 30;
@@ -181,7 +181,8 @@ const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 /// condition as shell text, and the log. The stage is gone when its number is, or is another process' (the start time
 /// of stat(5), counted from the end of the name, which may hold anything), or is a zombie.
 ///
-/// The condition is evaluated in a subshell, so that its text is nobody's argument; its exit code is all that counts.
+/// The condition is evaluated in a subshell, so that its text is not an argument of any process; only its exit
+/// code counts.
 const WAIT_SCRIPT: &str = r#"
 pid=$1 left=$2 program=$3 option=$4 delay=$5
 message=$POWER_STATE_MESSAGE condition=$POWER_STATE_CONDITION log=$POWER_STATE_LOG

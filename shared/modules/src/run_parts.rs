@@ -8,7 +8,7 @@ use crate::Context;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileKind {
     Script,
-    /// A file that nobody made executable: most likely an oversight.
+    /// A file without execute permission, which is most likely an oversight.
     NotExecutable,
     NotAFile,
 }

@@ -21,7 +21,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// More entropy than that helps nobody.
+/// Limits the seed, in bytes: more does not improve the randomness.
 const MAX_SEED_SIZE: usize = 1 << 20;
 
 config::string_enum! {

@@ -14,7 +14,7 @@ enum Line {
     Words(Vec<String>),
 }
 
-/// One bad item spoils the list: half of somebody's script is worse than none of it.
+/// One invalid item makes the whole list invalid: running half of a script is worse than running none of it.
 impl FromNode for Commands {
     const SCHEMA: &'static [Type] = &[list(&[list(&[STR]), STR, NULL]).min(1)];
 

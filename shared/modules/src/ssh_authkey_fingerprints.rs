@@ -1,4 +1,4 @@
-//! ssh_authkey_fingerprints: a table of the keys that may log in, for whoever reads the console.
+//! ssh_authkey_fingerprints: prints a table of the keys that may log in on the console.
 
 use encoding::{base64, md5, sha};
 use state::Frequency;

@@ -81,7 +81,7 @@ pub fn set(sys: &System, key: &str, new: &str) -> Result<bool> {
     }
 }
 
-/// Adds lines that may stand there more than once.
+/// Appends lines for keywords that may occur more than once.
 pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Modules that upstream has and this version does not, with the keys that would make each do something. A list may
-//! name them: without their keys nothing is lost, with them the user is told what is not done.
+//! Modules that upstream has and this version does not, with the keys that would make each do something. A module list
+//! may name them: without these keys they are skipped silently; with them, a warning names what is not supported.
 
 /// Name and keys. A key with a dot is below another.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
@@ -77,7 +77,7 @@ const IMAGE_ONLY_KEYS: &[&str] = &[
     "warnings",
 ];
 
-/// Where a key that is none of a cloud-config's belongs, for those that have another place.
+/// Returns where a key belongs that is not a cloud-config key; `None` for a key that has no other place.
 pub fn where_key_belongs(key: &str) -> Option<&'static str> {
     match key {
         "network" => Some("it belongs in network-config or /etc/cloud"),
@@ -91,8 +91,8 @@ pub fn where_key_belongs(key: &str) -> Option<&'static str> {
 /// Keys whose false is what happens without them, and which images ship so.
 const OFF_BY_DEFAULT: [&str; 2] = ["disable_ec2_metadata", "manage_resolv_conf"];
 
-/// For a module of upstream's that is not here: those of its keys that the configuration has, false and empty ones
-/// too, which may ask for something (`apt_pipelining: false`). `None` for a name that nobody knows.
+/// Returns the keys of an unsupported upstream module that the configuration sets, including false and empty ones, which
+/// may request something (`apt_pipelining: false`). `None` for the name of an unknown module.
 pub fn unsupported_keys(name: &str, config: &config::Node) -> Option<Vec<&'static str>> {
     let (_, keys) = UNSUPPORTED.iter().find(|(n, _)| *n == name)?;
     let is_set = |key: &&&str| {

@@ -62,7 +62,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Where a user is asked for: the item that first names it, of one that nobody lists the list.
+/// Returns the key that requests a user: the first item that names it, or the list itself if no item does.
 fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
     let is_named = |other: &str| other == name || (is_default && other == "default");
     let names = |item: &Node| match &item.value {
@@ -101,7 +101,7 @@ struct UserCreator<'a> {
     context: &'a Context<'a>,
     /// The default user's name.
     default: Option<&'a str>,
-    /// Names of those whom nobody needs to make.
+    /// Names of the users that exist already.
     existing: Vec<String>,
     /// Whether this is Ubuntu Core.
     is_ubuntu_core: bool,
@@ -224,7 +224,7 @@ impl<'a> UserCreator<'a> {
     }
 }
 
-/// What useradd is told.
+/// Converts the configuration of a user into the arguments of useradd.
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
     let line = |l: &Option<crate::user_keys::SingleLine>| l.as_ref().map(|l| l.0.clone());
@@ -259,7 +259,7 @@ fn create_snap_user(sys: &System, mail: &str, known: bool) -> Result<()> {
 enum LockAction {
     Lock,
     Unlock,
-    /// Left as it is: unlocking would open the account to anybody.
+    /// The lock is not changed: unlocking would allow login without a password.
     Keep,
 }
 

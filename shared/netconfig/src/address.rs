@@ -19,7 +19,7 @@ pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
 }
 
-/// What a prefix means when nobody says: the usual subnet of that family.
+/// Returns the prefix length used when the configuration has none: the usual subnet size of the address family.
 fn default_prefix(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 24 } else { 64 }
 }

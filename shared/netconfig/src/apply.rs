@@ -469,7 +469,7 @@ pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option
     Ok(config)
 }
 
-/// DHCP on the likeliest NIC, once udev has named them; `None` without a NIC.
+/// Returns a configuration with DHCP on the preferred NIC, once udev has named the NICs; `None` without a NIC.
 pub fn fallback_config(sys: &System) -> Option<Node> {
     let command_line = sys.kernel_command_line();
     // A machine may well have no NIC at all; it is not to wait for long for none.

@@ -1,5 +1,5 @@
-//! Facts that parsers are told: the NICs, what an initramfs left behind, the files that an interfaces file names.
-//! Here is what reads them; what they mean is the parsers' business.
+//! Facts about the machine that parsers need: the NICs, the files that an initramfs left behind, and the files that an
+//! interfaces file names. This module reads them; the parsers interpret them.
 
 use std::collections::HashMap;
 
@@ -47,7 +47,7 @@ pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
 }
 
 /// `ip=` and its kin where no file tells what became of them, for a machine that would otherwise ask DHCP on its
-/// likeliest NIC. `None` when the command line leaves that as it is.
+/// preferred NIC. `None` when the command line leaves that as it is.
 pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
     if !kernel::has_network_argument(command_line) {
         return None;

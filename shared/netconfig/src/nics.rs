@@ -153,7 +153,7 @@ fn shadowed_by_netvsc(nics: &[Nic]) -> HashSet<&str> {
     nics.iter().filter(|n| !is_netvsc(n) && macs.contains(&*n.mac)).map(|n| n.name.as_str()).collect()
 }
 
-/// Returns the candidates for the fallback configuration, the likeliest first: NICs with a carrier, then those that may
+/// Returns the candidates for the fallback configuration, the preferred first: NICs with a carrier, then those that may
 /// get one; in each group eth0, then the others in natural order.
 pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
     let shadowed = shadowed_by_netvsc(nics);
@@ -178,7 +178,7 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
     groups.concat()
 }
 
-/// Returns the fallback configuration, version 2 with DHCP on the likeliest NIC; `None` without a NIC.
+/// Returns the fallback configuration, version 2 with DHCP on the preferred NIC; `None` without a NIC.
 pub fn fallback_config(nics: &[Nic]) -> Option<Node> {
     let nic = candidates(nics).into_iter().next()?;
     let map = |entries: Vec<(&str, Node)>| {

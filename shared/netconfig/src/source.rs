@@ -17,7 +17,7 @@ pub enum Source {
     System,
     /// The datasource's metadata.
     Datasource,
-    /// DHCP on the likeliest NIC.
+    /// DHCP on the preferred NIC.
     Fallback,
 }
 

@@ -475,10 +475,12 @@ impl<'v> Interpreter<'v> {
             call_args.values.extend(self.items(&rest)?);
         }
         if let Some(rest) = &args.star_kwargs {
-            let Val::Map(map) = self.eval(rest)? else { return Err("'**' of what is no map".into()) };
+            let Val::Map(map) = self.eval(rest)? else {
+                return Err("'**' of a value that is not a map".into());
+            };
             for (key, value) in map.entries.borrow().iter() {
                 let Val::Str(key) = key else {
-                    return Err("'**' of a map with keys that are no text".into());
+                    return Err("'**' of a map with keys that are not text".into());
                 };
                 call_args.named.push((key.clone(), value.clone()));
             }

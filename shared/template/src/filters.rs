@@ -597,7 +597,7 @@ impl Interpreter<'_> {
                     Val::Str(text) => text.trim().parse::<f64>().ok(),
                     other => number(other).map(|n| n.float()),
                 };
-                let bytes = bytes.ok_or("'filesizeformat' of what is no number")?;
+                let bytes = bytes.ok_or("'filesizeformat' of a value that is not a number")?;
                 let base: f64 = if binary { 1024.0 } else { 1000.0 };
                 if bytes == 1.0 {
                     return Ok(Val::text("1 Byte"));

@@ -19,7 +19,8 @@ pub const MISSING_JINJA_PREFIX: &str = "CI_MISSING_JINJA_VAR/";
 
 #[derive(Clone)]
 pub enum Val {
-    /// With the name that has no value; `None` where there is no name, as with the first item of nothing.
+    /// With the name of the undefined variable; `None` for a value without a name, such as the first item of an
+    /// empty list.
     Undefined(Option<Rc<str>>),
     None,
     Bool(bool),

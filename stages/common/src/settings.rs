@@ -18,7 +18,7 @@ pub(crate) struct InstanceLayers {
 
 impl InstanceLayers {
     /// Returns the layers that a stage begins with. The local stage does not know yet whether the instance that the link
-    /// points at is this one, so it reads nothing of it.
+    /// points at is this one, so it does not read that instance's layer.
     pub(crate) fn at_begin(name: StageName, layout: &Layout) -> InstanceLayers {
         InstanceLayers { dir: (name != StageName::Local).then(|| layout.instance("")), datasource: None }
     }

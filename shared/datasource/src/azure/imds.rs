@@ -6,7 +6,7 @@ use system::{Deadline, Request, Response, Result, System, debug, warning};
 use crate::retry::RetryPolicy;
 use crate::standard;
 
-/// Where the document is, in the newest form that is understood, and in the one that everybody has.
+/// Paths of the document: the newest supported API version, and the oldest, which every installation provides.
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
 const OLDEST: &str = "/metadata/instance?api-version=2019-06-01";
 const MAX_RESPONSE_SIZE: usize = 8 << 20;
@@ -14,10 +14,10 @@ const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Tries where DHCP names no way to the service: there are installations without one.
 const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
-/// Why there are no metadata.
+/// Why there is no metadata.
 #[derive(Debug)]
 pub enum Error {
-    /// Nobody answered, or not well.
+    /// No response, or an error response.
     Request(system::Error),
     Invalid(String),
 }

@@ -358,8 +358,8 @@ impl<'s, 'a> Azure<'s, 'a> {
         instance.random_seed = Some(seed);
     }
 
-    /// What the metadata say; where they say nothing, DHCP on the likeliest NIC, which its driver tells apart from the
-    /// faster one that Azure may put under it, with the same MAC.
+    /// Returns the network configuration of the metadata, or DHCP on the preferred NIC if the metadata has none. The
+    /// driver distinguishes that NIC from the accelerated one with the same MAC that Azure may attach beneath it.
     fn network(&self, document: &Node) -> Option<NetworkConfig> {
         let interfaces = document.at_path(&["network", "interface"]).and_then(Node::as_seq);
         if self.is_set("apply_network_config", true) && interfaces.is_some_and(|i| !i.is_empty()) {
@@ -378,7 +378,7 @@ impl<'s, 'a> Azure<'s, 'a> {
         }
         let nic = self.ctx.machine.nics().candidates.into_iter().next()?;
         let config = facts::fallback(&nic);
-        let (format, source) = ("yaml".into(), "Azure: DHCP on the likeliest NIC".into());
+        let (format, source) = ("yaml".into(), "Azure: DHCP on the preferred NIC".into());
         Some(NetworkConfig { format, content: config, source, positions: String::new() })
     }
 

@@ -1,5 +1,5 @@
-//! ovf-env.xml: what Azure's portal was told of a machine, on a disc that the first boot finds in its drive, and the copy
-//! of it that is kept for later boots and for Azure's own agent, without the password.
+//! ovf-env.xml: the settings given to Azure when the machine was created, on a disc in the drive at the first boot, and
+//! the copy without the password that is kept for later boots and for Azure's own agent.
 
 use super::xml::{Document, escape};
 
@@ -83,7 +83,7 @@ impl Reader<'_> {
     fn one(&self, parent: usize, name: &str) -> Result<Option<usize>, String> {
         let mut found = self.document.children(parent, NAMESPACE, name);
         let first = found.next();
-        if found.next().is_some() { Err(format!("{name} stands there more than once")) } else { Ok(first) }
+        if found.next().is_some() { Err(format!("duplicate {name}")) } else { Ok(first) }
     }
 
     fn required(&self, parent: usize, name: &str) -> Result<usize, String> {
@@ -204,7 +204,7 @@ mod tests {
         for (text, expected) in [
             (file(HOST, ""), "good"),
             (file("", ""), "HostName is missing"),
-            (file(&HOST.repeat(2), ""), "HostName stands there more than once"),
+            (file(&HOST.repeat(2), ""), "duplicate HostName"),
             (file(&format!("{HOST}<wa:CustomData>?</wa:CustomData>"), ""), "CustomData: not base64"),
             (file(&longest, ""), "good"),
             (file(&too_long, ""), "UserPassword: longer than 72 characters"),

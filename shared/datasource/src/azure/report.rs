@@ -11,10 +11,10 @@ use crate::Search;
 
 /// For the report. With DHCP and the metadata it fits into the stage's ten minutes.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(150);
-/// Among what an instance keeps for its check: what Azure was told of it.
+/// Key, among the values kept for the instance check, of the last status reported to Azure.
 const REPORTED: &str = "reported";
 
-/// What Azure is to be told, in its own words where it has some.
+/// A failure to report to Azure, in Azure's own words where it has some.
 pub struct Failure {
     pub reason: String,
     /// One more thing to know, by Azure's name for it.
@@ -23,7 +23,7 @@ pub struct Failure {
 
 /// What an earlier boot left of this very instance.
 pub struct PreviousBoot {
-    /// What Azure was told of it, if that is known.
+    /// The status last reported to Azure; empty if unknown.
     pub reported: &'static str,
     /// It has been read from the metadata service.
     pub has_imds: bool,
@@ -105,7 +105,7 @@ impl Azure<'_, '_> {
     }
 }
 
-/// Keeps what Azure was told of an instance.
+/// Records the status of an instance that was reported to Azure.
 pub fn record(instance: &mut Instance, reported: &str) {
     if !reported.is_empty() {
         instance.check.insert(REPORTED.into(), reported.into());

@@ -125,7 +125,7 @@ impl Message {
         self.addresses(code).into_iter().next()
     }
 
-    /// An option that is a list of addresses. What is left over at its end is passed over.
+    /// Returns the addresses of an option that is a list of them. An incomplete address at its end is ignored.
     pub fn addresses(&self, code: u8) -> Vec<Ipv4Addr> {
         let value = self.option(code).unwrap_or_default();
         value.chunks_exact(4).map(|c| Ipv4Addr::new(c[0], c[1], c[2], c[3])).collect()

@@ -5,7 +5,7 @@ use super::{Geometry, Growth, Patch, Plan, SectorRange, TableError, new_end, tab
 const TABLE_OFFSET: usize = 446;
 const ENTRY_SIZE: usize = 16;
 const TYPE_GPT: u8 = 0xee;
-/// Partitions that hold others: growing one without its chain of tables helps nobody.
+/// Types of extended partitions. They are not grown: the logical partitions inside would not gain any space.
 const TYPES_EXTENDED: [u8; 3] = [0x05, 0x0f, 0x85];
 
 fn entry(sector: &[u8], index: usize) -> &[u8] {

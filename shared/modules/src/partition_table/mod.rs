@@ -39,13 +39,13 @@ pub struct Growth {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     Grow(Growth),
-    /// The room behind it is not worth the change; its size in bytes.
+    /// The free space behind the partition, in bytes, is too small to be worth a change.
     NoChange {
         free: u64,
     },
 }
 
-/// Why a table is left alone.
+/// Why a table is not changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableError(pub String);
 
@@ -62,7 +62,8 @@ fn table_error<T>(why: impl Into<String>) -> Result<T, TableError> {
 /// Reads bytes of the disk.
 pub type ReadAt<'a> = &'a mut dyn FnMut(u64, usize) -> std::io::Result<Vec<u8>>;
 
-/// Plans the growth of partition `number` to all the room behind it. Less than `fudge` bytes are not worth it.
+/// Plans the growth of partition `number` into all the free space behind it; no change if that is less than
+/// `fudge` bytes.
 pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) -> Result<Plan, TableError> {
     if !(disk.sector_size.is_power_of_two() && (512..=4096).contains(&disk.sector_size)) {
         return table_error(format!("unsupported sector size: {} bytes", disk.sector_size));

@@ -120,7 +120,7 @@ impl Validator {
         });
     }
 
-    /// The value is fine when one of the types fits; else it is told by the one that was most likely meant.
+    /// Accepts the value if it matches one of the types; otherwise reports the findings of the most similar type.
     fn check_value(&mut self, types: &[Type], node: &Node) {
         let mut best: Option<(usize, usize, Vec<Finding>)> = None;
         let mut wanted = Vec::new();

@@ -135,7 +135,7 @@ impl Builder {
         }
     }
 
-    /// A key's value as text; anything but a scalar is noted. Null and a missing key are none.
+    /// Returns a key's value as text; `None` if it is null or not set. A value that is not a scalar is reported.
     pub fn text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         let text = node.scalar_text();

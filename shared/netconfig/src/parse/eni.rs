@@ -1,6 +1,7 @@
 //! ifupdown's interfaces file (config drives and NoCloud metadata of old, `net-convert`), turned into version 1.
-//! Addresses, servers and what is up at boot come over; hooks, bonds, bridges and a family's own settings do not,
-//! as ever, and are named in a finding. Pure: files that the text names with `source` come with [`Facts`].
+//! Addresses, DNS servers and which interfaces are up at boot are converted. Hooks, bonds, bridges and settings of a
+//! single address family are not, as in upstream, and are named in a finding. Pure: files that the text names with
+//! `source` come with [`Facts`].
 //!
 //! Words are separated by any white space and lines may be continued, as for ifupdown itself (upstream splits at
 //! single blanks).
@@ -18,7 +19,7 @@ const MAX_INCLUDE_DEPTH: usize = 8;
 /// Options of a stanza that version 1 has a place for.
 const COPIED_OPTIONS: [&str; 3] = ["netmask", "gateway", "broadcast"];
 
-/// The files that a text names, for whoever can read them into [`Facts::includes`].
+/// Returns the files that a text names, so that the caller can read them into [`Facts::includes`].
 pub fn includes(text: &str, dir: &str) -> Vec<Include> {
     logical_lines(text).filter_map(|(_, words)| include(&words, dir)).collect()
 }
@@ -34,7 +35,7 @@ fn include(words: &[&str], dir: &str) -> Option<Include> {
     Some(Include { pattern, is_directory })
 }
 
-/// Where a text that is no file (out of metadata, off a disk that is gone) looks for the files that it names.
+/// The directory for relative paths in a text that was not read from a file (from metadata or an unmounted disk).
 pub const DEFAULT_DIR: &str = "/etc/network";
 
 /// The folder of a file.

@@ -163,8 +163,8 @@ pub fn known_inner_keys(section: &str, key: &str) -> Vec<&'static str> {
     }
 }
 
-/// The keys of a configuration of version 2 that nobody knows, each with its place and the key that was most likely
-/// meant. Of any other configuration none.
+/// Returns the unknown keys of a version 2 configuration, each with its position and the most similar known key. Any
+/// other configuration has no findings.
 pub fn unknown_keys(config: &Node) -> Findings {
     let mut found = Findings::default();
     let config = network_section(config);
@@ -246,7 +246,7 @@ fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl 
     found.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
 }
 
-/// Whether netplan has such a section and nobody else.
+/// Whether only netplan has such a section.
 pub(super) fn is_netplan_only_section(name: &str) -> bool {
     NETPLAN_SECTIONS.contains(&name)
 }

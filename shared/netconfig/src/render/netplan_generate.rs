@@ -13,7 +13,7 @@ const SNAPD_GENERATED: &[&str] = &[
     "/run/systemd/generator/netplan.stamp",
 ];
 
-/// What that file holds as long as nobody has touched it.
+/// The content of snapd's file as long as it is unchanged.
 const SNAPD_DEFAULT: &str = "\
 # This is the initial network config.
 # It can be overwritten by cloud-init or console-conf.
@@ -39,8 +39,8 @@ fn error_position(stderr: &str) -> Option<&str> {
     Some(rest[..place].trim_end_matches(':'))
 }
 
-/// Removes snapd's default if nobody changed it, has netplan write its backends' files, and applies `set-name`. An error means
-/// that netplan refuses the file.
+/// Removes snapd's default if it is unchanged, has netplan write its backends' files, and applies `set-name`. Returns an
+/// error if netplan rejects the file.
 pub fn post_write(sys: &System) -> system::Result<()> {
     let default = sys.read_text_if_exists(SNAPD_CONFIG).inspect_err(|e| system::warning!(sys, "{e}"));
     if default.ok().flatten().is_some_and(|text| text == SNAPD_DEFAULT) {

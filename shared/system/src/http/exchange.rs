@@ -1,4 +1,4 @@
-//! One exchange that does not wait: begun, asked after, done. Whoever drives several of them at once (a race between
+//! A single non-blocking HTTP exchange: started, polled, completed. A caller that drives several at once (a race between
 //! metadata addresses) waits for all their descriptors together. Plain http, no proxy, no redirects.
 
 use std::io::{ErrorKind, Read, Write};

@@ -1,5 +1,5 @@
-//! HTTP/1.1 as bytes: a request is written in one go, an answer read from whatever stream carries it. Bounded, and
-//! an answer that ended too early is told from one that is done.
+//! HTTP/1.1 as bytes: a request is written at once, a response is read from any stream. Sizes are limited, and a
+//! truncated response is distinguished from a complete one.
 
 use std::collections::BTreeMap;
 #[cfg(test)]

@@ -118,7 +118,7 @@ impl Url {
     }
 }
 
-/// An IPv6 address gets its brackets, and loses a zone, which is nobody else's business.
+/// Returns the host, an IPv6 address in brackets and without its zone, which has a meaning on this machine only.
 fn bracketed(host: &str) -> Cow<'_, str> {
     if !host.contains(':') {
         return Cow::Borrowed(host);

@@ -55,9 +55,9 @@ const SENSITIVE: [&str; 3] = [
 /// Which files of a kind are collected when secrets are to stay out.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Redaction {
-    /// Those that everybody may read.
+    /// Only world-readable files.
     WorldReadableOnly,
-    /// All: the logs are what the archive is for.
+    /// All files: the logs are the purpose of the archive.
     KeepAll,
 }
 

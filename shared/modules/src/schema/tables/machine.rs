@@ -11,7 +11,7 @@ use crate::schema::Section;
 pub static SECTIONS: &[Section] = &[
     Section::new(
         "byobu",
-        "Starts byobu when somebody logs in.",
+        "Starts byobu when a user logs in.",
         &[key(
             "byobu_by_default",
             &[
