@@ -13,7 +13,7 @@ pub enum FindingKind {
     Unknown,
     /// Still works, spelled in an old way.
     Deprecated,
-    /// A key that the same map has twice; the last one counts.
+    /// A duplicate key; the last value is used.
     Duplicate,
 }
 

@@ -68,8 +68,7 @@ impl fmt::Display for StrategyError {
 impl std::error::Error for StrategyError {}
 
 const NO_OPTIONS: Options<'_> = Options::Words(Vec::new());
-const EXPECTED: &str =
-    "expected such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
+const EXPECTED: &str = "expected a value such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
 
 impl Strategy {
     /// For parts of user-data that name none: a later part replaces whole top-level values.

@@ -191,7 +191,7 @@ impl Node {
     /// What this is, for messages: "a list", "text". Never the value itself, which may be a secret.
     pub fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Null => "nothing (null)",
+            Value::Null => "null",
             Value::Bool(_) => "a boolean",
             Value::Int(_) => "an integer",
             Value::Float(_) => "a number",

@@ -22,7 +22,7 @@ impl Reader {
         self.findings
     }
 
-    /// Notes that the value cannot be used; `wanted` completes "expected …, found a list".
+    /// Reports an invalid value; `wanted` completes "expected …, found a list".
     pub fn type_error<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
         self.add_finding(FindingKind::Invalid, node, format!("expected {wanted}, found {}", node.kind()));
         None

@@ -242,7 +242,7 @@ impl Loader<'_> {
                 Some(dir) => dir.trim().to_string(),
                 None if node.is_falsy() => String::new(),
                 None => {
-                    let message = format!("expected a directory, found {}", node.kind());
+                    let message = format!("expected a directory, found {}; using the default", node.kind());
                     self.findings.add(FindingKind::Invalid, &node.at, "conf_d", message);
                     default_dir
                 }
@@ -265,7 +265,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A file that need not be there.
+    /// Loads an optional file.
     fn optional_file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
             Ok(bytes) => self.text(kind, path, &bytes),
@@ -274,7 +274,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A file that somebody has named.
+    /// Loads a file that was named explicitly.
     fn required_file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
             Ok(bytes) => self.text(kind, path, &bytes),
@@ -290,13 +290,13 @@ impl Loader<'_> {
         }
     }
 
-    /// A source's text. What cannot be used of it is noted and left out; the other sources still count.
+    /// Adds the configuration in a text. Invalid parts are reported and skipped.
     fn text(&mut self, kind: LayerKind, name: &str, bytes: &[u8]) {
         let template =
             std::str::from_utf8(bytes).ok().filter(|text| kind == LayerKind::System && is_template(text));
         self.has_templates |= template.is_some();
         let rendered = template.zip(self.render).and_then(|(text, render)| render(name, text));
-        // What a template says before it is rendered need not be YAML.
+        // A template need not be valid YAML before it is rendered.
         let may_be_invalid = template.is_some() && self.render.is_some() && rendered.is_none();
         let bytes = rendered.as_ref().map_or(bytes, |text| text.as_bytes());
         let is_this = |known: &ParsedFile| known.path == name && known.text.as_bytes() == bytes;

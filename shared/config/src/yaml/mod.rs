@@ -129,7 +129,7 @@ mod tests {
         assert_eq!((at(item), at(item.at_path(&["é", "c"]).unwrap())), ("f:4:6".into(), "f:4:13".into()));
         assert_eq!(parsed.root.get("a").unwrap().as_int(), Some(2));
         let said: Vec<String> = parsed.findings.iter().map(|f| f.to_string()).collect();
-        assert_eq!(said, ["f:5:1: a: written twice, first on line 1; the last one counts"]);
+        assert_eq!(said, ["f:5:1: a: duplicate key (first on line 1); using the last value"]);
     }
 
     #[test]
@@ -178,25 +178,22 @@ mod tests {
         for (text, message) in [
             (
                 "a:\n  - [x, y\nb: 1\n",
-                "f:3:2: a comma or ']' is missing in the list that '[' begins on line 2, column 5",
+                "f:3:2: missing ',' or ']' in the list that starts on line 2, column 5",
             ),
-            (
-                "a: {x: 1\nb: [1]\n",
-                "f:2:2: a comma or '}' is missing in the map that '{' begins on line 1, column 4",
-            ),
-            ("a: 1\nb: 'it\nc: 1\n", "f:4:1: the quotation mark on line 2, column 4 is not closed"),
-            ("b: \"it\n---\nc\n", "f:2:1: the quotation mark on line 1, column 4 is not closed"),
-            ("{a:[1], \"b\": \"", "f:1:15: the quotation mark on line 1, column 14 is not closed"),
+            ("a: {x: 1\nb: [1]\n", "f:2:2: missing ',' or '}' in the map that starts on line 1, column 4"),
+            ("a: 1\nb: 'it\nc: 1\n", "f:4:1: unclosed quotation mark (opened on line 2, column 4)"),
+            ("b: \"it\n---\nc\n", "f:2:1: unclosed quotation mark (opened on line 1, column 4)"),
+            ("{a:[1], \"b\": \"", "f:1:15: unclosed quotation mark (opened on line 1, column 14)"),
             (
                 "a: b\n\u{feff}c: d: e\n",
-                "f:2:6: a colon where no key can be: quote the text that holds it, or mind the indentation (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
+                "f:2:6: unexpected ':'; quote the value or fix the indentation (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
             ),
         ] {
             assert_eq!(parse("f", text).unwrap_err().to_string(), message, "{text}");
         }
         let said: Vec<String> =
             parse("f", "a: 1\n\u{feff}b: 2").unwrap().findings.iter().map(Finding::to_string).collect();
-        assert_eq!(said, ["f:2:1: b: there is an invisible byte order mark (U+FEFF) in this key"]);
+        assert_eq!(said, ["f:2:1: b: the key contains an invisible byte order mark (U+FEFF)"]);
     }
 
     #[test]
@@ -227,7 +224,7 @@ mod tests {
             merges += &format!("a{i}: &a{i} {{<<: [*a{p}, *a{p}, *a{p}]}}\n");
         }
         for text in [text, merges] {
-            assert!(parse("f", &text).unwrap_err().message.contains("repeat too much"));
+            assert!(parse("f", &text).unwrap_err().message.contains("expand to too many values"));
         }
     }
 }

@@ -379,7 +379,7 @@ pub(super) fn type_name(kind: &Type) -> String {
         BaseType::Int => "an integer".into(),
         BaseType::Number => "a number".into(),
         BaseType::Bool => "true or false".into(),
-        BaseType::Null => "nothing (null)".into(),
+        BaseType::Null => "null".into(),
         BaseType::List(_) => "a list".into(),
         BaseType::Map(_) | BaseType::Ref(_) => "a map".into(),
         BaseType::StrConst(word) => format!("'{word}'"),
