@@ -193,7 +193,7 @@ fn invalid_parts_are_reported_without_their_content() {
     assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.skipped), (1, 1, 0, 14));
     let merging = "left out, the cloud-config in";
     for (place, begin) in [
-        format!("{merging} part-001: user-data part-001:2:1: a comma or ']' is missing in the list"),
+        format!("{merging} part-001: user-data part-001:2:1: missing ',' or ']' in the list"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
         format!("{merging} part-003: user-data part-003:1:1: expected a map, found text"),
         format!("{merging} part-004: empty cloud config"),
