@@ -1,30 +1,30 @@
-//! What is wrong, unknown or old in a configuration: found, reported, and survived.
+//! Findings: invalid, unknown and deprecated parts of a configuration, which are reported without stopping the reader.
 
 use std::fmt;
 
 use crate::Position;
 
-/// How bad a remark is, and what it is about.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingKind {
-    /// A value that cannot be used.
+    /// An invalid value.
     Invalid,
-    /// A key that nothing reads.
+    /// An unknown key.
     Unknown,
-    /// Still works, spelled in an old way.
+    /// A deprecated key or value, which still works.
     Deprecated,
-    /// A key that the same map has twice; the last one counts.
+    /// A duplicate key; the last value is used.
     Duplicate,
 }
 
-/// One remark on one place of a configuration. Its text never holds a value, which may be a secret.
+/// A problem at one position of a configuration. The text never contains a value, which may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// The kind of finding.
     pub kind: FindingKind,
     /// The position of the value, or of the key.
     pub at: Position,
-    /// Dotted path of the key: `users[1].lock_passwd`; empty for a remark on a whole file.
+    /// Dotted path of the key: `users[1].lock_passwd`; empty for a finding about a whole file.
     pub key: String,
     /// The problem and what was expected, without the value.
     pub message: String,
@@ -39,12 +39,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Findings in the order of reading.
+/// Findings in order.
 #[derive(Debug, Clone, Default)]
 pub struct Findings(Vec<Finding>);
 
 impl Findings {
-    /// Adds a remark; its message must not hold a value, which may be a secret.
+    /// Adds a finding; its message must not contain a value, which may be a secret.
     pub fn add(
         &mut self,
         kind: FindingKind,
@@ -60,7 +60,7 @@ impl Findings {
         self.0.push(finding);
     }
 
-    /// All, in the order of reading.
+    /// Returns all findings in order.
     pub fn iter(&self) -> impl Iterator<Item = &Finding> {
         self.0.iter()
     }
@@ -70,18 +70,18 @@ impl Findings {
         self.0.is_empty()
     }
 
-    /// Adds those of another reading behind these.
+    /// Appends other findings.
     pub fn extend(&mut self, other: Findings) {
         self.0.extend(other.0);
     }
 
-    /// Those of one kind.
+    /// Returns the findings of one kind.
     pub fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
         self.0.iter().filter(move |f| f.kind == kind)
     }
 }
 
-/// The known key that a misspelled one most likely means: at most a third of its letters differ.
+/// Returns the known key that is most similar to a misspelled one; at most a third of its characters may differ.
 pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let most = (wrong.len() / 3).clamp(1, 3);
     known
@@ -91,7 +91,7 @@ pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -
         .map(|(_, k)| k)
 }
 
-/// No key of ours is longer.
+/// Longer than any known key.
 const MAX_KEY_LENGTH: usize = 64;
 
 /// Levenshtein's edit distance, if it is at most `most`. A document may have thousands of unknown keys, each of which

@@ -1,7 +1,6 @@
-//! JSON as Python reads and writes it: `NaN` and infinities are numbers, half of a surrogate pair in an escape is a
-//! letter (U+FFFD here, as text cannot hold it), keys keep their order. A cloud's document that has one of these is as
-//! good as any other. The text is written from where the value is: a copy as serde_json's takes longer to make and to
-//! drop than the text of a large configuration.
+//! JSON as Python reads and writes it: `NaN` and infinities are numbers, a lone surrogate escape is a character (U+FFFD
+//! here, because Rust text cannot hold it), keys keep their order. Metadata documents with these are accepted. Text is
+//! written directly from the value: converting a large configuration to serde_json's type takes longer than writing it.
 
 use std::borrow::Cow;
 
@@ -10,10 +9,10 @@ use encoding::python::put_json;
 use crate::yaml::{MAX_BYTES, MAX_NODES};
 use crate::{Map, Node, Value};
 
-/// As other readers of JSON have it.
+/// The nesting limit of common JSON parsers.
 const MAX_DEPTH: usize = 128;
 
-/// Where a text stops being JSON; both from 1.
+/// The position of a JSON syntax error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonError {
     /// The line, counted from 1.
@@ -30,7 +29,10 @@ impl std::fmt::Display for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// Reads a document. Its values know no place; of equal keys the last one's value counts.
+/// Parses a document. Its values have no position; of duplicate keys the last value is used.
+///
+/// # Errors
+/// The text is not valid JSON, or is too large or nested too deeply.
 pub fn parse(text: &str) -> Result<Node, JsonError> {
     let mut parser = Parser { text, at: 0, nodes: 0 };
     let value = (text.len() <= MAX_BYTES).then(|| parser.document()).flatten();
@@ -42,7 +44,10 @@ pub fn parse(text: &str) -> Result<Node, JsonError> {
     })
 }
 
-/// Reads a document as serde_json's value, which has no place for numbers that are none: they are null.
+/// Parses a document as serde_json's value, which cannot hold `NaN` and infinities: they become null.
+///
+/// # Errors
+/// The bytes are not valid JSON, or are too large or nested too deeply.
 pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
     serde_json::from_slice(bytes).or_else(|e| {
         let lenient = std::str::from_utf8(bytes).ok().and_then(|text| parse(text).ok());
@@ -152,7 +157,7 @@ impl<'t> Parser<'t> {
             if self.consume("\"") {
                 return Some(text);
             }
-            // What is no escape is a control character, which has to be one.
+            // Anything else is a control character, which must be escaped.
             if !self.consume("\\") {
                 return None;
             }
@@ -176,7 +181,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The letter of `XXXX` or `XXXX\uXXXX`, behind `\u`.
+    /// Returns the character of `XXXX` or `XXXX\uXXXX`, after `\u`.
     fn unicode_escape(&mut self) -> Option<char> {
         let first = self.utf16_unit(self.at)?;
         self.at += 4;
@@ -202,7 +207,7 @@ impl<'t> Parser<'t> {
         let digits = |rest: &str| rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let whole = match digits(self.rest()) {
             0 => return None,
-            // What follows a zero is no part of the number.
+            // A number does not continue after a leading zero.
             _ if self.rest().starts_with('0') => 1,
             many => many,
         };
@@ -226,14 +231,14 @@ impl<'t> Parser<'t> {
             (true, _) => Value::Float(text.parse().ok()?),
             (false, Ok(0)) if negative => Value::Int(0),
             (false, Ok(number)) => Value::Int(number),
-            // As YAML's: one that is too large stays text.
+            // As in YAML, an integer that is too large stays text.
             (false, Err(_)) => Value::Str(text.to_string()),
         })
     }
 }
 
-/// The text of a value in the form of cloud-init's files: indented, keys sorted, ASCII, a final newline. Binary data are
-/// base64 behind `ci-b64:`.
+/// Returns a value as text in the form of cloud-init's files: indented, keys sorted, ASCII, with a final newline. Binary
+/// data is base64 after `ci-b64:`.
 pub fn to_text(node: &Node, indent: usize) -> String {
     let mut out = String::new();
     write(node, indent, 0, &mut out);
@@ -270,7 +275,7 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
         Value::Seq(list) => items(out, &mut list.iter()),
         Value::Set(map) => items(out, &mut map.iter().map(|(key, _)| key)),
         Value::Map(map) => {
-            // Of keys with the same text the last one counts.
+            // Of keys with the same text the last value is used.
             let mut entries: Vec<(Cow<'_, str>, &Node)> =
                 map.iter().rev().map(|(key, value)| (key_text(key), value)).collect();
             entries.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -299,12 +304,12 @@ fn float_text(f: f64, node: &Node) -> Cow<'static, str> {
     }
 }
 
-/// Binary data as text.
+/// Returns binary data as text.
 pub(crate) fn binary_text(bytes: &[u8]) -> String {
     format!("ci-b64:{}", crate::yaml::base64(bytes))
 }
 
-/// A key as Python writes one that is no text.
+/// Returns a key that is not text as Python writes it.
 pub(crate) fn key_text(key: &Node) -> Cow<'_, str> {
     match &key.value {
         Value::Str(text) => text.into(),

@@ -13,7 +13,7 @@ pub struct Key {
     /// Other spellings.
     pub aliases: &'static [Alias],
     /// The value of a key that is not set.
-    pub default: Option<DefaultValue>,
+    pub default: Option<&'static DefaultValue>,
     /// The key itself is deprecated.
     pub deprecated: Option<&'static Deprecation>,
 }
@@ -176,7 +176,9 @@ macro_rules! keys {
                         }),*]
                     },
                     default: $crate::option_of!(
-                        $($crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default)))?
+                        $(const {
+                            &$crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default))
+                        })?
                     ),
                     deprecated: $crate::option_of!(
                         $(&$crate::schema::Deprecation::new($until, $instead))?
@@ -185,10 +187,12 @@ macro_rules! keys {
                 $($($crate::Key {
                     name: stringify!($unlisted),
                     aliases: &[],
-                    default: Some($crate::schema::DefaultValue::from_literal(
-                        stringify!($unlisted_default),
-                        concat!($unlisted_default),
-                    )),
+                    default: Some(const {
+                        &$crate::schema::DefaultValue::from_literal(
+                            stringify!($unlisted_default),
+                            concat!($unlisted_default),
+                        )
+                    }),
                     deprecated: None,
                 },)*)?
             ];
@@ -204,7 +208,9 @@ macro_rules! keys {
                             $crate::types_of!([$($types)?] $ty $(, $limit ($($arg),*))?),
                         )
                         .doc(concat!($($doc),*).trim_ascii())
-                        $(.default($crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default))))?
+                        $(.default(const {
+                            &$crate::schema::DefaultValue::from_literal(stringify!($default), concat!($default))
+                        }))?
                         $(.deprecated(&$crate::schema::Deprecation::new($until, $instead)))?
                     },
                 )*];
@@ -433,7 +439,7 @@ mod tests {
         assert_eq!(names(Inner::TABLE), [("name", "Its name."), ("mode", "")]);
         assert_eq!(names(Outer::TABLE), [("inner", ""), ("da-shed", ""), ("da_shed", ""), ("flag", "")]);
         assert!(Inner::TABLE[0].required && !Inner::TABLE[1].required);
-        assert_eq!(Outer::TABLE[3].default, Some(crate::schema::DefaultValue::Bool(true)));
+        assert_eq!(Outer::TABLE[3].default, Some(&crate::schema::DefaultValue::Bool(true)));
         let [auto, off, no] = Mode::SCHEMA else { panic!() };
         assert!(
             matches!(auto.base, BaseType::StrConst("auto")) && matches!(off.base, BaseType::StrConst("off"))

@@ -1,6 +1,6 @@
 //! Configuration as cloud-init's users write it: YAML 1.1 with positions, merging, the layers of settings and
-//! their precedence, and typed reading that reports a wrong key with file, line and column and goes on.
-//! Knows no cloud and no module.
+//! their precedence, and typed reading that reports invalid keys with file, line and column and continues.
+//! Independent of clouds and modules.
 
 #![warn(missing_docs)]
 

@@ -1,6 +1,6 @@
-//! Mappings as YAML has them: with keys of any kind, in the order of their writing, found fast when they are large.
-//! A copy costs nothing until one of the two is changed: settings are merged from layers that stay as they were, and
-//! what is large in them is mostly in one layer alone.
+//! YAML mappings: keys of any scalar type, in insertion order, with an index once they are large.
+//! Copies share their entries until one of them changes: settings are merged from layers that are kept, and large
+//! values are usually in one layer only.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -10,21 +10,21 @@ use hashbrown::HashTable;
 
 use crate::{Node, Value};
 
-/// A mapping in the order of its writing. Equality ignores the order.
+/// A mapping in insertion order. Equality ignores the order.
 #[derive(Debug, Clone, Default)]
 pub struct Map(Option<Rc<Inner>>);
 
 #[derive(Debug, Clone, Default)]
 struct Inner {
     entries: Vec<(Node, Node)>,
-    /// Only for large maps, so that those stay linear and the many small ones small.
+    /// Present in large maps only, so that lookups stay fast there and small maps stay small.
     index: Option<Index>,
 }
 
-/// Up to so many keys, looking at each is cheaper than an index.
+/// Up to this number of keys, a linear search is cheaper than an index.
 const INDEX_THRESHOLD: usize = 12;
 
-/// What makes keys the same. Python takes `1`, `1.0` and `true` for the same key, and so does this.
+/// The identity of a key. As in Python, `1`, `1.0` and `true` are the same key.
 #[derive(Clone, Copy, PartialEq, Hash)]
 enum MapKey<'a> {
     Text(&'a str),
@@ -35,7 +35,7 @@ enum MapKey<'a> {
 }
 
 impl<'a> MapKey<'a> {
-    /// `None` for lists and maps, which are no keys.
+    /// Returns `None` for lists and maps, which cannot be keys.
     fn of(node: &'a Node) -> Option<MapKey<'a>> {
         Some(match &node.value {
             Value::Str(text) => MapKey::Text(text),
@@ -50,14 +50,14 @@ impl<'a> MapKey<'a> {
     }
 }
 
-/// From keys to their places in `entries`. The keys themselves are there alone.
+/// Maps keys to their indexes in `entries`, which holds the keys themselves.
 #[derive(Debug, Clone)]
 struct Index {
     state: RandomState,
     slots: HashTable<Slot>,
 }
 
-/// A place and the hash of the key that is there, so that few keys are compared and none is hashed again.
+/// An index into the entries and the hash of its key, so that few keys are compared and none is hashed twice.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     hash: u64,
@@ -85,13 +85,13 @@ impl Index {
         self.slots.find(hash, |place| place.hash == hash && has_key(place.at)).map(|place| place.at)
     }
 
-    /// Notes a key that is not in it yet.
+    /// Adds a new key.
     fn insert(&mut self, key: MapKey<'_>, at: usize) {
         let hash = self.state.hash_one(key);
         self.slots.insert_unique(hash, Slot { hash, at }, |place| place.hash);
     }
 
-    /// Forgets the key at that place; those behind it move up by one.
+    /// Removes the key at that index; later keys move up by one.
     fn remove_at(&mut self, at: usize) {
         self.slots.retain(|place| place.at != at);
         self.slots.iter_mut().filter(|place| place.at > at).for_each(|place| place.at -= 1);
@@ -129,7 +129,8 @@ impl Map {
         Map::default()
     }
 
-    /// For so many entries: a large map that grows step by step leaves as much memory behind as it has.
+    /// Returns an empty map with room for this number of entries. Growing a large map step by step would leave freed
+    /// memory of the same size behind.
     pub(crate) fn with_capacity(entries: usize) -> Map {
         let index = (entries > INDEX_THRESHOLD).then(|| Index::with_capacity(entries));
         Map(Some(Rc::new(Inner { entries: Vec::with_capacity(entries), index })))
@@ -139,7 +140,7 @@ impl Map {
         self.0.as_ref().map_or(&[], |inner| &inner.entries)
     }
 
-    /// To be changed: on its own from now on.
+    /// Returns the entries for changes, copying them if they are shared.
     fn inner(&mut self) -> &mut Inner {
         Rc::make_mut(self.0.get_or_insert_default())
     }
@@ -154,7 +155,7 @@ impl Map {
         self.entries().is_empty()
     }
 
-    /// Keys and values in the order of writing.
+    /// Returns keys and values in insertion order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Node, &Node)> {
         self.entries().iter().map(|(k, v)| (k, v))
     }
@@ -171,7 +172,7 @@ impl Map {
         self.inner().entries.get_mut(place).map(|(_, value)| value)
     }
 
-    /// The entry of a key: the key as this map has it, and its value.
+    /// Returns the entry of a key: the key as stored, and its value.
     pub(crate) fn get_node_key_value(&self, key: &Node) -> Option<(&Node, &Node)> {
         self.index_of(key).and_then(|place| self.get_index(place))
     }
@@ -180,39 +181,39 @@ impl Map {
         self.entries().get(place).map(|(key, value)| (key, value))
     }
 
-    /// The value of a key that is text.
+    /// Returns the value of a text key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.get_key_value(key).map(|(_, value)| value)
     }
 
-    /// The key as written (for its position) and its value.
+    /// Returns the key as stored (for its position) and its value.
     pub fn get_key_value(&self, key: &str) -> Option<(&Node, &Node)> {
         self.index_of_key(MapKey::Text(key)).and_then(|place| self.get_index(place))
     }
 
-    /// The value of a key of any kind: `1`, `1.0` and `true` are the same, as in Python.
+    /// Returns the value of a key of any type: `1`, `1.0` and `true` are the same, as in Python.
     pub fn get_node(&self, key: &Node) -> Option<&Node> {
         self.get_node_key_value(key).map(|(_, value)| value)
     }
 
-    /// As [`Map::get_node`], to be changed.
+    /// Like [`Map::get_node`], but mutable.
     pub fn get_node_mut(&mut self, key: &Node) -> Option<&mut Node> {
         self.index_of(key).and_then(|place| self.value_mut(place))
     }
 
-    /// As [`Map::get`], to be changed.
+    /// Like [`Map::get`], but mutable.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.index_of_key(MapKey::Text(key)).and_then(|place| self.value_mut(place))
     }
 
-    /// Sets a key; an existing one keeps its place. The old value.
+    /// Sets a key and returns its old value. An existing key keeps its place.
     pub fn insert(&mut self, key: impl Into<Node>, value: impl Into<Node>) -> Option<Node> {
         let (key, value) = (key.into(), value.into());
         let place = self.index_of(&key);
         self.insert_at(place, key, value)
     }
 
-    /// As [`Map::insert`], for who has found the key's place or found none.
+    /// Like [`Map::insert`], with the result of [`Map::index_of`].
     pub(crate) fn insert_at(&mut self, place: Option<usize>, key: Node, value: Node) -> Option<Node> {
         if let Some(there) = place.and_then(|place| self.value_mut(place)) {
             return Some(std::mem::replace(there, value));
@@ -221,17 +222,17 @@ impl Map {
         None
     }
 
-    /// Keys and values, to be given other places.
+    /// Returns keys and values, mutable, to change their positions.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut Node, &mut Node)> {
         self.inner().entries.iter_mut().map(|(key, value)| (key, value))
     }
 
-    /// Takes a key that is text out; its value, if it was there. The others keep their order.
+    /// Removes a text key and returns its value. The others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         self.index_of_key(MapKey::Text(key)).map(|place| self.remove_at(place))
     }
 
-    /// As [`Map::remove`], for a key of any kind.
+    /// Like [`Map::remove`], for a key of any type.
     pub fn remove_node(&mut self, key: &Node) -> Option<Node> {
         self.index_of(key).map(|place| self.remove_at(place))
     }

@@ -1,9 +1,9 @@
-//! Joining configurations by upstream's merge strategies: what happens to a map, a list or a text that both
-//! sides have. The parts of user-data use it with the strategy that each part names, all layers of settings with
-//! "first source wins, maps are joined". Pure: values in, values out, positions stay with the values.
+//! Merges configurations by upstream's strategies for maps, lists and text that both sides have. Parts of user-data use
+//! the strategy that each part names; layers of settings use "first source wins, maps are merged". Pure; values keep
+//! their positions.
 //!
-//! Where this differs from upstream: what is no list is never appended to one letter by letter or key by key, and
-//! only text is appended to text; the old value stays.
+//! Differences from upstream: a value that is not a list is never appended to one character by character or key by key,
+//! and only text is appended to text; otherwise the old value is kept.
 
 use std::fmt;
 
@@ -45,12 +45,11 @@ enum Method {
     Keep,
 }
 
-/// Rules in the order of their writing; the first one for the old value's type counts, and without any the old
-/// value stays.
+/// Rules in order; the first one for the old value's type applies. Without a rule the old value is kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strategy(Vec<Rule>);
 
-/// Why a `merge_how` cannot be followed.
+/// An invalid `merge_how`.
 #[derive(Debug, Clone)]
 pub struct StrategyError {
     /// The position of the value.
@@ -68,17 +67,16 @@ impl fmt::Display for StrategyError {
 impl std::error::Error for StrategyError {}
 
 const NO_OPTIONS: Options<'_> = Options::Words(Vec::new());
-const EXPECTED: &str =
-    "expected such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
+const EXPECTED: &str = "expected a value such as 'list(append)+dict(recurse_list)+str()', or a list of maps with name and settings";
 
 impl Strategy {
-    /// For parts of user-data that name none: a later part replaces whole top-level values.
+    /// Returns the default for parts of user-data: a later part replaces whole top-level values.
     pub fn default_for_parts() -> Strategy {
         let replace = Options::Words(vec!["replace"]);
         Strategy::of([rule("dict", &replace), rule("list", &NO_OPTIONS), rule("str", &NO_OPTIONS)])
     }
 
-    /// For everything else: what is there stays, maps are joined.
+    /// Returns the default for everything else: existing values are kept, maps are merged.
     pub fn first_wins() -> Strategy {
         Strategy::of(["list", "dict", "str"].map(|name| rule(name, &NO_OPTIONS)))
     }
@@ -87,12 +85,15 @@ impl Strategy {
         Strategy(rules.into_iter().flatten().collect())
     }
 
-    /// Whether it has no rule at all, as from an empty text: the default counts then.
+    /// Tells whether the strategy has no rules, as from an empty text; the default applies then.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The value of `merge_how` or `merge_type`, in either form.
+    /// Parses the value of `merge_how` or `merge_type`, in either form.
+    ///
+    /// # Errors
+    /// The value has another form, or names an unknown merger.
     pub fn parse(value: &Node) -> Result<Strategy, StrategyError> {
         let bad = |at: &Node, message: String| StrategyError { at: at.at.clone(), message };
         let items = match &value.value {
@@ -137,7 +138,10 @@ impl Strategy {
         Ok(Strategy(rules))
     }
 
-    /// The form of one text, as it also stands in the headers of MIME parts: `name(option,option)+name()`.
+    /// Parses the text form, also used in headers of MIME parts: `name(option,option)+name()`.
+    ///
+    /// # Errors
+    /// The text has another form, or names an unknown merger.
     pub fn parse_text(text: &str) -> Result<Strategy, String> {
         let mut rules = Vec::new();
         for word in text.split('+') {
@@ -156,7 +160,10 @@ impl Strategy {
         Ok(Strategy(rules))
     }
 
-    /// Takes the strategy that a configuration names for itself out of it.
+    /// Removes and returns the strategy that a configuration names.
+    ///
+    /// # Errors
+    /// The strategy is invalid (see [`Strategy::parse`]).
     pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, StrategyError> {
         let Some(map) = config.as_map_mut() else { return Ok(None) };
         let given = match map.remove("merge_how") {
@@ -166,13 +173,13 @@ impl Strategy {
         Ok(given.map(|given| Strategy::parse(&given)).transpose()?.filter(|strategy| !strategy.is_empty()))
     }
 
-    /// This one's rules before the other's: a part's own before those of its headers.
+    /// Returns these rules followed by the other's: a part's own rules precede those of its headers.
     pub fn then(mut self, other: Strategy) -> Strategy {
         self.0.extend(other.0);
         self
     }
 
-    /// What `new` makes of `base`.
+    /// Merges `new` into a copy of `base`.
     pub fn merge(&self, base: &Node, new: &Node) -> Node {
         let mut base = base.clone();
         self.merge_into(&mut base, new.clone());
@@ -303,8 +310,8 @@ fn rule(name: &str, options: &Options<'_>) -> Option<Rule> {
     })
 }
 
-/// Joins configurations, the strongest first. One that names a strategy for itself is joined by that one; what is
-/// wrong with such a name is noted and the default used.
+/// Merges configurations, highest precedence first. A configuration that names a strategy is merged by it; an invalid
+/// name is reported, and the default is used.
 pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut Findings) -> Node {
     let default = Strategy::first_wins();
     let mut merged = Node::from(Map::new());
@@ -324,7 +331,7 @@ pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut
     merged
 }
 
-/// [`merge_stack`] where nobody asks what was wrong.
+/// Like [`merge_stack`], without the errors.
 pub fn merge_first_wins(stack: &[Node]) -> Node {
     merge_stack(stack, &mut Findings::default())
 }

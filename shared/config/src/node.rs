@@ -1,11 +1,11 @@
-//! A parsed value that knows where it was written.
+//! A parsed value with its source position.
 
 use std::fmt;
 use std::rc::Rc;
 
 use crate::Map;
 
-/// Where a value was written. Lines and columns count from 1; 0 means "not from a text".
+/// A source position. Lines and columns count from 1; 0 means that the value is not from a text.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Position {
     /// The file or other source of the text.
@@ -33,8 +33,8 @@ impl fmt::Debug for Position {
     }
 }
 
-/// What PyYAML's safe loader makes of YAML 1.1, without dates as a type of their own: a timestamp stays the
-/// text that was written, which is what every key that can hold one wants.
+/// A value as PyYAML's safe loader returns it, except that timestamps stay text, which is what every key that accepts
+/// one expects.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
     /// Null.
@@ -42,7 +42,7 @@ pub enum Value {
     Null,
     /// A boolean.
     Bool(bool),
-    /// Wide enough for any number that a user means; a larger one stays text.
+    /// An integer; one beyond 128 bits stays text.
     Int(i128),
     /// A floating-point number.
     Float(f64),
@@ -54,11 +54,11 @@ pub enum Value {
     Seq(Vec<Node>),
     /// A map.
     Map(Map),
-    /// `!!set`: the keys of a map whose values are all null. Neither a map nor a list to whoever asks for one.
+    /// `!!set`: the keys of a map whose values are all null. Neither `as_map` nor `as_list` returns it.
     Set(Map),
 }
 
-/// A value and where it was written.
+/// A value and its source position.
 #[derive(Clone, Default)]
 pub struct Node {
     /// The value.
@@ -67,7 +67,7 @@ pub struct Node {
     pub at: Position,
 }
 
-/// Two nodes are equal when their values are, wherever they were written.
+/// Nodes are equal if their values are; positions are ignored.
 impl PartialEq for Node {
     fn eq(&self, other: &Node) -> bool {
         self.value == other.value
@@ -108,17 +108,17 @@ impl Node {
         self.value == Value::Null
     }
 
-    /// The text, if it is text; a number or a boolean is none (see [`Node::scalar_text`]).
+    /// Returns the text, if the value is text, not a number or boolean (see [`Node::scalar_text`]).
     pub fn as_str(&self) -> Option<&str> {
         if let Value::Str(text) = &self.value { Some(text) } else { None }
     }
 
-    /// The boolean, if it is one; no text or number counts as one.
+    /// Returns the boolean, if the value is one; text and numbers are not converted.
     pub fn as_bool(&self) -> Option<bool> {
         if let Value::Bool(b) = self.value { Some(b) } else { None }
     }
 
-    /// The integer, if it is one; no text or float counts as one.
+    /// Returns the integer, if the value is one; text and floats are not converted.
     pub fn as_int(&self) -> Option<i128> {
         if let Value::Int(n) = self.value { Some(n) } else { None }
     }
@@ -138,7 +138,7 @@ impl Node {
         if let Value::Map(map) = &mut self.value { Some(map) } else { None }
     }
 
-    /// Gives this and all below it other places, in the order in which they are written.
+    /// Changes the positions of this node and all its children, in document order.
     pub(crate) fn set_positions(&mut self, next: &mut dyn FnMut() -> Position) {
         self.at = next();
         match &mut self.value {
@@ -151,17 +151,17 @@ impl Node {
         }
     }
 
-    /// The child of that key, if this is a map that has it.
+    /// Returns the value of a key, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.as_map()?.get(key)
     }
 
-    /// The value below keys, one after the other: `node.at_path(&["network", "config"])`.
+    /// Returns the value at a path of keys: `node.at_path(&["network", "config"])`.
     pub fn at_path(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// What Python's `str()` makes of a scalar, which is what upstream's files hold; `None` for lists and maps.
+    /// Returns a scalar as Python's `str()` prints it, as upstream's files do; `None` for lists and maps.
     pub fn scalar_text(&self) -> Option<String> {
         Some(match &self.value {
             Value::Null => "None".into(),
@@ -174,7 +174,7 @@ impl Node {
         })
     }
 
-    /// Null, false, zero and empty: what upstream's `if value:` takes for "no".
+    /// Tells whether the value is false in Python: null, false, zero or empty.
     pub fn is_falsy(&self) -> bool {
         match &self.value {
             Value::Null => true,
@@ -188,10 +188,10 @@ impl Node {
         }
     }
 
-    /// What this is, for messages: "a list", "text". Never the value itself, which may be a secret.
+    /// Returns the type for messages: "a list", "text". Never the value itself, which may be a secret.
     pub fn kind(&self) -> &'static str {
         match &self.value {
-            Value::Null => "nothing (null)",
+            Value::Null => "null",
             Value::Bool(_) => "a boolean",
             Value::Int(_) => "an integer",
             Value::Float(_) => "a number",
@@ -203,7 +203,7 @@ impl Node {
         }
     }
 
-    /// As JSON: keys as text, binary as base64 behind `ci-b64:`, non-finite numbers as null.
+    /// Returns the value as JSON: keys as text, binary as base64 behind `ci-b64:`, non-finite numbers as null.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -225,7 +225,7 @@ impl Node {
         }
     }
 
-    /// A value out of JSON; it has no mark (see [`crate::source_map::from_json`]).
+    /// Returns a JSON value as a node without positions (see [`crate::source_map::from_json`]).
     pub fn from_json(json: &serde_json::Value) -> Node {
         use serde_json::Value as Json;
         Node::from(match json {
@@ -245,7 +245,7 @@ impl Node {
     }
 }
 
-/// Python's `repr(float)`: shortest form that reads back, `1.0` for whole numbers, exponents from 1e16 on.
+/// Formats like Python's `repr(float)`: the shortest form that reads back, `1.0` for whole numbers, exponents from 1e16 on.
 fn python_float(f: f64) -> String {
     if f.is_nan() {
         return "nan".into();

@@ -1,20 +1,20 @@
-//! Where each key of a merged configuration comes from: the pieces that were merged, from weak to strong, are held
-//! against what came of them. A value keeps the place where it was written through every merge, so the place tells
-//! the piece that won; the others that have the key were replaced by it, or dropped.
-//! Pure. Tells places and kinds, never values.
+//! The origin of each key of a merged configuration: compares the inputs, in ascending order of precedence, with the
+//! result. Values keep their source position through every merge, so the position identifies the input that won; the
+//! other inputs with the key were replaced or dropped.
+//! Pure. Returns positions and kinds, never values.
 
 use crate::{Map, Node, Position, Value};
 
-/// What became of one piece's value for a key.
+/// What merging did with an input's value for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergeResult {
-    /// It is the value, or (of a list) some of its items are in it.
+    /// The value was used, or (of a list) some of its items.
     Used,
-    /// It is part of the text that several inputs make.
+    /// The text was joined with that of other inputs.
     Joined,
-    /// A stronger piece, or a later part, has its own.
+    /// An input with higher precedence, or a later part, replaced it.
     Replaced,
-    /// What was there already stayed.
+    /// The existing value was kept.
     Dropped,
 }
 
@@ -30,20 +30,20 @@ impl MergeResult {
     }
 }
 
-/// A piece's value for a key.
+/// An input's value for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
     /// What merging did with the value.
     pub result: MergeResult,
-    /// The piece's name.
+    /// The name of the input.
     pub input: String,
     /// The position of the value.
     pub at: Position,
-    /// For a list of several inputs: how many of its items are this one's.
+    /// For a list from several inputs: the number of items from this one.
     pub items: Option<usize>,
 }
 
-/// A key of the merged configuration, or one that no longer is in it.
+/// A key of the merged configuration, or one that merging removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyProvenance {
     /// The path of the key.
@@ -54,7 +54,7 @@ pub struct KeyProvenance {
     pub exists: bool,
 }
 
-/// One of the things that were merged.
+/// An input of a merge.
 #[derive(Debug, Clone)]
 pub struct MergeInput {
     /// The name of the source.
@@ -63,11 +63,11 @@ pub struct MergeInput {
     pub config: Node,
 }
 
-/// The deepest maps are walked through; a list, a text or a number is one key's value.
+/// The deepest level of maps to descend into.
 const MAX_DEPTH: usize = 64;
 
-/// Every key at and below a path, in the order of the merged configuration, then those that were lost.
-/// `inputs` stand from weak to strong.
+/// Returns every key at and below a path, in the order of the merged configuration, then the removed ones. `inputs`
+/// are in ascending order of precedence.
 pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<KeyProvenance> {
     let mut paths: Vec<Vec<String>> = Vec::new();
     let start = || prefix.iter().map(ToString::to_string).collect::<Vec<_>>();
@@ -80,7 +80,7 @@ pub fn explain(merged: &Node, inputs: &[MergeInput], prefix: &[&str]) -> Vec<Key
         if let Some(node) = input.config.at_path(prefix) {
             let mut own = Vec::new();
             leaves(node, &mut start(), &mut own);
-            // What is lost below a key that has another value now is told with that key.
+            // Keys lost below a key with another value are reported with that key.
             for path in own.into_iter().filter(|p| !has_value_on_path(merged, p)) {
                 if seen.insert(path.clone()) {
                     paths.push(path);
@@ -110,7 +110,7 @@ fn leaves(node: &Node, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// The node at a path of texts; keys that are no texts are found by what they print as.
+/// Returns the node at a path; keys that are not text match by their printed form.
 fn value_at<'a>(node: &'a Node, path: &[String]) -> Option<&'a Node> {
     path.iter().try_fold(node, |node, key| {
         let map = node.as_map()?;
@@ -122,7 +122,7 @@ fn by_text<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
     map.iter().find(|(k, _)| k.as_str().is_none() && k.scalar_text().as_deref() == Some(key)).map(|(_, v)| v)
 }
 
-/// Whether the configuration has a value that is no map on the way to that path.
+/// Tells whether a value on the way to that path is not a map.
 fn has_value_on_path(node: &Node, path: &[String]) -> bool {
     (1..=path.len())
         .any(|n| value_at(node, &path[..n]).is_some_and(|found| n == path.len() || found.as_map().is_none()))
@@ -143,7 +143,7 @@ fn contributions(merged: &Node, inputs: &[MergeInput], path: &[String], exists: 
         };
         contributions.push(Contribution { result, input: input.name.clone(), at: own.at.clone(), items });
     }
-    // What is weaker than the winner was replaced, what is stronger was dropped.
+    // Inputs with lower precedence than the winner were replaced, those with higher precedence dropped.
     let winner =
         contributions.iter().rposition(|t| matches!(t.result, MergeResult::Used | MergeResult::Joined));
     if let Some(winner) = winner {
@@ -157,7 +157,7 @@ fn contributions(merged: &Node, inputs: &[MergeInput], path: &[String], exists: 
     contributions
 }
 
-/// A piece's value for a path, or the value on the way to it that is no map.
+/// Returns an input's value for a path, or the value on the way to it that is not a map.
 fn value_on_path<'a>(config: &'a Node, path: &[String]) -> Option<&'a Node> {
     for n in 1..=path.len() {
         let found = value_at(config, &path[..n])?;

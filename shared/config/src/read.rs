@@ -1,10 +1,10 @@
-//! Typed reading: what the structs that [`keys!`](crate::keys) declares are read with, and the plain types. More
-//! generous than what the table of keys says may be written, as users have written it for fifteen years.
+//! Typed reading of the structs that [`keys!`](crate::keys) declares, and of the plain types. Accepts more than the
+//! tables of keys document, for compatibility with existing configurations.
 
 use crate::schema::{self, Deprecation, Type};
 use crate::{FindingKind, Findings, FromNode, Key, Node, Value, did_you_mean};
 
-/// The place that is being read, and what was found there.
+/// The current path, and the findings so far.
 #[derive(Debug, Default)]
 pub struct Reader {
     path: String,
@@ -17,18 +17,18 @@ impl Reader {
         Reader::default()
     }
 
-    /// What was remarked, in the order of reading.
+    /// Returns the findings in order.
     pub fn into_findings(self) -> Findings {
         self.findings
     }
 
-    /// Notes that the value cannot be used; `wanted` completes "expected …, found a list".
+    /// Reports an invalid value; `wanted` completes "expected …, found a list".
     pub fn type_error<T>(&mut self, node: &Node, wanted: &str) -> Option<T> {
         self.add_finding(FindingKind::Invalid, node, format!("expected {wanted}, found {}", node.kind()));
         None
     }
 
-    /// Adds a remark on a value at the path that is being read.
+    /// Adds a finding about a value at the current path.
     pub fn add_finding(&mut self, kind: FindingKind, node: &Node, message: impl Into<String>) {
         self.findings.add(kind, &node.at, self.path.clone(), message);
     }
@@ -45,8 +45,8 @@ impl Reader {
         value
     }
 
-    /// Reads one key of a map under its name or one of its other spellings (the first that is there). One that is not
-    /// there, or is wrong, has its default; `None` when there is none.
+    /// Reads a key of a map under its name or the first of its other spellings that is set. A missing or invalid key gives
+    /// its default, or `None` if it has none.
     pub fn key<T: FromNode>(&mut self, map: &Node, key: &Key) -> Option<T> {
         let read = match find_key(map, key) {
             Some((name, alias, node)) => self.nested(name, |reader| {
@@ -74,14 +74,14 @@ impl Reader {
         }
     }
 
-    /// Notes that a key that must be there is not in the map.
+    /// Reports a required key that is missing.
     pub fn report_missing(&mut self, map: &Node, key: &Key) {
         self.nested(key.name, |reader| {
             reader.add_finding(FindingKind::Invalid, map, "required, but missing")
         });
     }
 
-    /// Notes the keys of a map that its struct does not have.
+    /// Reports the keys of a map that its struct does not have.
     pub fn report_unknown_keys(&mut self, map: &Node, keys: &'static [Key]) {
         let Value::Map(entries) = &map.value else { return };
         for (key, _) in entries.iter() {
@@ -115,7 +115,7 @@ impl FromNode for Node {
     }
 }
 
-/// Booleans as upstream takes them: also `"yes"`, `"on"`, `1` in quotes and their opposites; null is false.
+/// A boolean as upstream accepts it: also `"yes"`, `"on"`, `1` in quotes and their opposites; null is false.
 impl FromNode for bool {
     const SCHEMA: &'static [Type] = &[schema::BOOL];
     fn read(node: &Node, reader: &mut Reader) -> Option<bool> {
@@ -146,7 +146,7 @@ impl FromNode for i64 {
     }
 }
 
-/// Text; a number or a boolean is taken as Python would print it.
+/// Text; a number or boolean is converted as Python would print it.
 impl FromNode for String {
     const SCHEMA: &'static [Type] = &[schema::STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<String> {
@@ -157,7 +157,7 @@ impl FromNode for String {
     }
 }
 
-/// Text that may hold any bytes (`!!binary`), as file contents do.
+/// Text or arbitrary bytes (`!!binary`), for file contents.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ByteString(pub Vec<u8>);
 
@@ -184,8 +184,8 @@ impl<T: FromNode> FromNode for Option<T> {
     }
 }
 
-/// A list; a lone value counts as a list of one, null and a missing key as an empty one. Items that cannot be
-/// read are noted and left out.
+/// A list; a single value counts as a list of one, null and a missing key as an empty list. Items that cannot be
+/// read are reported and skipped.
 impl<T: FromNode> FromNode for Vec<T> {
     const SCHEMA: &'static [Type] = &[schema::list(T::SCHEMA)];
     const REQUIRED: bool = false;

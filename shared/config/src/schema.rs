@@ -15,25 +15,32 @@ pub struct Type {
     /// The kind of value.
     pub base: BaseType,
     /// The smallest number, or the smallest length of a list or map.
-    pub min: Option<i32>,
+    pub min: Option<i8>,
     /// The largest number, or the largest length of a list or map.
-    pub max: Option<i32>,
+    pub max: Option<u16>,
     /// The items of a list must differ.
     pub unique: bool,
     /// A key and its deprecated spelling exclude each other.
     pub once: bool,
-    /// Only one of the keys in `needs` may be set.
-    pub only_one: bool,
     /// Keys without an entry in the table are accepted.
     pub allows_unknown: bool,
     /// The form that text must have.
     pub format: Option<Format>,
-    /// At least one of these keys of a map must be set. Empty: no such requirement.
-    pub needs: &'static [&'static str],
+    /// Keys of a map of which some must be set.
+    pub needs: Option<&'static Needs>,
     /// What a map holds under keys of the user's choice. The name of this field is a placeholder, `<name>`.
     pub additional: Option<&'static Field>,
     /// This form is accepted, but deprecated.
     pub deprecated: Option<&'static Deprecation>,
+}
+
+/// Keys of a map of which at least one must be set.
+#[derive(Debug, Clone, Copy)]
+pub struct Needs {
+    /// The keys.
+    pub keys: &'static [&'static str],
+    /// Only one of them may be set.
+    pub only_one: bool,
 }
 
 /// The kind of a value.
@@ -116,8 +123,8 @@ pub enum DefaultValue {
 
 impl DefaultValue {
     /// Returns the value as a node without a position.
-    pub fn to_node(self) -> Node {
-        match self {
+    pub fn to_node(&self) -> Node {
+        match *self {
             DefaultValue::Bool(flag) => Node::from(flag),
             DefaultValue::Int(number) => Node::from(number),
             DefaultValue::Text(text) => Node::from(text),
@@ -164,7 +171,7 @@ pub struct Field {
     /// What the key is for, in a sentence. Empty: not documented.
     pub doc: &'static str,
     /// The value of a key that is not set.
-    pub default: Option<DefaultValue>,
+    pub default: Option<&'static DefaultValue>,
     /// The key is accepted, but deprecated.
     pub deprecated: Option<&'static Deprecation>,
     /// The form that the key itself must have, for keys of the user's choice.
@@ -238,24 +245,23 @@ impl Type {
             max: None,
             unique: false,
             once: false,
-            only_one: false,
             allows_unknown: false,
             format: None,
-            needs: &[],
+            needs: None,
             additional: None,
             deprecated: None,
         }
     }
 
     /// Sets the smallest number, or the smallest length of a list or map.
-    pub const fn min(self, min: i32) -> Type {
+    pub const fn min(self, min: i8) -> Type {
         assert!(self.is_bounded(), "only numbers, lists and maps have bounds");
         Type { min: Some(min), ..self }
     }
 
     /// Sets the smallest and the largest number, or length of a list or map.
-    pub const fn range(self, min: i32, max: i32) -> Type {
-        assert!(min <= max, "the range is empty");
+    pub const fn range(self, min: i8, max: u16) -> Type {
+        assert!(min as i32 <= max as i32, "the range is empty");
         Type { max: Some(max), ..self.min(min) }
     }
 
@@ -289,15 +295,10 @@ impl Type {
         Type { once: true, ..self }
     }
 
-    /// Requires at least one of these keys.
-    pub const fn needs(self, keys: &'static [&'static str]) -> Type {
+    /// Requires at least one, or exactly one, of some keys.
+    pub const fn needs(self, needs: &'static Needs) -> Type {
         assert!(matches!(self.base, BaseType::Map(_) | BaseType::Ref(_)), "only a map has keys");
-        Type { needs: keys, ..self }
-    }
-
-    /// Requires exactly one of these keys.
-    pub const fn needs_one(self, keys: &'static [&'static str]) -> Type {
-        Type { only_one: true, ..self.needs(keys) }
+        Type { needs: Some(needs), ..self }
     }
 
     /// Marks this form as deprecated.
@@ -310,7 +311,7 @@ impl Type {
     }
 
     /// Tells whether a default of this kind can have this type.
-    const fn accepts(&self, default: DefaultValue) -> bool {
+    const fn accepts(&self, default: &DefaultValue) -> bool {
         match self.base {
             BaseType::Any | BaseType::Ref(_) => true,
             BaseType::Text => matches!(default, DefaultValue::Text(_)),
@@ -340,7 +341,7 @@ impl Field {
     }
 
     /// Sets the value of the key when it is not set. One of the types must accept it.
-    pub const fn default(self, value: DefaultValue) -> Field {
+    pub const fn default(self, value: &'static DefaultValue) -> Field {
         let (mut accepted, mut i) = (false, 0);
         while i < self.types.len() {
             accepted |= self.types[i].accepts(value);

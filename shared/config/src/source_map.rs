@@ -1,7 +1,7 @@
-//! Where values were written, for forms of them that no longer know it. Two such forms pass from stage to stage: the
-//! merged cloud-configs of an instance, whose lines are not those of the parts that the user wrote, and what a
-//! datasource says, which the cache holds as JSON. Both keep their origins beside them, so that every message
-//! points at the user's own file.
+//! Source positions of values that are stored in another form. Two such forms pass from stage to stage: the merged
+//! cloud-configs of an instance, whose lines differ from those of the user's parts, and the datasource's
+//! configuration, which the cache stores as JSON. Both store their origins as well, so that every message refers to
+//! the user's own file.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
@@ -12,21 +12,21 @@ use system::{Result, System, WriteOptions};
 
 use crate::{Node, Position, Value};
 
-/// The origins of the merged cloud-configs, kept in a file below /run: they are of this boot, as the merging is.
-/// Nothing is read until somebody asks, which is when something is wrong with a configuration.
+/// The origins of the merged cloud-configs, stored in a file below /run because configs are merged on each boot.
+/// The file is read on first use, which is when a configuration has a problem.
 #[derive(Debug, Default)]
 pub struct SourceMap {
     file: String,
     table: OnceCell<HashMap<Location, Position>>,
-    /// Nobody has been told anything.
+    /// Treats every finding as not yet reported.
     ignore_reported: bool,
 }
 
-/// File, line and column of a value in a merged cloud-config.
+/// The file, line and column of a value in a merged cloud-config.
 type Location = (Rc<str>, u32, u32);
 
 impl SourceMap {
-    /// As kept in that file, which need not be there.
+    /// Returns the map stored in this file, which may be missing.
     pub fn open(file: impl Into<String>) -> SourceMap {
         SourceMap { file: file.into(), ..SourceMap::default() }
     }
@@ -36,7 +36,7 @@ impl SourceMap {
         SourceMap { file: self.file.clone(), ignore_reported: true, ..SourceMap::default() }
     }
 
-    /// Where a value was written whose mark is in a merged cloud-config; another mark is its own origin.
+    /// Returns the origin of a position in a merged cloud-config; any other position is its own origin.
     pub fn resolve(&self, sys: &System, mark: &Position) -> Position {
         self.find(sys, mark).unwrap_or(mark).clone()
     }
@@ -55,8 +55,8 @@ impl SourceMap {
         table.get(&(source.clone(), mark.line, mark.column))
     }
 
-    /// Keeps the origins of merged cloud-configs: each file as it is read now, beside the same values with the
-    /// marks of their parts; and where a value was said to be wrong.
+    /// Stores the origins of merged cloud-configs, from each file as it is parsed now and the same values with the
+    /// positions in their parts, and the positions of values that were reported as invalid.
     pub fn save<'f>(
         sys: &System,
         file: &str,
@@ -68,7 +68,7 @@ impl SourceMap {
             let size = sys.metadata(path).map_or(0, |m| m.len());
             let _ = writeln!(text, "file {size} {path}");
             let mut last = None;
-            // The whole is nobody's, and begins where its first key does.
+            // The root belongs to no single part; its position is that of its first key.
             write_children(read, origin, &mut last, &mut text);
         }
         for mark in reported {
@@ -80,7 +80,7 @@ impl SourceMap {
     }
 }
 
-/// One line for each value and each key, `LINE:COLUMN LINE:COLUMN` (there, and in its source), below a line that names
+/// Writes one line for each value and key, `LINE:COLUMN LINE:COLUMN` (merged file, source), below a line that names
 /// the source.
 fn write_entry(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {
     if let Some(source) = &origin.at.source {
@@ -98,7 +98,7 @@ fn write_entry(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mu
     write_children(read, origin, last, text);
 }
 
-/// As `write!` does it, which takes five times as long; there are four for each value.
+/// Writes a number; `write!` takes five times as long, and there are four numbers for each value.
 fn push_number(text: &mut String, mut number: u32) {
     let mut digits = [b'0'; 10];
     let mut first = digits.len() - 1;
@@ -127,7 +127,7 @@ fn write_children(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: 
     }
 }
 
-/// Reads what [`SourceMap::save`] wrote. A file whose size is another one by now was edited, and is its own origin.
+/// Parses the output of [`SourceMap::save`]. A file whose size has changed was edited, and is its own origin.
 fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Location, Position> {
     let mut table = HashMap::new();
     let mut file: Option<Rc<str>> = None;
@@ -139,7 +139,7 @@ fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Location, Po
         } else if let Some(name) = line.strip_prefix("from ") {
             source = Some(name.into());
         } else if let Some((place, name)) = line.strip_prefix("told ").and_then(|rest| rest.split_once(' ')) {
-            // A place in a part is no place in a merged file: it leads to itself.
+            // A position in a part is not one in a merged file: it is its own origin.
             if let Some((line, column)) = position(place) {
                 let mark = Position { source: Some(name.into()), line, column };
                 table.insert((name.into(), line, column), mark);
@@ -148,7 +148,7 @@ fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Location, Po
             && let (Some((line, column)), Some(here)) = (position(there), position(here))
         {
             let mark = Position { source: Some(source.clone()), line: here.0, column: here.1 };
-            // A block map begins where its first key does: the place is the map's.
+            // A block map starts at its first key: the position is the map's.
             table.entry((file.clone(), line, column)).or_insert(mark);
         }
     }
@@ -160,8 +160,8 @@ fn position(text: &str) -> Option<(u32, u32)> {
     Some((line.parse().ok()?, column.parse().ok()?))
 }
 
-/// The positions of a value and of all below it, for [`from_json`]: `LINE:COLUMN`, one after the other, in the order
-/// of the value's JSON form.
+/// Returns the positions of a value and of all its children, for [`from_json`]: `LINE:COLUMN` separated by spaces, in
+/// the order of the value's JSON form.
 pub fn positions(node: &Node) -> String {
     fn write(at: &Position, out: &mut String) {
         let blank = if out.is_empty() { "" } else { " " };
@@ -191,8 +191,8 @@ pub fn positions(node: &Node) -> String {
     out
 }
 
-/// A value that was kept as JSON, with its source and the positions that [`positions`] gave; without any, or with
-/// another number of them, each value has the source alone.
+/// Returns a value that was stored as JSON, with its source and the result of [`positions`]. If the number of positions
+/// does not match, each value gets the source only.
 pub fn from_json(json: &serde_json::Value, source: &str, positions: &str) -> Node {
     let source: Rc<str> = source.into();
     let mut node = Node::from_json(json);
@@ -251,7 +251,7 @@ mod tests {
         let elsewhere = read("/etc/x", "a: 1");
         assert_eq!(origin(&elsewhere), "/etc/x:1:1");
 
-        // Edited since: the lines are others.
+        // Edited since: the lines differ.
         sys.write(path, format!("# mine\n{text}"), WriteOptions::secret()).unwrap();
         let edited = SourceMap::open(table);
         assert_eq!(edited.resolve(&sys, &users[0].at), users[0].at);
@@ -281,7 +281,7 @@ mod tests {
             at(again.as_map().unwrap().get_key_value("version").map(|e| e.0)),
             "/dev/sr0/network-config:1:1"
         );
-        // Positions of something else are none.
+        // Positions of another value are ignored.
         for positions in ["", "1:1", "1:1 2:2 x"] {
             let again = from_json(&node.to_json(), "there", positions);
             assert_eq!(at(again.get("version")), "there");

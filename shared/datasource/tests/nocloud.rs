@@ -354,7 +354,7 @@ fn interfaces_in_metadata() {
 #[test]
 fn bad_metadata() {
     for (name, bytes, said) in [
-        ("broken", &b"a: 1\ninstance-id: ["[..], "meta-data:3:1: not readable as YAML"),
+        ("broken", &b"a: 1\ninstance-id: ["[..], "meta-data:3:1: invalid YAML"),
         ("a list", b"- a", "expected a map"),
         ("a word", b"hello", "expected a map"),
         ("not UTF-8", b"instance-id: \xff\xfe\n", "meta-data"),

@@ -2,7 +2,9 @@
 //! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
 //! modules need to know who the users are.
 
-use config::schema::{ANY_MAP, Definition, Deprecation, Format, STR, Type, key, list, map_of, reference};
+use config::schema::{
+    ANY_MAP, Definition, Deprecation, Format, Needs, STR, Type, key, list, map_of, reference,
+};
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
 use crate::Context;
@@ -87,8 +89,10 @@ pub struct DefaultUserOverrides(Option<Map>);
 
 const TEXT_USER: Deprecation = Deprecation::new("22.2", "a map");
 /// A user in a list, or the default user.
-const LISTED: Definition =
-    Definition { name: "listed", types: &[UserKeys::SCHEMA[0].needs_one(&["name", "snapuser"])] };
+const LISTED: Definition = Definition {
+    name: "listed",
+    types: &[UserKeys::SCHEMA[0].needs(&Needs { keys: &["name", "snapuser"], only_one: true })],
+};
 
 impl FromNode for DefaultUserOverrides {
     const SCHEMA: &'static [Type] = &[STR.deprecated(&TEXT_USER), reference(&LISTED)];

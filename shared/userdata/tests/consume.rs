@@ -193,12 +193,12 @@ fn invalid_parts_are_reported_without_their_content() {
     assert_eq!((counts.configs, counts.scripts, counts.boothooks, counts.skipped), (1, 1, 0, 14));
     let merging = "skipping cloud-config";
     for (place, begin) in [
-        format!("{merging} part-001: user-data part-001:2:1: a comma or ']' is missing in the list"),
+        format!("{merging} part-001: user-data part-001:2:1: missing ',' or ']' in the list"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
         format!("{merging} part-003: user-data part-003:1:1: expected a map, found text"),
         format!("{merging} part-004: empty cloud config"),
-        format!("{merging} part-005: user-data part-005:2:12: expected such as"),
-        format!("{merging} part-006: Merge-Type: expected such as"),
+        format!("{merging} part-005: user-data part-005:2:12: expected a value such as"),
+        format!("{merging} part-006: Merge-Type: expected a value such as"),
         "Ignoring jinja template for part-008: instance-data.json does not exist yet".into(),
         "user-data: skipping part handler part-009: running instance/handlers/part-handler-000 list_types: "
             .into(),

@@ -1,9 +1,9 @@
-//! Configuration on the kernel command line: `cc: YAML end_cc`, as often as wanted.
+//! Configuration on the kernel command line: `cc: YAML end_cc`, repeatable.
 //!
-//! Where this differs from upstream: `cc:` counts at the beginning of a word only, so that a MAC address with
-//! the byte cc in it is no configuration.
+//! Unlike upstream, `cc:` is recognized at the start of a word only, so that a MAC address with the byte cc is not
+//! treated as configuration.
 
-/// All pieces of configuration of a command line, one after the other; `None` without any.
+/// Returns all configuration of a command line, joined by newlines; `None` if there is none.
 pub fn inline_config(line: &str) -> Option<String> {
     let mut pieces = Vec::new();
     let mut rest = line;
@@ -16,14 +16,14 @@ pub fn inline_config(line: &str) -> Option<String> {
     (!pieces.is_empty()).then(|| pieces.join("\n"))
 }
 
-/// Where the text after the next `cc:` begins.
+/// Returns the offset of the text after the next `cc:`.
 fn word_start(line: &str) -> Option<usize> {
     line.match_indices("cc:")
         .find(|(at, _)| *at == 0 || line[..*at].ends_with(|c: char| c.is_ascii_whitespace()))
         .map(|(at, tag)| at + tag.len())
 }
 
-/// Undoes `%41`. What is no such code stays, what becomes no UTF-8 is replaced.
+/// Decodes `%41`. Malformed escapes are kept; invalid UTF-8 is replaced.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,9 +1,9 @@
-//! The settings of this boot: what image, cloud, vendor, user and operator have written, in layers of which a
-//! later one is stronger. Every stage and command reads them through [`Settings::load`]; nothing here writes.
+//! The settings of this boot: the configuration of image, cloud, vendor, user and operator, in layers of ascending
+//! precedence. Every stage and command reads them through [`Settings::load`]; nothing here writes.
 //!
-//! From weak to strong: built in, /etc/cloud/cloud.cfg, its directory of parts in the order of their names,
-//! the generator's cloud.cfg, the kernel command line; then what the datasource says, vendor-data, vendor-data2,
-//! user-data, the file named by `CLOUD_CFG`, and the files given to a command, of which the first is the strongest.
+//! In ascending order of precedence: built in, /etc/cloud/cloud.cfg, its directory of parts in the order of their names,
+//! the generator's cloud.cfg, the kernel command line; then the datasource's configuration, vendor-data, vendor-data2,
+//! user-data, the file named by `CLOUD_CFG`, and the files given to a command, of which the first takes precedence.
 
 pub mod builtin;
 mod cmdline;
@@ -22,12 +22,12 @@ const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
 /// read as it is. The function itself reports what is wrong.
 pub type Render<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
-/// Where else than below /etc/cloud the layers come from.
+/// Sources of layers outside /etc/cloud.
 #[derive(Clone)]
 pub struct Sources<'a> {
     /// The directory of runtime state, usually /run/cloud-init.
     pub run_dir: String,
-    /// Instead of the kernel's own, for images and tests.
+    /// Replaces the kernel's command line, for images and tests.
     pub command_line: Option<String>,
     /// The configuration that the datasource brings.
     pub datasource: Option<Node>,
@@ -56,8 +56,8 @@ impl Default for Sources<'_> {
     }
 }
 
-/// A file's text and what it says, for who has just written or read it: a large one need not be taken apart again.
-/// It counts while the file has this text.
+/// A file that the caller has already parsed, so that a large one is not parsed twice. Used only while the file still
+/// has this text.
 #[derive(Debug, Clone)]
 pub struct ParsedFile {
     /// The path of the file.
@@ -68,14 +68,14 @@ pub struct ParsedFile {
     pub parsed: Parsed,
 }
 
-/// What kind of source a layer came from, from weak to strong.
+/// The kind of a layer, in ascending order of precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LayerKind {
     /// The defaults that are part of the program.
     BuiltIn,
     /// /etc/cloud/cloud.cfg and its parts.
     System,
-    /// What the generator has found.
+    /// The generator's result.
     Runtime,
     /// The kernel command line.
     CommandLine,
@@ -93,42 +93,42 @@ pub enum LayerKind {
     File,
 }
 
-/// One source as it was read.
+/// A source of settings.
 #[derive(Debug, Clone)]
 pub struct Layer {
     /// The kind of layer.
     pub kind: LayerKind,
-    /// The file, or what it is instead of one.
+    /// The path of the file, or a description of the source.
     pub name: String,
     /// Its configuration.
     pub config: Node,
 }
 
-/// All layers and what they come to.
+/// All layers and the merged settings.
 #[derive(Debug, Default)]
 pub struct Settings {
-    /// Of this machine alone: up to the kernel command line.
+    /// The merged local layers, up to the kernel command line.
     pub system: Node,
-    /// Of everything.
+    /// All layers, merged.
     pub merged: Node,
-    /// From weak to strong.
+    /// The layers, in ascending order of precedence.
     pub layers: Vec<Layer>,
     /// Problems in the layers.
     pub findings: Findings,
     /// Files that only root may read, skipped for another user.
     pub root_only: Vec<String>,
-    /// A file of the system configuration is a template: it may say something else once the instance is known.
+    /// A file of the system configuration is a template; its content may change once the instance is known.
     pub has_templates: bool,
 }
 
 impl Settings {
-    /// Reads every layer and joins them. Nothing is an error: what cannot be read or used is in `findings`, what only
-    /// root may read in `root_only`, and the rest counts.
+    /// Loads and merges all layers. Never fails: unreadable or invalid parts are reported in `findings`, files that only
+    /// root may read in `root_only`, and the rest is used.
     pub fn load(sys: &System, sources: &Sources) -> Settings {
         Settings::load_with_parsed(sys, sources, Vec::new())
     }
 
-    /// As [`Settings::load`], some of the files being known.
+    /// Like [`Settings::load`], with files that are already parsed.
     pub fn load_with_parsed(sys: &System, sources: &Sources, parsed_files: Vec<ParsedFile>) -> Settings {
         let mut loader = Loader {
             sys,
@@ -164,7 +164,7 @@ impl Settings {
         Settings { findings, root_only, has_templates, ..Settings::default() }.with_layers(layers)
     }
 
-    /// What other layers, from weak to strong, come to; what was remarked so far stays.
+    /// Merges other layers, in ascending order of precedence; existing findings are kept.
     pub fn with_layers(mut self, layers: Vec<Layer>) -> Settings {
         self.system = merge_system(&layers, &mut self.findings);
         self.merged = merge_layers(&self.system, &layers, |_| true, &mut self.findings);
@@ -172,25 +172,25 @@ impl Settings {
         self
     }
 
-    /// A top-level key of the merged settings.
+    /// Returns a top-level key of the merged settings.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.merged.get(key)
     }
 
-    /// The settings without what vendors say, which is how the user may switch vendor-data off.
+    /// Returns the settings without vendor-data, which tell whether the user disabled vendor-data.
     pub fn without_vendor(&self) -> Node {
         let ours = |kind| !matches!(kind, LayerKind::Vendor | LayerKind::Vendor2);
         merge_layers(&self.system, &self.layers, ours, &mut Findings::default())
     }
 
-    /// The strongest layer that has that key at its top: where the key's value came from.
+    /// Returns the layer that the value of a top-level key came from: the one with the highest precedence.
     pub fn layer_of(&self, key: &str) -> Option<&Layer> {
         self.layers.iter().rev().find(|layer| layer.config.get(key).is_some())
     }
 }
 
-/// Upstream joins the parts of cloud.cfg.d first, then those with cloud.cfg, then these with the rest. That is more
-/// than an order: where a map meets a scalar, joining all at once could come to something else.
+/// Upstream merges the files of cloud.cfg.d first, then the result with cloud.cfg, then that with the rest. The grouping
+/// matters: where a map meets a scalar, merging all at once could give another result.
 fn merge_system(layers: &[Layer], findings: &mut Findings) -> Node {
     let of = |wanted: LayerKind| layers.iter().filter(move |l| l.kind == wanted).map(|l| &l.config);
     let (main, parts): (Vec<&Layer>, Vec<&Layer>) =
@@ -211,7 +211,7 @@ fn merge_layers(
     merge_stack(upper.map(|l| &l.config).chain([system]), findings)
 }
 
-/// A loading under way.
+/// The state of a load in progress.
 struct Loader<'a> {
     sys: &'a System,
     render: Option<Render<'a>>,
@@ -242,7 +242,7 @@ impl Loader<'_> {
                 Some(dir) => dir.trim().to_string(),
                 None if node.is_falsy() => String::new(),
                 None => {
-                    let message = format!("expected a directory, found {}", node.kind());
+                    let message = format!("expected a directory, found {}; using the default", node.kind());
                     self.findings.add(FindingKind::Invalid, &node.at, "conf_d", message);
                     default_dir
                 }
@@ -265,7 +265,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A file that need not be there.
+    /// Loads an optional file.
     fn optional_file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
             Ok(bytes) => self.text(kind, path, &bytes),
@@ -274,7 +274,7 @@ impl Loader<'_> {
         }
     }
 
-    /// A file that somebody has named.
+    /// Loads a file that was named explicitly.
     fn required_file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
             Ok(bytes) => self.text(kind, path, &bytes),
@@ -290,13 +290,13 @@ impl Loader<'_> {
         }
     }
 
-    /// A source's text. What cannot be used of it is noted and left out; the other sources still count.
+    /// Adds the configuration in a text. Invalid parts are reported and skipped.
     fn text(&mut self, kind: LayerKind, name: &str, bytes: &[u8]) {
         let template =
             std::str::from_utf8(bytes).ok().filter(|text| kind == LayerKind::System && is_template(text));
         self.has_templates |= template.is_some();
         let rendered = template.zip(self.render).and_then(|(text, render)| render(name, text));
-        // What a template says before it is rendered need not be YAML.
+        // A template need not be valid YAML before it is rendered.
         let may_be_invalid = template.is_some() && self.render.is_some() && rendered.is_none();
         let bytes = rendered.as_ref().map_or(bytes, |text| text.as_bytes());
         let is_this = |known: &ParsedFile| known.path == name && known.text.as_bytes() == bytes;

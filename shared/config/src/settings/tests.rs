@@ -117,7 +117,7 @@ fn invalid_files_are_reported_and_skipped() {
     assert_eq!(said.len(), 4, "{said:#?}");
     assert!(said[0].starts_with("/etc/other/00.cfg:2:1: file ignored: "), "{}", said[0]);
     assert_eq!(said[1], "/etc/other/10.cfg:1:1: ignored: expected a map of keys, found a list");
-    assert_eq!(said[2], "/etc/other/30.cfg:2:1: b: written twice, first on line 1; the last one counts");
+    assert_eq!(said[2], "/etc/other/30.cfg:2:1: b: duplicate key (first on line 1); using the last value");
     assert!(
         said[3].starts_with("/etc/other/40.cfg:1:12: merge_how: unknown merger 'sideways'"),
         "{}",

@@ -1,6 +1,5 @@
-//! From events to nodes: all of them in one arena, in which an alias is the number of the node that it means. The
-//! values are made from it by `construct`, in a second pass because a merge key moves pairs between maps before anything
-//! is known of their values.
+//! Composes nodes from events, in one arena in which an alias is the index of its target. `construct` creates the
+//! values in a second pass, because merge keys move pairs between maps before their values exist.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,11 +48,11 @@ impl Content {
     }
 }
 
-/// A complaint that does not know its file yet.
+/// An error at a position; the file name is added later.
 pub(super) struct ComposeError {
     at: LineColumn,
     message: String,
-    /// What the parser would take if it were written in another way, and where, in characters.
+    /// A change that would let the parser accept the text, and its offset in characters.
     repair: Option<(Repair, u64)>,
 }
 
@@ -63,33 +62,33 @@ pub(super) fn error<T>(at: LineColumn, message: impl Into<String>) -> Result<T> 
     Err(ComposeError { at, message: message.into(), repair: None })
 }
 
-/// What the parser under us does not know.
+/// Valid input that the underlying parser rejects.
 #[derive(Clone, Copy)]
 enum Repair {
-    /// `{a:[1]}` and `{a:}` are good for PyYAML; here a blank is wanted after such a colon.
+    /// PyYAML accepts `{a:[1]}` and `{a:}`; the parser requires a space after the colon.
     GluedColon,
-    /// JSON writes letters beyond 16 bits as two escapes. PyYAML makes something of them, and of half a letter, that
-    /// nothing can write.
+    /// JSON writes characters beyond 16 bits as two surrogate escapes. PyYAML turns them, and lone surrogates, into
+    /// strings that cannot be encoded.
     Surrogates,
-    /// A block text whose first line begins with a tab, behind its indentation.
+    /// A block scalar whose first line starts with a tab after the indentation.
     Tab,
-    /// `[?, a]`: the parser takes the comma for a part of the key.
+    /// `[?, a]`: the parser treats the comma as part of the key.
     EmptyKey,
 }
 
-/// How often a text is read again after a repair: a small one more often.
+/// The number of times that a text is parsed again after a repair; small texts have a higher limit.
 const MAX_REPAIRS: usize = 100;
 const MAX_REPAIRS_OF_SMALL: usize = 2000;
 const MAX_REREAD_BYTES: usize = 4 << 20;
-/// Places that are tried for an empty key.
+/// The number of places to try for an empty key.
 const MAX_CANDIDATES: usize = 20;
 
-/// Letters that the parser treats in a way of its own, and those that stand in for them while it reads.
+/// Characters that the parser would treat specially, and their placeholders while it runs.
 #[derive(Default)]
 struct Placeholders(Vec<(char, char)>);
 
 impl Placeholders {
-    /// A letter that means nothing to YAML nor to this text.
+    /// Returns a placeholder: a character that neither YAML nor this text uses.
     fn add(&mut self, text: &str, real: char) -> Option<char> {
         if let Some((placeholder, _)) = self.0.iter().find(|(_, of)| *of == real) {
             return Some(*placeholder);
@@ -108,7 +107,7 @@ impl Placeholders {
     }
 }
 
-/// Only at the beginning is it no letter.
+/// A byte order mark at the start of a text; elsewhere it is an ordinary character.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, YamlError> {
@@ -129,7 +128,7 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
         repairs += 1;
         reread += text.len();
         let is_cheap = repairs <= MAX_REPAIRS_OF_SMALL && reread <= MAX_REREAD_BYTES;
-        // One that is of no use is not made again.
+        // Do not repeat a repair that did not help.
         let place = failed.repair.map(|(_, index)| index);
         let goes_on = (repairs <= MAX_REPAIRS || is_cheap) && place > last;
         last = last.max(place);
@@ -178,7 +177,7 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
     }
 }
 
-/// Which bytes to replace by what.
+/// A range of bytes and its replacement.
 type Edit = (Range<usize>, String);
 
 fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts) -> String {
@@ -207,7 +206,7 @@ fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts) -> String 
     out
 }
 
-/// Behind which `?` before that place a key may be missing, the nearest first.
+/// Returns the offsets after each `?` before `at` where a key may be missing, nearest first.
 fn empty_key_candidates(text: &str, at: usize) -> Vec<usize> {
     let is_one = |place: &usize| {
         let before = text[..*place].trim_end();
@@ -217,8 +216,8 @@ fn empty_key_candidates(text: &str, at: usize) -> Vec<usize> {
     text[..at].rmatch_indices('?').map(|(place, _)| place).filter(is_one).map(|place| place + 1).collect()
 }
 
-/// The escapes of halves of letters from that place on, which is behind the first one's `\u` or `\U`: in the text in
-/// quotes that it is in, and in those that follow with nothing but flow indicators between, as in JSON.
+/// Returns the edits for surrogate escapes from `at` on, which is after the first one's `\u` or `\U`: in the enclosing
+/// quoted scalar and in those that follow it, separated by flow indicators only, as in JSON.
 fn surrogate_edits(text: &str, at: usize) -> Vec<Edit> {
     let is_half = |unit: &u32| (0xD800..0xE000).contains(unit);
     let code = |from: usize, digits: usize| {
@@ -265,8 +264,8 @@ fn surrogate_edits(text: &str, at: usize) -> Vec<Edit> {
     found
 }
 
-/// By how much what follows a repair on its line has moved: the repairs in their order, each with the sum of those up
-/// to it on its line.
+/// The column shifts that repairs cause on the rest of their line, in order of position; each entry is the cumulative
+/// shift on its line.
 #[derive(Default)]
 pub(super) struct ColumnShifts(Vec<(LineColumn, i64)>);
 
@@ -274,7 +273,7 @@ impl ColumnShifts {
     fn add(&mut self, new: Vec<(LineColumn, i64)>) {
         let mut line = 0;
         let mut sum = 0;
-        // From sums to single ones, and back when all are in their order.
+        // Turn cumulative shifts into single ones, add the new ones, sort, and sum up again.
         for (at, by) in &mut self.0 {
             if at.line != line {
                 (line, sum) = (at.line, 0);
@@ -294,7 +293,7 @@ impl ColumnShifts {
         }
     }
 
-    /// Where that was before.
+    /// Returns the position before the repairs.
     pub fn undo(&self, spot: LineColumn) -> LineColumn {
         let before = self.0.partition_point(|(at, _)| *at < spot);
         let last = before.checked_sub(1).and_then(|last| self.0.get(last));
@@ -303,11 +302,11 @@ impl ColumnShifts {
     }
 }
 
-/// For so many nodes room is made before they are seen: some megabytes, of which only those count that are used.
+/// The largest number of nodes to preallocate: some megabytes, of which unused pages cost nothing.
 const MAX_PREALLOCATED: usize = 1 << 17;
 
 fn read(source: &Rc<str>, text: &str, shifts: &ColumnShifts, placeholders: &Placeholders) -> Result<Parsed> {
-    // So many in most texts; what grows step by step leaves as much memory behind as it has.
+    // Enough for most texts; growing the vector step by step would leave freed memory of the same size behind.
     let nodes = Vec::with_capacity((text.len() / 8).min(MAX_PREALLOCATED));
     let mut reader = Composer { nodes, anchors: HashMap::new(), aliases: false, shifts, placeholders };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
@@ -328,7 +327,7 @@ struct Composer<'a> {
 impl Composer<'_> {
     fn document(&mut self, text: &str) -> Result<Option<Id>> {
         let Some(mut events) = Events::new(text) else {
-            return error(LineColumn::default(), "no memory for reading it");
+            return error(LineColumn::default(), "out of memory");
         };
         if let (Event::StreamEnd, _) = self.next(&mut events)? {
             return Ok(None);
@@ -338,7 +337,7 @@ impl Composer<'_> {
         self.next(&mut events)?;
         match self.next(&mut events)? {
             (Event::StreamEnd, _) => Ok(Some(root)),
-            (_, at) => error(at, "a second document begins here, only one is expected"),
+            (_, at) => error(at, "unexpected second document; expected only one"),
         }
     }
 
@@ -352,15 +351,13 @@ impl Composer<'_> {
                     self.aliases = true;
                     Ok(*id)
                 }
-                None => {
-                    error(at, format!("alias '*{}' without an anchor of that name before it", short(&name)))
-                }
+                None => error(at, format!("undefined alias '*{}'", short(&name))),
             },
             Event::Scalar { props, text, plain } => {
                 let text = self.placeholders.undo(text);
                 let tag = match &props.tag {
                     _ if plain => scalar::resolve(&text),
-                    // A lone `!` takes the meaning from the form, even within quotes.
+                    // A lone `!` resolves the text like a plain scalar, even within quotes.
                     Some(tag) if &**tag == "!" => scalar::resolve(&text),
                     Some(tag) => Tag::from_name(tag),
                     None => Tag::Str,
@@ -400,7 +397,7 @@ impl Composer<'_> {
                 Ok(id)
             }
             Event::DocumentStart | Event::DocumentEnd | Event::StreamEnd | Event::End => {
-                error(at, "the text ends before the value does")
+                error(at, "unexpected end of text")
             }
         }
     }
@@ -424,7 +421,7 @@ impl Composer<'_> {
         })
     }
 
-    /// A new node, known by its anchor from now on.
+    /// Adds a node and registers its anchor.
     fn add(&mut self, props: Properties, raw: RawNode) -> Result<Id> {
         let id = self.nodes.len();
         if id >= MAX_NODES {
@@ -433,7 +430,7 @@ impl Composer<'_> {
         if let Some(anchor) = props.anchor {
             if let Some(first) = self.anchors.get(&anchor) {
                 let line = self.nodes[*first].at.line;
-                let message = format!("anchor '&{}' is already in use, from line {line} on", short(&anchor));
+                let message = format!("anchor '&{}' is already defined on line {line}", short(&anchor));
                 return error(raw.at, message);
             }
             self.anchors.insert(anchor, id);
@@ -450,48 +447,40 @@ fn tag_or(props: &Properties, default: Tag) -> Tag {
     }
 }
 
-/// The parser's own complaint, after what the user can do about the usual ones.
+/// Returns advice for common problems, followed by the parser's own message.
 fn explain(problem: &Problem, begun: LineColumn) -> String {
     let Problem { problem, context, .. } = problem;
     let LineColumn { line, column } = begun;
     match (*context, *problem) {
         ("while parsing a flow sequence", _) => {
-            return format!(
-                "a comma or ']' is missing in the list that '[' begins on line {line}, column {column}"
-            );
+            return format!("missing ',' or ']' in the list that starts on line {line}, column {column}");
         }
         ("while parsing a flow mapping", _) => {
-            return format!(
-                "a comma or '}}' is missing in the map that '{{' begins on line {line}, column {column}"
-            );
+            return format!("missing ',' or '}}' in the map that starts on line {line}, column {column}");
         }
         (_, "found unexpected end of stream" | "found unexpected document indicator")
             if !context.is_empty() =>
         {
-            return format!("the quotation mark on line {line}, column {column} is not closed");
+            return format!("unclosed quotation mark (opened on line {line}, column {column})");
         }
         _ => {}
     }
     let hint = match *problem {
         "found character that cannot start any token" => {
-            "a tab, @, ` or % cannot begin a value: indent with blanks and quote such text"
+            "a value cannot start with a tab, @, ` or %; indent with spaces and quote such text"
         }
-        "did not find expected <document start>" => {
-            "text after the end of the value; is the indentation right?"
-        }
-        "could not find expected ':'" => {
-            "a key without its colon, or a text over several lines without quotes"
-        }
+        "did not find expected <document start>" => "unexpected text after the value; check the indentation",
+        "could not find expected ':'" => "missing ':' after a key, or multi-line text without quotes",
         "mapping values are not allowed in this context" => {
-            "a colon where no key can be: quote the text that holds it, or mind the indentation"
+            "unexpected ':'; quote the value or fix the indentation"
         }
         "did not find expected key" | "did not find expected '-' indicator" => {
-            "the indentation fits no list or map that began above"
+            "indentation does not match any enclosing list or map"
         }
         "control characters are not allowed" => "an unprintable character",
-        // Our own words, from `validator`.
+        // Messages of `validator` are complete.
         problem if context.is_empty() => return problem.to_string(),
-        _ => "not readable as YAML",
+        _ => "invalid YAML",
     };
     match *context {
         "" => format!("{hint} ({problem})"),

@@ -1,4 +1,4 @@
-//! From nodes to values: tags, merge keys, duplicates and what aliases repeat.
+//! Constructs values from nodes: resolves tags, merge keys and aliases, and reports duplicate keys.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -9,7 +9,10 @@ use super::scalar::{self, Tag};
 use super::{MAX_COPIES, MAX_DEPTH, Parsed};
 use crate::{Finding, FindingKind, Map, Node, Position, Value};
 
-/// The values of an arena, from that node on. `aliases`: some nodes are needed more than once.
+/// Returns the value of the node `root`. `aliases` tells whether any node is used more than once.
+///
+/// # Errors
+/// An invalid value for a tag, an alias cycle, or aliases that expand beyond the limit.
 pub(super) fn values(
     nodes: Vec<RawNode>,
     root: Id,
@@ -47,9 +50,9 @@ struct Constructor<'a> {
     states: Vec<NodeState>,
     source: Rc<str>,
     shifts: &'a ColumnShifts,
-    /// From the root to the node that is being built; as long as that is deep.
+    /// The path from the root to the current node.
     path: Vec<PathStep>,
-    /// What aliases and merge keys have repeated so far.
+    /// The cost of everything that aliases and merge keys have copied so far.
     copies: usize,
     aliases: bool,
     findings: Vec<Finding>,
@@ -65,12 +68,12 @@ impl Constructor<'_> {
         error(self.nodes[id].at, message)
     }
 
-    /// What a node costs when an alias repeats it: texts count by their length.
+    /// Adds the cost of copying a node; the cost of text depends on its length.
     fn count_copy(&mut self, id: Id) -> Result<()> {
         let length = if let Content::Scalar(text) = &self.nodes[id].content { text.len() } else { 0 };
         self.copies += 1 + length / 64;
         if self.copies > MAX_COPIES {
-            return self.error(id, "the aliases of this text repeat too much of it");
+            return self.error(id, "aliases expand to too many values");
         }
         Ok(())
     }
@@ -110,7 +113,7 @@ impl Constructor<'_> {
                 _ => break,
             }
         }
-        // Keys are named in findings later on, and what has an alias is built again.
+        // Findings name keys later, and a node with an alias is constructed again.
         let is_key = matches!(self.path.last(), Some(PathStep::Key(key)) if *key == id);
         let keep = is_key || self.aliases;
         match &mut self.nodes[from].content {
@@ -142,7 +145,7 @@ impl Constructor<'_> {
         Ok(Value::Seq(values))
     }
 
-    /// A list of maps with one entry each, as a list of lists of two.
+    /// Returns a list of maps with one entry each as a list of pairs.
     fn pairs(&mut self, id: Id) -> Result<Value> {
         let Content::Seq(items) = &self.nodes[id].content else { return self.expects(id, "a list") };
         let items = items.clone();
@@ -151,8 +154,7 @@ impl Constructor<'_> {
             let pair = match &self.nodes[item].content {
                 Content::Map { pairs, .. } if pairs.len() == 1 => pairs[0],
                 _ => {
-                    return self
-                        .error(item, "expected a map with one entry, as !!omap and !!pairs have them");
+                    return self.error(item, "expected a map with one entry, as in !!omap and !!pairs");
                 }
             };
             self.path.push(PathStep::Item(i));
@@ -189,7 +191,7 @@ impl Constructor<'_> {
                     kind: FindingKind::Unknown,
                     at: self.position(key_id),
                     key: self.dotted(),
-                    message: "there is an invisible byte order mark (U+FEFF) in this key".into(),
+                    message: "the key contains an invisible byte order mark (U+FEFF)".into(),
                 });
             }
             let there = map.index_of(&key);
@@ -206,7 +208,7 @@ impl Constructor<'_> {
         Ok(Value::Map(map))
     }
 
-    /// Notes a key that is written twice, once for each place in the text.
+    /// Reports a duplicate key, once for each place in the text.
     fn duplicate(&mut self, map: Id, key: Id, first: Option<&Node>) {
         if self.states[map].constructed {
             return;
@@ -216,7 +218,7 @@ impl Constructor<'_> {
             kind: FindingKind::Duplicate,
             at: self.position(key),
             key: self.dotted(),
-            message: format!("written twice, first on line {line}; the last one counts"),
+            message: format!("duplicate key (first on line {line}); using the last value"),
         });
     }
 
@@ -238,7 +240,7 @@ impl Constructor<'_> {
         path
     }
 
-    /// Replaces merge keys by the pairs that they mean, before the map's own so that those win.
+    /// Replaces merge keys by the pairs of their maps, placed before the map's own pairs, which take precedence.
     fn flatten(&mut self, id: Id, depth: usize) -> Result<()> {
         let Content::Map { pairs, merge_state, .. } = &mut self.nodes[id].content else { return Ok(()) };
         match merge_state {
@@ -268,7 +270,7 @@ impl Constructor<'_> {
         Ok(())
     }
 
-    /// The pairs of a merge key's value: of one map, or of a list of maps of which the first one wins.
+    /// Adds the pairs of a merge key's value: a map, or a list of maps of which the first takes precedence.
     fn merge_from(&mut self, value: Id, depth: usize, into: &mut Vec<(Id, Id)>) -> Result<()> {
         let sources = match &self.nodes[value].content {
             Content::Map { .. } => vec![value],
@@ -280,7 +282,8 @@ impl Constructor<'_> {
         for source in sources {
             if !matches!(self.nodes[source].content, Content::Map { .. }) {
                 let found = self.nodes[source].content.kind();
-                return self.error(source, format!("<< expects a list of maps, found {found} in it"));
+                return self
+                    .error(source, format!("<< expects a list of maps, found an item that is {found}"));
             }
             self.flatten(source, depth + 1)?;
             self.copies += 1;
@@ -289,7 +292,7 @@ impl Constructor<'_> {
                 into.extend_from_slice(pairs);
             }
             if self.copies > MAX_COPIES {
-                return self.error(value, "the merge keys of this text repeat too much of it");
+                return self.error(value, "merge keys expand to too many values");
             }
         }
         Ok(())

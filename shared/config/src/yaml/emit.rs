@@ -1,8 +1,7 @@
-//! Values to YAML text, laid out to the byte as PyYAML's safe dumper does with block style: upstream's files are
-//! compared and parsed by others. Here is the structure, `quote` knows how a text is written.
+//! Writes values as YAML text, byte for byte like PyYAML's safe dumper in block style, because other programs compare
+//! and parse upstream's files. `quote` writes scalars of text.
 //!
-//! Where this differs from PyYAML: a value that was used twice through an alias is written twice, and a date that
-//! was read from a text is a text.
+//! Differences from PyYAML: a value that was used twice through an alias is written twice, and dates are text.
 
 use std::rc::Rc;
 
@@ -11,10 +10,10 @@ use super::scalar::{self, Tag};
 use super::{MAX_BYTES, MAX_DEPTH, MAX_NODES, quote};
 use crate::{Map, Node, Position, Value};
 
-/// What upstream varies between its files.
+/// Formatting options, which differ between upstream's files.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Blanks for each level.
+    /// Spaces for each level.
     pub indent: usize,
     /// `---` before and `...` after the document.
     pub markers: bool,
@@ -29,7 +28,7 @@ impl Style {
     pub const PLAIN: Style = Style { indent: 4, markers: false, sorted: true };
 }
 
-/// The text of a document, with a line break at its end.
+/// Returns the text of a document with a final line break.
 pub fn emit(node: &Node, style: Style) -> String {
     let mut emitter = Emitter::new(style);
     emitter.document(node);
@@ -100,7 +99,7 @@ pub fn emit_entry(key: &str, node: &Node, style: Style) -> String {
     emitter.out
 }
 
-/// Where a value stands.
+/// The context of a value.
 #[derive(Clone, Copy)]
 pub(super) struct NodeContext {
     /// That of the collection around it; `None` for the document itself.
@@ -180,7 +179,7 @@ impl Emitter {
         self.only_indicators = true;
     }
 
-    /// Goes to that column: on this line if nothing stands there, else on the next one.
+    /// Moves to that column: on this line if it is free up to there, otherwise on the next one.
     pub fn write_indent(&mut self, indent: usize) {
         if !self.only_indicators || self.column > indent || (self.column == indent && !self.after_blank) {
             self.write_line_break();
@@ -316,7 +315,7 @@ impl Emitter {
     }
 }
 
-/// The word for a scalar that is no text.
+/// Returns the plain form of a scalar that is not text.
 fn plain_scalar(node: &Node) -> String {
     match &node.value {
         Value::Bool(b) => if *b { "true" } else { "false" }.into(),
@@ -368,7 +367,7 @@ fn sort_like_python(entries: &mut [(&Node, &Node)]) {
     }
 }
 
-/// Whether a plain text would read back as a text.
+/// Tells whether a plain scalar would be read back as text.
 pub(super) fn reads_as_text(text: &str) -> bool {
     scalar::resolve(text) == Tag::Str
 }

@@ -1,6 +1,6 @@
 //! The small safe wrapper over the `unsafe-libyaml` event parser: text in, owned events with positions out.
-//! Everything unsafe of this crate is here. Its parser never sees bytes that are not UTF-8, nor a text larger
-//! than [`super::MAX_BYTES`], so that none of its counters can overflow.
+//! Contains all unsafe code of this crate. The parser only gets UTF-8 and at most [`super::MAX_BYTES`] bytes, so that
+//! none of its counters can overflow.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char};
@@ -18,7 +18,7 @@ pub(super) struct LineColumn {
     pub column: u32,
 }
 
-/// What the properties before a node say.
+/// The properties of a node.
 #[derive(Debug, Default)]
 pub(super) struct Properties {
     pub anchor: Option<Box<str>>,
@@ -27,7 +27,7 @@ pub(super) struct Properties {
 
 #[derive(Debug)]
 pub(super) enum Event {
-    /// Beginnings and ends of the stream and of documents.
+    /// Starts and ends of the stream and of documents.
     DocumentStart,
     DocumentEnd,
     StreamEnd,
@@ -43,15 +43,15 @@ pub(super) enum Event {
     End,
 }
 
-/// What the parser complains of: its words for it, the place, and its words for what it was doing.
+/// A parser error: its message and position, and the parser's context.
 #[derive(Debug, Default)]
 pub(super) struct Problem {
     pub at: LineColumn,
     pub problem: &'static str,
     pub context: &'static str,
-    /// Where it is, in characters from the beginning.
+    /// The offset of the error in characters.
     pub index: u64,
-    /// Where what it was doing began: a list, a quoted text.
+    /// The start of the enclosing construct, such as a list or a quoted scalar.
     pub context_at: LineColumn,
     pub context_index: u64,
 }
@@ -60,14 +60,14 @@ pub(super) struct Events<'a> {
     /// Boxed: the parser keeps a pointer to itself.
     parser: Box<MaybeUninit<unsafe_lib::yaml_parser_t>>,
     text: PhantomData<&'a str>,
-    /// For places that the parser gives as an offset.
+    /// The text, to convert byte offsets from the parser.
     input: &'a str,
     validator: Option<Validator<'a>>,
-    /// For each collection around, whether it is one of `[]` or `{}` or in one.
+    /// For each enclosing collection, whether it is in flow style or inside a flow collection.
     flow: Vec<bool>,
 }
 
-/// What the parser has read: the event, where it begins and ends in characters, and how it is written.
+/// An event, its start and end in characters, and its style.
 struct RawEvent {
     event: Option<Event>,
     at: LineColumn,
@@ -78,7 +78,7 @@ struct RawEvent {
 }
 
 impl<'a> Events<'a> {
-    /// `None` when libyaml cannot have the memory that it needs.
+    /// Returns `None` if libyaml cannot allocate memory.
     pub fn new(input: &'a str) -> Option<Events<'a>> {
         let mut parser = Box::new(MaybeUninit::uninit());
         // SAFETY: initialize writes the whole struct or fails; a failure leaves nothing that must be freed and
@@ -102,7 +102,10 @@ impl<'a> Events<'a> {
         })
     }
 
-    /// The next event and where it begins; after an error, nothing more may be asked.
+    /// Returns the next event and its position. Must not be called again after an error.
+    ///
+    /// # Errors
+    /// A syntax error, or text that PyYAML rejects.
     pub fn next(&mut self) -> Result<(Event, LineColumn), Problem> {
         loop {
             let mut event = MaybeUninit::<unsafe_lib::yaml_event_t>::uninit();
@@ -129,7 +132,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Whether the character of that number is this one.
+    /// Tells whether the character at this offset is `wanted`.
     pub fn is_at(&self, index: u64, wanted: char) -> bool {
         usize::try_from(index).is_ok_and(|index| self.input.chars().nth(index) == Some(wanted))
     }
@@ -175,7 +178,7 @@ impl Drop for Events<'_> {
     }
 }
 
-/// The place of a byte in a text.
+/// Returns the position of a byte in a text.
 pub(super) fn line_column_of(text: &str, offset: usize) -> LineColumn {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);

@@ -1,10 +1,10 @@
-//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, which `validator`
-//! holds to what PyYAML accepts, `compose` and `construct` make values of its events, `scalar` knows what a word means.
-//! Never panics, whatever the bytes. The way back is `emit`, with `quote` for its texts.
+//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `validator`
+//! rejects what PyYAML rejects, `compose` and `construct` turn events into values, and `scalar` resolves plain scalars.
+//! Never panics on any input. `emit` writes YAML, with `quote` for text.
 //!
-//! Where this differs from PyYAML: a timestamp stays the text that was written, an integer beyond 128 bits too; a
-//! value that contains itself is refused, and so is what the limits below exclude; unknown `%` directives are refused,
-//! JSON's pairs of escapes (`\ud83d\ude00`) are letters, and half of one is U+FFFD.
+//! Differences from PyYAML: timestamps and integers beyond 128 bits stay text; recursive values, input beyond the
+//! limits below and unknown `%` directives are rejected; JSON's surrogate pairs (`\ud83d\ude00`) are characters, and a
+//! lone surrogate is U+FFFD.
 
 mod compose;
 mod construct;
@@ -21,18 +21,18 @@ use std::rc::Rc;
 
 use crate::{Finding, Node, Position};
 
-/// A larger text is no configuration; clouds allow 64 KiB, seeds of our own some megabytes.
+/// The largest text in bytes. Clouds allow 64 KiB of user-data; local seeds may have some megabytes.
 pub const MAX_BYTES: usize = 32 << 20;
-/// So many values and keys take some hundred megabytes of memory while they are read.
+/// The largest number of values and keys, which take some hundred megabytes of memory during parsing.
 pub const MAX_NODES: usize = 2_000_000;
-/// The deepest nesting, counting through aliases. JSON readers stop at 128, and what is read here is written
-/// there, within some maps more.
+/// The deepest nesting, counted through aliases. JSON parsers stop at 128, and values are stored as JSON within some
+/// further maps.
 pub const MAX_DEPTH: usize = 100;
-/// How many nodes (or 64 bytes of text) all aliases and merge keys of a text may repeat: enough for any person,
-/// too little for "a billion laughs" to fill the memory.
+/// The number of nodes (or 64-byte units of text) that all aliases and merge keys of a text may copy: enough for any
+/// real configuration, too little for a "billion laughs" attack.
 pub const MAX_COPIES: usize = 200_000;
 
-/// A document, and what was odd about it (duplicate keys).
+/// A document and its problems (duplicate keys).
 #[derive(Debug, Clone, Default)]
 pub struct Parsed {
     /// The document.
@@ -41,7 +41,7 @@ pub struct Parsed {
     pub findings: Vec<Finding>,
 }
 
-/// Why a text is no YAML, and where.
+/// An error in a YAML text, with its position.
 #[derive(Debug, Clone)]
 pub struct YamlError {
     /// The position of the problem.
@@ -58,7 +58,10 @@ impl std::fmt::Display for YamlError {
 
 impl std::error::Error for YamlError {}
 
-/// Reads one document; an empty text is null. `source` names the text in positions.
+/// Parses one document; an empty text is null. `source` names the text in positions.
+///
+/// # Errors
+/// The text is not valid YAML, has several documents, or exceeds a limit.
 pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
     let source: Rc<str> = source.into();
     if text.len() > MAX_BYTES {
@@ -68,7 +71,10 @@ pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
     compose::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
-/// Like [`parse`], for what comes from a file or a network: names the first place that is not UTF-8.
+/// Like [`parse`], for bytes from a file or the network.
+///
+/// # Errors
+/// As for [`parse`]; also bytes that are not UTF-8, with the position of the first.
 pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, YamlError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(source, text),
@@ -129,7 +135,7 @@ mod tests {
         assert_eq!((at(item), at(item.at_path(&["é", "c"]).unwrap())), ("f:4:6".into(), "f:4:13".into()));
         assert_eq!(parsed.root.get("a").unwrap().as_int(), Some(2));
         let said: Vec<String> = parsed.findings.iter().map(|f| f.to_string()).collect();
-        assert_eq!(said, ["f:5:1: a: written twice, first on line 1; the last one counts"]);
+        assert_eq!(said, ["f:5:1: a: duplicate key (first on line 1); using the last value"]);
     }
 
     #[test]
@@ -178,25 +184,22 @@ mod tests {
         for (text, message) in [
             (
                 "a:\n  - [x, y\nb: 1\n",
-                "f:3:2: a comma or ']' is missing in the list that '[' begins on line 2, column 5",
+                "f:3:2: missing ',' or ']' in the list that starts on line 2, column 5",
             ),
-            (
-                "a: {x: 1\nb: [1]\n",
-                "f:2:2: a comma or '}' is missing in the map that '{' begins on line 1, column 4",
-            ),
-            ("a: 1\nb: 'it\nc: 1\n", "f:4:1: the quotation mark on line 2, column 4 is not closed"),
-            ("b: \"it\n---\nc\n", "f:2:1: the quotation mark on line 1, column 4 is not closed"),
-            ("{a:[1], \"b\": \"", "f:1:15: the quotation mark on line 1, column 14 is not closed"),
+            ("a: {x: 1\nb: [1]\n", "f:2:2: missing ',' or '}' in the map that starts on line 1, column 4"),
+            ("a: 1\nb: 'it\nc: 1\n", "f:4:1: unclosed quotation mark (opened on line 2, column 4)"),
+            ("b: \"it\n---\nc\n", "f:2:1: unclosed quotation mark (opened on line 1, column 4)"),
+            ("{a:[1], \"b\": \"", "f:1:15: unclosed quotation mark (opened on line 1, column 14)"),
             (
                 "a: b\n\u{feff}c: d: e\n",
-                "f:2:6: a colon where no key can be: quote the text that holds it, or mind the indentation (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
+                "f:2:6: unexpected ':'; quote the value or fix the indentation (mapping values are not allowed in this context); an invisible byte order mark (U+FEFF) is on line 2",
             ),
         ] {
             assert_eq!(parse("f", text).unwrap_err().to_string(), message, "{text}");
         }
         let said: Vec<String> =
             parse("f", "a: 1\n\u{feff}b: 2").unwrap().findings.iter().map(Finding::to_string).collect();
-        assert_eq!(said, ["f:2:1: b: there is an invisible byte order mark (U+FEFF) in this key"]);
+        assert_eq!(said, ["f:2:1: b: the key contains an invisible byte order mark (U+FEFF)"]);
     }
 
     #[test]
@@ -227,7 +230,7 @@ mod tests {
             merges += &format!("a{i}: &a{i} {{<<: [*a{p}, *a{p}, *a{p}]}}\n");
         }
         for text in [text, merges] {
-            assert!(parse("f", &text).unwrap_err().message.contains("repeat too much"));
+            assert!(parse("f", &text).unwrap_err().message.contains("expand to too many values"));
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) enum Tag {
     Merge,
     /// A plain `=`.
     Value,
-    /// One that nothing can be made of.
+    /// An unsupported tag.
     Other(Box<str>),
 }
 
@@ -237,7 +237,7 @@ fn timestamp(text: &str, alone: bool) -> Option<bool> {
     rest.0.is_empty().then_some(date_exists && zone_exists && hour < 24 && minute < 60 && second < 60)
 }
 
-/// Takes a text apart from its beginning.
+/// Consumes a text from its start.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {
@@ -263,7 +263,10 @@ impl Cursor<'_> {
     }
 }
 
-/// The value of a scalar of that type; an error says what was expected instead.
+/// Returns the value of a scalar with this tag.
+///
+/// # Errors
+/// The text is not valid for the tag; the message states what was expected.
 pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
     let wrong = |what: &str| Err(format!("{} expects {what}", tag.short_name()));
     Ok(match tag {
@@ -286,20 +289,20 @@ pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
         Tag::Binary => Value::Bytes(decode_binary(&text)?),
         Tag::Timestamp => match timestamp(&text, true) {
             Some(true) => Value::Str(text),
-            Some(false) => return Err("there is no such day or time of day; quote it if it is text".into()),
+            Some(false) => return Err("invalid date or time; quote it if it is text".into()),
             None => return wrong("a date such as 2024-12-31, or one with a time"),
         },
         Tag::Seq | Tag::Omap | Tag::Pairs => return wrong("a list, found a scalar"),
         Tag::Map | Tag::Set => return wrong("a map, found a scalar"),
-        Tag::Merge => return Err("a lone << is no value; quote it if it is text".into()),
-        Tag::Value => return Err("a lone = is no value; quote it if it is text".into()),
+        Tag::Merge => return Err("'<<' is not a value; quote it if it is text".into()),
+        Tag::Value => return Err("'=' is not a value; quote it if it is text".into()),
         Tag::Other(_) => return Err(unknown_tag(tag)),
     })
 }
 
 pub(super) fn unknown_tag(tag: &Tag) -> String {
     let short: String = tag.short_name().chars().take(64).collect();
-    format!("unknown tag '{short}': nothing can be made of it")
+    format!("unsupported tag '{short}'")
 }
 
 /// `Some(None)`: an integer that is too large to keep as a number.
@@ -329,8 +332,8 @@ fn parse_int(text: &str) -> Option<Option<i128>> {
     Some(size.map(|n| if negative { -n } else { n }))
 }
 
-/// Python's `int(text, base)`, which takes blanks around, a sign, and the prefix of its base. `None`: not digits of
-/// that base at all; `Some(None)`: too large.
+/// Parses like Python's `int(text, base)`, which accepts surrounding white space, a sign, and the prefix of the base.
+/// `None`: not a number in that base; `Some(None)`: too large.
 fn parse_radix(text: &str, base: u32) -> Option<Option<i128>> {
     let text = text.trim();
     let (negative, digits) = match text.strip_prefix('-') {
@@ -377,10 +380,10 @@ fn parse_float(text: &str) -> Option<f64> {
     Some(sign * size)
 }
 
-/// Base64 as Python's `decodebytes` takes it: other characters are skipped, data ends where the padding does.
+/// Decodes base64 like Python's `decodebytes`: other characters are skipped, and data ends at the padding.
 fn decode_binary(text: &str) -> Result<Vec<u8>, String> {
     if !text.is_ascii() {
-        return Err("!!binary expects base64, found letters beyond ASCII".into());
+        return Err("!!binary expects base64, found non-ASCII characters".into());
     }
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (mut place, mut pads, mut left) = (0u8, 0u8, 0u8);
@@ -415,5 +418,5 @@ fn decode_binary(text: &str) -> Result<Vec<u8>, String> {
         }
         place = (place + 1) % 4;
     }
-    if place == 0 { Ok(out) } else { Err("!!binary expects base64, found some with its end missing".into()) }
+    if place == 0 { Ok(out) } else { Err("!!binary expects base64, found truncated data".into()) }
 }

@@ -1,6 +1,6 @@
-//! What PyYAML refuses and the parser under us lets pass: tabs between words, and a `?` inside of `[]` or `{}`.
-//! A file that works here must not break when it meets upstream, so it is refused here too. Goes through the text
-//! once, scalar by scalar, and only where the text has such a character at all.
+//! Rejects what PyYAML rejects and the underlying parser accepts: tabs between words, and `?` inside `[]` or `{}`. A
+//! file that works here must also work with upstream. Scans the text once, scalar by scalar, and only if it contains
+//! such a character.
 
 use super::events::{LineColumn, Problem};
 
@@ -15,7 +15,7 @@ pub(super) enum ScalarStyle {
 
 pub(super) struct Validator<'a> {
     rest: std::str::Chars<'a>,
-    /// Of `rest` in the whole text, in characters.
+    /// The offset of `rest` in the whole text, in characters.
     index: u64,
     spot: LineColumn,
     comment: bool,
@@ -24,12 +24,12 @@ pub(super) struct Validator<'a> {
 fn tab(at: LineColumn) -> Problem {
     Problem {
         at,
-        problem: "a tab may only stand in quoted text and in comments; use blanks",
+        problem: "tabs are only allowed in quoted text and comments; use spaces",
         ..Problem::default()
     }
 }
 
-/// Whether a text has a comment that begins right behind `|` or `>`, with their indicators.
+/// Tells whether a comment starts directly after `|` or `>` and their indicators.
 fn has_glued_comment(text: &str) -> bool {
     let is_one = |place: usize| {
         let before = text[..place].trim_end_matches(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit());
@@ -39,7 +39,7 @@ fn has_glued_comment(text: &str) -> bool {
 }
 
 impl<'a> Validator<'a> {
-    /// `None` where there is nothing to look for.
+    /// Returns `None` if the text contains nothing to check.
     pub fn new(text: &'a str) -> Option<Validator<'a>> {
         (text.contains(['\t', '?']) || has_glued_comment(text)).then(|| Validator {
             rest: text.chars(),
@@ -53,7 +53,7 @@ impl<'a> Validator<'a> {
         let c = self.rest.next()?;
         let at = self.spot;
         self.index += 1;
-        // A CR before its LF begins no line of its own.
+        // CR LF is one line break.
         let crlf = c == '\r' && self.rest.as_str().starts_with('\n');
         if matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}') && !crlf {
             self.spot = LineColumn { line: at.line.saturating_add(1), column: 1 };
@@ -64,7 +64,10 @@ impl<'a> Validator<'a> {
         Some((c, at))
     }
 
-    /// What stands between two scalars: signs, blanks and comments.
+    /// Checks the text between two scalars: indicators, white space and comments.
+    ///
+    /// # Errors
+    /// A tab outside a comment.
     pub fn between(&mut self, until: u64) -> Result<(), Problem> {
         while self.index < until {
             match self.next() {
@@ -87,12 +90,12 @@ impl<'a> Validator<'a> {
             match form {
                 ScalarStyle::Plain if c == '\t' => return Err(tab(at)),
                 ScalarStyle::Plain if c == '?' && in_flow => {
-                    let problem = "text with a question mark needs quotes within [] and {}";
+                    let problem = "text with a question mark must be quoted inside [] and {}";
                     return Err(Problem { at, problem, ..Problem::default() });
                 }
                 ScalarStyle::Block if at.line == header => match c {
                     '#' if marked && !self.comment && !matches!(before, ' ' | '\t') => {
-                        let problem = "a comment behind | or > needs a blank before it";
+                        let problem = "a comment after | or > needs a space before it";
                         return Err(Problem { at, problem, ..Problem::default() });
                     }
                     '#' => self.comment = true,

@@ -158,7 +158,7 @@ impl Validator {
         let mut all = Vec::new();
         for kind in types {
             match kind.base {
-                BaseType::Ref(definition) if kind.deprecated.is_none() && kind.needs.is_empty() => {
+                BaseType::Ref(definition) if kind.deprecated.is_none() && kind.needs.is_none() => {
                     all.extend(self.expand(definition.types))
                 }
                 _ => all.push(kind),
@@ -198,15 +198,15 @@ impl Validator {
     }
 
     fn check_content(&mut self, kind: &Type, node: &Node) {
-        if let (false, Value::Map(map)) = (kind.needs.is_empty(), &node.value) {
-            let list = || kind.needs.join(" or ");
-            match kind.needs.iter().filter(|key| map.get(key).is_some()).count() {
+        if let (Some(needs), Value::Map(map)) = (kind.needs, &node.value) {
+            let list = || needs.keys.join(" or ");
+            match needs.keys.iter().filter(|key| map.get(key).is_some()).count() {
                 0 => self.add_finding(
                     FindingKind::Invalid,
                     &node.at,
                     format!("expected the key {}, which is missing", list()),
                 ),
-                2.. if kind.only_one => {
+                2.. if needs.only_one => {
                     self.add_finding(
                         FindingKind::Invalid,
                         &node.at,
@@ -275,8 +275,8 @@ impl Validator {
 
     fn check_length(&mut self, kind: &Type, node: &Node, length: usize, what: &str) {
         let length = i32::try_from(length).unwrap_or(i32::MAX);
-        let low = kind.min.is_some_and(|min| length < min);
-        if low || kind.max.is_some_and(|max| length > max) {
+        let low = kind.min.is_some_and(|min| length < i32::from(min));
+        if low || kind.max.is_some_and(|max| length > i32::from(max)) {
             let what =
                 if kind.min == Some(1) && kind.max.is_none() { what.trim_end_matches('s') } else { what };
             self.add_finding(
@@ -337,7 +337,7 @@ fn matches_format(format: Format, text: &str) -> bool {
 
 fn range_text(kind: &Type, end: &str) -> String {
     match (kind.min, kind.max) {
-        (Some(a), Some(b)) if a == b => format!("{a}{end}"),
+        (Some(a), Some(b)) if i32::from(a) == i32::from(b) => format!("{a}{end}"),
         (Some(a), Some(b)) => format!("from {a} to {b}{end}"),
         (Some(a), None) => format!("at least {a}{end}"),
         (None, Some(b)) => format!("at most {b}{end}"),
@@ -379,7 +379,7 @@ pub(super) fn type_name(kind: &Type) -> String {
         BaseType::Int => "an integer".into(),
         BaseType::Number => "a number".into(),
         BaseType::Bool => "true or false".into(),
-        BaseType::Null => "nothing (null)".into(),
+        BaseType::Null => "null".into(),
         BaseType::List(_) => "a list".into(),
         BaseType::Map(_) | BaseType::Ref(_) => "a map".into(),
         BaseType::StrConst(word) => format!("'{word}'"),

@@ -78,7 +78,7 @@ fn field_schema(field: &Field) -> Value {
         schema["description"] = field.doc.into();
     }
     if let Some(default) = field.default {
-        schema["default"] = match default {
+        schema["default"] = match *default {
             DefaultValue::Bool(flag) => flag.into(),
             DefaultValue::Int(number) => number.into(),
             DefaultValue::Text(text) => text.into(),
@@ -144,19 +144,19 @@ fn type_schema(kind: &Type) -> Value {
         BaseType::Map(keys) => map_schema(kind, keys),
         BaseType::Ref(definition) => json!({ "$ref": format!("#/definitions/{}", definition.name) }),
     };
-    if !kind.needs.is_empty() {
-        let needs: Vec<Value> = kind.needs.iter().map(|key| json!({ "required": [key] })).collect();
+    if let Some(needs) = kind.needs {
+        let keys: Vec<Value> = needs.keys.iter().map(|key| json!({ "required": [key] })).collect();
         if schema.get("$ref").is_some() {
             schema = json!({ "allOf": [schema] });
         }
-        schema[if kind.only_one { "oneOf" } else { "anyOf" }] = needs.into();
+        schema[if needs.only_one { "oneOf" } else { "anyOf" }] = keys.into();
     }
     let (min, max) = match kind.base {
         BaseType::List(_) => ("minItems", "maxItems"),
         BaseType::Map(_) => ("minProperties", "maxProperties"),
         _ => ("minimum", "maximum"),
     };
-    for (name, bound) in [(min, kind.min), (max, kind.max)] {
+    for (name, bound) in [(min, kind.min.map(i32::from)), (max, kind.max.map(i32::from))] {
         if let Some(bound) = bound {
             schema[name] = bound.into();
         }

@@ -30,10 +30,7 @@ fn type_samples(kind: &Type) -> Vec<Node> {
         BaseType::Map(keys) => return map_samples(keys, kind),
         BaseType::Ref(definition) => {
             // A requirement of the reference applies to the maps of the definition.
-            let with_needs = |one: &Type| match kind.needs.is_empty() {
-                true => *one,
-                false => Type { needs: kind.needs, ..*one },
-            };
+            let with_needs = |one: &Type| Type { needs: kind.needs.or(one.needs), ..*one };
             return definition.types.iter().flat_map(|one| type_samples(&with_needs(one))).collect();
         }
     };
@@ -42,14 +39,14 @@ fn type_samples(kind: &Type) -> Vec<Node> {
 
 /// A map of what must be there, and the same with each of the other keys.
 fn map_samples(keys: &[Field], kind: &Type) -> Vec<Node> {
-    let needs = kind.needs;
+    let needs = kind.needs.map_or(&[][..], |needs| needs.keys);
     let mut base = Map::new();
     let mut put = |field: &Field| base.insert(field.name, field_samples(field).swap_remove(0));
     for field in keys.iter().filter(|f| f.required || needs.first() == Some(&f.name)) {
         put(field);
     }
     let mut all = Vec::new();
-    if i32::try_from(base.len()).unwrap() >= kind.min.unwrap_or(0) {
+    if i8::try_from(base.len()).unwrap() >= kind.min.unwrap_or(0) {
         all.push(Node::from(base.clone()));
     }
     for field in keys.iter().chain(kind.additional) {

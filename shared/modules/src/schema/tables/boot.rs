@@ -47,10 +47,10 @@ pub static SECTIONS: &[Section] = &[Section::new(
             "timeouts",
             &[map(&[
                 key("script", &[INT.min(1)])
-                    .default(Int(3600))
+                    .default(&Int(3600))
                     .doc("Seconds that each script of a user has."),
                 key("hotplug", &[INT.min(1)])
-                    .default(Int(120))
+                    .default(&Int(120))
                     .doc("Seconds in which a NIC that was plugged in is configured."),
             ])],
         )
@@ -100,7 +100,7 @@ static LOG: Definition = Definition {
     types: &[map(&[
         key("type", &[word("log")]).required(),
         key("level", &[word("DEBUG"), word("INFO"), word("WARN"), word("ERROR"), word("FATAL")])
-            .default(Text("DEBUG")),
+            .default(&Text("DEBUG")),
     ])],
 };
 
@@ -125,7 +125,7 @@ static HYPERV: Definition = Definition {
     name: "hyperv",
     types: &[map(&[
         key("type", &[word("hyperv")]).required(),
-        key("kvp_file_path", &[STR]).default(Text("/var/lib/hyperv/.kvp_pool_1")),
+        key("kvp_file_path", &[STR]).default(&Text("/var/lib/hyperv/.kvp_pool_1")),
         key("event_types", &[list(&[STR])]),
     ])],
 };

@@ -37,13 +37,13 @@ pub static SECTIONS: &[Section] = &[
                     "<device>",
                     &[map(&[
                         key("table_type", &[word("mbr"), word("gpt")])
-                            .default(Text("mbr"))
+                            .default(&Text("mbr"))
                             .doc("The kind of partition table."),
                         key("layout", &[word("remove"), BOOL, list(&[INT, list(&[INT, STR]).range(2, 2)])])
-                            .default(Bool(false))
+                            .default(&Bool(false))
                             .doc("Sizes in percent, each alone or with its type; true for one partition."),
                         key("overwrite", &[BOOL])
-                            .default(Bool(false))
+                            .default(&Bool(false))
                             .doc("Partition a disk that is in use, too."),
                     ])],
                 ))],
@@ -83,7 +83,7 @@ pub static SECTIONS: &[Section] = &[
             "keyboard",
             &[map(&[
                 key("layout", &[STR]).required(),
-                key("model", &[STR]).default(Text("pc105")),
+                key("model", &[STR]).default(&Text("pc105")),
                 key("variant", &[STR]),
                 key("options", &[STR]),
             ])],
@@ -99,25 +99,25 @@ pub static SECTIONS: &[Section] = &[
                 key(
                     "interfaces",
                     &[map(&[
-                        key("spi", &[BOOL]).default(Bool(false)),
-                        key("i2c", &[BOOL]).default(Bool(false)),
+                        key("spi", &[BOOL]).default(&Bool(false)),
+                        key("i2c", &[BOOL]).default(&Bool(false)),
                         key(
                             "serial",
                             &[
                                 BOOL,
                                 map(&[
-                                    key("console", &[BOOL]).default(Bool(false)),
-                                    key("hardware", &[BOOL]).default(Bool(false)),
+                                    key("console", &[BOOL]).default(&Bool(false)),
+                                    key("hardware", &[BOOL]).default(&Bool(false)),
                                 ])
                                 .open(),
                             ],
                         )
-                        .default(Bool(false)),
-                        key("onewire", &[BOOL]).default(Bool(false)),
+                        .default(&Bool(false)),
+                        key("onewire", &[BOOL]).default(&Bool(false)),
                     ])
                     .open()],
                 ),
-                key("enable_usb_gadget", &[BOOL]).default(Bool(false)),
+                key("enable_usb_gadget", &[BOOL]).default(&Bool(false)),
             ])
             .open()],
         )
@@ -135,7 +135,7 @@ pub static SECTIONS: &[Section] = &[
 static GRUB: Definition = Definition {
     name: "grub",
     types: &[map(&[
-        key("enabled", &[BOOL]).default(Bool(false)).doc("Whether to."),
+        key("enabled", &[BOOL]).default(&Bool(false)).doc("Whether to."),
         key("grub-pc/install_devices", &[STR]).doc("The disk, for BIOS machines."),
         key("grub-pc/install_devices_empty", &[BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))])
             .doc("Whether it may be none."),

@@ -117,7 +117,7 @@ static BOND: Definition = Definition {
                         word("802.3ad"),
                     ],
                 )
-                .default(Text("balance-rr")),
+                .default(&Text("balance-rr")),
                 key("bond-num_grat_arp", &[INT.range(0, 255)]),
                 key("bond-num_unsol_na", &[INT.range(0, 255)]),
                 key("bond-packets_per_slave", &[INT.range(0, 65535)]),

@@ -2,7 +2,7 @@
 
 use config::schema::DefaultValue::{Bool, Text};
 use config::schema::{
-    BOOL, Definition, Deprecation, Format, INT, NULL, STR, key, list, map, map_of, reference, word,
+    BOOL, Definition, Deprecation, Format, INT, NULL, Needs, STR, key, list, map, map_of, reference, word,
 };
 
 use super::ANY_KEYS;
@@ -16,7 +16,7 @@ pub static SECTIONS: &[Section] = &[
             "apk_repos",
             &[map(&[
                 key("preserve_repositories", &[BOOL])
-                    .default(Bool(false))
+                    .default(&Bool(false))
                     .doc("Leave /etc/apk/repositories as it is."),
                 key(
                     "alpine_repo",
@@ -24,13 +24,13 @@ pub static SECTIONS: &[Section] = &[
                         NULL,
                         map(&[
                             key("base_url", &[STR])
-                                .default(Text("https://dl-cdn.alpinelinux.org/alpine"))
+                                .default(&Text("https://dl-cdn.alpinelinux.org/alpine"))
                                 .doc("The mirror."),
                             key("community_enabled", &[BOOL])
-                                .default(Bool(false))
+                                .default(&Bool(false))
                                 .doc("Add the community repository."),
                             key("testing_enabled", &[BOOL])
-                                .default(Bool(false))
+                                .default(&Bool(false))
                                 .doc("Add the testing repository."),
                             key("version", &[STR]).required().doc("The release, such as v3.20 or edge."),
                         ])
@@ -51,17 +51,17 @@ pub static SECTIONS: &[Section] = &[
             "apt",
             &[map(&[
                 key("preserve_sources_list", &[BOOL])
-                    .default(Bool(false))
+                    .default(&Bool(false))
                     .doc("Leave the list of sources as it is."),
                 key("generate_mirrorlists", &[BOOL])
-                    .default(Bool(false))
+                    .default(&Bool(false))
                     .doc("Write the mirrors to lists below /etc/apt/mirrors (Debian)."),
                 key("disable_suites", &[list(&[STR]).min(1).unique()]).doc("Suites that are commented out."),
                 key("primary", &[list(&[reference(&MIRROR)]).min(1)]).doc("The mirror, by architecture."),
                 key("security", &[list(&[reference(&MIRROR)]).min(1)])
                     .doc("The mirror of security updates, by architecture."),
                 key("add_apt_repo_match", &[STR])
-                    .default(Text("^[\\w-]+:\\w"))
+                    .default(&Text("^[\\w-]+:\\w"))
                     .doc("Sources that match go to add-apt-repository."),
                 key("debconf_selections", &[map_of(&key("<name>", &[STR])).min(1)])
                     .doc("Answers for debconf, in any number of named texts."),
@@ -82,7 +82,7 @@ pub static SECTIONS: &[Section] = &[
                             key("keyserver", &[STR]).doc("Where the key is fetched from."),
                             key("filename", &[STR]).doc("The file below sources.list.d."),
                             key("append", &[BOOL])
-                                .default(Bool(true))
+                                .default(&Bool(true))
                                 .doc("Add to that file instead of replacing it."),
                         ])
                         .min(1)],
@@ -131,7 +131,7 @@ pub static SECTIONS: &[Section] = &[
         "yum_add_repo",
         "Adds repositories of yum and dnf.",
         &[
-            key("yum_repo_dir", &[STR]).default(Text("/etc/yum.repos.d")).doc("Where they are written."),
+            key("yum_repo_dir", &[STR]).default(&Text("/etc/yum.repos.d")).doc("Where they are written."),
             key(
                 "yum_repos",
                 &[map_of(&key(
@@ -141,10 +141,10 @@ pub static SECTIONS: &[Section] = &[
                         key("metalink", &[STR.format(Format::Uri)]),
                         key("mirrorlist", &[STR.format(Format::Uri)]),
                         key("name", &[STR]),
-                        key("enabled", &[BOOL]).default(Bool(true)),
+                        key("enabled", &[BOOL]).default(&Bool(true)),
                     ])
                     .and_any(&key("<option>", &[INT, BOOL, STR]))
-                    .needs(&["baseurl", "metalink", "mirrorlist"])],
+                    .needs(&Needs { keys: &["baseurl", "metalink", "mirrorlist"], only_one: false })],
                 ))
                 .min(1)],
             )

@@ -2,7 +2,7 @@
 
 use config::schema::DefaultValue::{Bool, Int, Text};
 use config::schema::{
-    ANY_MAP, BOOL, Definition, Deprecation, INT, NUMBER, STR, key, list, map, reference, word,
+    ANY_MAP, BOOL, Definition, Deprecation, INT, NUMBER, Needs, STR, key, list, map, reference, word,
 };
 
 use super::ANY_KEYS;
@@ -16,7 +16,7 @@ pub static SECTIONS: &[Section] = &[
             "ansible",
             &[map(&[
                 key("install_method", &[word("distro"), word("pip")])
-                    .default(Text("distro"))
+                    .default(&Text("distro"))
                     .doc("Where Ansible is taken from."),
                 key("run_user", &[STR]).doc("The user whom commands run as."),
                 key("ansible_config", &[STR]).doc("The path of Ansible's configuration."),
@@ -38,14 +38,14 @@ pub static SECTIONS: &[Section] = &[
                                 key("playbook_dir", &[STR]),
                                 key("become_password_file", &[STR]),
                                 key("connection_password_file", &[STR]),
-                                key("list_hosts", &[BOOL]).default(Bool(false)),
-                                key("syntax_check", &[BOOL]).default(Bool(false)),
+                                key("list_hosts", &[BOOL]).default(&Bool(false)),
+                                key("syntax_check", &[BOOL]).default(&Bool(false)),
                                 key("timeout", &[NUMBER.min(0)]),
                                 key("vault_id", &[STR]),
                                 key("vault_password_file", &[STR]),
                                 key("background", &[NUMBER.min(0)]),
-                                key("check", &[BOOL]).default(Bool(false)),
-                                key("diff", &[BOOL]).default(Bool(false)),
+                                key("check", &[BOOL]).default(&Bool(false)),
+                                key("diff", &[BOOL]).default(&Bool(false)),
                                 key("module_path", &[STR]),
                                 key("poll", &[NUMBER.min(0)]),
                                 key("args", &[STR]),
@@ -74,7 +74,7 @@ pub static SECTIONS: &[Section] = &[
                         .doc("Arguments of each call.")])],
                 )
                 .doc("What ansible-galaxy does."),
-                key("package_name", &[STR]).default(Text("ansible")).doc("The package's name."),
+                key("package_name", &[STR]).default(&Text("ansible")).doc("The package's name."),
                 key(
                     "pull",
                     &[
@@ -94,33 +94,33 @@ pub static SECTIONS: &[Section] = &[
             "chef",
             &[map(&[
                 key("directories", &[list(&[STR]).min(1).unique()]).doc("Directories to make."),
-                key("config_path", &[STR]).default(Text("/etc/chef/client.rb")),
+                key("config_path", &[STR]).default(&Text("/etc/chef/client.rb")),
                 key("validation_cert", &[STR])
                     .doc("The certificate, or system to leave the one that is there."),
-                key("validation_key", &[STR]).default(Text("/etc/chef/validation.pem")),
-                key("firstboot_path", &[STR]).default(Text("/etc/chef/firstboot.json")),
-                key("exec", &[BOOL]).default(Bool(false)).doc("Run the client at once."),
-                key("client_key", &[STR]).default(Text("/etc/chef/client.pem")),
+                key("validation_key", &[STR]).default(&Text("/etc/chef/validation.pem")),
+                key("firstboot_path", &[STR]).default(&Text("/etc/chef/firstboot.json")),
+                key("exec", &[BOOL]).default(&Bool(false)).doc("Run the client at once."),
+                key("client_key", &[STR]).default(&Text("/etc/chef/client.pem")),
                 key("encrypted_data_bag_secret", &[STR]),
-                key("environment", &[STR]).default(Text("_default")),
-                key("file_backup_path", &[STR]).default(Text("/var/chef/backup")),
-                key("file_cache_path", &[STR]).default(Text("/var/chef/cache")),
-                key("json_attribs", &[STR]).default(Text("/etc/chef/firstboot.json")),
-                key("log_level", &[STR]).default(Text(":info")),
-                key("log_location", &[STR]).default(Text("/var/log/chef/client.log")),
+                key("environment", &[STR]).default(&Text("_default")),
+                key("file_backup_path", &[STR]).default(&Text("/var/chef/backup")),
+                key("file_cache_path", &[STR]).default(&Text("/var/chef/cache")),
+                key("json_attribs", &[STR]).default(&Text("/etc/chef/firstboot.json")),
+                key("log_level", &[STR]).default(&Text(":info")),
+                key("log_location", &[STR]).default(&Text("/var/log/chef/client.log")),
                 key("node_name", &[STR]).doc("The instance-id when left out."),
-                key("omnibus_url", &[STR]).default(Text("https://www.chef.io/chef/install.sh")),
-                key("omnibus_url_retries", &[INT]).default(Int(5)),
+                key("omnibus_url", &[STR]).default(&Text("https://www.chef.io/chef/install.sh")),
+                key("omnibus_url_retries", &[INT]).default(&Int(5)),
                 key("omnibus_version", &[STR]),
-                key("pid_file", &[STR]).default(Text("/var/run/chef/client.pid")),
+                key("pid_file", &[STR]).default(&Text("/var/run/chef/client.pid")),
                 key("server_url", &[STR]),
-                key("show_time", &[BOOL]).default(Bool(true)),
-                key("ssl_verify_mode", &[STR]).default(Text(":verify_none")),
+                key("show_time", &[BOOL]).default(&Bool(true)),
+                key("ssl_verify_mode", &[STR]).default(&Text(":verify_none")),
                 key("validation_name", &[STR]),
-                key("force_install", &[BOOL]).default(Bool(false)),
+                key("force_install", &[BOOL]).default(&Bool(false)),
                 key("initial_attributes", &[ANY_MAP]).doc("Attributes of the first run."),
                 key("install_type", &[word("packages"), word("gems"), word("omnibus")])
-                    .default(Text("packages")),
+                    .default(&Text("packages")),
                 key("run_list", &[list(&[STR])]),
                 key("chef_license", &[word("accept"), word("accept-silent"), word("accept-no-persist")]),
             ])
@@ -148,19 +148,19 @@ pub static SECTIONS: &[Section] = &[
         &[key(
             "puppet",
             &[map(&[
-                key("install", &[BOOL]).default(Bool(true)),
+                key("install", &[BOOL]).default(&Bool(true)),
                 key("version", &[STR]),
-                key("install_type", &[word("packages"), word("aio")]).default(Text("packages")),
+                key("install_type", &[word("packages"), word("aio")]).default(&Text("packages")),
                 key("collection", &[STR]),
                 key("aio_install_url", &[STR]),
-                key("cleanup", &[BOOL]).default(Bool(true)),
+                key("cleanup", &[BOOL]).default(&Bool(true)),
                 key("conf_file", &[STR]),
                 key("ssl_dir", &[STR]),
                 key("csr_attributes_path", &[STR]),
                 key("package_name", &[STR]),
-                key("exec", &[BOOL]).default(Bool(false)).doc("Run the agent once at this boot."),
+                key("exec", &[BOOL]).default(&Bool(false)).doc("Run the agent once at this boot."),
                 key("exec_args", &[list(&[STR])]),
-                key("start_service", &[BOOL]).default(Bool(true)),
+                key("start_service", &[BOOL]).default(&Bool(true)),
                 key(
                     "conf",
                     &[map(&[
@@ -190,9 +190,9 @@ pub static SECTIONS: &[Section] = &[
         &[key(
             "salt_minion",
             &[map(&[
-                key("pkg_name", &[STR]).default(Text("salt-minion")),
-                key("service_name", &[STR]).default(Text("salt-minion")),
-                key("config_dir", &[STR]).default(Text("/etc/salt")),
+                key("pkg_name", &[STR]).default(&Text("salt-minion")),
+                key("service_name", &[STR]).default(&Text("salt-minion")),
+                key("config_dir", &[STR]).default(&Text("/etc/salt")),
                 key("conf", &[reference(&ANY_KEYS)]),
                 key("grains", &[reference(&ANY_KEYS)]),
                 key("public_key", &[STR]),
@@ -207,10 +207,10 @@ pub static SECTIONS: &[Section] = &[
 static PULL: Definition = Definition {
     name: "pull",
     types: &[map(&[
-        key("accept_host_key", &[BOOL]).default(Bool(false)),
-        key("clean", &[BOOL]).default(Bool(false)),
-        key("full", &[BOOL]).default(Bool(false)),
-        key("diff", &[BOOL]).default(Bool(false)),
+        key("accept_host_key", &[BOOL]).default(&Bool(false)),
+        key("clean", &[BOOL]).default(&Bool(false)),
+        key("full", &[BOOL]).default(&Bool(false)),
+        key("diff", &[BOOL]).default(&Bool(false)),
         key("ssh_common_args", &[STR]),
         key("scp_extra_args", &[STR]),
         key("sftp_extra_args", &[STR]),
@@ -222,7 +222,7 @@ static PULL: Definition = Definition {
         key("connection", &[STR]),
         key("vault_id", &[STR]),
         key("vault_password_file", &[STR]),
-        key("verify_commit", &[BOOL]).default(Bool(false)),
+        key("verify_commit", &[BOOL]).default(&Bool(false)),
         key("inventory", &[STR]),
         key("module_name", &[STR]),
         key("sleep", &[STR]),
@@ -233,5 +233,5 @@ static PULL: Definition = Definition {
             .doc("One playbook."),
         key("playbook_names", &[list(&[STR])]).doc("The playbooks."),
     ])
-    .needs(&["playbook_names", "playbook_name"])],
+    .needs(&Needs { keys: &["playbook_names", "playbook_name"], only_one: false })],
 };

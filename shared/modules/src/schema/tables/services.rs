@@ -10,7 +10,7 @@ pub static SECTIONS: &[Section] = &[
     Section::new(
         "disable_ec2_metadata",
         "Makes EC2's metadata unreachable.",
-        &[key("disable_ec2_metadata", &[BOOL]).default(Bool(false)).doc("Whether to.")],
+        &[key("disable_ec2_metadata", &[BOOL]).default(&Bool(false)).doc("Whether to.")],
     ),
     Section::new(
         "fan",
@@ -19,7 +19,7 @@ pub static SECTIONS: &[Section] = &[
             "fan",
             &[map(&[
                 key("config", &[STR]).required().doc("The text of its configuration."),
-                key("config_path", &[STR]).default(Text("/etc/network/fan")).doc("Where it is written."),
+                key("config_path", &[STR]).default(&Text("/etc/network/fan")).doc("Where it is written."),
             ])],
         )
         .doc("The fan.")],
@@ -28,7 +28,7 @@ pub static SECTIONS: &[Section] = &[
         "resolv_conf",
         "Writes resolv.conf.",
         &[
-            key("manage_resolv_conf", &[BOOL]).default(Bool(false)).doc("Whether to."),
+            key("manage_resolv_conf", &[BOOL]).default(&Bool(false)).doc("Whether to."),
             key(
                 "resolv_conf",
                 &[map(&[
@@ -48,8 +48,8 @@ pub static SECTIONS: &[Section] = &[
         &[key(
             "rsyslog",
             &[map(&[
-                key("config_dir", &[STR]).default(Text("/etc/rsyslog.d")),
-                key("config_filename", &[STR]).default(Text("20-cloud-config.conf")),
+                key("config_dir", &[STR]).default(&Text("/etc/rsyslog.d")),
+                key("config_filename", &[STR]).default(&Text("20-cloud-config.conf")),
                 key(
                     "configs",
                     &[list(&[STR, map(&[key("filename", &[STR]), key("content", &[STR]).required()])])],
@@ -57,9 +57,9 @@ pub static SECTIONS: &[Section] = &[
                 .doc("Texts, each for the usual file or one of its own."),
                 key("remotes", &[reference(&ANY_KEYS)])
                     .doc("Hosts that messages are sent to, by names of your own."),
-                key("service_reload_command", &[word("auto"), list(&[STR])]).default(Text("auto")),
-                key("install_rsyslog", &[BOOL]).default(Bool(false)),
-                key("check_exe", &[STR]).default(Text("rsyslogd")),
+                key("service_reload_command", &[word("auto"), list(&[STR])]).default(&Text("auto")),
+                key("install_rsyslog", &[BOOL]).default(&Bool(false)),
+                key("check_exe", &[STR]).default(&Text("rsyslogd")),
                 key("packages", &[list(&[STR]).unique()]),
             ])],
         )
@@ -103,7 +103,7 @@ pub static SECTIONS: &[Section] = &[
                         key("network_address", &[STR]),
                         key("network_port", &[INT]),
                         key("storage_backend", &[word("zfs"), word("dir"), word("lvm"), word("btrfs")])
-                            .default(Text("dir")),
+                            .default(&Text("dir")),
                         key("storage_create_device", &[STR]),
                         key("storage_create_loop", &[INT]),
                         key("storage_pool", &[STR]),
@@ -115,17 +115,17 @@ pub static SECTIONS: &[Section] = &[
                     "bridge",
                     &[map(&[
                         key("mode", &[word("none"), word("existing"), word("new")]).required(),
-                        key("name", &[STR]).default(Text("lxdbr0")),
-                        key("mtu", &[INT.min(-1)]).default(Int(-1)),
+                        key("name", &[STR]).default(&Text("lxdbr0")),
+                        key("mtu", &[INT.min(-1)]).default(&Int(-1)),
                         key("ipv4_address", &[STR]),
                         key("ipv4_netmask", &[INT]),
                         key("ipv4_dhcp_first", &[STR]),
                         key("ipv4_dhcp_last", &[STR]),
                         key("ipv4_dhcp_leases", &[INT]),
-                        key("ipv4_nat", &[BOOL]).default(Bool(false)),
+                        key("ipv4_nat", &[BOOL]).default(&Bool(false)),
                         key("ipv6_address", &[STR]),
                         key("ipv6_netmask", &[INT]),
-                        key("ipv6_nat", &[BOOL]).default(Bool(false)),
+                        key("ipv6_nat", &[BOOL]).default(&Bool(false)),
                         key("domain", &[STR]),
                     ])],
                 )

@@ -16,14 +16,14 @@ pub static SECTIONS: &[Section] = &[
             &[map(&[key(
                 "client",
                 &[map(&[
-                    key("url", &[STR]).default(Text("https://landscape.canonical.com/message-system")),
-                    key("ping_url", &[STR]).default(Text("https://landscape.canonical.com/ping")),
-                    key("data_path", &[STR]).default(Text("/var/lib/landscape/client")),
+                    key("url", &[STR]).default(&Text("https://landscape.canonical.com/message-system")),
+                    key("ping_url", &[STR]).default(&Text("https://landscape.canonical.com/ping")),
+                    key("data_path", &[STR]).default(&Text("/var/lib/landscape/client")),
                     key(
                         "log_level",
                         &[word("debug"), word("info"), word("warning"), word("error"), word("critical")],
                     )
-                    .default(Text("info")),
+                    .default(&Text("info")),
                     key("computer_title", &[STR]).required(),
                     key("account_name", &[STR]).required(),
                     key("registration_key", &[STR]),
@@ -111,7 +111,7 @@ static PRO: Definition = Definition {
         key("enable", &[list(&[STR])]).doc("Services to enable."),
         key("enable_beta", &[list(&[STR])]),
         key("token", &[STR]).doc("The contract's token."),
-        key("features", &[map(&[key("disable_auto_attach", &[BOOL]).default(Bool(false))])]),
+        key("features", &[map(&[key("disable_auto_attach", &[BOOL]).default(&Bool(false))])]),
         key(
             "config",
             &[map(&[
