@@ -31,7 +31,7 @@ impl SourceMap {
         SourceMap { file: file.into(), ..SourceMap::default() }
     }
 
-    /// The same, for one who was not there when it was said what is wrong.
+    /// Returns a copy for a reader that has not seen the earlier reports: every finding counts as not reported.
     pub fn without_reported(&self) -> SourceMap {
         SourceMap { file: self.file.clone(), ignore_reported: true, ..SourceMap::default() }
     }
@@ -41,7 +41,7 @@ impl SourceMap {
         self.find(sys, mark).unwrap_or(mark).clone()
     }
 
-    /// Whether it has been said, when the cloud-configs were checked, that the value which was written there is wrong.
+    /// Returns whether the check of the cloud-configs has already reported the value at this place as invalid.
     pub fn was_reported(&self, sys: &System, origin: &Position) -> bool {
         !self.ignore_reported && self.find(sys, origin).is_some()
     }
