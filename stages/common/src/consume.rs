@@ -22,7 +22,7 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1800);
 impl Stage {
     /// Consumes the instance's user-data and vendor-data, and reads the resulting settings. The raw data, which may be large,
     /// is freed.
-    pub fn consume(&mut self, found: &mut FoundInstance) {
+    pub(crate) fn consume(&mut self, found: &mut FoundInstance) {
         let given = &mut found.instance;
         let blobs =
             [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
@@ -171,6 +171,7 @@ impl Stage {
         let mut found = FoundInstance { instance: *instance, is_new: false, is_cached: true };
         self.reload_settings(&found.instance, Vec::new());
         self.consume(&mut found);
+        self.activate_datasource(&mut found, true);
         if !self.is_unconsumed() {
             let modes = ["init", "config"].into_iter().take_while(|mode| *mode != before);
             modes.for_each(|mode| self.run_modules(&found.instance, mode));
