@@ -27,9 +27,7 @@ impl Stage {
         let blobs =
             [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
         let instance = &found.instance;
-        let event = self.name.event_name();
         self.sys.set_cause("user-data", "");
-        debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
         let consumed = match self.consume_obstacle(instance) {
             Some(why) => Consumed { failed: vec![why], ..Consumed::default() },
             None => self.consume_blobs(instance, &blobs, found.is_cached),
@@ -43,8 +41,6 @@ impl Stage {
         checked.into_iter().for_each(|of_one| found.extend(of_one));
         self.report_schema(&found);
         reported.extend(found);
-        let result = if consumed.failed.is_empty() { "SUCCESS" } else { "FAIL" };
-        debug!(self.sys, "finish: {event}/consume-user-data: {result}: reading and applying user-data");
         if !consumed.failed.is_empty() {
             let then = match self.is_unconsumed() {
                 true => {
@@ -84,6 +80,7 @@ impl Stage {
             instance_id: &instance.id,
             launch_index: instance.launch_index,
             first_boot: first,
+            event: self.name.event_name(),
             instance_data: &self.layout.run("instance-data-sensitive.json"),
         };
         let mut consumed = consume(&self.sys, &dirs, &stored, &options);
