@@ -3,13 +3,13 @@
 //! by the next one ([`roll_back_stale`]).
 //!
 //! ```text
-//! existing_lease a lease that networkd or NetworkManager has already         (facts)
-//! dhcp/    message ◄─► bytes, the client as a state machine             (pure)
-//! lease    what a server granted ──► addresses and routes               (pure)
-//! ipv4, ipv6  the two families, brought up side by side on one link        (effects)
-//! changed_link  the link: each change goes through the journal             (effects)
-//! happy_eyeballs  URLs fetched in parallel, each once its family is up          (effects)
-//! journal   what to change back, on disk before each change
+//! existing_lease  a lease that networkd or NetworkManager has already     (facts)
+//! dhcp/           message ◄─► bytes, the client as a state machine        (pure)
+//! lease           what a server granted ──► addresses and routes          (pure)
+//! changed_link    a link, and the journal that each change goes through   (effects)
+//! ipv4, ipv6      the two families, brought up side by side on one link   (effects)
+//! happy_eyeballs  URLs fetched in parallel, each once its family is up    (effects)
+//! journal         what to change back, on disk before each change
 //! ```
 //!
 //! Datasources describe the network ([`NetworkRequest`]) and fetch; they see no sockets, addresses or routes.
