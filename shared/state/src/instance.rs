@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use system::{Error, Result, System, WriteOptions, debug, warning};
 
+use crate::previous_id::PreviousId;
 use crate::{Layout, json};
 
 /// The version of the cache's format. Unknown fields of a later version are kept.
@@ -232,7 +233,7 @@ impl Instance {
     /// Reconstructs the instance from the text files beside the cache, for a boot that finds no datasource while the cache
     /// is a pickle or damaged.
     pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
-        let id = crate::previous::previous_id(sys, layout)?;
+        let id = PreviousId::read(sys, layout).known()?.to_string();
         let described = sys.read_text(layout.instance("datasource")).ok()?;
         // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
         let (class, description) = described.trim().split_once(": ")?;
@@ -281,7 +282,7 @@ impl Instance {
     /// Does the same as [`Instance::load`] without the raw data, which may be large.
     pub fn load_without_raw_data(sys: &System, layout: &Layout) -> Cached {
         let broken = if is_pickle(sys, layout) {
-            Cached::Python { id: crate::previous::previous_id(sys, layout) }
+            Cached::Python { id: PreviousId::read(sys, layout).known().map(String::from) }
         } else {
             match read_cache(sys, &layout.cache()) {
                 Ok(instance) => return Cached::Instance(instance),

@@ -8,7 +8,8 @@ use config::{Findings, FromNode, Node, Reader, Value};
 use system::{System, debug, deprecated, info, warning};
 
 use crate::handle::{Counts, Handler};
-use crate::store::{Dirs, ProcessedSource, Source, Stored};
+use crate::options::{Dirs, Options};
+use crate::store::{ProcessedSource, Source, Stored};
 
 config::keys! {
     /// The rules for vendor-data on this machine (`vendor_data`, `vendor_data2`).
@@ -20,23 +21,6 @@ config::keys! {
         /// The command that runs the scripts, for the module scripts_vendor.
         prefix: Option<config::Node>;
     }
-}
-
-/// The properties of the machine and the boot that [`consume`] needs.
-#[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
-    /// The configuration that user-data and vendor-data override: built-in, `/etc/cloud` and the datasource's.
-    pub config: &'a Node,
-    /// The instance ID, which boothooks get as `INSTANCE_ID`.
-    pub instance_id: &'a str,
-    /// The index of this machine in its launch. User-data parts with another index are skipped.
-    pub launch_index: Option<i64>,
-    /// Whether this is the instance's first boot.
-    pub first_boot: bool,
-    /// The name of the stage in the log's events.
-    pub event: &'a str,
-    /// The path of instance-data.json, for templates and part handlers.
-    pub instance_data: &'a str,
 }
 
 /// The result of [`consume`]. Failed parts have been logged; the caller logs the findings.
