@@ -118,7 +118,8 @@ pub enum Cached {
 }
 
 impl Instance {
-    fn to_json(&self) -> Value {
+    /// Returns everything but the raw data, as the cache has it.
+    pub fn to_json(&self) -> Value {
         let mut all = self.other.clone();
         let fields = json!({
             "version": VERSION,
@@ -206,6 +207,14 @@ impl Instance {
             // As upstream, an empty file if there is no data.
             sys.write(&path, raw_file_content(raw), WriteOptions::secret().durable())?;
         }
+        self.store_without_raw_data(sys, layout)
+    }
+
+    /// Does the same as [`Instance::store`] for the cache alone.
+    ///
+    /// # Errors
+    /// Fails if the cache cannot be written.
+    pub fn store_without_raw_data(&self, sys: &System, layout: &Layout) -> Result<()> {
         let how = WriteOptions::mode(0o400).durable();
         let of_this_boot = self.is_reconstructed || is_pickle(sys, layout);
         let path = if of_this_boot { layout.runtime_cache() } else { layout.cache() };

@@ -13,6 +13,8 @@ pub struct Options<'a> {
     pub launch_index: Option<i64>,
     /// Whether this is the instance's first boot.
     pub first_boot: bool,
+    /// The name of the stage in the log's events.
+    pub event: &'a str,
     /// The path of instance-data.json, for templates and part handlers.
     pub instance_data: &'a str,
 }

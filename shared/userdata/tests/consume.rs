@@ -51,6 +51,7 @@ impl Machine {
             instance_id: "i-42",
             launch_index: self.launch_index,
             first_boot: self.first_boot,
+            event: "init-network",
             instance_data: &self.path("instance-data.json"),
         };
         let consumed = consume(&sys, &self.dirs(), &stored, &options);
@@ -690,6 +691,7 @@ fn dry_run_does_not_report_parts_of_custom_types() {
             instance_id: "i-42",
             launch_index: None,
             first_boot: true,
+            event: "init-network",
             instance_data: &machine.path("instance-data.json"),
         };
         let skipped = consume(&sys, &machine.dirs(), &stored, &options).user.skipped;

@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         stage.activate(&found);
         stage.set_hostname(&found);
         stage.apply_network(Some(&found));
-        stage.consume(&mut found);
+        stage.process_user_data(&mut found);
         stage.run_modules(&found.instance, "init");
     })
 }
