@@ -53,6 +53,9 @@ pub fn is_doas_rule_for(rule: &str, user: &str) -> bool {
 
 impl Distro {
     /// Adds a user's rules to the sudoers file, which sudo reads from its directory.
+    ///
+    /// # Errors
+    /// Fails if a file of sudo cannot be read or written.
     pub fn write_sudo_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
         self.ensure_sudoers_include(sys)?;
         let title = format!("# User rules for {user}");
@@ -84,7 +87,10 @@ impl Distro {
         sys.set_mode(SUDOERS_DIR, 0o750)
     }
 
-    /// Adds a user's rules to doas.conf(5). If one of them does not name this user, none is written.
+    /// Adds a user's rules to doas.conf(5). If one of them does not name this user, none is written and an error is logged.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written.
     pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
         if let Some(bad) = rules.iter().find(|rule| !is_doas_rule_for(rule, user)) {
             error!(sys, "user {user}: doas rule '{bad}' does not name the user; not writing any doas rules");

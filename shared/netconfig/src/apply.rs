@@ -451,8 +451,11 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
     applied.problems.extend(problems);
 }
 
-/// A datasource's configuration in whatever format as one of version 1 or 2. A format that names NICs by their
-/// addresses alone is read again while udev is still at work on them. `renderers` as in [`ApplyRequest`].
+/// Converts a datasource's configuration from any format to version 1 or 2. A format that names NICs by their addresses
+/// only is read again while udev is still busy with them. `renderers` is as in [`ApplyRequest`].
+///
+/// # Errors
+/// Fails if the format is unknown, the content is invalid for it, or a NIC that it names is not found.
 pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
     let Some(row) = parse::Format::from_name(format) else {
         return Err(system::Error::new(format!("unknown network configuration format '{format}'")));

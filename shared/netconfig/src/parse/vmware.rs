@@ -62,11 +62,17 @@ impl<'a> Ini<'a> {
 }
 
 /// Converts for `net-convert`: NICs are named like their sections.
+///
+/// # Errors
+/// Fails if the node is not text, if the text does not list its NICs, or if a NIC is invalid.
 pub fn to_v2(text: &Node, _facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, None, findings)
 }
 
 /// Converts on a running system: NICs keep their names.
+///
+/// # Errors
+/// Fails as [`to_v2`] does, or if no NIC has a configured MAC address.
 pub fn to_v2_on_machine(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, Some(facts), findings)
 }
