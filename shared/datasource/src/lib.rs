@@ -29,6 +29,7 @@ mod standard;
 mod tree;
 mod v1;
 mod vultr;
+mod xml;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
