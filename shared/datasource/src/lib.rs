@@ -12,6 +12,7 @@ mod dmi;
 mod document;
 mod ec2;
 mod gce;
+mod guestinfo;
 mod hetzner;
 mod media;
 mod metadata_network;
@@ -19,6 +20,7 @@ mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod ovf;
 mod parts;
 mod retry;
 mod scaleway;
@@ -32,7 +34,7 @@ mod vultr;
 mod xml;
 
 pub use command_line::named_datasource;
-pub use search::{Outcome, search};
+pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
 use config::Node;
@@ -263,6 +265,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &configdrive::CONFIGDRIVE,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &ovf::OVF,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,

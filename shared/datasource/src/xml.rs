@@ -69,6 +69,12 @@ impl<'t> Document<'t> {
         self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
     }
 
+    /// As [`Document::children`], in any namespace.
+    pub fn children_in_any_namespace(&self, parent: usize, name: &str) -> impl Iterator<Item = usize> {
+        let fits = move |e: &Element<'_>| e.parent == Some(parent) && e.name == name;
+        self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
+    }
+
     /// The text of the first element at a path below the root, none of them in a namespace.
     pub fn plain_text(&self, path: &[&str]) -> Option<&str> {
         let at = path.iter().try_fold(0, |at, name| self.children(at, "", name).next())?;
