@@ -71,7 +71,10 @@ impl<'s> Guestinfo<'s> {
         }
         if output.code != 0 {
             let why = String::from_utf8_lossy(&output.stderr).trim().to_string();
-            return Err(Error::new(format!("running {} '{request}': exit code {}: {why}", tool.0, output.code)));
+            return Err(Error::new(format!(
+                "running {} '{request}': exit code {}: {why}",
+                tool.0, output.code
+            )));
         }
         let value = output.text();
         Ok(Some(value.trim_end().to_string()).filter(|value| !value.is_empty()))
@@ -87,11 +90,19 @@ impl<'s> Guestinfo<'s> {
         }
         // The hypervisor cannot set an empty value.
         let value = if value.is_empty() { " " } else { value };
-        let request = format!("info-set guestinfo.{key} {value}");
-        let tool = self.tools.get(self.current.get()).or(self.tools.first());
-        if let Some(Err(e)) = tool.map(|tool| self.sys.run(&command(tool, &request))) {
+        if let Err(e) = self.send(&format!("info-set guestinfo.{key} {value}")) {
             warning!(self.sys, "setting guestinfo.{key}: {e}");
         }
+    }
+
+    /// Sends a request that changes something in the hypervisor, and returns its answer.
+    ///
+    /// # Errors
+    /// Fails if the tool fails.
+    pub fn send(&self, request: &str) -> Result<String> {
+        let tool = self.tools.get(self.current.get()).or(self.tools.first());
+        let tool = tool.ok_or_else(|| Error::new("none of VMware's tools is installed"))?;
+        Ok(self.sys.run(&command(tool, request))?.text().trim_end().to_string())
     }
 }
 

@@ -30,6 +30,7 @@ mod service;
 mod standard;
 mod tree;
 mod v1;
+mod vmware;
 mod vultr;
 mod xml;
 
@@ -265,6 +266,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &configdrive::CONFIGDRIVE,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &vmware::VMWARE,
     &ovf::OVF,
     &gce::GCE,
     &openstack::OPENSTACK,
@@ -290,6 +292,16 @@ static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
 /// Returns the events of the datasource with this name, in any case.
 pub fn update_events(name: &str) -> Option<UpdateEvents> {
     UPDATE_EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
+}
+
+/// In `Instance::check`: a condition of the udev rule for hotplugged NICs that replaces the datasource's.
+const HOTPLUG_UDEV_MATCH: &str = "hotplug-udev-match";
+
+/// Returns the conditions of a udev rule that select an instance's hotplugged NICs; empty for all NICs.
+pub fn hotplug_udev_match(instance: &Instance) -> &str {
+    let of_instance = instance.check.get(HOTPLUG_UDEV_MATCH).and_then(|rule| rule.as_str());
+    let of_row = || update_events(&instance.datasource).map(|events| events.hotplug_udev_match);
+    of_instance.or_else(of_row).unwrap_or_default()
 }
 
 /// Returns the datasource with this name, in any case.

@@ -32,6 +32,11 @@ struct Environment {
     is_seed: bool,
 }
 
+/// Returns a document and its source in messages.
+type Transport = fn(&Search<'_>) -> Result<Option<(String, String)>>;
+/// The transports besides the image itself, by their names in the description.
+const TRANSPORTS: [(&str, Transport); 2] = [("com.vmware.guestInfo", read_guestinfo), ("iso", read_disc)];
+
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let Some(environment) = find_environment(ctx)? else { return Ok(None) };
     let label = &environment.label;
@@ -81,9 +86,7 @@ fn find_environment(ctx: &Search<'_>) -> Result<Option<Environment>> {
             Err(e) => failures.push(e),
         }
     }
-    let transports: [(&str, fn(&Search<'_>) -> Result<Option<(String, String)>>); 2] =
-        [("com.vmware.guestInfo", read_guestinfo), ("iso", read_disc)];
-    for (source, read) in transports {
+    for (source, read) in TRANSPORTS {
         match read(ctx) {
             Ok(Some((label, text))) => {
                 for e in failures {
