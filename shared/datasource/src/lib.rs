@@ -12,6 +12,7 @@ mod dmi;
 mod document;
 mod ec2;
 mod gce;
+mod guestinfo;
 mod hetzner;
 mod media;
 mod metadata_network;
@@ -19,6 +20,7 @@ mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod ovf;
 mod parts;
 mod retry;
 mod scaleway;
@@ -28,10 +30,12 @@ mod service;
 mod standard;
 mod tree;
 mod v1;
+mod vmware;
 mod vultr;
+mod xml;
 
 pub use command_line::named_datasource;
-pub use search::{Outcome, search};
+pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
 use config::Node;
@@ -262,6 +266,8 @@ pub const DATASOURCES: &[&Datasource] = &[
     &configdrive::CONFIGDRIVE,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &vmware::VMWARE,
+    &ovf::OVF,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,
@@ -286,6 +292,16 @@ static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {
 /// Returns the events of the datasource with this name, in any case.
 pub fn update_events(name: &str) -> Option<UpdateEvents> {
     UPDATE_EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
+}
+
+/// In `Instance::check`: a condition of the udev rule for hotplugged NICs that replaces the datasource's.
+const HOTPLUG_UDEV_MATCH: &str = "hotplug-udev-match";
+
+/// Returns the conditions of a udev rule that select an instance's hotplugged NICs; empty for all NICs.
+pub fn hotplug_udev_match(instance: &Instance) -> &str {
+    let of_instance = instance.check.get(HOTPLUG_UDEV_MATCH).and_then(|rule| rule.as_str());
+    let of_row = || update_events(&instance.datasource).map(|events| events.hotplug_udev_match);
+    of_instance.or_else(of_row).unwrap_or_default()
 }
 
 /// Returns the datasource with this name, in any case.

@@ -93,8 +93,33 @@ pub fn find_config_drive(ctx: &Search<'_>) -> Result<Option<(String, OpenStackDa
 pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
     let all = file_systems(ctx).into_iter().filter(|(_, s)| has_type(s, DISC_FILE_SYSTEMS));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
+    first_found(ctx, first.into_iter().chain(rest), read)
+}
+
+/// The first ISO 9660 disc in a CD drive on which `read` finds what it looks for, as [`find_disc`].
+pub fn find_on_drive<T>(
+    ctx: &Search<'_>,
+    read: impl Fn(&str, &str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let is_disc = |device: &Device, s: &Superblock| has_type(s, &["iso9660"]) && is_drive(&device.name);
+    first_found(ctx, file_systems(ctx).into_iter().filter(|(device, s)| is_disc(device, s)), read)
+}
+
+/// Returns whether udev takes a device of this name for a CD drive: `sr0`, `hda`, `xvda1`.
+fn is_drive(name: &str) -> bool {
+    let begins = |prefix: &str, fits: fn(&char) -> bool| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.chars().next().is_some_and(|c| fits(&c)))
+    };
+    begins("sr", char::is_ascii_digit) || begins("hd", char::is_ascii_lowercase) || name.starts_with("xvd")
+}
+
+fn first_found<T>(
+    ctx: &Search<'_>,
+    devices: impl Iterator<Item = (Device, Superblock)>,
+    read: impl Fn(&str, &str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
     let mut failures = Vec::new();
-    for (device, superblock) in first.into_iter().chain(rest) {
+    for (device, superblock) in devices {
         match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
             Ok(Some(found)) => {
                 log_skipped(ctx, failures);

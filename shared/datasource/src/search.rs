@@ -83,12 +83,13 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     outcome
 }
 
-/// Returns upstream's name for a datasource in a stage, which tools search logs for.
-fn class_name(row: &Datasource, stage: Stage) -> String {
+/// Returns upstream's name for a datasource in a stage, which tools search logs for and descriptions begin with.
+pub fn class_name(row: &Datasource, stage: Stage) -> String {
     let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
     let end = match (is_in_both_stages, stage, row.name) {
-        (true, Stage::Network, "NoCloud") => "Net",
-        (true, Stage::Local, name) if name != "NoCloud" => "Local",
+        (true, _, "VMware") => "",
+        (true, Stage::Network, "NoCloud" | "OVF") => "Net",
+        (true, Stage::Local, name) if !matches!(name, "NoCloud" | "OVF") => "Local",
         _ => "",
     };
     format!("DataSource{}{end}", row.name)

@@ -119,7 +119,15 @@ mod tests {
 
     fn address(text: &str, permanent: bool) -> LinkAddress {
         let prefix: Prefix = text.parse().unwrap();
-        LinkAddress { index: 3, ipv6: false, global: true, permanent, tentative: false, prefix }
+        LinkAddress {
+            index: 3,
+            ipv6: false,
+            global: true,
+            permanent,
+            tentative: false,
+            prefix,
+            broadcast: None,
+        }
     }
 
     #[test]

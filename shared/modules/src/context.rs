@@ -80,16 +80,16 @@ pub struct Context<'a> {
     /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says otherwise).
     pub script_timeout: Duration,
     /// The datasource's policy for hotplugged NICs.
-    pub hotplug: HotplugPolicy,
+    pub hotplug: HotplugPolicy<'a>,
 }
 
 /// What the instance's datasource has to say of NICs that are plugged in later.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct HotplugPolicy {
+pub struct HotplugPolicy<'a> {
     /// They are configured unless the user says otherwise.
     pub enabled: bool,
     /// Which of them: further conditions of a udev rule, or nothing for all.
-    pub udev_match: &'static str,
+    pub udev_match: &'a str,
 }
 
 impl Context<'_> {

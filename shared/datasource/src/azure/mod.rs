@@ -3,7 +3,6 @@
 //! whose address DHCP gives too.
 //!
 //! ```text
-//! xml          text ─► elements                                    (pure)
 //! ovf          the disc's file                                     (pure)
 //! imds         the metadata service, asked until it answers
 //! report       what is reported to Azure, once per instance
@@ -16,7 +15,6 @@ mod imds;
 mod ovf;
 mod report;
 mod wire_server;
-mod xml;
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! ovf-env.xml: the settings given to Azure when the machine was created, on a disc in the drive at the first boot, and
 //! the copy without the password that is kept for later boots and for Azure's own agent.
 
-use super::xml::{Document, escape};
+use crate::xml::{Document, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
 /// Stands where a password was.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use system::{Deadline, Error, Request, Result, System, info};
 
 use super::imds::retry_until;
-use super::xml::{Document, escape};
+use crate::xml::{Document, escape};
 
 /// For one answer; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);

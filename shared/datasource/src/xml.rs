@@ -1,12 +1,15 @@
-//! XML as Azure's files have it: elements with namespaces, text, CDATA, comments; attributes are read over. Strict, in one
-//! pass, bounded; document types, and with them entities of one's own, are refused. (roxmltree costs 40 KiB a program,
-//! quick-xml 32.) Messages tell the line and never the content, which holds passwords.
+//! XML as Azure's and OVF's files have it: elements and attributes with namespaces, text, CDATA, comments. Strict, in one
+//! pass, bounded; document types, and with them custom entities, are refused. (roxmltree costs 40 KiB a program,
+//! quick-xml 32.) Messages contain the line and never the content, which may be a password.
 
 use std::ops::Range;
 
-/// Limits that no document of Azure reaches.
+/// Limits that no document of a cloud reaches.
 const MAX_DEPTH: usize = 32;
 const MAX_ELEMENTS: usize = 10_000;
+const MAX_ATTRIBUTES: usize = 64;
+/// The namespace of the prefix `xml`, which needs no declaration.
+const XML_NAMESPACE: &str = "http://www.w3.org/XML/1998/namespace";
 
 #[derive(Debug)]
 pub struct Document<'t> {
@@ -22,6 +25,22 @@ pub struct Element<'t> {
     pub text: String,
     /// What is between its tags, in the document's bytes.
     pub content_range: Range<usize>,
+    attributes: Vec<Attribute<'t>>,
+}
+
+#[derive(Debug)]
+struct Attribute<'t> {
+    namespace: &'t str,
+    name: &'t str,
+    value: String,
+}
+
+impl Element<'_> {
+    /// Returns the value of an attribute; one without a prefix is in no namespace.
+    pub fn attribute(&self, namespace: &str, name: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|a| a.namespace == namespace && a.name == name);
+        found.map(|attribute| attribute.value.as_str())
+    }
 }
 
 impl<'t> Document<'t> {
@@ -47,6 +66,12 @@ impl<'t> Document<'t> {
     pub fn children(&self, parent: usize, namespace: &str, name: &str) -> impl Iterator<Item = usize> {
         let fits =
             move |e: &Element<'_>| e.parent == Some(parent) && e.namespace == namespace && e.name == name;
+        self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
+    }
+
+    /// As [`Document::children`], in any namespace.
+    pub fn children_in_any_namespace(&self, parent: usize, name: &str) -> impl Iterator<Item = usize> {
+        let fits = move |e: &Element<'_>| e.parent == Some(parent) && e.name == name;
         self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
     }
 
@@ -175,6 +200,7 @@ impl<'t> Reader<'t> {
             return Err("a second root element".into());
         }
         let name = self.name()?;
+        let mut attributes = Vec::new();
         loop {
             let had_whitespace = self.skip_whitespace();
             if self.rest().starts_with(['>', '/']) {
@@ -197,34 +223,52 @@ impl<'t> Reader<'t> {
             match attribute.strip_prefix("xmlns") {
                 Some("") => self.namespaces.push((depth, "", value)),
                 Some(prefix) if prefix.starts_with(':') => self.namespaces.push((depth, &prefix[1..], value)),
-                _ => {}
+                _ if attributes.len() >= MAX_ATTRIBUTES => {
+                    return Err(format!("{name}: more than {MAX_ATTRIBUTES} attributes"));
+                }
+                _ => attributes.push((attribute, value)),
             }
         }
         let (prefix, local) = name.split_once(':').unwrap_or(("", name));
-        let namespace = self
-            .namespaces
-            .iter()
-            .rev()
-            .find(|(_, given, _)| *given == prefix)
-            .map(|(.., namespace)| *namespace);
-        let namespace = match namespace {
-            Some(namespace) => namespace,
-            None if prefix.is_empty() => "",
-            None => return Err(format!("undeclared namespace prefix {prefix}")),
-        };
+        let namespace = self.namespace(prefix)?;
+        // Only now are all declarations of the element known.
+        let attributes = attributes.into_iter().map(|(name, value)| self.attribute(name, value));
+        let attributes = attributes.collect::<Result<_, _>>()?;
         let is_empty = self.accept("/");
         if !self.accept(">") {
             return Err(format!("expected the end of the tag {name}"));
         }
         let parent = self.open.last().map(|(at, _)| *at);
         let content_range = self.at..self.at;
-        self.elements.push(Element { namespace, name: local, parent, text: String::new(), content_range });
+        let text = String::new();
+        self.elements.push(Element { namespace, name: local, parent, text, content_range, attributes });
         if is_empty {
             self.namespaces.retain(|(given, ..)| *given < depth);
         } else {
             self.open.push((self.elements.len() - 1, name));
         }
         Ok(())
+    }
+
+    /// Returns the namespace that a prefix stands for here; the empty prefix need not be declared.
+    fn namespace(&self, prefix: &str) -> Result<&'t str, String> {
+        match self.namespaces.iter().rev().find(|(_, given, _)| *given == prefix) {
+            Some((.., namespace)) => Ok(namespace),
+            None if prefix.is_empty() => Ok(""),
+            None if prefix == "xml" => Ok(XML_NAMESPACE),
+            None => Err(format!("undeclared namespace prefix {prefix}")),
+        }
+    }
+
+    fn attribute(&self, name: &'t str, value: &str) -> Result<Attribute<'t>, String> {
+        let (namespace, name) = match name.split_once(':') {
+            Some((prefix, local)) => (self.namespace(prefix)?, local),
+            // The default namespace is for elements only.
+            None => ("", name),
+        };
+        // White space becomes spaces, unless it is written as references (XML 1.0, 3.3.3).
+        let value = normalize_line_ends(value).replace(['\n', '\t'], " ");
+        Ok(Attribute { namespace, name, value: resolve_references(&value)? })
     }
 
     fn name(&mut self) -> Result<&'t str, String> {
@@ -386,6 +430,23 @@ mod tests {
             }
         }
         assert!(bad > 500, "{bad}");
+    }
+
+    #[test]
+    fn attributes() {
+        let text = "<e:a xmlns:e='u' e:k='1' k=\"x&#10;y\nz&amp;\" xml:lang='de' xmlns='u'><b k=''/></e:a>";
+        let document = Document::parse(text).unwrap();
+        let [a, b] = document.elements() else { panic!("{document:?}") };
+        assert_eq!((a.attribute("u", "k"), a.attribute("", "k")), (Some("1"), Some("x\ny z&")));
+        assert_eq!((a.attribute(XML_NAMESPACE, "lang"), a.attribute("v", "k")), (Some("de"), None));
+        assert_eq!((b.attribute("", "k"), b.attribute("u", "k")), (Some(""), None));
+        for (text, expected) in [
+            ("<a p:b='1'/>", "line 1: undeclared namespace prefix p"),
+            ("<a b='&c;'/>", "line 1: a reference to what XML has no name for"),
+            (&format!("<a {}/>", "b='' ".repeat(65)), "line 1: a: more than 64 attributes"),
+        ] {
+            assert_eq!(dump(text), expected, "{text}");
+        }
     }
 
     #[test]
