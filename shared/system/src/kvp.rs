@@ -111,7 +111,8 @@ mod tests {
         let top = TempDir::new();
         let sys = System::new(&top);
         sys.append_kvp(KVP_POOL, &[]).unwrap();
-        let held = Flock::lock(File::open(top.join(&KVP_POOL[1..])).unwrap(), FlockArg::LockExclusive).unwrap();
+        let held =
+            Flock::lock(File::open(top.join(&KVP_POOL[1..])).unwrap(), FlockArg::LockExclusive).unwrap();
         assert!(sys.append_kvp(KVP_POOL, &[("a", "1")]).is_err());
         drop(held);
         sys.append_kvp(KVP_POOL, &[("a", "1")]).unwrap();

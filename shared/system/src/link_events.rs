@@ -118,14 +118,7 @@ mod tests {
             message(libc::RTM_NEWADDR, 0, up, b"eth0\0"),
             message(libc::RTM_DELLINK, 0, 0, b"eth0\0"),
         ];
-        let link = |up| Link {
-            index: 7,
-            name: "eth0".into(),
-            kind: 1,
-            up,
-            carrier: up,
-            ..Link::default()
-        };
+        let link = |up| Link { index: 7, name: "eth0".into(), kind: 1, up, carrier: up, ..Link::default() };
         let expected = [LinkEvent::Present(link(true)), LinkEvent::Removed(link(false))];
         assert_eq!(events(&all.concat()), expected);
         for end in 0..all[0].len() {
