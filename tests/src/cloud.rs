@@ -32,7 +32,8 @@ pub struct Cloud {
 
 impl Cloud {
     /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
-    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine.
+    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine,
+    /// `programs` of this host that upstream's root lacks.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -164,6 +165,26 @@ impl Cloud {
         boot
     }
 
+    /// As [`Cloud::boot`], while another thread acts as the cloud.
+    pub fn boot_while(&self, stages: &[&str], act: impl FnOnce(&Cloud) + Send) -> Boot {
+        std::thread::scope(|scope| {
+            scope.spawn(|| act(self));
+            self.boot(stages)
+        })
+    }
+
+    /// Waits until the metadata server got a request or a body that contains this text.
+    pub fn await_request(&self, part: &str) {
+        let began = std::time::Instant::now();
+        while !(self.requests() + &self.posted()).contains(part) {
+            if began.elapsed() > std::time::Duration::from_secs(90) {
+                // Whoever waits for the boot fails; a panic here would hide its log.
+                return eprintln!("no request with {part}");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+
     /// As [`Cloud::boot`], for a stage that may be killed: its network is not checked.
     pub fn boot_killed(&self, stages: &[&str]) -> Boot {
         self.run(stages, None, &self.sandbox.root)
@@ -225,11 +246,19 @@ impl Cloud {
     /// Runs the local and the network stage and compares the stored metadata, in every place that has some, with
     /// upstream's.
     pub fn compare_with_upstream(&self) {
+        self.compare_with_upstream_while(|_| ());
+    }
+
+    /// As [`Cloud::compare_with_upstream`], while another thread acts as the cloud.
+    pub fn compare_with_upstream_while(&self, act: impl FnOnce(&Cloud) + Send) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
-            return self.record(&lower, &recorded);
+            return std::thread::scope(|scope| {
+                scope.spawn(|| act(self));
+                self.record(&lower, &recorded);
+            });
         }
-        let boot = self.boot(&["local", "network"]);
+        let boot = self.boot_while(&["local", "network"], act);
         assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, self.log());
         let ours = facts(&self.sandbox.root, &self.net.dir.join("out"));
         let read = |name: &str| std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
@@ -255,6 +284,12 @@ impl Cloud {
         write(&stub, text);
         let _ = Command::new("chmod").arg("755").arg(&stub).status();
         write(&upper.join("run/cloud-init/enabled"), "");
+        for name in std::fs::read_to_string(self.case.join("programs")).unwrap_or_default().lines() {
+            // Of this host, where the root does not have them.
+            let mut copied = Command::new("cp");
+            copied.arg("-L").arg(format!("/usr/bin/{name}")).arg(upper.join("usr/bin"));
+            assert!(copied.status().is_ok_and(|done| done.success()), "{name}");
+        }
         let boot = self.run(&["local", "network"], Some(lower), &upper);
         let _ = std::fs::remove_dir_all(recorded);
         for (name, text) in facts(&upper, &self.net.dir.join("out")) {

@@ -149,7 +149,7 @@ fn first_failure<T>(ctx: &Search<'_>, mut failures: Vec<Error>) -> Result<Option
 }
 
 /// Reads a device where it is mounted, or mounted for the purpose; then it is unmounted whatever happened.
-fn read_mounted<T>(
+pub fn read_mounted<T>(
     sys: &System,
     device: &str,
     kind: &str,

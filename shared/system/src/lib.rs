@@ -48,10 +48,13 @@ mod file;
 mod http;
 mod ioctl;
 mod kernel;
+mod kvp;
 pub mod libexec;
 mod link;
+mod link_events;
 mod log;
 mod netlink;
+mod notify;
 mod selinux;
 // Not in tests, which catch panics.
 #[cfg(all(feature = "no-unwind", panic = "abort"))]
@@ -81,7 +84,9 @@ pub use disk::GrowableFileSystem;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, WriteOptions};
 pub use http::{Exchange, PendingLookup, Request, Response, redacted_url};
+pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
+pub use link_events::{LinkEvent, LinkEvents};
 pub use log::{Level, Log};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};
