@@ -48,6 +48,8 @@ pub struct Request {
     deadline: Option<Deadline>,
     /// The local port.
     port: Option<u16>,
+    /// The Unix socket to connect to.
+    unix_socket: Option<String>,
     client_certificates: Vec<String>,
     tolerance: Duration,
 }
@@ -84,6 +86,7 @@ impl Request {
             any_status: false,
             deadline: None,
             port: None,
+            unix_socket: None,
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
         }
@@ -173,6 +176,12 @@ impl Request {
     /// Sets the directories that may have a TLS client certificate (cert.pem, key.pem); the first one that has is used.
     pub fn client_certificates(self, directories: &[String]) -> Request {
         Request { client_certificates: directories.to_vec(), ..self }
+    }
+
+    /// Sends the request to the Unix socket at this path of the machine, whatever host the URL names, without a proxy. For
+    /// [`System::fetch`] and http only.
+    pub fn unix_socket(self, path: impl Into<String>) -> Request {
+        Request { unix_socket: Some(path.into()), ..self }
     }
 
     /// Sets the size limit of the response body in bytes.
@@ -340,8 +349,12 @@ impl System {
         partial: &mut Option<PartialDownload>,
     ) -> std::result::Result<Response, Failure> {
         let environment = |name: &str| std::env::var(name).ok();
-        let proxy =
-            Proxy::from_environment(&ask.url, &environment).map_err(|e| Failure::permanent(e.to_string()))?;
+        let proxy = match &fetch.unix_socket {
+            Some(_) if ask.url.https => return Err(Failure::permanent("https over a Unix socket")),
+            Some(_) => None,
+            None => Proxy::from_environment(&ask.url, &environment)
+                .map_err(|e| Failure::permanent(e.to_string()))?,
+        };
         let relayed = proxy.as_ref().filter(|_| !ask.url.https);
         let user = relayed.and_then(|proxy| proxy.url.user.as_deref());
         let mut headers = Cow::Borrowed(ask.headers);
@@ -372,10 +385,11 @@ impl System {
     ) -> std::result::Result<Response, Failure> {
         let (fetch, url) = (receiving.fetch, receiving.url);
         let limits = TimeLimits::new(fetch.timeout, fetch.deadline);
-        let mut connection = match proxy {
-            Some(proxy) if url.https => proxy.tunnel(url, limits)?,
-            Some(proxy) => proxy.connect(limits)?,
-            None => connect::connect(&url.host, url.port, limits)?,
+        let mut connection = match (&fetch.unix_socket, proxy) {
+            (Some(path), _) => connect::connect_unix(&self.root().host_followed(path), path, limits)?,
+            (None, Some(proxy)) if url.https => proxy.tunnel(url, limits)?,
+            (None, Some(proxy)) => proxy.connect(limits)?,
+            (None, None) => connect::connect(&url.host, url.port, limits)?,
         };
         let late = |e: Error, limits: &TimeLimits| match e.kind() {
             Some(ErrorKind::TimedOut) => limits.error(),
