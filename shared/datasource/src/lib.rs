@@ -5,6 +5,7 @@
 
 mod akamai;
 mod azure;
+mod cloudsigma;
 mod command_line;
 mod configdrive;
 mod digitalocean;
@@ -13,6 +14,7 @@ mod document;
 mod ec2;
 mod gce;
 mod hetzner;
+mod lxd;
 mod media;
 mod metadata_network;
 mod nocloud;
@@ -25,6 +27,7 @@ mod scaleway;
 mod search;
 mod seed;
 mod service;
+mod smartos;
 mod standard;
 mod tree;
 mod v1;
@@ -246,12 +249,15 @@ const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
 pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
+    &lxd::LXD,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,
     &ec2::EC2,
+    &cloudsigma::CLOUDSIGMA,
+    &smartos::SMARTOS,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
     &akamai::AKAMAI,
