@@ -149,3 +149,25 @@ fn status_wait_in_a_boot_script_fails() {
     assert_eq!(said.lines().filter(|line| *line == "1").count(), 2, "{said}");
     assert!(sandbox.status().starts_with("status: done"), "{}", sandbox.status());
 }
+
+/// The steps around user-data, in upstream's order.
+#[test]
+fn events_around_user_data() {
+    let sandbox = Sandbox::with_user_data("events", "#cloud-config\nusers: []\n");
+    sandbox.boot();
+    let log = sandbox.log();
+    let events: Vec<&str> = log
+        .lines()
+        .filter_map(|line| line.split_once("finish: init-network/")?.1.split(':').next())
+        .skip_while(|event| *event != "setup-datasource")
+        .take_while(|event| !event.starts_with("config-"))
+        .collect();
+    let expected = [
+        "setup-datasource",
+        "consume-user-data",
+        "consume-vendor-data",
+        "consume-vendor-data2",
+        "activate-datasource",
+    ];
+    assert_eq!(events, expected, "{log}");
+}

@@ -6,16 +6,10 @@ use config::{Node, Value};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Result, System, warning};
 
-use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, standard};
+use crate::{Datasource, Search, Stage, dmi, standard};
 
-pub const CLOUDSIGMA: Datasource = Datasource {
-    name: "CloudSigma",
-    stages: &[Stage::Local],
-    find,
-    check: standard::check_machine,
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
-};
+pub const CLOUDSIGMA: Datasource =
+    Datasource { stages: &[Stage::Local], ..Datasource::new("CloudSigma", find) };
 
 const PORT: &str = "/dev/ttyS1";
 /// The path between the brackets is empty: the whole context.

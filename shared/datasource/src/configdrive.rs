@@ -7,15 +7,12 @@ use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, warning};
 
 use crate::openstack_format::{self, OpenStackData};
-use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, media, standard};
+use crate::{Datasource, Search, Stage, media, standard};
 
 pub const CONFIGDRIVE: Datasource = Datasource {
-    name: "ConfigDrive",
     stages: &[Stage::Local],
-    find,
     check: standard::check_uuid,
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
+    ..Datasource::new("ConfigDrive", find)
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {

@@ -9,15 +9,12 @@ use system::{Error, Result};
 
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, document, standard};
+use crate::{Datasource, Search, Stage, dmi, document, standard};
 
 pub const DIGITALOCEAN: Datasource = Datasource {
-    name: "DigitalOcean",
     stages: &[Stage::Local],
-    find,
     check: standard::check_serial,
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
+    ..Datasource::new("DigitalOcean", find)
 };
 
 const SERVICE: MetadataService<'_> = MetadataService {

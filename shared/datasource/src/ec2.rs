@@ -11,21 +11,16 @@ use ephemeral::{Ipv4Method, Ipv6Method};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Nic, Nics, Search, Stage, UpdateEvents, dmi,
-    metadata_network, standard, tree,
+    ALL_EVENTS, Datasource, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network, standard, tree,
 };
 
 pub const EC2: Datasource = Datasource {
-    name: "Ec2",
-    stages: &[Stage::Local, Stage::Network],
-    find,
-    check: standard::check_machine,
-    network_order: DEFAULT_NETWORK_ORDER,
     events: UpdateEvents {
         default: &["boot-new-instance", "hotplug"],
         supported: ALL_EVENTS,
         hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
+    ..Datasource::new("Ec2", find)
 };
 
 const DEFAULTS: Defaults = Defaults {

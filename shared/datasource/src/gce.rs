@@ -7,19 +7,15 @@ use system::{Result, System, warning};
 
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard};
 
 pub const GCE: Datasource = Datasource {
-    name: "GCE",
-    stages: &[Stage::Local, Stage::Network],
-    find,
-    check: standard::check_machine,
-    network_order: DEFAULT_NETWORK_ORDER,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot"],
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
+    ..Datasource::new("GCE", find)
 };
 
 /// The second URL is for machines that cannot resolve names yet.

@@ -7,21 +7,17 @@ use system::{Error, Result, warning};
 
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{
-    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, dmi, document, standard, v1,
-};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, dmi, document, standard, v1};
 
 pub const HETZNER: Datasource = Datasource {
-    name: "Hetzner",
     stages: &[Stage::Local],
-    find,
     check: standard::check_serial,
-    network_order: DEFAULT_NETWORK_ORDER,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "hotplug"],
         supported: ALL_EVENTS,
         hotplug_udev_match: "ATTR{address}==\"86:*\"",
     },
+    ..Datasource::new("Hetzner", find)
 };
 
 const SERVICE: MetadataService<'_> = MetadataService {

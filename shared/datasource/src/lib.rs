@@ -88,7 +88,18 @@ pub struct Datasource {
     pub network_order: &'static [NetworkSource],
     /// When the network configuration is applied.
     pub events: UpdateEvents,
+    /// Runs before user-data and vendor-data are processed, at every boot: for work that needs the network, which is up
+    /// by then unless the instance's `dsmode` is `local`. Its configuration is the machine's.
+    pub setup: Option<Hook>,
+    /// Runs after user-data and vendor-data were processed and before the init modules, at every boot. Its configuration
+    /// is the merged one. It does not run while the user-data of the instance could not be processed.
+    pub activate: Option<Hook>,
 }
+
+/// A datasource's own step in the stage that processes user-data. The flag is true until the instance's user-data was
+/// processed for the first time: work that is due once per instance depends on it. Changes of the instance are stored in the
+/// cache and in instance-data. An error is reported, and the stage continues.
+pub type Hook = fn(&Search<'_>, &mut Instance, is_new: bool) -> Result<()>;
 
 impl Datasource {
     /// Returns a datasource that differs from the others only in its name and its search.
@@ -100,6 +111,8 @@ impl Datasource {
             check: standard::check_machine,
             network_order: DEFAULT_NETWORK_ORDER,
             events: DEFAULT_EVENTS,
+            setup: None,
+            activate: None,
         }
     }
 }
@@ -122,17 +135,18 @@ const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotpl
 const DEFAULT_EVENTS: UpdateEvents =
     UpdateEvents { default: &["boot-new-instance"], supported: ALL_EVENTS, hotplug_udev_match: "" };
 
-/// The input of a search.
+/// The input of a search, or of a hook.
+#[derive(Clone, Copy)]
 pub struct Search<'a> {
     /// The machine.
     pub sys: &'a System,
     /// The paths of the state.
     pub layout: &'a Layout,
-    /// The merged configuration of the machine.
+    /// The merged configuration of the machine; that of user and vendor is only in `activate`'s.
     pub config: &'a Node,
     /// The kernel command line.
     pub command_line: &'a str,
-    /// The stage that searches.
+    /// The stage that searches or runs the hook.
     pub stage: Stage,
     /// The machine's devices.
     pub machine: &'a dyn Machine,

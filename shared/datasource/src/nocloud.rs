@@ -13,19 +13,9 @@ use system::{Error, Result, debug, info, warning};
 use crate::command_line::{self, DsOption};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::seed::{self, Seed};
-use crate::{
-    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, dmi, document, media,
-    standard,
-};
+use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, standard};
 
-pub const NOCLOUD: Datasource = Datasource {
-    name: "NoCloud",
-    stages: &[Stage::Local, Stage::Network],
-    find,
-    check,
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
-};
+pub const NOCLOUD: Datasource = Datasource { check, ..Datasource::new("NoCloud", find) };
 
 /// Of a seed's server. Upstream has no timeout; a server that is silent for half a minute will not respond.
 const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };

@@ -5,15 +5,12 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::Result;
 
-use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, standard};
+use crate::{Datasource, IdentityCheck, Search, Stage, standard};
 
 pub const NONE: Datasource = Datasource {
-    name: "None",
     stages: &[Stage::Network],
-    find,
     check: |_, _| IdentityCheck::Unknown("None is found again in the network stage of each boot".into()),
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
+    ..Datasource::new("None", find)
 };
 
 const ID: &str = "iid-datasource-none";

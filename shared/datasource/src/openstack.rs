@@ -8,18 +8,10 @@ use system::{Deadline, Request, Result, System, debug, info, warning};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{
-    DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, dmi, metadata_network, standard, tree,
-};
+use crate::{Datasource, Search, Stage, dmi, metadata_network, standard, tree};
 
-pub const OPENSTACK: Datasource = Datasource {
-    name: "OpenStack",
-    stages: &[Stage::Local, Stage::Network],
-    find,
-    check: standard::check_uuid,
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
-};
+pub const OPENSTACK: Datasource =
+    Datasource { check: standard::check_uuid, ..Datasource::new("OpenStack", find) };
 
 /// The first URL is on the link of the NIC.
 const DEFAULTS: Defaults = Defaults {

@@ -13,19 +13,16 @@ use system::{Deadline, Error, Request, Result, warning};
 use crate::metadata_network::LINK_TIMEOUT;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard};
 
 pub const SCALEWAY: Datasource = Datasource {
-    name: "Scaleway",
     stages: &[Stage::Local],
-    find,
-    check: standard::check_machine,
-    network_order: DEFAULT_NETWORK_ORDER,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "boot-legacy"],
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
+    ..Datasource::new("Scaleway", find)
 };
 
 const SERVICE: MetadataService<'_> = MetadataService {

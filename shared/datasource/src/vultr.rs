@@ -8,16 +8,9 @@ use system::{Error, Result};
 
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{DEFAULT_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, document, standard};
+use crate::{Datasource, Search, Stage, document, standard};
 
-pub const VULTR: Datasource = Datasource {
-    name: "Vultr",
-    stages: &[Stage::Local],
-    find,
-    check: standard::check_machine,
-    network_order: DEFAULT_NETWORK_ORDER,
-    events: DEFAULT_EVENTS,
-};
+pub const VULTR: Datasource = Datasource { stages: &[Stage::Local], ..Datasource::new("Vultr", find) };
 
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Vultr",

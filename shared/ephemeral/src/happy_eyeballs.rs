@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use system::{Deadline, Error, Exchange, PendingLookup, Request, Response, Result, System, debug};
 
-use crate::{EphemeralNetwork, FamilyState, POLL_INTERVAL};
+use crate::changed_link::POLL_INTERVAL;
 
 /// Between the beginnings of two of them, so that one that answers at once spares the others the question.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
@@ -63,36 +63,14 @@ impl From<Error> for Failure {
 
 /// Whether an address can be reached by now.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Reachability {
+pub enum Reachability {
     Reachable,
     Pending,
     Unreachable,
 }
 
-impl EphemeralNetwork<'_> {
-    /// A family that was not requested may be up all the same.
-    fn reachability(&self, to: SocketAddr) -> Reachability {
-        let of = |ready: bool, pending: bool| match (ready, pending) {
-            (true, _) => Reachability::Reachable,
-            (_, true) => Reachability::Pending,
-            _ => Reachability::Unreachable,
-        };
-        if to.is_ipv4() {
-            of(
-                matches!(self.v4, FamilyState::Ready | FamilyState::Disabled),
-                matches!(self.v4, FamilyState::Pending(_)),
-            )
-        } else {
-            of(
-                matches!(self.v6, FamilyState::Ready | FamilyState::Disabled),
-                matches!(self.v6, FamilyState::Pending(_)),
-            )
-        }
-    }
-}
-
 /// The network that a race runs on.
-trait Network {
+pub trait Network {
     fn sys(&self) -> &System;
     fn reachability(&self, to: SocketAddr) -> Reachability;
     /// The link for link-local addresses without a zone; 0: none.
@@ -102,32 +80,6 @@ trait Network {
     fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline);
     /// What is wrong with the network itself.
     fn network_errors(&self) -> String;
-}
-
-impl Network for EphemeralNetwork<'_> {
-    fn sys(&self) -> &System {
-        self.sys
-    }
-
-    fn reachability(&self, to: SocketAddr) -> Reachability {
-        EphemeralNetwork::reachability(self, to)
-    }
-
-    fn link(&self) -> u32 {
-        self.link.index
-    }
-
-    fn is_up(&self) -> bool {
-        self.is_ready()
-    }
-
-    fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
-        self.poll_once(fds, deadline);
-    }
-
-    fn network_errors(&self) -> String {
-        self.failure_reasons()
-    }
 }
 
 /// The network as it is.
@@ -164,23 +116,11 @@ pub fn fetch_without_link(
     candidates: &[Request],
     deadline: Deadline,
 ) -> Result<(usize, Response)> {
-    happy_eyeballs(&mut ExistingNetwork(sys), candidates, deadline)
+    fetch(&mut ExistingNetwork(sys), candidates, deadline)
 }
 
-pub fn fetch(
-    net: &mut EphemeralNetwork<'_>,
-    candidates: &[Request],
-    deadline: Deadline,
-) -> Result<(usize, Response)> {
-    let deadline = deadline.earlier(Deadline::after(crate::MAX_WAIT));
-    happy_eyeballs(net, candidates, deadline)
-}
-
-fn happy_eyeballs(
-    net: &mut dyn Network,
-    candidates: &[Request],
-    deadline: Deadline,
-) -> Result<(usize, Response)> {
+/// Fetches from the first candidate that answers well, and returns its index with the response.
+pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
     let began = net.sys().clock().elapsed();
     let first = |fetch: &Request| Attempt {
         state: State::Waiting(Duration::ZERO),

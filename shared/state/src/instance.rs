@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 use system::{Error, Result, System, WriteOptions, debug, warning};
 
+use crate::previous_id::PreviousId;
 use crate::{Layout, json};
 
 /// The version of the cache's format. Unknown fields of a later version are kept.
@@ -117,7 +118,8 @@ pub enum Cached {
 }
 
 impl Instance {
-    fn to_json(&self) -> Value {
+    /// Returns everything but the raw data, as the cache has it.
+    pub fn to_json(&self) -> Value {
         let mut all = self.other.clone();
         let fields = json!({
             "version": VERSION,
@@ -205,6 +207,14 @@ impl Instance {
             // As upstream, an empty file if there is no data.
             sys.write(&path, raw_file_content(raw), WriteOptions::secret().durable())?;
         }
+        self.store_without_raw_data(sys, layout)
+    }
+
+    /// Does the same as [`Instance::store`] for the cache alone.
+    ///
+    /// # Errors
+    /// Fails if the cache cannot be written.
+    pub fn store_without_raw_data(&self, sys: &System, layout: &Layout) -> Result<()> {
         let how = WriteOptions::mode(0o400).durable();
         let of_this_boot = self.is_reconstructed || is_pickle(sys, layout);
         let path = if of_this_boot { layout.runtime_cache() } else { layout.cache() };
@@ -223,7 +233,7 @@ impl Instance {
     /// Reconstructs the instance from the text files beside the cache, for a boot that finds no datasource while the cache
     /// is a pickle or damaged.
     pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
-        let id = crate::previous::previous_id(sys, layout)?;
+        let id = PreviousId::read(sys, layout).known()?.to_string();
         let described = sys.read_text(layout.instance("datasource")).ok()?;
         // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
         let (class, description) = described.trim().split_once(": ")?;
@@ -272,7 +282,7 @@ impl Instance {
     /// Does the same as [`Instance::load`] without the raw data, which may be large.
     pub fn load_without_raw_data(sys: &System, layout: &Layout) -> Cached {
         let broken = if is_pickle(sys, layout) {
-            Cached::Python { id: crate::previous::previous_id(sys, layout) }
+            Cached::Python { id: PreviousId::read(sys, layout).known().map(String::from) }
         } else {
             match read_cache(sys, &layout.cache()) {
                 Ok(instance) => return Cached::Instance(instance),

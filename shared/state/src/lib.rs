@@ -9,6 +9,7 @@ mod instance_data;
 mod json;
 mod layout;
 mod previous;
+mod previous_id;
 mod secret;
 mod semaphore;
 mod status;

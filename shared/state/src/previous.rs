@@ -1,41 +1,9 @@
 //! The instance of the previous boot, and the switch to another one.
 
-use system::{Result, System, WriteOptions, warning};
+use system::{Result, System, WriteOptions};
 
+use crate::previous_id::{NO_PREVIOUS_ID, PreviousId};
 use crate::{Cached, Instance, Layout};
-
-/// The previous instance ID of a new machine, as upstream writes it.
-const NO_PREVIOUS_ID: &str = "NO_PREVIOUS_INSTANCE_ID";
-
-/// The ID of the previous boot's instance, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PreviousId {
-    Known(String),
-    /// There is no file: the machine is new, or the file was removed to make it so.
-    Absent,
-    /// The file is empty or cannot be read.
-    Unknown,
-}
-
-fn read_previous_id(sys: &System, layout: &Layout) -> PreviousId {
-    match sys.read_text_if_exists(layout.data("instance-id")) {
-        Ok(None) => PreviousId::Absent,
-        Ok(Some(text)) => match text.trim() {
-            NO_PREVIOUS_ID => PreviousId::Absent,
-            "" => PreviousId::Unknown,
-            id => PreviousId::Known(id.to_string()),
-        },
-        Err(e) => {
-            warning!(sys, "{e}; cannot determine the previous instance ID");
-            PreviousId::Unknown
-        }
-    }
-}
-
-/// Returns the ID of the previous boot's instance, if it is known.
-pub(crate) fn previous_id(sys: &System, layout: &Layout) -> Option<String> {
-    if let PreviousId::Known(id) = read_previous_id(sys, layout) { Some(id) } else { None }
-}
 
 /// The instance of the previous boot.
 #[derive(Debug, Clone)]
@@ -53,7 +21,7 @@ impl Previous {
         let line =
             |path: String| sys.read_text(path).ok().map(|t| t.trim().to_string()).filter(|t| !t.is_empty());
         Previous {
-            id: read_previous_id(sys, layout),
+            id: PreviousId::read(sys, layout),
             link: sys.read_link(layout.instance("")).ok(),
             datasource: line(layout.instance("datasource")),
         }
@@ -61,7 +29,7 @@ impl Previous {
 
     /// Returns the ID; `None` if there was no instance, or it is unknown.
     pub fn id(&self) -> Option<&str> {
-        if let PreviousId::Known(id) = &self.id { Some(id) } else { None }
+        self.id.known()
     }
 
     /// Returns whether `instance` is another one than that of the previous boot. If that one's ID is unknown, the link

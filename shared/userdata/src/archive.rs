@@ -2,8 +2,8 @@
 
 use config::{Node, Value};
 
-use crate::Part;
 use crate::detect::{self, detect};
+use crate::part::Part;
 
 /// Returns the items of an archive as parts without names. Skips invalid items with a warning.
 pub fn read(text: &str, warnings: &mut Vec<String>) -> Vec<Part<'static>> {

@@ -1,12 +1,15 @@
 //! Passes the parts of each source to the handlers. User-data comes first, because it may restrict vendor-data.
 
+use std::ops::ControlFlow;
+
 use config::merge::Strategy;
 use config::settings::ParsedFile;
 use config::{Findings, FromNode, Node, Reader, Value};
 use system::{System, debug, deprecated, info, warning};
 
 use crate::handle::{Counts, Handler};
-use crate::store::{Dirs, Source, Stored};
+use crate::options::{Dirs, Options};
+use crate::store::{ProcessedSource, Source, Stored};
 
 config::keys! {
     /// The rules for vendor-data on this machine (`vendor_data`, `vendor_data2`).
@@ -18,21 +21,6 @@ config::keys! {
         /// The command that runs the scripts, for the module scripts_vendor.
         prefix: Option<config::Node>;
     }
-}
-
-/// The properties of the machine and the boot that [`consume`] needs.
-#[derive(Debug, Clone, Copy)]
-pub struct Options<'a> {
-    /// The configuration that user-data and vendor-data override: built-in, `/etc/cloud` and the datasource's.
-    pub config: &'a Node,
-    /// The instance ID, which boothooks get as `INSTANCE_ID`.
-    pub instance_id: &'a str,
-    /// The index of this machine in its launch. User-data parts with another index are skipped.
-    pub launch_index: Option<i64>,
-    /// Whether this is the instance's first boot.
-    pub first_boot: bool,
-    /// The path of instance-data.json, for templates and part handlers.
-    pub instance_data: &'a str,
 }
 
 /// The result of [`consume`]. Failed parts have been logged; the caller logs the findings.
@@ -61,66 +49,93 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
     let mut consumed = Consumed::default();
     let mut user_config = Node::null();
     for processed in &stored.0 {
-        let source = processed.source;
-        let rules = match source.config_key() {
-            None if !user_data_allowed(options.config) => {
-                debug!(sys, "allow_userdata = False: discarding user-data");
-                continue;
-            }
-            None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: None },
-            Some(_) if processed.is_empty => continue,
-            Some(key) => rules(sys, key, &user_config, options.config, &mut consumed.findings),
-        };
-        if !rules.enabled {
-            debug!(sys, "{} consumption is disabled.", source.name());
-            continue;
+        let name = processed.source.name();
+        let event = format!("{}/consume-{name}", options.event);
+        debug!(sys, "start: {event}: reading and applying {name}");
+        let failed_before = consumed.failed.len();
+        let next = consume_source(sys, dirs, processed, options, &mut user_config, &mut consumed);
+        let word = if consumed.failed.len() == failed_before { "SUCCESS" } else { "FAIL" };
+        debug!(sys, "finish: {event}: {word}: reading and applying {name}");
+        if next.is_break() {
+            break;
         }
-        consumed.failed.extend(processed.store_error.clone());
-        let parts = match &processed.parts {
-            Ok(found) => &found.parts,
-            Err(e) => {
-                consumed.failed.push(format!("{}: {e}", source.name()));
-                break;
-            }
-        };
-        // In order of precedence: user-data, vendor-data2, vendor-data, the machine's configuration.
-        let weaker: Vec<&Node> =
-            [&user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
-        let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
-        for part in parts {
-            let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
-            if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
-                debug!(sys, "user-data: skipping a part for launch index {other}");
-                continue;
-            }
-            handler.handle_part(part);
-        }
-        let config = handler.finish();
-        let counts = handler.counts;
-        consumed.failed.extend(handler.failed);
-        consumed.findings.extend(handler.findings);
-        consumed.parsed_files.extend(handler.parsed_file);
-        info!(
-            sys,
-            "{}: {} configs, {} scripts, {} boothooks, {} skipped",
-            source.name(),
-            counts.configs,
-            counts.scripts,
-            counts.boothooks,
-            counts.skipped
-        );
-        match source {
-            Source::User => {
-                (consumed.user, user_config) = (counts, config);
-                continue;
-            }
-            Source::Vendor => consumed.vendor = counts,
-            Source::Vendor2 => consumed.vendor2 = counts,
-        }
-        consumed.configs.push(config);
     }
     consumed.configs.push(user_config);
     consumed
+}
+
+/// Handles one source. Breaks if it could not be split into parts.
+fn consume_source(
+    sys: &System,
+    dirs: &Dirs,
+    processed: &ProcessedSource<'_>,
+    options: &Options<'_>,
+    user_config: &mut Node,
+    consumed: &mut Consumed,
+) -> ControlFlow<()> {
+    let source = processed.source;
+    let rules = match source.config_key() {
+        None if !user_data_allowed(options.config) => {
+            debug!(sys, "allow_userdata = False: discarding user-data");
+            return ControlFlow::Continue(());
+        }
+        None => VendorRules { enabled: true, disabled_handlers: Vec::new(), prefix: None },
+        Some(_) if processed.is_empty => return ControlFlow::Continue(()),
+        Some(key) => rules(sys, key, user_config, options.config, &mut consumed.findings),
+    };
+    if !rules.enabled {
+        debug!(sys, "{} consumption is disabled.", source.name());
+        return ControlFlow::Continue(());
+    }
+    consumed.failed.extend(processed.store_error.clone());
+    let parts = match &processed.parts {
+        Ok(found) => &found.parts,
+        Err(e) => {
+            consumed.failed.push(format!("{}: {e}", source.name()));
+            return ControlFlow::Break(());
+        }
+    };
+    // In order of precedence: user-data, vendor-data2, vendor-data, the machine's configuration.
+    let weaker: Vec<&Node> =
+        [&*user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
+    let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
+    for part in parts {
+        let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
+        if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
+            debug!(sys, "user-data: skipping a part for launch index {other}");
+            continue;
+        }
+        handler.handle_part(part);
+    }
+    let config = handler.finish();
+    let counts = handler.counts;
+    consumed.failed.extend(handler.failed);
+    consumed.findings.extend(handler.findings);
+    consumed.parsed_files.extend(handler.parsed_file);
+    info!(
+        sys,
+        "{}: {} configs, {} scripts, {} boothooks, {} skipped",
+        source.name(),
+        counts.configs,
+        counts.scripts,
+        counts.boothooks,
+        counts.skipped
+    );
+    match source {
+        Source::User => {
+            consumed.user = counts;
+            *user_config = config;
+        }
+        Source::Vendor => {
+            consumed.vendor = counts;
+            consumed.configs.push(config);
+        }
+        Source::Vendor2 => {
+            consumed.vendor2 = counts;
+            consumed.configs.push(config);
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 fn user_data_allowed(config: &Node) -> bool {

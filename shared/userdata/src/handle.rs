@@ -11,10 +11,11 @@ use config::yaml::{self, Parsed};
 use config::{Findings, Map, Node};
 use system::{Command, OutputMode, Result, System, WriteOptions, debug, info, warning};
 
-use crate::consume::Options;
+use crate::options::{Dirs, Options};
+use crate::part::Part;
 use crate::part_handler::{HandlerContext, PartHandlers};
-use crate::store::{Dirs, Source};
-use crate::{Part, detect, include, parts, patch};
+use crate::store::Source;
+use crate::{detect, include, parts, patch};
 
 /// The number of parts of each kind that were handled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

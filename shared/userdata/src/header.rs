@@ -3,6 +3,8 @@
 
 use std::io::BufRead as _;
 
+use crate::transfer::{decode_charset, trim_line_end};
+
 /// Header names and values in their original order, with folded lines joined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Headers(Vec<(String, String)>);
@@ -112,12 +114,6 @@ pub fn dashed_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     })
 }
 
-/// Strips the LF or CRLF of a line.
-pub fn trim_line_end(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
 /// Returns a parameter of `value; a=b; c="d"`. Supports RFC 2231: `a*=utf-8''%c3%a9`, `a*0=x; a*1=y`.
 fn parameter(value: &str, wanted: &str) -> Option<String> {
     let mut pieces: Vec<(u32, bool, String)> = Vec::new();
@@ -156,7 +152,7 @@ fn parameter(value: &str, wanted: &str) -> Option<String> {
             bytes.extend_from_slice(text.as_bytes());
         }
     }
-    let text = crate::transfer::decode_charset(&bytes, Some(&charset)).map(|t| t.into_owned());
+    let text = decode_charset(&bytes, Some(&charset)).map(|t| t.into_owned());
     (!pieces.is_empty()).then(|| text.unwrap_or_else(|| String::from_utf8_lossy(&bytes).into_owned()))
 }
 

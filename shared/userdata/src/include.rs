@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use system::{Request, Result, System, WriteOptions, debug};
 
-use crate::Dirs;
+use crate::options::Dirs;
 
 /// As in upstream: long enough for a metadata service to restart.
 const TIMEOUT: Duration = Duration::from_secs(5);

@@ -3,7 +3,8 @@
 
 use system::{Error, Result};
 
-use crate::header::{Headers, dashed_lines, trim_line_end};
+use crate::header::{Headers, dashed_lines};
+use crate::transfer::trim_line_end;
 
 /// The maximum nesting depth of containers. It also limits the run time, because each level scans its content again.
 const MAX_DEPTH: usize = 64;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use system::{Command, Error, Output, OutputMode, Result, System, WriteOptions, debug, warning};
 
-use crate::store::Dirs;
-use crate::{Part, detect};
+use crate::detect;
+use crate::options::Dirs;
+use crate::part::Part;
 
 const SHIM: &str = include_str!("part_handler.py");
 /// The maximum number of part handlers of a source.

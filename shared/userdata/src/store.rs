@@ -6,17 +6,9 @@ use std::borrow::Cow;
 use config::Node;
 use system::{Result, System, WriteOptions, debug, error, warning};
 
+use crate::options::Dirs;
 use crate::parts::{Parts, expand};
 use crate::{include, write};
-
-/// The directories of the machine and the instance, as paths on the machine.
-#[derive(Debug, Clone)]
-pub struct Dirs {
-    /// The machine's directory, `/var/lib/cloud`.
-    pub cloud: String,
-    /// The instance's directory, `/var/lib/cloud/instance`.
-    pub instance: String,
-}
 
 /// The sources of data, in the order in which they are handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

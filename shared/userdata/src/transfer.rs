@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::header::trim_line_end;
+/// Strips the LF or CRLF of a line.
+pub fn trim_line_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
 
 /// Decodes a body. Like mail readers, returns the body unchanged if it cannot be decoded.
 pub fn decode<'a>(body: &'a [u8], encoding: Option<&str>) -> Cow<'a, [u8]> {

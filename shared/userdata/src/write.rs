@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 
 use crate::header::dashed_lines;
-use crate::{Part, mime};
+use crate::mime;
+use crate::part::Part;
 
 /// The headers of a part, including the blank line, and its body.
 type Piece<'a> = (String, Cow<'a, [u8]>);

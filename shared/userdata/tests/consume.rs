@@ -51,6 +51,7 @@ impl Machine {
             instance_id: "i-42",
             launch_index: self.launch_index,
             first_boot: self.first_boot,
+            event: "init-network",
             instance_data: &self.path("instance-data.json"),
         };
         let consumed = consume(&sys, &self.dirs(), &stored, &options);
@@ -389,10 +390,11 @@ fn serve(answers: Vec<(&'static str, u16, &'static str)>) -> (String, std::sync:
             turn += usize::from(of_path.len() > 1);
             let head =
                 format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+            // Recorded before the response, which lets the test go on.
             if told.send(path).is_err() {
                 return;
             }
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
         }
     });
     (url, seen)
@@ -690,6 +692,7 @@ fn dry_run_does_not_report_parts_of_custom_types() {
             instance_id: "i-42",
             launch_index: None,
             first_boot: true,
+            event: "init-network",
             instance_data: &machine.path("instance-data.json"),
         };
         let skipped = consume(&sys, &machine.dirs(), &stored, &options).user.skipped;

@@ -77,6 +77,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         instance_id: "i-1",
         launch_index: None,
         first_boot: true,
+        event: "init-network",
         instance_data: "/nonexistent",
     };
     let consumed = consume(&sys, &dirs, &stored, &options);

@@ -21,15 +21,12 @@ mod status;
 
 use std::process::ExitCode;
 
-use arguments::{Command, Parsed};
+use arguments::{Command, Parsed, USAGE};
 use machine::Machine;
 
 /// The allocator: see docs/small-binaries.md, "Code".
 #[global_allocator]
 static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
-
-/// The exit code of a usage error, as of Python's argparse.
-const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os();
@@ -55,6 +52,9 @@ fn main() -> ExitCode {
                 Command::Single(args) => stages::single(&global, &args),
                 Command::Status(args) => status::run(&machine, &args),
                 Command::Query(args) if args.identify => stages::identify(&global, args.format.as_deref()),
+                Command::Query(args) if args.explain.is_some() => {
+                    explain::run(&machine, args.explain.as_deref())
+                }
                 Command::Query(args) => query::run(&machine, &args),
                 Command::Analyze(args) => analyze::run(&machine, &args),
                 Command::CollectLogs(args) => collect_logs::run(&machine, &args),

@@ -11,9 +11,6 @@ use crate::machine::Machine;
 
 pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     let varname = args.varname.as_ref();
-    if let Some(key) = &args.explain {
-        return crate::explain::run(machine, Some(key));
-    }
     if varname.is_none() && !args.all && !args.list_keys && args.format.is_none() {
         error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
         println!("{}", crate::arguments::help(&["query"]).trim_end());

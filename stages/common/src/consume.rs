@@ -22,14 +22,12 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1800);
 impl Stage {
     /// Consumes the instance's user-data and vendor-data, and reads the resulting settings. The raw data, which may be large,
     /// is freed.
-    pub fn consume(&mut self, found: &mut FoundInstance) {
+    pub(crate) fn consume(&mut self, found: &mut FoundInstance) {
         let given = &mut found.instance;
         let blobs =
             [&mut given.user_data, &mut given.vendor_data, &mut given.vendor_data2].map(std::mem::take);
         let instance = &found.instance;
-        let event = self.name.event_name();
         self.sys.set_cause("user-data", "");
-        debug!(self.sys, "start: {event}/consume-user-data: reading and applying user-data");
         let consumed = match self.consume_obstacle(instance) {
             Some(why) => Consumed { failed: vec![why], ..Consumed::default() },
             None => self.consume_blobs(instance, &blobs, found.is_cached),
@@ -43,8 +41,6 @@ impl Stage {
         checked.into_iter().for_each(|of_one| found.extend(of_one));
         self.report_schema(&found);
         reported.extend(found);
-        let result = if consumed.failed.is_empty() { "SUCCESS" } else { "FAIL" };
-        debug!(self.sys, "finish: {event}/consume-user-data: {result}: reading and applying user-data");
         if !consumed.failed.is_empty() {
             let then = match self.is_unconsumed() {
                 true => {
@@ -84,6 +80,7 @@ impl Stage {
             instance_id: &instance.id,
             launch_index: instance.launch_index,
             first_boot: first,
+            event: self.name.event_name(),
             instance_data: &self.layout.run("instance-data-sensitive.json"),
         };
         let mut consumed = consume(&self.sys, &dirs, &stored, &options);
@@ -171,6 +168,7 @@ impl Stage {
         let mut found = FoundInstance { instance: *instance, is_new: false, is_cached: true };
         self.reload_settings(&found.instance, Vec::new());
         self.consume(&mut found);
+        self.activate_datasource(&mut found, true);
         if !self.is_unconsumed() {
             let modes = ["init", "config"].into_iter().take_while(|mode| *mode != before);
             modes.for_each(|mode| self.run_modules(&found.instance, mode));

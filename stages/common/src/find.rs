@@ -209,7 +209,7 @@ impl Stage {
         Some(FoundInstance { instance, is_new: false, is_cached: true })
     }
 
-    fn search_context(&self) -> Search<'_> {
+    pub(crate) fn search_context(&self) -> Search<'_> {
         Search {
             sys: &self.sys,
             layout: &self.layout,

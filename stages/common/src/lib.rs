@@ -9,6 +9,7 @@ mod error_prefix;
 mod events;
 mod find;
 mod findings;
+mod hooks;
 mod hotplug;
 mod interrupted;
 mod kernel_url;

@@ -2,7 +2,7 @@
 
 use system::{debug, error, warning};
 
-use crate::{FoundInstance, Stage};
+use crate::{FoundInstance, Stage, StageName};
 
 impl Stage {
     /// Creates the directories of the state, and restores the links that a killed stage left changed.
@@ -35,8 +35,11 @@ impl Stage {
         ephemeral::roll_back_stale(&self.sys, &self.layout.run(ephemeral::JOURNAL_DIR));
     }
 
-    /// Removes the previous boot's `boot-finished`, which programs wait for.
+    /// Removes the previous boot's `boot-finished`, which programs wait for. Only the first stage of a boot does this.
     pub fn remove_boot_finished(&mut self) {
+        if self.name == StageName::Network && !self.replaces_local() {
+            return;
+        }
         if let Err(e) = self.sys.remove(self.layout.instance("boot-finished")) {
             error!(self.sys, "{e}");
         }
@@ -45,6 +48,18 @@ impl Stage {
     /// Logs a step of the stage.
     pub fn log_step(&self, text: &str) {
         debug!(self.sys, "{text}");
+    }
+
+    /// Returns whether the local stage completed the instance, because its datasource is in local mode. Logs it.
+    pub fn is_completed_by_local(&mut self, found: &FoundInstance) -> bool {
+        let description = &found.instance.description;
+        let is_done = found.is_cached && found.instance.dsmode == "local" && !self.is_unconsumed();
+        if !is_done || self.replaces_local() {
+            return false;
+        }
+        self.set_datasource(description);
+        self.log_step(&format!("[net] Exiting. datasource {description} in local mode"));
+        true
     }
 
     /// Reports that no datasource was found. The words are upstream's, which people search for.

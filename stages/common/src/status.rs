@@ -111,7 +111,7 @@ impl Stage {
     }
 
     /// Returns whether this network stage runs the steps of a local stage that did not complete in this boot.
-    pub fn replaces_local(&self) -> bool {
+    pub(crate) fn replaces_local(&self) -> bool {
         self.replaces_local
     }
 

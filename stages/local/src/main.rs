@@ -22,7 +22,7 @@ fn main() -> ExitCode {
         let description = found.instance.description.clone();
         if found.instance.dsmode == "local" {
             stage.log_step(&format!("[local] {description} is in local mode, will apply init modules now."));
-            stage.consume(&mut found);
+            stage.process_user_data(&mut found);
             stage.run_modules(&found.instance, "init");
         } else {
             stage.log_step(&format!("[local] Exiting. datasource {description} not in local mode."));

@@ -14,24 +14,18 @@ fn main() -> ExitCode {
             _ => {}
         }
         stage.prepare_directories();
-        if stage.replaces_local() {
-            stage.remove_boot_finished();
-        }
+        stage.remove_boot_finished();
         let Some(mut found) = stage.find_instance() else {
             stage.apply_network(None);
             return stage.report_no_instance();
         };
-        let is_done = found.is_cached && found.instance.dsmode == "local" && !stage.is_unconsumed();
-        if is_done && !stage.replaces_local() {
-            stage.set_datasource(&found.instance.description);
-            stage
-                .log_step(&format!("[net] Exiting. datasource {} in local mode", found.instance.description));
+        if stage.is_completed_by_local(&found) {
             return;
         }
         stage.activate(&found);
         stage.set_hostname(&found);
         stage.apply_network(Some(&found));
-        stage.consume(&mut found);
+        stage.process_user_data(&mut found);
         stage.run_modules(&found.instance, "init");
     })
 }

@@ -31,7 +31,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let stored = store(&sys, &dirs, &RawData { user, vendor, vendor2, already_stored: false });
     let config = Node::null();
     let options =
-        Options { config: &config, instance_id: "i-1", launch_index: Some(0), first_boot: true, instance_data };
+        Options { config: &config, instance_id: "i-1", launch_index: Some(0), first_boot: true, event: "init-network", instance_data };
     for config in &consume(&sys, &dirs, &stored, &options).configs {
         modules::schema::check_cloud_config(config, &|_| None);
     }

@@ -3,10 +3,12 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::compose::{ColumnShifts, Content, Id, MergeState, RawNode, Result, error, short, too_deep};
-use super::events::LineColumn;
+use super::edits::ColumnShifts;
+use super::limits::{MAX_COPIES, MAX_DEPTH};
+use super::parsed::Parsed;
+use super::position::LineColumn;
 use super::scalar::{self, Tag};
-use super::{MAX_COPIES, MAX_DEPTH, Parsed};
+use super::tree::{Content, Id, MergeState, RawNode, Result, error, short, too_deep};
 use crate::{Finding, FindingKind, Map, Node, Position, Value};
 
 /// Returns the value of the node `root`. `aliases` tells whether any node is used more than once.

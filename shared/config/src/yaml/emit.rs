@@ -5,9 +5,10 @@
 
 use std::rc::Rc;
 
-use super::events::LineColumn;
+use super::limits::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
+use super::position::LineColumn;
+use super::quote;
 use super::scalar::{self, Tag};
-use super::{MAX_BYTES, MAX_DEPTH, MAX_NODES, quote};
 use crate::{Map, Node, Position, Value};
 
 /// Formatting options, which differ between upstream's files.

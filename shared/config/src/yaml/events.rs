@@ -1,5 +1,5 @@
 //! The small safe wrapper over the `unsafe-libyaml` event parser: text in, owned events with positions out.
-//! Contains all unsafe code of this crate. The parser only gets UTF-8 and at most [`super::MAX_BYTES`] bytes, so that
+//! Contains all unsafe code of this crate. The parser only gets UTF-8 and at most [`super::limits::MAX_BYTES`] bytes, so that
 //! none of its counters can overflow.
 #![allow(unsafe_code)]
 
@@ -9,14 +9,8 @@ use std::mem::MaybeUninit;
 
 use unsafe_libyaml as unsafe_lib;
 
+use super::position::{LineColumn, Problem, line_column_of};
 use super::validator::{ScalarStyle, Validator};
-
-/// Line and column, both from 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct LineColumn {
-    pub line: u32,
-    pub column: u32,
-}
 
 /// The properties of a node.
 #[derive(Debug, Default)]
@@ -41,19 +35,6 @@ pub(super) enum Event {
     SequenceStart(Properties),
     MappingStart(Properties),
     End,
-}
-
-/// A parser error: its message and position, and the parser's context.
-#[derive(Debug, Default)]
-pub(super) struct Problem {
-    pub at: LineColumn,
-    pub problem: &'static str,
-    pub context: &'static str,
-    /// The offset of the error in characters.
-    pub index: u64,
-    /// The start of the enclosing construct, such as a list or a quoted scalar.
-    pub context_at: LineColumn,
-    pub context_index: u64,
 }
 
 pub(super) struct Events<'a> {
@@ -176,15 +157,6 @@ impl Drop for Events<'_> {
         // SAFETY: initialized in `new`, deleted only here.
         unsafe { unsafe_lib::yaml_parser_delete(self.parser.as_mut_ptr()) }
     }
-}
-
-/// Returns the position of a byte in a text.
-pub(super) fn line_column_of(text: &str, offset: usize) -> LineColumn {
-    let before = &text.as_bytes()[..offset.min(text.len())];
-    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);
-    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
-    let column = before[start..].iter().filter(|b| **b & 0xC0 != 0x80).count() + 1;
-    LineColumn { line: line as u32, column: column as u32 }
 }
 
 fn line_column(mark: &unsafe_lib::yaml_mark_t) -> LineColumn {

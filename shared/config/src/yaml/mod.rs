@@ -1,5 +1,6 @@
 //! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `validator`
-//! rejects what PyYAML rejects, `compose` and `construct` turn events into values, and `scalar` resolves plain scalars.
+//! rejects what PyYAML rejects, `compose` and `construct` turn events into a tree and the tree into values, and `scalar` resolves plain scalars. `repair`
+//! edits valid input that the parser rejects.
 //! Never panics on any input. `emit` writes YAML, with `quote` for text.
 //!
 //! Differences from PyYAML: timestamps and integers beyond 128 bits stay text; recursive values, input beyond the
@@ -8,55 +9,26 @@
 
 mod compose;
 mod construct;
+mod edits;
 mod emit;
 mod events;
+mod limits;
+mod parsed;
+mod position;
 mod quote;
+mod repair;
 mod scalar;
+mod tree;
 mod validator;
 
 pub(crate) use emit::base64;
 pub use emit::{Style, emit, emit_entry, emit_with_positions};
+pub use limits::{MAX_BYTES, MAX_COPIES, MAX_DEPTH, MAX_NODES};
+pub use parsed::{Parsed, YamlError};
 
 use std::rc::Rc;
 
-use crate::{Finding, Node, Position};
-
-/// The largest text in bytes. Clouds allow 64 KiB of user-data; local seeds may have some megabytes.
-pub const MAX_BYTES: usize = 32 << 20;
-/// The largest number of values and keys, which take some hundred megabytes of memory during parsing.
-pub const MAX_NODES: usize = 2_000_000;
-/// The deepest nesting, counted through aliases. JSON parsers stop at 128, and values are stored as JSON within some
-/// further maps.
-pub const MAX_DEPTH: usize = 100;
-/// The number of nodes (or 64-byte units of text) that all aliases and merge keys of a text may copy: enough for any
-/// real configuration, too little for a "billion laughs" attack.
-pub const MAX_COPIES: usize = 200_000;
-
-/// A document and its problems (duplicate keys).
-#[derive(Debug, Clone, Default)]
-pub struct Parsed {
-    /// The document.
-    pub root: Node,
-    /// Problems that do not prevent reading.
-    pub findings: Vec<Finding>,
-}
-
-/// An error in a YAML text, with its position.
-#[derive(Debug, Clone)]
-pub struct YamlError {
-    /// The position of the problem.
-    pub at: Position,
-    /// The problem.
-    pub message: String,
-}
-
-impl std::fmt::Display for YamlError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.at, self.message)
-    }
-}
-
-impl std::error::Error for YamlError {}
+use crate::Position;
 
 /// Parses one document; an empty text is null. `source` names the text in positions.
 ///
@@ -68,7 +40,7 @@ pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
         let message = format!("larger than {} MiB", MAX_BYTES >> 20);
         return Err(YamlError { at: Position { source: Some(source), line: 0, column: 0 }, message });
     }
-    compose::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
+    repair::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
 /// Like [`parse`], for bytes from a file or the network.
@@ -80,7 +52,7 @@ pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, YamlError> {
         Ok(text) => parse(source, text),
         Err(error) => {
             let good = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
-            let events::LineColumn { line, column } = events::line_column_of(good, good.len());
+            let position::LineColumn { line, column } = position::line_column_of(good, good.len());
             let at = Position { source: Some(source.into()), line, column };
             Err(YamlError { at, message: "not UTF-8 text".into() })
         }
@@ -90,6 +62,7 @@ pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, YamlError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Finding, Node};
 
     fn json(text: &str) -> String {
         parse("t", text).unwrap().root.to_json().to_string()

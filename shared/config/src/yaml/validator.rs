@@ -2,7 +2,7 @@
 //! file that works here must also work with upstream. Scans the text once, scalar by scalar, and only if it contains
 //! such a character.
 
-use super::events::{LineColumn, Problem};
+use super::position::{LineColumn, Problem};
 
 /// How a scalar is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

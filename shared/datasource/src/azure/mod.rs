@@ -29,24 +29,22 @@ use system::{Command, Error, Result, System, WriteOptions, debug, error, info, w
 use crate::metadata_network::NetworkRequirements;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, IdentityCheck, Search, Stage, UpdateEvents, dmi, media,
-    metadata_network, standard,
+    ALL_EVENTS, Datasource, IdentityCheck, Search, Stage, UpdateEvents, dmi, media, metadata_network,
+    standard,
 };
 
 use ovf::Ovf;
 use report::{Failure, PreviousBoot};
 
 pub const AZURE: Datasource = Datasource {
-    name: "Azure",
     stages: &[Stage::Local],
-    find,
     check,
-    network_order: DEFAULT_NETWORK_ORDER,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot"],
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
+    ..Datasource::new("Azure", find)
 };
 
 const DEFAULTS: Defaults = Defaults {

@@ -13,20 +13,17 @@ use serde_json::json;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, warning};
 
-use crate::{ALL_EVENTS, DEFAULT_NETWORK_ORDER, Datasource, Search, Stage, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard};
 use client::{Client, Reply};
 
 pub const SMARTOS: Datasource = Datasource {
-    name: "SmartOS",
     stages: &[Stage::Local],
-    find,
-    check: standard::check_machine,
-    network_order: DEFAULT_NETWORK_ORDER,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "boot-legacy"],
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
+    ..Datasource::new("SmartOS", find)
 };
 
 /// Upstream's name in instance data, and another name of the settings.

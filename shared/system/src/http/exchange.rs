@@ -11,10 +11,11 @@ use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, setsockopt, socket, sockopt,
 };
 
+use super::connect::Lookup;
 use super::limits::TimeLimits;
 use super::message::{self, BodyLength};
-use super::url::Url;
-use super::{Request, RequestParts, Response, connect::Lookup, redact};
+use super::request::{Request, RequestParts, Response};
+use super::url::{Url, redact};
 use crate::{Deadline, Error, Result, ResultExt};
 
 /// The limit of the response's header, interim responses included.

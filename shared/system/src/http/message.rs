@@ -7,8 +7,8 @@ use std::io::BufReader;
 use std::io::{BufRead, ErrorKind, Read};
 use std::time::Duration;
 
+use super::request::{RequestParts, Response};
 use super::url::Url;
-use super::{RequestParts, Response};
 use crate::clock::MONTHS;
 use crate::{Error, Result};
 

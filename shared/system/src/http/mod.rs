@@ -4,6 +4,7 @@ mod connect;
 mod exchange;
 mod limits;
 mod message;
+mod request;
 mod resume;
 mod tunnel;
 mod url;
@@ -16,144 +17,23 @@ use std::time::Duration;
 use connect::Proxy;
 pub use exchange::{Exchange, PendingLookup};
 use limits::TimeLimits;
+use request::{Failure, RequestParts};
+pub use request::{Request, Response};
 use resume::{Continuation, PartialDownload};
 pub use url::redact as redacted_url;
 use url::{Url, redact};
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
 
-/// A request: the URL, and limits for time, retries and size.
-///
-/// ```
-/// use std::time::Duration;
-/// use system::{Request, System};
-///
-/// let request = Request::get("file:///proc/version").timeout(Duration::from_secs(5)).limit(4096);
-/// let response = System::new("/").fetch(&request)?;
-/// assert_eq!(response.status, 200);
-/// # Ok::<(), system::Error>(())
-/// ```
-#[derive(Debug, Clone)]
-pub struct Request {
-    url: String,
-    headers: Vec<(String, String)>,
-    method: &'static str,
-    body: Option<Vec<u8>>,
-    timeout: Duration,
-    retries: u32,
-    pause: Duration,
-    limit: usize,
-    optional: bool,
-    any_status: bool,
-    deadline: Option<Deadline>,
-    /// The local port.
-    port: Option<u16>,
-    /// The Unix socket to connect to.
-    unix_socket: Option<String>,
-    client_certificates: Vec<String>,
-    tolerance: Duration,
-}
-
 /// The longest pause before a retry, whatever `Retry-After` says.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// The time that is kept for a last try if `Retry-After` exceeds the deadline.
 const LAST_TRY_TIME: Duration = Duration::from_secs(1);
 
-/// A response.
-#[derive(Debug, Clone)]
-pub struct Response {
-    /// The HTTP status; 200 for a file.
-    pub status: u16,
-    /// The headers, with names in lower case.
-    pub headers: BTreeMap<String, String>,
-    /// The body.
-    pub body: Vec<u8>,
-}
+/// The maximum number of redirects.
+const MAX_REDIRECTS: usize = 10;
 
 impl Request {
-    /// Returns a GET request with a timeout of 10 s, no retries, and a limit of 64 MiB.
-    pub fn get(url: impl Into<String>) -> Request {
-        Request {
-            url: url.into(),
-            headers: Vec::new(),
-            method: "GET",
-            body: None,
-            timeout: Duration::from_secs(10),
-            retries: 0,
-            pause: Duration::from_secs(1),
-            limit: 64 << 20,
-            optional: false,
-            any_status: false,
-            deadline: None,
-            port: None,
-            unix_socket: None,
-            client_certificates: Vec::new(),
-            tolerance: Duration::ZERO,
-        }
-    }
-
-    /// The maximum number of retries for a busy server (`Retry-After`), in addition to those of [`Request::retries`].
-    pub const MAX_BUSY_RETRIES: u32 = 20;
-
-    /// Returns a PUT request without a body.
-    pub fn put(url: impl Into<String>) -> Request {
-        Request { method: "PUT", ..Request::get(url) }
-    }
-
-    /// Returns a POST request.
-    pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> Request {
-        Request { method: "POST", body: Some(body.into()), ..Request::get(url) }
-    }
-
-    /// Adds a header.
-    pub fn header(mut self, name: &str, value: &str) -> Request {
-        self.headers.push((name.to_string(), value.to_string()));
-        self
-    }
-
-    /// Sets the timeout for the connection and for each further byte. A body may take longer in total, unless it is slower
-    /// than 4 KiB/s.
-    pub fn timeout(self, timeout: Duration) -> Request {
-        Request { timeout, ..self }
-    }
-
-    /// Sets the number of retries and the pause before each.
-    pub fn retries(self, retries: u32, pause: Duration) -> Request {
-        Request { retries, pause, ..self }
-    }
-
-    /// Returns status 404 and 410 at once, without retries, as an error that [`Error::is_not_found`].
-    pub fn optional(self) -> Request {
-        Request { optional: true, ..self }
-    }
-
-    /// Accepts a client error (400 to 499) as a response, at once. 408, 425, 429 and server errors (5xx) stay errors that are
-    /// retried.
-    pub fn accept_any_status(self) -> Request {
-        Request { any_status: true, ..self }
-    }
-
-    /// Sets the deadline for all tries and the pauses between them.
-    pub fn deadline(self, deadline: Deadline) -> Request {
-        Request { deadline: Some(deadline), ..self }
-    }
-
-    /// Sets the local port. One below 1024 shows the server that the client is root. For an [`Exchange`] only.
-    pub fn source_port(self, port: u16) -> Request {
-        Request { port: Some(port), ..self }
-    }
-
-    /// Sets how long temporary failures (5xx, 429, a refused, reset or closed connection) are retried without counting as
-    /// tries. For an [`Exchange`] only.
-    pub fn tolerate(self, tolerance: Duration) -> Request {
-        Request { tolerance, ..self }
-    }
-
-    /// Returns how long temporary failures are retried.
-    pub fn tolerance(&self) -> Duration {
-        self.tolerance
-    }
-
     /// Returns the pause that a busy server requests (503, or 429 with `Retry-After`), at most a minute and within the
     /// deadline; `None` if it requests none or no time is left. `now` is the wall-clock time since the epoch.
     pub fn retry_pause(
@@ -165,67 +45,6 @@ impl Request {
         let asked = message::retry_after(answer, now.as_secs())?.min(MAX_PAUSE);
         let Some(left) = deadline.map(|deadline| deadline.remaining()) else { return Some(asked) };
         (left > LAST_TRY_TIME).then(|| asked.min(left - LAST_TRY_TIME))
-    }
-
-    /// Returns whether a response with this status is not an error.
-    pub fn accepts(&self, status: u16) -> bool {
-        status < 400
-            || (self.any_status && (400..500).contains(&status) && !matches!(status, 408 | 425 | 429))
-    }
-
-    /// Sets the directories that may have a TLS client certificate (cert.pem, key.pem); the first one that has is used.
-    pub fn client_certificates(self, directories: &[String]) -> Request {
-        Request { client_certificates: directories.to_vec(), ..self }
-    }
-
-    /// Sends the request to the Unix socket at this path of the machine, whatever host the URL names, without a proxy. For
-    /// [`System::fetch`] and http only.
-    pub fn unix_socket(self, path: impl Into<String>) -> Request {
-        Request { unix_socket: Some(path.into()), ..self }
-    }
-
-    /// Sets the size limit of the response body in bytes.
-    pub fn limit(self, limit: usize) -> Request {
-        Request { limit, ..self }
-    }
-}
-
-/// The maximum number of redirects.
-const MAX_REDIRECTS: usize = 10;
-
-/// One request to one server.
-#[derive(Debug, Clone)]
-struct RequestParts<'a> {
-    url: Url,
-    method: &'a str,
-    headers: &'a [(String, String)],
-    body: Option<&'a [u8]>,
-}
-
-/// The failure of a try, and whether it may be retried.
-#[derive(Debug, Clone)]
-struct Failure {
-    error: Error,
-    is_retryable: bool,
-}
-
-impl Failure {
-    fn retryable(message: impl Into<String>) -> Failure {
-        Error::new(message).into()
-    }
-
-    fn permanent(message: impl Into<String>) -> Failure {
-        Failure { error: Error::new(message), is_retryable: false }
-    }
-
-    fn into_permanent(self) -> Failure {
-        Failure { is_retryable: false, ..self }
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure { is_retryable: !error.is_permanent(), error }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Going on with a download that was cut off, where the server can say that it still is the same file (RFC 9110, 14).
 
-use super::Response;
+use super::request::Response;
 use super::url::Url;
 
 /// The beginning of a file, and what tells that the rest belongs to it.

@@ -8,9 +8,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use super::Failure;
 use super::connect::Connection;
 use super::limits::TimeLimits;
+use super::request::Failure;
 use crate::{Error, Result, System, debug, libexec};
 
 pub const PROGRAM: &str = "cloud-init-tls";

@@ -14,6 +14,9 @@ use commands::{CLOUD_ID, CLOUD_INIT};
 use parser::{Parser, Stop, invalid_choice};
 use spec::CommandSpec;
 
+/// The exit code of a usage error, as of Python's argparse.
+pub const USAGE: u8 = 2;
+
 static CLOUD_ID_PROGRAM: CommandSpec = CLOUD_ID;
 
 /// What the command line asks for.

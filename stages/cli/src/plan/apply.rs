@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use system::{Command, OutputMode, Result, Subreaper};
 
-use super::{INTERRUPTED_CODES, STAGES, host, identify, select_datasource, write_seed};
+use super::boot::{INTERRUPTED_CODES, SEED_DIR, STAGES, host, identify, select_datasource, write_seed};
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use system::libexec;
@@ -17,7 +17,7 @@ const STAGE_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode {
     if machine.sys.is_live() {
         eprintln!("error: apply needs --root DIR: it changes an image, not the running machine");
-        return ExitCode::from(crate::USAGE);
+        return ExitCode::from(crate::arguments::USAGE);
     }
     // An interrupt stops the stage; this process then removes what it wrote into the image.
     let _guard = system::block_interrupts();
@@ -39,7 +39,7 @@ fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool
     if !sys.is_dir("/etc") {
         return Err(system::Error::new(format!("{}: not a root file system (no /etc)", global.root)));
     }
-    let seed_dir = machine.layout.cloud(super::SEED_DIR);
+    let seed_dir = machine.layout.cloud(SEED_DIR);
     if args.user_data.is_some() && sys.exists(&seed_dir) {
         // The seed is removed below: one of the image must not be lost.
         return Err(system::Error::new(format!("{seed_dir} exists: remove it, or omit --user-data")));

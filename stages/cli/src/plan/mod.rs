@@ -4,6 +4,7 @@
 //! `cloud-init apply --root DIR` runs the same stages on an image.
 
 mod apply;
+mod boot;
 mod diff;
 mod show;
 
@@ -12,36 +13,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use system::{Command, OutputMode, PlanDir, Result, ResultExt, System, WriteOptions};
+use system::{Command, PlanDir, Result, System, libexec};
 
 use crate::arguments::{GlobalOptions, Plan};
 use crate::machine::Machine;
-use system::libexec;
+use boot::{INTERRUPTED_CODES, STAGES, host, identify, select_datasource, write_seed};
 
 pub use apply::run as apply;
 
-/// The programs of the stages in boot order, with their names in status.json.
-const STAGES: [(&str, &str); 4] = [
-    ("cloud-init-local", "init-local"),
-    ("cloud-init-network", "init"),
-    ("cloud-init-config", "modules-config"),
-    ("cloud-init-final", "modules-final"),
-];
-
-/// Exit codes after SIGHUP, SIGINT and SIGQUIT.
-const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
-
-/// The exit code of ds-identify if cloud-init is to be disabled.
-const NOT_FOUND: i32 = 1;
-
 /// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
-/// The limit for ds-identify, which needs a fraction of a second.
-const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The directory from which a plan or an image reads user-data.
-const SEED_DIR: &str = "seed/nocloud";
-
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     match plan(machine, global, args) {
         Ok(has_errors) => ExitCode::from(u8::from(has_errors)),
@@ -50,11 +31,6 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// Returns the machine that this command runs on, with its programs and the files that the command line names.
-fn host() -> System {
-    System::new("/")
 }
 
 /// Prints the plan. Returns whether the boot would end with errors.
@@ -105,35 +81,6 @@ fn clear_instance(sys: &System, machine: &Machine) -> Result<()> {
         sys.remove_dir_all(machine.layout.cloud(name))?;
     }
     Ok(())
-}
-
-/// Writes user-data as a seed of NoCloud with this instance id.
-fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
-    // Relative to the working directory of this process, not to the image.
-    let absolute = std::path::absolute(file).context(format_args!("reading {file}"))?;
-    let bytes = host().read(absolute)?;
-    let at = |name: &str| machine.layout.cloud(&format!("{SEED_DIR}/{name}"));
-    sys.write(at("meta-data"), format!("instance-id: {id}\n"), WriteOptions::default())?;
-    sys.write(at("user-data"), bytes, WriteOptions::secret())?;
-    Ok(())
-}
-
-/// Writes the configuration that the generator writes for one datasource.
-fn select_datasource(sys: &System, machine: &Machine, name: &str) -> Result<()> {
-    let text = format!("datasource_list: [ {name}, None ]\n");
-    sys.write(machine.layout.run("cloud.cfg"), text, WriteOptions::default()).map(drop)
-}
-
-/// Runs the generator with its files written to `run`. Returns whether cloud-init is to run.
-fn identify(global: &GlobalOptions, run: &Path) -> bool {
-    let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
-        return true;
-    };
-    let command =
-        Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &global.root);
-    let command = command.env("PATH_RUN", run).output(OutputMode::Null).timeout(IDENTIFY_TIMEOUT);
-    // If it fails, the stages try every datasource of the configuration, as at a boot.
-    host().run(&command.accept_all().kill_on_exit()).map_or(true, |ended| ended.code != NOT_FOUND)
 }
 
 /// Runs one stage of the plan and reads its report. Fails if the stage is not installed or was interrupted.

@@ -1,7 +1,7 @@
 //! Completion for bash.
 
 use super::super::spec::{CommandSpec, OptionSpec, ValueKind};
-use super::{SOURCE, offered, paths, words};
+use super::table::{SOURCE, offered, paths, words};
 
 const HEAD: &str = r#"
 _cloud_init_modules() {

@@ -1,7 +1,7 @@
 //! Completion for fish.
 
 use super::super::spec::{CommandSpec, OptionSpec, Takes, ValueKind};
-use super::{SOURCE, offered, paths, words};
+use super::table::{SOURCE, offered, paths, words};
 
 pub fn completion() -> String {
     let mut text = format!("# fish completion for cloud-init(1) and cloud-id(1)\n# {SOURCE}\n\n");

@@ -7,7 +7,7 @@
 
 use super::super::help::{description, option_names, usage_words};
 use super::super::spec::CommandSpec;
-use super::{offered, paths, words};
+use super::table::{offered, paths, words};
 
 const MARK: &str = ".\\\" generated ";
 const END: &str = ".\\\" end";

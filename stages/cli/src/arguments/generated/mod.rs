@@ -8,40 +8,14 @@
 mod bash;
 mod fish;
 mod manual;
+mod table;
 mod zsh;
 
 use std::path::Path;
 
-use super::commands::CLOUD_INIT;
-use super::spec::{CommandSpec, OptionSpec};
-use super::{CLOUD_ID_PROGRAM, help};
+use table::{offered, paths, words};
 
-const SOURCE: &str = "Generated from stages/cli/src/arguments/commands.rs; do not edit.";
-
-/// Returns every command that is not hidden with those above it, the programs first.
-fn paths() -> Vec<Vec<&'static CommandSpec>> {
-    fn add(path: Vec<&'static CommandSpec>, paths: &mut Vec<Vec<&'static CommandSpec>>) {
-        let last = path.last().copied();
-        paths.push(path.clone());
-        for command in last.into_iter().flat_map(CommandSpec::listed_commands) {
-            add([&path[..], &[command]].concat(), paths);
-        }
-    }
-    let mut paths = Vec::new();
-    add(vec![&CLOUD_ID_PROGRAM], &mut paths);
-    add(vec![&CLOUD_INIT], &mut paths);
-    paths
-}
-
-/// Returns the words of a command, as they are typed.
-fn words(path: &[&CommandSpec]) -> String {
-    path.iter().map(|command| command.name).collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the options that completions offer.
-fn offered(command: &'static CommandSpec) -> impl Iterator<Item = &'static OptionSpec> {
-    command.all_options().filter(|option| !option.ignored)
-}
+use super::help;
 
 #[test]
 fn generated_files_match_the_option_table() {

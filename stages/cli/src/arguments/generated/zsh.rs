@@ -1,7 +1,7 @@
 //! Completion for zsh.
 
 use super::super::spec::{CommandSpec, Count, OptionSpec, Takes, ValueKind};
-use super::{SOURCE, offered, paths, words};
+use super::table::{SOURCE, offered, paths, words};
 
 const HELPERS: &str = r#"
 _cloud_init_list_modules() {

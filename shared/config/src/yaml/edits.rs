@@ -1,0 +1,154 @@
+//! Edits of a text before it is parsed: placeholders, the changes of each repair, and how they move positions.
+
+use std::ops::Range;
+
+use super::position::{LineColumn, line_column_of};
+
+/// Characters that the parser would treat specially, and their placeholders while it runs.
+#[derive(Default)]
+pub(super) struct Placeholders(Vec<(char, char)>);
+
+impl Placeholders {
+    /// Returns a placeholder: a character that neither YAML nor this text uses.
+    pub fn add(&mut self, text: &str, real: char) -> Option<char> {
+        if let Some((placeholder, _)) = self.0.iter().find(|(_, of)| *of == real) {
+            return Some(*placeholder);
+        }
+        let placeholder =
+            ('\u{E000}'..='\u{F8FF}').find(|c| !text.contains(*c) && self.0.iter().all(|(s, _)| s != c))?;
+        self.0.push((placeholder, real));
+        Some(placeholder)
+    }
+
+    pub fn undo(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, (placeholder, real)| match text.contains(*placeholder) {
+            true => text.replace(*placeholder, real.encode_utf8(&mut [0; 4])),
+            false => text,
+        })
+    }
+}
+
+/// A range of bytes and its replacement.
+pub(super) type Edit = (Range<usize>, String);
+
+pub(super) fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts) -> String {
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut from = 0;
+    let mut spot = LineColumn { line: 1, column: 1 };
+    let mut moved = Vec::new();
+    for (range, new) in edits {
+        let between = &text[from..range.start];
+        let LineColumn { line, column } = line_column_of(between, between.len());
+        spot = match line {
+            1 => LineColumn { line: spot.line, column: spot.column + column - 1 },
+            line => LineColumn { line: spot.line + line - 1, column },
+        };
+        let (before, after) = (text[range.clone()].chars().count(), new.chars().count());
+        if before != after {
+            moved.push((spot, after as i64 - before as i64));
+        }
+        spot.column += after as u32;
+        out.push_str(between);
+        out.push_str(new);
+        from = range.end;
+    }
+    out.push_str(&text[from..]);
+    shifts.add(moved);
+    out
+}
+
+/// Returns the offsets after each `?` before `at` where a key may be missing, nearest first.
+pub(super) fn empty_key_candidates(text: &str, at: usize) -> Vec<usize> {
+    let is_one = |place: &usize| {
+        let before = text[..*place].trim_end();
+        let after = text[place + 1..].trim_start();
+        before.ends_with(['[', ',']) && after.starts_with([',', ']'])
+    };
+    text[..at].rmatch_indices('?').map(|(place, _)| place).filter(is_one).map(|place| place + 1).collect()
+}
+
+/// Returns the edits for surrogate escapes from `at` on, which is after the first one's `\u` or `\U`: in the enclosing
+/// quoted scalar and in those that follow it, separated by flow indicators only, as in JSON.
+pub(super) fn surrogate_edits(text: &str, at: usize) -> Vec<Edit> {
+    let is_half = |unit: &u32| (0xD800..0xE000).contains(unit);
+    let code = |from: usize, digits: usize| {
+        u32::from_str_radix(text.get(from..from + digits)?, 16).ok().filter(is_half)
+    };
+    let mut found = Vec::new();
+    let Some(mut i) = at.checked_sub(2) else { return found };
+    while let Some(c) = text.get(i..).and_then(|rest| rest.chars().next()) {
+        let escape = if c == '\\' { text[i + 1..].chars().next() } else { None };
+        match (c, escape) {
+            (_, Some('u')) => {
+                let units =
+                    [code(i + 2, 4), code(i + 8, 4).filter(|_| text.get(i + 6..i + 8) == Some("\\u"))];
+                let [Some(first), second] = units else {
+                    i += 2;
+                    continue;
+                };
+                let letter =
+                    char::decode_utf16([Some(first), second].into_iter().flatten().map(|unit| unit as u16))
+                        .next();
+                let (end, new) = match letter {
+                    Some(Ok(letter)) => (i + 12, format!("\\U{:08X}", u32::from(letter))),
+                    _ => (i + 6, "\\uFFFD".to_string()),
+                };
+                found.push((i..end, new));
+                i = end;
+            }
+            (_, Some('U')) if code(i + 2, 8).is_some() => {
+                found.push((i..i + 10, "\\uFFFD".to_string()));
+                i += 10;
+            }
+            (_, Some(escaped)) => i += 1 + escaped.len_utf8(),
+            ('"', _) => {
+                let rest = &text[i + 1..];
+                let next = rest.trim_start_matches([' ', '\t', '\r', '\n', ',', ':', '[', ']', '{', '}']);
+                if !next.starts_with('"') {
+                    break;
+                }
+                i += 1 + rest.len() - next.len() + 1;
+            }
+            (other, _) => i += other.len_utf8(),
+        }
+    }
+    found
+}
+
+/// The column shifts that repairs cause on the rest of their line, in order of position; each entry is the cumulative
+/// shift on its line.
+#[derive(Default)]
+pub(super) struct ColumnShifts(Vec<(LineColumn, i64)>);
+
+impl ColumnShifts {
+    pub fn add(&mut self, new: Vec<(LineColumn, i64)>) {
+        let mut line = 0;
+        let mut sum = 0;
+        // Turn cumulative shifts into single ones, add the new ones, sort, and sum up again.
+        for (at, by) in &mut self.0 {
+            if at.line != line {
+                (line, sum) = (at.line, 0);
+            }
+            *by -= sum;
+            sum += *by;
+        }
+        self.0.extend(new);
+        self.0.sort_by_key(|(at, _)| *at);
+        line = 0;
+        for (at, by) in &mut self.0 {
+            if at.line != line {
+                (line, sum) = (at.line, 0);
+            }
+            sum += *by;
+            *by = sum;
+        }
+    }
+
+    /// Returns the position before the repairs.
+    pub fn undo(&self, spot: LineColumn) -> LineColumn {
+        let before = self.0.partition_point(|(at, _)| *at < spot);
+        let last = before.checked_sub(1).and_then(|last| self.0.get(last));
+        let moved = last.filter(|(at, _)| at.line == spot.line).map_or(0, |(_, sum)| *sum);
+        LineColumn { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
+    }
+}

@@ -1,0 +1,89 @@
+//! Parses a text, and repairs it and parses it again where PyYAML accepts what the parser rejects. Errors have the
+//! positions of the original text.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::compose::read;
+use super::edits::{ColumnShifts, Edit, Placeholders, apply_edits, empty_key_candidates, surrogate_edits};
+use super::parsed::{Parsed, YamlError};
+use super::position::{LineColumn, line_column_of};
+use super::tree::Repair;
+use crate::Position;
+
+/// The number of times that a text is parsed again after a repair; small texts have a higher limit.
+const MAX_REPAIRS: usize = 100;
+const MAX_REPAIRS_OF_SMALL: usize = 2000;
+const MAX_REREAD_BYTES: usize = 4 << 20;
+/// The number of places to try for an empty key.
+const MAX_CANDIDATES: usize = 20;
+
+/// A byte order mark at the start of a text; elsewhere it is an ordinary character.
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
+
+pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, YamlError> {
+    let mut shifts = ColumnShifts::default();
+    let mut placeholders = Placeholders::default();
+    let mut text = Cow::Borrowed(whole);
+    if text.contains(BYTE_ORDER_MARK)
+        && let Some(placeholder) = placeholders.add(&text, BYTE_ORDER_MARK)
+    {
+        text = text.replace(BYTE_ORDER_MARK, placeholder.encode_utf8(&mut [0; 4])).into();
+    }
+    let (mut repairs, mut reread, mut last) = (0, 0, None);
+    loop {
+        let failed = match read(&source, &text, &shifts, &placeholders) {
+            Ok(parsed) => return Ok(parsed),
+            Err(failed) => failed,
+        };
+        repairs += 1;
+        reread += text.len();
+        let is_cheap = repairs <= MAX_REPAIRS_OF_SMALL && reread <= MAX_REREAD_BYTES;
+        // Do not repeat a repair that did not help.
+        let place = failed.repair.map(|(_, index)| index);
+        let goes_on = (repairs <= MAX_REPAIRS || is_cheap) && place > last;
+        last = last.max(place);
+        let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
+            let at = text.char_indices().nth(usize::try_from(index).ok()?).map_or(text.len(), |(at, _)| at);
+            let edits: Vec<Edit> = match repair {
+                Repair::EmptyKey => {
+                    let mut tried = empty_key_candidates(&text, at).into_iter().take(MAX_CANDIDATES);
+                    let helps = |place: &usize| {
+                        let other = [&text[..*place], " :", &text[*place..]].concat();
+                        reread += other.len();
+                        let here = failed.at;
+                        match read(&source, &other, &shifts, &placeholders) {
+                            Ok(_) => true,
+                            Err(other) => {
+                                other.at > here && other.at != LineColumn { column: here.column + 2, ..here }
+                            }
+                        }
+                    };
+                    tried.find(helps).map(|place| (place..place, " :".to_string())).into_iter().collect()
+                }
+                Repair::Tab => {
+                    let placeholder =
+                        placeholders.add(&text, '\t').filter(|_| text[at..].starts_with('\t'))?;
+                    vec![(at..at + 1, placeholder.to_string())]
+                }
+                Repair::GluedColon if text[at..].starts_with(':') => vec![(at + 1..at + 1, " ".to_string())],
+                Repair::GluedColon => Vec::new(),
+                Repair::Surrogates => surrogate_edits(&text, at),
+            };
+            (!edits.is_empty()).then_some(edits)
+        });
+        match change {
+            Some(edits) => text = apply_edits(&text, &edits, &mut shifts).into(),
+            None => {
+                let LineColumn { line, column } = shifts.undo(failed.at);
+                let at = Position { source: Some(source), line, column };
+                let mut message = failed.message;
+                if let Some(place) = whole.find(BYTE_ORDER_MARK) {
+                    let line = line_column_of(whole, place).line;
+                    message += &format!("; an invisible byte order mark (U+FEFF) is on line {line}");
+                }
+                return Err(YamlError { at, message });
+            }
+        }
+    }
+}

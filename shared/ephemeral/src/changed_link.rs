@@ -1,0 +1,98 @@
+//! A link while it is changed: each change is recorded before it is made, and all are rolled back when this is dropped.
+
+use std::time::Duration;
+
+use system::{Link, Result, System, debug, info};
+
+use crate::journal::{Journal, Rollback};
+
+/// The interval at which links and addresses are polled.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// One family's progress on a link.
+#[derive(Debug)]
+pub enum FamilyState<T> {
+    Disabled,
+    Pending(T),
+    Ready,
+    Failed(String),
+}
+
+impl<T> FamilyState<T> {
+    pub fn is_pending(&self) -> bool {
+        matches!(self, FamilyState::Pending(_))
+    }
+
+    pub fn is_ready(&self) -> bool {
+        matches!(self, FamilyState::Ready)
+    }
+
+    /// Returns whether the family may be up: one that was not requested may have been up before.
+    pub fn is_usable(&self) -> bool {
+        matches!(self, FamilyState::Ready | FamilyState::Disabled)
+    }
+
+    /// Continues what is pending: `step` returns whether the family is up.
+    pub fn advance(&mut self, step: impl FnOnce(&mut T) -> Result<bool>) {
+        let FamilyState::Pending(pending) = self else { return };
+        match step(pending) {
+            Ok(true) => *self = FamilyState::Ready,
+            Ok(false) => {}
+            Err(e) => *self = FamilyState::Failed(e.to_string()),
+        }
+    }
+}
+
+/// A link with the changes made to it.
+pub struct ChangedLink<'a> {
+    pub sys: &'a System,
+    /// What the kernel says of it.
+    pub info: Link,
+    journal: Journal,
+    journal_dir: String,
+}
+
+impl<'a> ChangedLink<'a> {
+    pub fn new(sys: &'a System, info: Link, journal_dir: &str) -> ChangedLink<'a> {
+        let journal = Journal::new(sys, info.index);
+        ChangedLink { sys, info, journal, journal_dir: journal_dir.to_string() }
+    }
+
+    /// Sets the link up if it is down.
+    pub fn set_up(&mut self) -> Result<()> {
+        if !self.info.up {
+            self.journal.push(self.sys, &self.journal_dir, Rollback::Down)?;
+            self.sys.set_link_up(&self.info.name, true)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one change, recorded before it is made. Returns `false` if it was made already.
+    pub fn change(&mut self, rollback: Rollback, make: impl FnOnce(&System) -> Result<bool>) -> Result<bool> {
+        self.journal.push(self.sys, &self.journal_dir, rollback)?;
+        let made = make(self.sys);
+        if !matches!(made, Ok(true)) {
+            self.journal.pop(self.sys, &self.journal_dir)?;
+        }
+        made
+    }
+
+    /// Asks the kernel for the state of the link again.
+    pub fn refresh(&mut self) {
+        if let Ok(links) = self.sys.links()
+            && let Some(info) = links.into_iter().find(|l| l.index == self.info.index)
+        {
+            let had = std::mem::replace(&mut self.info, info).carrier;
+            if !had && self.info.carrier {
+                debug!(self.sys, "{} has a carrier", self.info.name);
+            }
+        }
+    }
+}
+
+impl Drop for ChangedLink<'_> {
+    fn drop(&mut self) {
+        info!(self.sys, "{}: tearing down the ephemeral network", self.info.name);
+        self.journal.roll_back(self.sys, &self.journal_dir);
+    }
+}

@@ -1,0 +1,193 @@
+//! A request, its response and the failure of a try: plain values.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::url::Url;
+use crate::{Deadline, Error};
+
+/// A request: the URL, and limits for time, retries and size.
+///
+/// ```
+/// use std::time::Duration;
+/// use system::{Request, System};
+///
+/// let request = Request::get("file:///proc/version").timeout(Duration::from_secs(5)).limit(4096);
+/// let response = System::new("/").fetch(&request)?;
+/// assert_eq!(response.status, 200);
+/// # Ok::<(), system::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub(super) url: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) method: &'static str,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) timeout: Duration,
+    pub(super) retries: u32,
+    pub(super) pause: Duration,
+    pub(super) limit: usize,
+    pub(super) optional: bool,
+    pub(super) any_status: bool,
+    pub(super) deadline: Option<Deadline>,
+    /// The local port.
+    pub(super) port: Option<u16>,
+    /// The Unix socket to connect to.
+    pub(super) unix_socket: Option<String>,
+    pub(super) client_certificates: Vec<String>,
+    pub(super) tolerance: Duration,
+}
+
+/// A response.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The HTTP status; 200 for a file.
+    pub status: u16,
+    /// The headers, with names in lower case.
+    pub headers: BTreeMap<String, String>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Request {
+    /// Returns a GET request with a timeout of 10 s, no retries, and a limit of 64 MiB.
+    pub fn get(url: impl Into<String>) -> Request {
+        Request {
+            url: url.into(),
+            headers: Vec::new(),
+            method: "GET",
+            body: None,
+            timeout: Duration::from_secs(10),
+            retries: 0,
+            pause: Duration::from_secs(1),
+            limit: 64 << 20,
+            optional: false,
+            any_status: false,
+            deadline: None,
+            port: None,
+            unix_socket: None,
+            client_certificates: Vec::new(),
+            tolerance: Duration::ZERO,
+        }
+    }
+
+    /// The maximum number of retries for a busy server (`Retry-After`), in addition to those of [`Request::retries`].
+    pub const MAX_BUSY_RETRIES: u32 = 20;
+
+    /// Returns a PUT request without a body.
+    pub fn put(url: impl Into<String>) -> Request {
+        Request { method: "PUT", ..Request::get(url) }
+    }
+
+    /// Returns a POST request.
+    pub fn post(url: impl Into<String>, body: impl Into<Vec<u8>>) -> Request {
+        Request { method: "POST", body: Some(body.into()), ..Request::get(url) }
+    }
+
+    /// Adds a header.
+    pub fn header(mut self, name: &str, value: &str) -> Request {
+        self.headers.push((name.to_string(), value.to_string()));
+        self
+    }
+
+    /// Sets the timeout for the connection and for each further byte. A body may take longer in total, unless it is slower
+    /// than 4 KiB/s.
+    pub fn timeout(self, timeout: Duration) -> Request {
+        Request { timeout, ..self }
+    }
+
+    /// Sets the number of retries and the pause before each.
+    pub fn retries(self, retries: u32, pause: Duration) -> Request {
+        Request { retries, pause, ..self }
+    }
+
+    /// Returns status 404 and 410 at once, without retries, as an error that [`Error::is_not_found`].
+    pub fn optional(self) -> Request {
+        Request { optional: true, ..self }
+    }
+
+    /// Accepts a client error (400 to 499) as a response, at once. 408, 425, 429 and server errors (5xx) stay errors that are
+    /// retried.
+    pub fn accept_any_status(self) -> Request {
+        Request { any_status: true, ..self }
+    }
+
+    /// Sets the deadline for all tries and the pauses between them.
+    pub fn deadline(self, deadline: Deadline) -> Request {
+        Request { deadline: Some(deadline), ..self }
+    }
+
+    /// Sets the local port. One below 1024 shows the server that the client is root. For an [`Exchange`] only.
+    pub fn source_port(self, port: u16) -> Request {
+        Request { port: Some(port), ..self }
+    }
+
+    /// Sets how long temporary failures (5xx, 429, a refused, reset or closed connection) are retried without counting as
+    /// tries. For an [`Exchange`] only.
+    pub fn tolerate(self, tolerance: Duration) -> Request {
+        Request { tolerance, ..self }
+    }
+
+    /// Returns how long temporary failures are retried.
+    pub fn tolerance(&self) -> Duration {
+        self.tolerance
+    }
+
+    /// Returns whether a response with this status is not an error.
+    pub fn accepts(&self, status: u16) -> bool {
+        status < 400
+            || (self.any_status && (400..500).contains(&status) && !matches!(status, 408 | 425 | 429))
+    }
+
+    /// Sets the directories that may have a TLS client certificate (cert.pem, key.pem); the first one that has is used.
+    pub fn client_certificates(self, directories: &[String]) -> Request {
+        Request { client_certificates: directories.to_vec(), ..self }
+    }
+
+    /// Sends the request to the Unix socket at this path of the machine, whatever host the URL names, without a proxy. For
+    /// [`System::fetch`](crate::System::fetch) and http only.
+    pub fn unix_socket(self, path: impl Into<String>) -> Request {
+        Request { unix_socket: Some(path.into()), ..self }
+    }
+
+    /// Sets the size limit of the response body in bytes.
+    pub fn limit(self, limit: usize) -> Request {
+        Request { limit, ..self }
+    }
+}
+
+/// One request to one server.
+#[derive(Debug, Clone)]
+pub(super) struct RequestParts<'a> {
+    pub(super) url: Url,
+    pub(super) method: &'a str,
+    pub(super) headers: &'a [(String, String)],
+    pub(super) body: Option<&'a [u8]>,
+}
+
+/// The failure of a try, and whether it may be retried.
+#[derive(Debug, Clone)]
+pub(super) struct Failure {
+    pub(super) error: Error,
+    pub(super) is_retryable: bool,
+}
+
+impl Failure {
+    pub(super) fn retryable(message: impl Into<String>) -> Failure {
+        Error::new(message).into()
+    }
+
+    pub(super) fn permanent(message: impl Into<String>) -> Failure {
+        Failure { error: Error::new(message), is_retryable: false }
+    }
+
+    pub(super) fn into_permanent(self) -> Failure {
+        Failure { is_retryable: false, ..self }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure { is_retryable: !error.is_permanent(), error }
+    }
+}

@@ -1,0 +1,29 @@
+//! The directories and the properties of the machine that handling user-data and vendor-data depends on.
+
+use config::Node;
+
+/// The properties of the machine and the boot that [`crate::consume`] needs.
+#[derive(Debug, Clone, Copy)]
+pub struct Options<'a> {
+    /// The configuration that user-data and vendor-data override: built-in, `/etc/cloud` and the datasource's.
+    pub config: &'a Node,
+    /// The instance ID, which boothooks get as `INSTANCE_ID`.
+    pub instance_id: &'a str,
+    /// The index of this machine in its launch. User-data parts with another index are skipped.
+    pub launch_index: Option<i64>,
+    /// Whether this is the instance's first boot.
+    pub first_boot: bool,
+    /// The name of the stage in the log's events.
+    pub event: &'a str,
+    /// The path of instance-data.json, for templates and part handlers.
+    pub instance_data: &'a str,
+}
+
+/// The directories of the machine and the instance, as paths on the machine.
+#[derive(Debug, Clone)]
+pub struct Dirs {
+    /// The machine's directory, `/var/lib/cloud`.
+    pub cloud: String,
+    /// The instance's directory, `/var/lib/cloud/instance`.
+    pub instance: String,
+}

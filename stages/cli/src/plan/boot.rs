@@ -1,0 +1,63 @@
+//! What a plan and `apply` have in common: the stages, the seed with the user's data, and the generator.
+
+use std::path::Path;
+use std::time::Duration;
+
+use system::{Command, OutputMode, Result, ResultExt, System, WriteOptions, libexec};
+
+use crate::arguments::GlobalOptions;
+use crate::machine::Machine;
+
+/// The programs of the stages in boot order, with their names in status.json.
+pub const STAGES: [(&str, &str); 4] = [
+    ("cloud-init-local", "init-local"),
+    ("cloud-init-network", "init"),
+    ("cloud-init-config", "modules-config"),
+    ("cloud-init-final", "modules-final"),
+];
+
+/// Exit codes after SIGHUP, SIGINT and SIGQUIT.
+pub const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
+
+/// The exit code of ds-identify if cloud-init is to be disabled.
+const NOT_FOUND: i32 = 1;
+
+/// The limit for ds-identify, which needs a fraction of a second.
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The directory from which a plan or an image reads user-data.
+pub const SEED_DIR: &str = "seed/nocloud";
+
+/// Returns the machine that this command runs on, with its programs and the files that the command line names.
+pub fn host() -> System {
+    System::new("/")
+}
+
+/// Writes user-data as a seed of NoCloud with this instance id.
+pub fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Result<()> {
+    // Relative to the working directory of this process, not to the image.
+    let absolute = std::path::absolute(file).context(format_args!("reading {file}"))?;
+    let bytes = host().read(absolute)?;
+    let at = |name: &str| machine.layout.cloud(&format!("{SEED_DIR}/{name}"));
+    sys.write(at("meta-data"), format!("instance-id: {id}\n"), WriteOptions::default())?;
+    sys.write(at("user-data"), bytes, WriteOptions::secret())?;
+    Ok(())
+}
+
+/// Writes the configuration that the generator writes for one datasource.
+pub fn select_datasource(sys: &System, machine: &Machine, name: &str) -> Result<()> {
+    let text = format!("datasource_list: [ {name}, None ]\n");
+    sys.write(machine.layout.run("cloud.cfg"), text, WriteOptions::default()).map(drop)
+}
+
+/// Runs the generator with its files written to `run`. Returns whether cloud-init is to run.
+pub fn identify(global: &GlobalOptions, run: &Path) -> bool {
+    let Some(program) = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator")) else {
+        return true;
+    };
+    let command =
+        Command::new(["ds-identify"]).program(program.to_string_lossy()).env("PATH_ROOT", &global.root);
+    let command = command.env("PATH_RUN", run).output(OutputMode::Null).timeout(IDENTIFY_TIMEOUT);
+    // If it fails, the stages try every datasource of the configuration, as at a boot.
+    host().run(&command.accept_all().kill_on_exit()).map_or(true, |ended| ended.code != NOT_FOUND)
+}
