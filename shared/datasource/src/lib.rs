@@ -5,6 +5,7 @@
 
 mod akamai;
 mod azure;
+mod cloudsigma;
 mod command_line;
 mod configdrive;
 mod digitalocean;
@@ -14,6 +15,7 @@ mod ec2;
 mod gce;
 mod guestinfo;
 mod hetzner;
+mod lxd;
 mod media;
 mod metadata_network;
 mod nocloud;
@@ -27,6 +29,7 @@ mod scaleway;
 mod search;
 mod seed;
 mod service;
+mod smartos;
 mod standard;
 mod tree;
 mod v1;
@@ -264,6 +267,7 @@ const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
 pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
+    &lxd::LXD,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
     &vmware::VMWARE,
@@ -272,6 +276,8 @@ pub const DATASOURCES: &[&Datasource] = &[
     &openstack::OPENSTACK,
     &vultr::VULTR,
     &ec2::EC2,
+    &cloudsigma::CLOUDSIGMA,
+    &smartos::SMARTOS,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
     &akamai::AKAMAI,

@@ -145,7 +145,8 @@ const fn crc_table() -> [u32; 256] {
 
 static CRC_TABLE: [u32; 256] = crc_table();
 
-fn crc32(bytes: &[u8]) -> u32 {
+/// Returns the CRC-32 of gzip, zip and Ethernet.
+pub fn crc32(bytes: &[u8]) -> u32 {
     crc32_update(0, bytes)
 }
 

@@ -37,6 +37,7 @@
 mod account;
 mod address;
 mod attributes;
+mod channel;
 mod clock;
 mod command;
 mod communicate;
@@ -78,6 +79,7 @@ mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
+pub use channel::Channel;
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Output, OutputMode};
 pub use disk::GrowableFileSystem;

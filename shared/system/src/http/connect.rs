@@ -3,13 +3,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use super::limits::TimeLimits;
 use super::message;
 use super::url::Url;
-use crate::{Deadline, Error, Result, ResultExt};
+use crate::{Deadline, Error, Result, ResultExt, channel};
 
 /// glibc loads its resolver's parts at run time, which a static binary must not try; musl's resolver is all there.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
@@ -67,6 +68,15 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
         }
     }
     Err(last)
+}
+
+/// To a Unix socket. Its stream is typed as TCP's: only reads, writes and their timeouts are used, which are the same.
+pub fn connect_unix(path: &Path, name: &str, mut limits: TimeLimits) -> Result<Connection> {
+    limits.begin_phase();
+    let socket = channel::connect_unix(path, limits.deadline().remaining());
+    let stream = TcpStream::from(socket.context(format_args!("connecting to {name}"))?);
+    limits.begin_phase();
+    Ok(Connection { stream, limits })
 }
 
 /// The addresses of a host, known by the deadline.

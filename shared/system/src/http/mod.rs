@@ -168,8 +168,12 @@ impl System {
         partial: &mut Option<PartialDownload>,
     ) -> std::result::Result<Response, Failure> {
         let environment = |name: &str| std::env::var(name).ok();
-        let proxy =
-            Proxy::from_environment(&ask.url, &environment).map_err(|e| Failure::permanent(e.to_string()))?;
+        let proxy = match &fetch.unix_socket {
+            Some(_) if ask.url.https => return Err(Failure::permanent("https over a Unix socket")),
+            Some(_) => None,
+            None => Proxy::from_environment(&ask.url, &environment)
+                .map_err(|e| Failure::permanent(e.to_string()))?,
+        };
         let relayed = proxy.as_ref().filter(|_| !ask.url.https);
         let user = relayed.and_then(|proxy| proxy.url.user.as_deref());
         let mut headers = Cow::Borrowed(ask.headers);
@@ -200,10 +204,11 @@ impl System {
     ) -> std::result::Result<Response, Failure> {
         let (fetch, url) = (receiving.fetch, receiving.url);
         let limits = TimeLimits::new(fetch.timeout, fetch.deadline);
-        let mut connection = match proxy {
-            Some(proxy) if url.https => proxy.tunnel(url, limits)?,
-            Some(proxy) => proxy.connect(limits)?,
-            None => connect::connect(&url.host, url.port, limits)?,
+        let mut connection = match (&fetch.unix_socket, proxy) {
+            (Some(path), _) => connect::connect_unix(&self.root().host_followed(path), path, limits)?,
+            (None, Some(proxy)) if url.https => proxy.tunnel(url, limits)?,
+            (None, Some(proxy)) => proxy.connect(limits)?,
+            (None, None) => connect::connect(&url.host, url.port, limits)?,
         };
         let late = |e: Error, limits: &TimeLimits| match e.kind() {
             Some(ErrorKind::TimedOut) => limits.error(),

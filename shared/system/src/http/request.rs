@@ -32,6 +32,8 @@ pub struct Request {
     pub(super) deadline: Option<Deadline>,
     /// The local port.
     pub(super) port: Option<u16>,
+    /// The Unix socket to connect to.
+    pub(super) unix_socket: Option<String>,
     pub(super) client_certificates: Vec<String>,
     pub(super) tolerance: Duration,
 }
@@ -63,6 +65,7 @@ impl Request {
             any_status: false,
             deadline: None,
             port: None,
+            unix_socket: None,
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
         }
@@ -139,6 +142,12 @@ impl Request {
     /// Sets the directories that may have a TLS client certificate (cert.pem, key.pem); the first one that has is used.
     pub fn client_certificates(self, directories: &[String]) -> Request {
         Request { client_certificates: directories.to_vec(), ..self }
+    }
+
+    /// Sends the request to the Unix socket at this path of the machine, whatever host the URL names, without a proxy. For
+    /// [`System::fetch`](crate::System::fetch) and http only.
+    pub fn unix_socket(self, path: impl Into<String>) -> Request {
+        Request { unix_socket: Some(path.into()), ..self }
     }
 
     /// Sets the size limit of the response body in bytes.

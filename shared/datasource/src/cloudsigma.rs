@@ -1,0 +1,198 @@
+//! CloudSigma: the server context, a JSON document, which the host serves on the second serial port (the protocol cepko).
+
+use std::time::Duration;
+
+use config::{Node, Value};
+use state::{Blobs, Instance};
+use system::{Deadline, Error, Result, System, warning};
+
+use crate::{Datasource, Search, Stage, dmi, standard};
+
+pub const CLOUDSIGMA: Datasource =
+    Datasource { stages: &[Stage::Local], ..Datasource::new("CloudSigma", find) };
+
+const PORT: &str = "/dev/ttyS1";
+/// The path between the brackets is empty: the whole context.
+const REQUEST: &[u8] = b"<\n\n>";
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// The longest silence; with a cached instance that the firmware confirms, the shorter one.
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
+const READ_TIMEOUT_CACHED: Duration = Duration::from_secs(10);
+/// The time limit for the whole context.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
+const MAX_CONTEXT: usize = 16 << 20;
+/// Lines without content that may precede the context.
+const MAX_EMPTY_LINES: usize = 16;
+/// The limit of upstream for the name of a server.
+const MAX_HOSTNAME: usize = 61;
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    // In any case, unlike the generator: firmware said so in several spellings.
+    let product = dmi::read(ctx.sys, "system-product-name").unwrap_or_default().to_lowercase();
+    if !product.contains("cloudsigma") && !ctx.is_on("CloudSigma") {
+        return Ok(None);
+    }
+    let timeout = if ctx.has_cached_instance { READ_TIMEOUT_CACHED } else { READ_TIMEOUT };
+    let context = read_context(ctx.sys, timeout)?;
+    let context = parse_context(&context)?;
+    let mut instance = instance(ctx.sys, &context)?;
+    standard::record_machine(ctx.sys, &mut instance);
+    Ok(Some(instance))
+}
+
+fn read_context(sys: &System, timeout: Duration) -> Result<Vec<u8>> {
+    let until = Deadline::after(TOTAL_TIMEOUT);
+    let mut port = sys.open_serial_port(PORT)?;
+    port.send(REQUEST, WRITE_TIMEOUT)?;
+    for _ in 0..MAX_EMPTY_LINES {
+        let line = port.read_line(MAX_CONTEXT, timeout, until)?;
+        // The end of a transmission, perhaps that of an earlier one.
+        let is_content = |b: &u8| !b.is_ascii_whitespace() && *b != 4;
+        if line.iter().any(is_content) {
+            return Ok(line);
+        }
+    }
+    Err(Error::new(format!("{PORT}: no server context: only empty lines")))
+}
+
+fn parse_context(line: &[u8]) -> Result<Node> {
+    let begin = line.iter().take_while(|b| **b == 4).count();
+    let end = line.iter().rev().take_while(|b| **b == 4).count().min(line.len() - begin);
+    let text = String::from_utf8_lossy(&line[begin..line.len() - end]);
+    let json = config::json::value(text.as_bytes())
+        .map_err(|e| Error::new(format!("CloudSigma: server context: expected JSON: {e}")))?;
+    Ok(Node::from_json(&json))
+}
+
+fn instance(sys: &System, context: &Node) -> Result<Instance> {
+    let field = |path: &[&str]| text_at(sys, context, path);
+    let Some(uuid) = field(&["uuid"]).filter(|uuid| !uuid.is_empty()) else {
+        return Err(Error::new("CloudSigma: server context: uuid: expected text"));
+    };
+    if context.get("meta").is_none_or(|meta| meta.as_map().is_none()) {
+        warning!(sys, "CloudSigma: server context: meta: expected a map; no keys and no user-data");
+    }
+    let mut instance =
+        standard::from_metadata("CloudSigma", "DataSourceCloudSigma", format!("cepko ({PORT})"), context);
+    instance.local_hostname = Some(hostname(field(&["name"]).as_deref(), &uuid));
+    instance.public_keys = field(&["meta", "ssh_public_key"]).filter(|k| !k.is_empty()).into_iter().collect();
+    // `disabled` is accepted and has no effect, as upstream.
+    let mode = field(&["meta", "cloudinit-dsmode"]).filter(|mode| !mode.is_empty() && mode != "disabled");
+    instance.dsmode = standard::dsmode(sys, "CloudSigma", mode, "net");
+    let user_data = field(&["meta", USER_DATA]).unwrap_or_default();
+    let base64_fields = field(&["meta", "base64_fields"]).unwrap_or_default();
+    let is_base64 = base64_fields.split(',').any(|name| name.trim() == USER_DATA);
+    instance.user_data = blob(match is_base64 {
+        true => encoding::base64::decode_like_python(user_data.as_bytes()).unwrap_or_else(|| {
+            warning!(
+                sys,
+                "CloudSigma: meta.{USER_DATA}: expected base64, as base64_fields says; using it as it is"
+            );
+            user_data.into_bytes()
+        }),
+        false => user_data.into_bytes(),
+    });
+    instance.vendor_data = blob(field(&["vendor_data", "cloudinit"]).unwrap_or_default().into_bytes());
+    instance.sensitive = [USER_DATA, "vendor_data", "vnc_password"].map(Into::into).into();
+    instance.id = uuid;
+    Ok(instance)
+}
+
+const USER_DATA: &str = "cloudinit-user-data";
+
+fn blob(bytes: Vec<u8>) -> Blobs {
+    if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
+}
+
+/// Returns the text of a field. Another type is logged and ignored.
+fn text_at(sys: &System, context: &Node, path: &[&str]) -> Option<String> {
+    match &context.at_path(path)?.value {
+        Value::Str(text) => Some(text.clone()),
+        Value::Null => None,
+        _ => {
+            warning!(sys, "CloudSigma: server context: {}: expected text; ignored", path.join("."));
+            None
+        }
+    }
+}
+
+/// Returns the name of the server, or the first part of its uuid if the name has characters that no host name has.
+fn hostname(name: Option<&str>, uuid: &str) -> String {
+    // The range from space to underscore, as upstream.
+    let is_valid = |b: u8| b.is_ascii_lowercase() || (b' '..=b'_').contains(&b);
+    match name.filter(|name| !name.is_empty() && name.bytes().all(is_valid)) {
+        Some(name) => name[..name.len().min(MAX_HOSTNAME)].to_string(),
+        None => uuid.split('-').next().unwrap_or(uuid).to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::text;
+
+    fn read(json: &str) -> (Result<Instance>, usize) {
+        let sys = System::new("/nonexistent");
+        let found = parse_context(json.as_bytes()).and_then(|context| instance(&sys, &context));
+        (found, sys.log().logged_warnings().len())
+    }
+
+    #[test]
+    fn names() {
+        let long = "a".repeat(70);
+        for (name, expected) in [
+            (Some("web-1.test"), "web-1.test"),
+            (Some("My Server"), "My Server"),
+            (Some("über"), "0a1b"),
+            (Some("a{b}"), "0a1b"),
+            (Some(""), "0a1b"),
+            (None, "0a1b"),
+            (Some(&*long), &long[..61]),
+        ] {
+            assert_eq!(hostname(name, "0a1b-2c3d"), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn contexts() {
+        let (found, warnings) = read(
+            "\u{4}{\"uuid\": \"u-1\", \"name\": \"n\", \"meta\": {\"ssh_public_key\": \"ssh-rsa A\", \
+             \"base64_fields\": \"x,cloudinit-user-data\", \"cloudinit-user-data\": \"I2hp\"}}\u{4}\u{4}",
+        );
+        let found = found.unwrap();
+        assert_eq!(
+            (&*found.id, found.public_keys.as_slice(), warnings),
+            ("u-1", &["ssh-rsa A".into()][..], 0)
+        );
+        assert_eq!(found.user_data, Blobs(vec![b"#hi".to_vec()]));
+    }
+
+    /// A field of a wrong type is named and costs only itself.
+    #[test]
+    fn invalid_fields() {
+        for (json, warnings) in [
+            (r#"{"uuid": "u-1"}"#, 1),
+            (r#"{"uuid": "u-1", "meta": []}"#, 1),
+            (r#"{"uuid": "u-1", "meta": {"ssh_public_key": {}}, "name": 7}"#, 2),
+            (r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": [1], "base64_fields": 3}}"#, 2),
+            (
+                r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": "!", "base64_fields": "cloudinit-user-data"}}"#,
+                0,
+            ),
+            (
+                r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": "abc", "base64_fields": "cloudinit-user-data"}}"#,
+                1,
+            ),
+            (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "x"}, "vendor_data": {"cloudinit": []}}"#, 2),
+            (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "disabled"}, "vendor_data": "x"}"#, 0),
+        ] {
+            let (found, logged) = read(json);
+            let found = found.unwrap();
+            assert_eq!((&*found.id, &*found.dsmode, logged), ("u-1", "net", warnings), "{json}");
+        }
+        for json in ["", "\u{4}", "[", "[]", "7", "{}", r#"{"uuid": 7}"#, r#"{"uuid": ""}"#, "\u{4}\u{4}{"] {
+            assert!(read(json).0.is_err(), "{json}");
+        }
+        assert_eq!(text(&parse_context(br#"{"a": "b\u0000c"}"#).unwrap(), "a").as_deref(), Some("b\0c"));
+    }
+}

@@ -1,0 +1,322 @@
+//! LXD and Incus: instance data from the guest API, HTTP/1.1 over a Unix socket that the host, or the agent in a virtual
+//! machine, provides.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::FileTypeExt as _;
+use std::time::Duration;
+
+use config::Node;
+use config::source_map::positions;
+use serde_json::{Value as Json, json};
+use state::{Blobs, Instance, NetworkConfig};
+use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
+
+use crate::{Datasource, IdentityCheck, Search, Stage, document, seed, standard, v1};
+
+pub const LXD: Datasource = Datasource { stages: &[Stage::Local], check, ..Datasource::new("LXD", find) };
+
+const SOCKET: &str = "/dev/lxd/sock";
+const API_VERSION: &str = "1.0";
+/// The host name has no meaning.
+const BASE: &str = "http://lxd";
+
+/// The longest silence of the server.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit for all requests of a search.
+const CRAWL_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time limit of the check of a cached instance.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+/// LXD responds with status 500 while an instance is being set up (a bug that upstream works around in the same way).
+const RETRIES: u32 = 30;
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+/// More keys than any instance has.
+const MAX_KEYS: usize = 1000;
+/// The limit for the names, the metadata and each other value; user-data and vendor-data have the general one.
+const MAX_VALUE: usize = 4 << 20;
+
+/// What instance data calls the keys that cloud-init uses. The first key of a name takes precedence.
+const ALIASES: [(&str, &str); 6] = [
+    ("cloud-init.user-data", "user-data"),
+    ("cloud-init.network-config", "network-config"),
+    ("cloud-init.vendor-data", "vendor-data"),
+    ("user.user-data", "user-data"),
+    ("user.network-config", "network-config"),
+    ("user.vendor-data", "vendor-data"),
+];
+
+/// The API, and the time that is left for requests.
+struct Api<'a> {
+    sys: &'a System,
+    deadline: Deadline,
+}
+
+impl Api<'_> {
+    /// Requests a path. A client error is a response; other failures are retried for three seconds.
+    fn get(&self, path: &str, limit: Option<usize>) -> Result<Response> {
+        let request = Request::get(format!("{BASE}{path}"))
+            .unix_socket(SOCKET)
+            .timeout(TIMEOUT)
+            .deadline(self.deadline)
+            .retries(RETRIES, RETRY_DELAY)
+            .accept_any_status();
+        self.sys.fetch(&match limit {
+            Some(limit) => request.limit(limit),
+            None => request,
+        })
+    }
+
+    /// Requests a path that every version of LXD has.
+    fn require(&self, path: &str) -> Result<Vec<u8>> {
+        let response = self.get(path, Some(MAX_VALUE))?;
+        if response.status >= 400 {
+            return Err(Error::new(format!("LXD: {path}: unexpected status {}", response.status)));
+        }
+        Ok(response.body)
+    }
+
+    /// Returns the API's metadata of the instance.
+    fn meta_data(&self) -> Result<(Vec<u8>, Node)> {
+        let path = format!("/{API_VERSION}/meta-data");
+        let body = self.require(&path)?;
+        let map = document::parse_map(&format!("LXD {path}"), &body)?;
+        Ok((body, map))
+    }
+
+    /// Returns the configuration keys and their values, with the keys of `cloud-init.*` before those of `user.*`.
+    fn config(&self) -> Result<BTreeMap<String, Vec<u8>>> {
+        let sys = self.sys;
+        let path = format!("/{API_VERSION}/config");
+        let list = config::json::value(&self.require(&path)?)
+            .map_err(|e| Error::new(format!("LXD: {path}: expected a list in JSON: {e}")))?;
+        let Json::Array(list) = list else {
+            return Err(Error::new(format!("LXD: {path}: expected a list")));
+        };
+        if list.len() > MAX_KEYS {
+            warning!(sys, "LXD: {path}: more than {MAX_KEYS} keys; ignoring the rest");
+        }
+        let mut values = BTreeMap::new();
+        for (i, route) in list.iter().take(MAX_KEYS).enumerate() {
+            let Some(route) = route.as_str().filter(|route| route.starts_with('/')) else {
+                warning!(sys, "LXD: {path}[{i}]: expected a path; ignored");
+                continue;
+            };
+            let key = route.rsplit('/').next().unwrap_or_default();
+            let is_data = ALIASES.iter().any(|(name, _)| *name == key);
+            let response = match self.get(route, (!is_data).then_some(MAX_VALUE)) {
+                Ok(response) if response.status < 400 => response,
+                Ok(response) => {
+                    debug!(sys, "Skipping {route} on [HTTP:{}]", response.status);
+                    continue;
+                }
+                Err(e) if !is_data || e.is_too_large() => {
+                    warning!(sys, "LXD: {key} ignored: {e}");
+                    continue;
+                }
+                Err(e) => return Err(e),
+            };
+            values.insert(key.to_string(), response.body);
+        }
+        Ok(values)
+    }
+
+    /// Returns the devices; an empty map if the API has none or the list is invalid.
+    fn devices(&self) -> Json {
+        let path = format!("/{API_VERSION}/devices");
+        let parsed = match self.get(&path, Some(MAX_VALUE)) {
+            Ok(response) if response.status >= 400 => {
+                debug!(self.sys, "Skipping {path} on [HTTP:{}]", response.status);
+                return json!({});
+            }
+            Ok(response) => config::json::value(&response.body).map_err(|e| e.to_string()),
+            Err(e) => Err(e.to_string()),
+        };
+        match parsed {
+            Ok(devices @ Json::Object(_)) => devices,
+            Ok(_) => {
+                warning!(self.sys, "LXD: {path}: expected a map; ignored");
+                json!({})
+            }
+            Err(e) => {
+                warning!(self.sys, "LXD: {path} ignored: {e}");
+                json!({})
+            }
+        }
+    }
+}
+
+fn has_socket(sys: &System) -> bool {
+    sys.metadata(SOCKET).is_ok_and(|meta| meta.file_type().is_socket())
+}
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    if !has_socket(sys) {
+        if sys.exists(SOCKET) {
+            warning!(sys, "LXD: {SOCKET} is not a socket");
+        } else if ctx.is_forced("LXD") {
+            warning!(sys, "LXD: {SOCKET} does not exist (security.devlxd may be false)");
+        } else {
+            debug!(sys, "LXD: {SOCKET} does not exist");
+        }
+        return Ok(None);
+    }
+    let api = Api { sys, deadline: Deadline::after(CRAWL_TIMEOUT) };
+    let (meta_data, metadata) = api.meta_data()?;
+    let values = api.config()?;
+    let devices = api.devices();
+    instance(ctx, &meta_data, metadata, &values, &devices).map(Some)
+}
+
+fn instance(
+    ctx: &Search<'_>,
+    meta_data: &[u8],
+    mut metadata: Node,
+    values: &BTreeMap<String, Vec<u8>>,
+    devices: &Json,
+) -> Result<Instance> {
+    let sys = ctx.sys;
+    let Some(id) = document::text(&metadata, "instance-id") else {
+        // A default would make a new instance of a machine that is one already.
+        return Err(Error::new(format!("LXD: /{API_VERSION}/meta-data: instance-id: expected text")));
+    };
+    if let Some(user) = values.get("user.meta-data").filter(|text| !text.is_empty()) {
+        merge(sys, &mut metadata, user);
+    }
+    let aliased = aliased(sys, values);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut crawled = json!({
+        "_metadata_api_version": API_VERSION,
+        "meta-data": text(meta_data),
+        "config": values.iter().map(|(key, value)| (key.clone(), text(value).into())).collect::<serde_json::Map<_, Json>>(),
+    });
+    if devices.as_object().is_some_and(|devices| !devices.is_empty()) {
+        crawled["devices"] = devices.clone();
+    }
+    let blob = |name: &str| match aliased.get(name) {
+        Some(bytes) if !bytes.is_empty() => Blobs(vec![bytes.to_vec()]),
+        _ => Blobs::default(),
+    };
+    let network = aliased.get("network-config").map(|bytes| {
+        crawled["network-config"] = text(bytes).into();
+        seed::parse_network(sys, "LXD network-config", bytes)
+    });
+    let mut instance =
+        standard::instance("LXD", "DataSourceLXD", format!("LXD socket API v. {API_VERSION} ({SOCKET})"));
+    standard::fill(&mut instance, &metadata);
+    instance.user_data = blob("user-data");
+    instance.vendor_data = blob("vendor-data");
+    instance.network = Some(match network.flatten() {
+        Some(node) => NetworkConfig {
+            format: "yaml".into(),
+            content: node.to_json(),
+            source: node.at.source.as_deref().unwrap_or_default().into(),
+            positions: positions(&node),
+        },
+        None => standard::network(default_network(ctx), "the default for LXD"),
+    });
+    instance.crawled = crawled;
+    instance.sensitive = ["user.meta-data", "user.vendor-data", "user.user-data", "cloud-init.user-data"]
+        .into_iter()
+        .chain(["cloud-init.vendor-data"])
+        .map(Into::into)
+        .collect();
+    instance.check.insert("instance-id".into(), id.into());
+    standard::record_machine(sys, &mut instance);
+    Ok(instance)
+}
+
+/// Replaces keys of the metadata by those of the user's.
+fn merge(sys: &System, metadata: &mut Node, user: &[u8]) {
+    let user = match document::parse_map("LXD user.meta-data", user) {
+        Ok(user) => user,
+        Err(e) => return warning!(sys, "metadata ignored: {e}"),
+    };
+    if let (Some(metadata), Some(user)) = (metadata.as_map_mut(), user.as_map()) {
+        for (key, value) in user.iter() {
+            metadata.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+/// Returns the values that cloud-init uses, by their names in instance data.
+fn aliased<'v>(sys: &System, values: &'v BTreeMap<String, Vec<u8>>) -> BTreeMap<&'static str, &'v [u8]> {
+    let mut found = BTreeMap::new();
+    for (key, name) in ALIASES {
+        let Some(value) = values.get(key) else { continue };
+        if found.contains_key(name) {
+            warning!(sys, "Ignoring LXD config {key} in favor of cloud-init.{name} value.");
+        } else {
+            found.insert(name, value.as_slice());
+        }
+    }
+    found
+}
+
+/// Returns a configuration of DHCP on the NIC that most likely leads to a network. LXD's devices have no MAC, and their
+/// names are not those of a virtual machine's NICs.
+fn default_network(ctx: &Search<'_>) -> Node {
+    let nic = ctx.first_nic().pop().map_or_else(|| default_nic(ctx.sys).into(), |nic| nic.name);
+    let mut entry = v1::map(&[("type", "physical"), ("name", &nic)]);
+    entry.insert("subnets", vec![Node::from(v1::map(&[("type", "dhcp"), ("control", "auto")]))]);
+    v1::config(vec![entry])
+}
+
+/// Returns the name of the NIC that LXD adds by default.
+fn default_nic(sys: &System) -> &'static str {
+    let command = Command::new(["systemd-detect-virt"]).accept_all().read_only();
+    let virt = sys.run(&command).map(|output| output.text()).unwrap_or_default();
+    let [_, _, machine] = sys.uname();
+    match (virt.trim(), machine.as_str()) {
+        ("kvm" | "qemu", "ppc64le") => "enp0s5",
+        ("kvm" | "qemu", "s390x") => "enc9",
+        ("kvm" | "qemu", _) => "enp5s0",
+        _ => "eth0",
+    }
+}
+
+/// Asks the API, which costs less than a millisecond.
+fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    if !has_socket(ctx.sys) {
+        return IdentityCheck::Unknown(format!("{SOCKET} does not exist"));
+    }
+    let api = Api { sys: ctx.sys, deadline: Deadline::after(CHECK_TIMEOUT) };
+    let before = cached.check.get("instance-id").and_then(Json::as_str).unwrap_or(&cached.id);
+    match api.meta_data().map(|(_, map)| document::text(&map, "instance-id")) {
+        Ok(Some(id)) if id == before => IdentityCheck::Same,
+        Ok(Some(id)) => IdentityCheck::Different(format!("LXD says instance-id {id}")),
+        Ok(None) => IdentityCheck::Unknown("LXD's metadata has no instance-id".into()),
+        Err(e) => IdentityCheck::Unknown(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn precedence() {
+        let sys = System::new("/nonexistent");
+        let values: BTreeMap<String, Vec<u8>> = [
+            ("user.user-data", "u"),
+            ("cloud-init.user-data", "c"),
+            ("user.vendor-data", "v"),
+            ("user.other", "o"),
+        ]
+        .map(|(key, value)| (key.to_string(), value.as_bytes().to_vec()))
+        .into();
+        let found = aliased(&sys, &values);
+        assert_eq!(found, BTreeMap::from([("user-data", &b"c"[..]), ("vendor-data", b"v")]));
+        let (_, warning) = sys.log().logged_warnings().remove(0);
+        assert!(warning.contains("user.user-data in favor of cloud-init.user-data"), "{warning}");
+    }
+
+    #[test]
+    fn user_metadata() {
+        let sys = System::new("/nonexistent");
+        let mut metadata = document::parse_map("t", b"instance-id: a\nlocal-hostname: b\n").unwrap();
+        merge(&sys, &mut metadata, b"local-hostname: c\nx: 1\n");
+        merge(&sys, &mut metadata, b"[not, a, map]");
+        assert_eq!(metadata.to_json(), json!({"instance-id": "a", "local-hostname": "c", "x": 1}));
+        assert_eq!(sys.log().logged_warnings().len(), 1);
+    }
+}
