@@ -4,6 +4,8 @@
 #![warn(missing_docs)]
 
 mod akamai;
+mod altcloud;
+mod assignments;
 mod azure;
 mod command_line;
 mod configdrive;
@@ -13,10 +15,12 @@ mod document;
 mod ec2;
 mod gce;
 mod hetzner;
+mod ibmcloud;
 mod media;
 mod metadata_network;
 mod nocloud;
 mod none;
+mod opennebula;
 mod openstack;
 mod openstack_format;
 mod parts;
@@ -29,6 +33,7 @@ mod standard;
 mod tree;
 mod v1;
 mod vultr;
+mod wsl;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
@@ -246,15 +251,19 @@ const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
 pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
+    &opennebula::OPENNEBULA,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &altcloud::ALTCLOUD,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,
     &ec2::EC2,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &ibmcloud::IBMCLOUD,
     &akamai::AKAMAI,
+    &wsl::WSL,
     &none::NONE,
 ];
 
