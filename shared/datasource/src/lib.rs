@@ -16,6 +16,7 @@ mod ec2;
 mod gce;
 mod hetzner;
 mod ibmcloud;
+mod maas;
 mod media;
 mod metadata_network;
 mod nocloud;
@@ -255,6 +256,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
     &altcloud::ALTCLOUD,
+    &maas::MAAS,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,
