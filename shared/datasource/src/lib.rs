@@ -4,6 +4,8 @@
 #![warn(missing_docs)]
 
 mod akamai;
+mod altcloud;
+mod assignments;
 mod azure;
 mod cloudsigma;
 mod command_line;
@@ -15,11 +17,14 @@ mod ec2;
 mod gce;
 mod guestinfo;
 mod hetzner;
+mod ibmcloud;
 mod lxd;
+mod maas;
 mod media;
 mod metadata_network;
 mod nocloud;
 mod none;
+mod opennebula;
 mod openstack;
 mod openstack_format;
 mod ovf;
@@ -35,6 +40,7 @@ mod tree;
 mod v1;
 mod vmware;
 mod vultr;
+mod wsl;
 mod xml;
 
 pub use command_line::named_datasource;
@@ -268,10 +274,13 @@ pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
     &lxd::LXD,
+    &opennebula::OPENNEBULA,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &altcloud::ALTCLOUD,
     &vmware::VMWARE,
     &ovf::OVF,
+    &maas::MAAS,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,
@@ -280,7 +289,9 @@ pub const DATASOURCES: &[&Datasource] = &[
     &smartos::SMARTOS,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &ibmcloud::IBMCLOUD,
     &akamai::AKAMAI,
+    &wsl::WSL,
     &none::NONE,
 ];
 
