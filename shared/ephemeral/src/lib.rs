@@ -265,6 +265,17 @@ impl Drop for EphemeralNetwork<'_> {
     }
 }
 
+/// Returns the lease that a network service (networkd, NetworkManager) or dhclient has for a NIC, if the NIC still has its
+/// address.
+pub fn existing_lease(sys: &System, nic: &str) -> Option<Lease> {
+    let link = sys.links().ok()?.into_iter().find(|link| link.name == nic)?;
+    let addresses = sys.link_addresses().ok()?;
+    let found = existing_lease::find(sys, link.index, nic, &addresses).map(|(_, lease)| lease);
+    // NetworkManager may keep no file of its lease.
+    let is_known = |lease: &Lease| lease.server.is_some();
+    found.filter(is_known).or_else(|| existing_lease::of_dhclient(sys, link.index, nic, &addresses))
+}
+
 /// As [`EphemeralNetwork::fetch`], with the network that there is.
 pub fn fetch(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
     happy_eyeballs::fetch_without_link(sys, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
