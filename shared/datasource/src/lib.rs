@@ -5,12 +5,15 @@
 
 mod akamai;
 mod azure;
+mod cloudstack;
 mod command_line;
 mod configdrive;
 mod digitalocean;
 mod dmi;
 mod document;
 mod ec2;
+mod exoscale;
+mod fields;
 mod gce;
 mod hetzner;
 mod media;
@@ -19,7 +22,10 @@ mod nocloud;
 mod none;
 mod openstack;
 mod openstack_format;
+mod oracle;
 mod parts;
+mod password_server;
+mod rbxcloud;
 mod retry;
 mod scaleway;
 mod search;
@@ -266,8 +272,12 @@ pub const DATASOURCES: &[&Datasource] = &[
     &openstack::OPENSTACK,
     &vultr::VULTR,
     &ec2::EC2,
+    &cloudstack::CLOUDSTACK,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &oracle::ORACLE,
+    &exoscale::EXOSCALE,
+    &rbxcloud::RBXCLOUD,
     &akamai::AKAMAI,
     &none::NONE,
 ];

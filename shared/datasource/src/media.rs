@@ -107,6 +107,34 @@ pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option
     first_failure(ctx, failures)
 }
 
+/// The first file system with one of these labels, whatever its type, on which `read` finds what it looks for; it is given
+/// the mount point.
+///
+/// # Errors
+///
+/// Fails with the first failure if nothing was found.
+pub fn find_labelled<T>(
+    ctx: &Search<'_>,
+    labels: &[&str],
+    read: impl Fn(&str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let mut failures = Vec::new();
+    for (device, superblock) in file_systems(ctx) {
+        if !labels.iter().any(|label| superblock.has_label(label)) {
+            continue;
+        }
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, &read) {
+            Ok(Some(found)) => {
+                log_skipped(ctx, failures);
+                return Ok(Some(found));
+            }
+            Ok(None) => debug!(ctx.sys, "{} lacks the files that its label promises", device.path),
+            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
+        }
+    }
+    first_failure(ctx, failures)
+}
+
 fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>) {
     for e in failures {
         warning!(ctx.sys, "skipped: {e}");
