@@ -4,6 +4,8 @@
 #![warn(missing_docs)]
 
 mod akamai;
+mod altcloud;
+mod assignments;
 mod azure;
 mod cloudstack;
 mod command_line;
@@ -16,10 +18,13 @@ mod exoscale;
 mod fields;
 mod gce;
 mod hetzner;
+mod ibmcloud;
+mod maas;
 mod media;
 mod metadata_network;
 mod nocloud;
 mod none;
+mod opennebula;
 mod openstack;
 mod openstack_format;
 mod oracle;
@@ -35,6 +40,7 @@ mod standard;
 mod tree;
 mod v1;
 mod vultr;
+mod wsl;
 
 pub use command_line::named_datasource;
 pub use search::{Outcome, search};
@@ -266,8 +272,11 @@ const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
 pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
+    &opennebula::OPENNEBULA,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &altcloud::ALTCLOUD,
+    &maas::MAAS,
     &gce::GCE,
     &openstack::OPENSTACK,
     &vultr::VULTR,
@@ -275,10 +284,12 @@ pub const DATASOURCES: &[&Datasource] = &[
     &cloudstack::CLOUDSTACK,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &ibmcloud::IBMCLOUD,
     &oracle::ORACLE,
     &exoscale::EXOSCALE,
     &rbxcloud::RBXCLOUD,
     &akamai::AKAMAI,
+    &wsl::WSL,
     &none::NONE,
 ];
 

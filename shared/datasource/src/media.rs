@@ -107,28 +107,49 @@ pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option
     first_failure(ctx, failures)
 }
 
-/// The first file system with one of these labels, whatever its type, on which `read` finds what it looks for; it is given
-/// the mount point.
+/// Reads the file system on a device, which is looked at alone.
 ///
 /// # Errors
 ///
-/// Fails with the first failure if nothing was found.
-pub fn find_labelled<T>(
-    ctx: &Search<'_>,
-    labels: &[&str],
+/// Fails if the device has no file system that is known, or cannot be mounted, or as `read` does.
+pub fn read_device<T>(
+    sys: &System,
+    device: &str,
     read: impl Fn(&str) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
+    let path = device.to_string();
+    let root = sys.root().as_path().to_path_buf();
+    let probe = move || blockdev::probe_path(&System::new(root), &path);
+    let superblock = blockdev::run_within(Deadline::after(PROBE_TIMEOUT), probe)
+        .unwrap_or_else(|| Err(Error::new(format!("probing {device}: timed out"))))?;
+    match superblock {
+        Some(superblock) => read_mounted(sys, device, &superblock.fstype, read),
+        None => Err(Error::new(format!("{device}: no known file system"))),
+    }
+}
+
+/// Reads the file systems to which `rank` gives a number, in the order of that number and then of the devices' names, until
+/// `read` finds something. `read` is given the mount point and the device.
+///
+/// # Errors
+///
+/// Fails with the first failure if nothing was found: what is looked for may be there.
+pub fn find_ranked<T>(
+    ctx: &Search<'_>,
+    rank: impl Fn(&Superblock) -> Option<u8>,
+    read: impl Fn(&str, &str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let mut all: Vec<_> =
+        file_systems(ctx).into_iter().filter_map(|(d, s)| Some((rank(&s)?, d, s))).collect();
+    all.sort_by(|(a, x, _), (b, y, _)| (a, &x.path).cmp(&(b, &y.path)));
     let mut failures = Vec::new();
-    for (device, superblock) in file_systems(ctx) {
-        if !labels.iter().any(|label| superblock.has_label(label)) {
-            continue;
-        }
-        match read_mounted(ctx.sys, &device.path, &superblock.fstype, &read) {
+    for (_, device, superblock) in all {
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
             Ok(Some(found)) => {
                 log_skipped(ctx, failures);
                 return Ok(Some(found));
             }
-            Ok(None) => debug!(ctx.sys, "{} lacks the files that its label promises", device.path),
+            Ok(None) => debug!(ctx.sys, "{} has nothing that is looked for", device.path),
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
@@ -187,9 +208,13 @@ fn mount_point(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
         (fields.next()? == device).then_some(())?;
-        let point = fields.next()?;
-        Some(point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
+        Some(unescaped(fields.next()?))
     })
+}
+
+/// Returns a mount point without the escapes that /proc/mounts has for blanks and backslashes.
+pub fn unescaped(point: &str) -> String {
+    point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
 #[cfg(test)]

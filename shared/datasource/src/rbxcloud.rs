@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use blockdev::Superblock;
 use config::{Map, Node};
 use serde_json::{Value, json};
 use state::{Blobs, Instance};
@@ -23,6 +24,7 @@ pub const RBXCLOUD: Datasource = Datasource {
     ..Datasource::new("RbxCloud", find)
 };
 
+const LABELS: [&str; 2] = ["CLOUDMD", "cloudmd"];
 /// The limit of `cloud.json` in bytes.
 const MAX_DOCUMENT: u64 = 4 << 20;
 /// The time limit of all announcements: the boot does not depend on them.
@@ -32,7 +34,8 @@ const SOURCE_OPTION: &str = "-S";
 const SOURCE_OPTION_OF_RED_HAT: &str = "-s";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let mut instance = media::find_labelled(ctx, &["CLOUDMD", "cloudmd"], |at| read(ctx.sys, at))?;
+    let is_labelled = |s: &Superblock| LABELS.iter().any(|label| s.has_label(label));
+    let mut instance = media::find_ranked(ctx, |s| is_labelled(s).then_some(0), |at, _| read(ctx.sys, at))?;
     if let Some(instance) = &mut instance {
         standard::record_machine(ctx.sys, instance);
     }
