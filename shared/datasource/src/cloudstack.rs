@@ -60,8 +60,7 @@ fn seeded(ctx: &Search<'_>, class: &str) -> Result<Option<Instance>> {
     let directory = ctx.layout.cloud("seed/cs");
     let Some(seed) = seed::read_directory(ctx.sys, &directory, &directory)? else { return Ok(None) };
     let metadata = seed.meta_data.ok_or_else(|| Error::new(format!("{directory}/meta-data: invalid")))?;
-    let mut instance =
-        standard::from_metadata("CloudStack", class, format!("seed-dir ({directory})"), &metadata);
+    let mut instance = standard::from_metadata("CloudStack", class, "unknown".into(), &metadata);
     instance.user_data = Blobs(vec![seed.user_data]);
     Ok(Some(instance))
 }
