@@ -196,7 +196,8 @@ impl Net {
         self.wait_for_port("80");
     }
 
-    pub(crate) fn wait_for_port(&self, port: &str) {
+    /// Waits until a server in the cloud listens on this port.
+    pub fn wait_for_port(&self, port: &str) {
         let began = Instant::now();
         let filter = format!("sport = :{port}");
         while self.in_cloud(&["ss", "-Hnlut", &filter]).trim().is_empty() {

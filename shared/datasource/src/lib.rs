@@ -8,12 +8,15 @@ mod altcloud;
 mod assignments;
 mod azure;
 mod cloudsigma;
+mod cloudstack;
 mod command_line;
 mod configdrive;
 mod digitalocean;
 mod dmi;
 mod document;
 mod ec2;
+mod exoscale;
+mod fields;
 mod gce;
 mod guestinfo;
 mod hetzner;
@@ -27,8 +30,11 @@ mod none;
 mod opennebula;
 mod openstack;
 mod openstack_format;
+mod oracle;
 mod ovf;
 mod parts;
+mod password_server;
+mod rbxcloud;
 mod retry;
 mod scaleway;
 mod search;
@@ -286,10 +292,14 @@ pub const DATASOURCES: &[&Datasource] = &[
     &vultr::VULTR,
     &ec2::EC2,
     &cloudsigma::CLOUDSIGMA,
+    &cloudstack::CLOUDSTACK,
     &smartos::SMARTOS,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
     &ibmcloud::IBMCLOUD,
+    &oracle::ORACLE,
+    &exoscale::EXOSCALE,
+    &rbxcloud::RBXCLOUD,
     &akamai::AKAMAI,
     &wsl::WSL,
     &none::NONE,

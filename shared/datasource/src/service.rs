@@ -134,7 +134,8 @@ impl<'s> MetadataService<'s> {
         if path.is_empty() { base } else { format!("{base}/{path}") }
     }
 
-    fn requirements(&self, policy: &RetryPolicy, nics: &[Nic]) -> NetworkRequirements {
+    /// Returns what the service needs of the network before it can be reached.
+    pub fn requirements(&self, policy: &RetryPolicy, nics: &[Nic]) -> NetworkRequirements {
         let nic = nics.first().map(|nic| nic.name.as_str()).unwrap_or_default();
         let probe = |(path, base): (&str, &String)| {
             metadata_network::with_headers(Request::get(self.url(base, path, nic)), self.headers)
@@ -153,8 +154,12 @@ impl<'s> MetadataService<'s> {
         }
     }
 
-    /// Makes the first request.
-    fn open<'n, 'a>(
+    /// Makes the first request, over a network that is up.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the service does not respond.
+    pub fn open<'n, 'a>(
         &self,
         sys: &'a System,
         net: &'n mut MetadataNetwork<'a>,

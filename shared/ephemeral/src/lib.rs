@@ -237,6 +237,17 @@ impl Network for EphemeralNetwork<'_> {
     }
 }
 
+/// Returns the lease that a network service (networkd, NetworkManager) or dhclient has for a NIC, if the NIC still has its
+/// address.
+pub fn existing_lease(sys: &System, nic: &str) -> Option<Lease> {
+    let link = sys.links().ok()?.into_iter().find(|link| link.name == nic)?;
+    let addresses = sys.link_addresses().ok()?;
+    let found = existing_lease::find(sys, link.index, nic, &addresses).map(|(_, lease)| lease);
+    // NetworkManager may keep no file of its lease.
+    let is_known = |lease: &Lease| lease.server.is_some();
+    found.filter(is_known).or_else(|| existing_lease::of_dhclient(sys, link.index, nic, &addresses))
+}
+
 /// Does the same as [`EphemeralNetwork::fetch`] with the machine's existing network.
 ///
 /// # Errors
