@@ -390,10 +390,11 @@ fn serve(answers: Vec<(&'static str, u16, &'static str)>) -> (String, std::sync:
             turn += usize::from(of_path.len() > 1);
             let head =
                 format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+            // Before the answer, after which the test looks at it.
             if told.send(path).is_err() {
                 return;
             }
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
         }
     });
     (url, seen)
