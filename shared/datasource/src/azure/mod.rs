@@ -29,15 +29,13 @@ use system::{Command, Error, Result, System, WriteOptions, debug, error, info, w
 use crate::metadata_network::NetworkRequirements;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    ALL_EVENTS, Datasource, IdentityCheck, Search, Stage, UpdateEvents, dmi, media, metadata_network,
-    standard,
+    ALL_EVENTS, Datasource, IdentityCheck, Search, UpdateEvents, dmi, media, metadata_network, standard,
 };
 
 use ovf::Ovf;
 use report::{Failure, PreviousBoot};
 
 pub const AZURE: Datasource = Datasource {
-    stages: &[Stage::Local],
     check,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot"],
