@@ -7,10 +7,9 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Command, Error, Result, System, debug, error};
 
-use crate::{Datasource, Search, Stage, dmi, media, standard};
+use crate::{Datasource, Search, dmi, media, standard};
 
-pub const ALTCLOUD: Datasource =
-    Datasource { stages: &[Stage::Network], ..Datasource::new("AltCloud", find) };
+pub const ALTCLOUD: Datasource = Datasource { ..Datasource::new("AltCloud", find) };
 
 /// The kind of virtualization, written by the program that made the image.
 const CLOUD_INFO: &str = "/etc/sysconfig/cloud-info";

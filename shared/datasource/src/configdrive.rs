@@ -7,13 +7,10 @@ use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, warning};
 
 use crate::openstack_format::{self, OpenStackData};
-use crate::{Datasource, Search, Stage, media, standard};
+use crate::{Datasource, Search, media, standard};
 
-pub const CONFIGDRIVE: Datasource = Datasource {
-    stages: &[Stage::Local],
-    check: standard::check_uuid,
-    ..Datasource::new("ConfigDrive", find)
-};
+pub const CONFIGDRIVE: Datasource =
+    Datasource { check: standard::check_uuid, ..Datasource::new("ConfigDrive", find) };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;

@@ -84,16 +84,12 @@ impl Firmware {
     }
 
     fn platform(&self) -> Platform {
-        // Firmware may have the first group's bytes the other way round: 45e12aec-… is ec2ae145-….
-        let uuid = self.uuid.as_bytes();
-        let is_ec2 =
-            self.uuid.starts_with("ec2") || (uuid.get(6..8) == Some(b"ec") && uuid.get(4) == Some(&b'2'));
         match () {
-            () if is_ec2 => AWS,
+            () if clouds::is_ec2_uuid(&self.uuid) => AWS,
             () if self.serial.ends_with(".brightbox.com") => platform("brightbox", false, false),
             () if self.asset_tag.ends_with(".zstack.io") => platform("zstack", false, false),
             () if self.vendor == "e24cloud" => platform("e24cloud", false, false),
-            () if self.product == "3ds outscale vm" && self.vendor == "3ds outscale" => OUTSCALE,
+            () if clouds::is_outscale(&self.vendor, &self.product) => OUTSCALE,
             () if self.vendor == "tilaa" => platform("tilaa", false, false),
             () => UNKNOWN,
         }

@@ -7,10 +7,9 @@ use system::{Result, debug, warning};
 
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, Stage, password_server, standard, tree};
+use crate::{Datasource, Search, password_server, standard, tree};
 
-pub const EXOSCALE: Datasource =
-    Datasource { stages: &[Stage::Network], activate: Some(activate), ..Datasource::new("Exoscale", find) };
+pub const EXOSCALE: Datasource = Datasource { activate: Some(activate), ..Datasource::new("Exoscale", find) };
 
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Exoscale",

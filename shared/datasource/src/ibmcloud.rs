@@ -11,10 +11,9 @@ use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::openstack_format::{self, json_file, node_file};
-use crate::{Datasource, IdentityCheck, Search, Stage, document, media, standard};
+use crate::{Datasource, IdentityCheck, Search, document, media, standard};
 
-pub const IBMCLOUD: Datasource =
-    Datasource { stages: &[Stage::Local], check, ..Datasource::new("IBMCloud", find) };
+pub const IBMCLOUD: Datasource = Datasource { check, ..Datasource::new("IBMCloud", find) };
 
 /// The UUID of every config drive that IBM makes.
 const CONFIG_DRIVE_UUID: &str = "9796-932E";

@@ -94,7 +94,7 @@ pub enum IdentityCheck {
 pub struct Datasource {
     /// The name, spelled as in `datasource_list`.
     pub name: &'static str,
-    /// The stages in which it can be found.
+    /// The stages in which it can be found, from the row in the crate `clouds`.
     pub stages: &'static [Stage],
     /// Searches for an instance; returns `None` if this machine is not on this cloud.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
@@ -118,11 +118,12 @@ pub struct Datasource {
 pub type Hook = fn(&Search<'_>, &mut Instance, is_new: bool) -> Result<()>;
 
 impl Datasource {
-    /// Returns a datasource that differs from the others only in its name and its search.
+    /// Returns a datasource that differs from the others only in its name and its search. A name without a row in the crate
+    /// `clouds` does not compile.
     const fn new(name: &'static str, find: fn(&Search<'_>) -> Result<Option<Instance>>) -> Datasource {
         Datasource {
             name,
-            stages: &[Stage::Local, Stage::Network],
+            stages: stages_of(name),
             find,
             check: standard::check_machine,
             network_order: DEFAULT_NETWORK_ORDER,
@@ -131,6 +132,27 @@ impl Datasource {
             activate: None,
         }
     }
+}
+
+/// Returns the stages of the cloud with this name, at compile time.
+const fn stages_of(name: &str) -> &'static [Stage] {
+    let mut at = 0;
+    while !is_equal(clouds::CLOUDS[at].name.as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    match clouds::CLOUDS[at].stages {
+        clouds::Stages { local: true, network: true } => &[Stage::Local, Stage::Network],
+        clouds::Stages { local: true, network: false } => &[Stage::Local],
+        clouds::Stages { local: false, .. } => &[Stage::Network],
+    }
+}
+
+const fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// The events at which the network configuration is read and applied again, by upstream's names.
@@ -334,4 +356,16 @@ pub fn hotplug_udev_match(instance: &Instance) -> &str {
 /// Returns the datasource with this name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {
     DATASOURCES.iter().find(|d| d.name.eq_ignore_ascii_case(name)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_those_of_the_clouds_row() {
+        for row in DATASOURCES {
+            assert_eq!(row.stages, stages_of(row.name), "{}", row.name);
+        }
+    }
 }

@@ -11,10 +11,9 @@ use state::{Blobs, Instance};
 use system::{Command, Deadline, Error, Result, System, warning};
 
 use crate::fields::Fields;
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, media, standard, v1};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, media, standard, v1};
 
 pub const RBXCLOUD: Datasource = Datasource {
-    stages: &[Stage::Local],
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "boot-legacy"],
         supported: ALL_EVENTS,

@@ -8,9 +8,9 @@ use system::{Error, Result};
 
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, Stage, document, standard};
+use crate::{Datasource, Search, document, standard};
 
-pub const VULTR: Datasource = Datasource { stages: &[Stage::Local], ..Datasource::new("Vultr", find) };
+pub const VULTR: Datasource = Datasource::new("Vultr", find);
 
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Vultr",

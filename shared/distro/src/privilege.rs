@@ -79,7 +79,7 @@ impl Distro {
                 ""
             };
             let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", make_header(sys, "Added"));
-            let mode = own.as_ref().and_then(|_| file_mode(sys, SUDOERS)).unwrap_or(0o440);
+            let mode = own.as_ref().and_then(|_| sys.mode(SUDOERS)).unwrap_or(0o440);
             sys.write(SUDOERS, whole, WriteOptions::mode(mode))?;
             debug!(sys, "added an include of {SUDOERS_DIR} to {SUDOERS}");
         }
@@ -104,11 +104,6 @@ impl Distro {
     }
 }
 
-fn file_mode(sys: &System, path: &str) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    sys.metadata(path).ok().map(|m| m.permissions().mode() & 0o7777)
-}
-
 /// Adds a block of lines to a file that begins with our header, unless it is there word for word.
 fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
     let text = match sys.read_text_if_exists(path)? {
@@ -116,7 +111,7 @@ fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
         Some(text) if text.contains(block) => return Ok(()),
         Some(text) => text + block,
     };
-    let mode = file_mode(sys, path).unwrap_or(0o440);
+    let mode = sys.mode(path).unwrap_or(0o440);
     sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 

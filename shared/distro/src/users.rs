@@ -3,7 +3,7 @@
 
 use system::{Command, Error, Result, System, debug, info, warning};
 
-use crate::{Distro, os_release};
+use crate::Distro;
 
 /// A user to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -129,8 +129,7 @@ fn to_strings(words: &[&str]) -> Vec<String> {
 
 /// Ubuntu Core, whose /etc/passwd is read-only.
 pub fn is_ubuntu_core(sys: &System) -> bool {
-    os_release(sys, "ID").is_some_and(|id| id == "ubuntu-core")
-        || sys.kernel_command_line().contains("snap_core=")
+    sys.os_release().get("ID") == Some("ubuntu-core") || sys.kernel_command_line().contains("snap_core=")
 }
 
 impl Distro {

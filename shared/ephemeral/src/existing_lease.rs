@@ -94,7 +94,7 @@ pub fn is_managed(sys: &System, link: u32) -> bool {
 
 /// The value of the first line `KEY=value`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
+    system::assigned(text, key).map(str::trim)
 }
 
 fn lease_for(address: Prefix) -> Lease {

@@ -360,9 +360,7 @@ fn restore_files(sys: &System, earlier: &[(&File, Previous)], remove_new: bool) 
 
 /// The mode and owner with which a file is written: what is there may count.
 pub fn write_options(sys: &System, file: &File) -> WriteOptions {
-    use std::os::unix::fs::PermissionsExt;
-    let there = sys.metadata(&file.path).ok().map(|m| m.permissions().mode() & 0o7777);
-    let mode = match there {
+    let mode = match sys.mode(&file.path) {
         Some(mode) if file.keep_mode || (file.keep_stricter_mode && mode & !file.mode == 0) => mode,
         _ => file.mode,
     };

@@ -36,6 +36,7 @@
 
 mod account;
 mod address;
+mod assignments;
 mod attributes;
 mod channel;
 mod clock;
@@ -79,6 +80,7 @@ mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
+pub use assignments::{OsRelease, assigned};
 pub use channel::Channel;
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Output, OutputMode};

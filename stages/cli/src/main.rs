@@ -16,6 +16,7 @@ mod per;
 mod plan;
 mod query;
 mod schema;
+mod stage_table;
 mod stages;
 mod status;
 

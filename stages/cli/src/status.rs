@@ -9,6 +9,7 @@ use system::{Command, Error, Result, System};
 
 use crate::arguments;
 use crate::machine::Machine;
+use crate::stage_table::STAGES;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -18,9 +19,10 @@ const POLLS_WITHOUT_VERDICT: u32 = 8;
 const NO_VERDICT_MESSAGE: &str = "The generator did not decide whether cloud-init runs, and no stage is running or queued: \
                           cloud-init does not run in this boot. See 'journalctl -b' for the generator's messages.";
 
-/// Units of the stages, last first: the first one that runs or has failed determines the status.
-const UNITS: [&str; 4] =
-    ["cloud-final.service", "cloud-config.service", "cloud-init-network.service", "cloud-init-local.service"];
+/// Returns the units of the stages, last first: the first one that runs or has failed determines the status.
+fn units() -> impl Iterator<Item = &'static str> {
+    STAGES.iter().rev().map(|stage| stage.unit)
+}
 
 /// The progress of cloud-init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -383,7 +385,7 @@ fn describe_boot_code(code: &str) -> &'static str {
 fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
     let command = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
-    let command = UNITS.iter().fold(command, |command, unit| command.arg(*unit));
+    let command = units().fold(command, Command::arg);
     let answer = match machine.sys.run(&command) {
         Ok(answer) => answer.text(),
         Err(e) => {
@@ -397,15 +399,13 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
             return None;
         }
     };
-    let blocks = answer.split("\n\n").zip(UNITS);
+    let blocks = answer.split("\n\n").zip(units());
     for (block, unit) in blocks {
         if !block.contains("UnitFileState=") {
             // In a chroot systemctl succeeds and prints nothing.
             return None;
         }
-        let value = |key: &str| {
-            block.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=')).unwrap_or_default()
-        };
+        let value = |key: &str| system::assigned(block, key).unwrap_or_default();
         if !matches!(value("UnitFileState"), "enabled" | "enabled-runtime" | "static" | "alias" | "linked") {
             return Some(unit);
         }
@@ -422,7 +422,7 @@ fn failed_unit(machine: &Machine) -> Option<&'static str> {
 fn no_stage_is_pending(machine: &Machine) -> bool {
     let command =
         Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
-    let command = UNITS.iter().fold(command, |command, unit| command.arg(*unit)).arg("cloud-init.target");
+    let command = units().fold(command, Command::arg).arg("cloud-init.target");
     machine.sys.run(&command.read_only()).is_ok_and(|answer| all_units_are_idle(&answer.text()))
 }
 

@@ -32,13 +32,12 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, info, warning};
 
-use crate::{ALL_EVENTS, Datasource, IdentityCheck, Search, Stage, UpdateEvents, dmi};
+use crate::{ALL_EVENTS, Datasource, IdentityCheck, Search, UpdateEvents, dmi};
 
 use provision::Provisioning;
 use settings::Settings;
 
 pub const AZURE: Datasource = Datasource {
-    stages: &[Stage::Local],
     check,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot"],

@@ -9,10 +9,9 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Result, System, debug, error, warning};
 
-use crate::{Datasource, Search, Stage, assignments, media, standard};
+use crate::{Datasource, Search, assignments, media, standard};
 
-pub const OPENNEBULA: Datasource =
-    Datasource { stages: &[Stage::Local], ..Datasource::new("OpenNebula", find) };
+pub const OPENNEBULA: Datasource = Datasource { ..Datasource::new("OpenNebula", find) };
 
 /// The only ID that OpenNebula's instances have.
 const ID: &str = "iid-dsopennebula";

@@ -19,10 +19,9 @@ use config::Node;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Error, Result, debug, info, warning};
 
-use crate::{Datasource, Search, Stage, UpdateEvents, guestinfo, standard};
+use crate::{Datasource, Search, UpdateEvents, guestinfo, standard};
 
 pub const VMWARE: Datasource = Datasource {
-    stages: &[Stage::Local, Stage::Network],
     events: UpdateEvents {
         default: &["boot-new-instance", "hotplug"],
         supported: &["boot-new-instance", "boot", "hotplug"],

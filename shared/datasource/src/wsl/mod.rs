@@ -8,10 +8,10 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Command, Error, Result, System, debug, error, info, warning};
 
-use crate::{Datasource, IdentityCheck, Search, Stage, assignments, document, standard};
+use crate::{Datasource, IdentityCheck, Search, assignments, document, standard};
 use merge::UserData;
 
-pub const WSL: Datasource = Datasource { stages: &[Stage::Local], check, ..Datasource::new("WSL", find) };
+pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) };
 
 const DEFAULT_ID: &str = "iid-datasource-wsl";
 
