@@ -4,7 +4,10 @@
 #![warn(missing_docs)]
 
 mod akamai;
+mod aliyun;
 mod azure;
+mod bigstep;
+mod cloudcix;
 mod command_line;
 mod configdrive;
 mod digitalocean;
@@ -27,6 +30,7 @@ mod seed;
 mod service;
 mod standard;
 mod tree;
+mod upcloud;
 mod v1;
 mod vultr;
 
@@ -255,6 +259,10 @@ pub const DATASOURCES: &[&Datasource] = &[
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
     &akamai::AKAMAI,
+    &aliyun::ALIYUN,
+    &bigstep::BIGSTEP,
+    &cloudcix::CLOUDCIX,
+    &upcloud::UPCLOUD,
     &none::NONE,
 ];
 
