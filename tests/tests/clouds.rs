@@ -96,6 +96,11 @@ fn aliyun_tree_matches_upstream() {
 }
 
 #[test]
+fn nwcs_matches_upstream() {
+    Cloud::new("nwcs").dhcp(&[]).compare_with_upstream();
+}
+
+#[test]
 fn upcloud_matches_upstream() {
     Cloud::new("upcloud").dhcp(&[]).compare_with_upstream();
 }

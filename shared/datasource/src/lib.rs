@@ -20,6 +20,7 @@ mod media;
 mod metadata_network;
 mod nocloud;
 mod none;
+mod nwcs;
 mod openstack;
 mod openstack_format;
 mod parts;
@@ -262,6 +263,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &aliyun::ALIYUN,
     &bigstep::BIGSTEP,
     &cloudcix::CLOUDCIX,
+    &nwcs::NWCS,
     &upcloud::UPCLOUD,
     &none::NONE,
 ];

@@ -518,6 +518,26 @@ fn upclouds_network() {
     assert_eq!(Machine::new().find("UpCloud").unwrap(), None);
 }
 
+const NWCS: &str = r#"{"instance-id": "n-1", "hostname": "nw", "public-keys": ["ssh-rsa A"], "userdata": "u",
+    "vendordata": "v", "network": {"version": 1, "config": [{"type": "nameserver", "address": "192.0.2.53"},
+    {"type": "physical", "name": "x", "mac_address": "02:00:00:00:00:02"}]}}"#;
+
+fn nwcs(document: &str) -> Machine {
+    let base = serve(&[("/m", document)]);
+    Machine::new()
+        .firmware(&[("sys_vendor", "NWCS")])
+        .config(&format!("datasource: {{NWCS: {{metadata_url: '{base}/m', retries: 0}}}}"))
+        .nics(&["eth0", "eth1"])
+}
+
+#[test]
+fn nwcs_names_of_nics() {
+    let i = nwcs(NWCS).found("NWCS");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("n-1", "u", "v"));
+    assert_eq!(network(&i)["config"][1]["name"], "eth1");
+    assert_eq!(Machine::new().find("NWCS").unwrap(), None);
+}
+
 const CLOUDCIX: &str = r#"{"instance-id": "c-1", "local-hostname": "cix", "public-keys": ["ssh-rsa A"],
     "network": {"version": 2, "ethernets": {}}}"#;
 
@@ -577,6 +597,7 @@ fn invalid_fields_cost_only_themselves() {
         aliyun(&serve(&[token, ("/2016-01-01/meta-data/all", document), user_data]), "")
     };
     let clouds: &[(&str, &str, Make<'_>, &[&str])] = &[
+        ("NWCS", NWCS, &nwcs, &["hostname", "public-keys", "network", "userdata", "vendordata"]),
         ("UpCloud", UPCLOUD, &upcloud, &["instance_id", "hostname", "public_keys", "network", "user_data"]),
         ("CloudCIX", CLOUDCIX, &cloudcix, &["public-keys", "network"]),
         ("AliYun", ALIYUN_ALL, &aliyun, &["hostname", "network"]),
@@ -613,4 +634,6 @@ fn invalid_fields_cost_only_themselves() {
             }
         }
     }
+    let no_id = nwcs("{}").find("NWCS").unwrap_err().to_string();
+    assert!(no_id.contains("no instance-id"), "{no_id}");
 }
