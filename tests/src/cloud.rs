@@ -246,11 +246,21 @@ impl Cloud {
     /// Runs the local and the network stage and compares the stored metadata, in every place that has some, with
     /// upstream's.
     pub fn compare_with_upstream(&self) {
-        self.compare_with_upstream_while(|_| ());
+        self.compare(&[], |_| ());
+    }
+
+    /// As [`Cloud::compare_with_upstream`], with intended differences: each first text in our results is replaced by the
+    /// second one.
+    pub fn compare_except(&self, differences: &[(&str, &str)]) {
+        self.compare(differences, |_| ());
     }
 
     /// As [`Cloud::compare_with_upstream`], while another thread acts as the cloud.
     pub fn compare_with_upstream_while(&self, act: impl FnOnce(&Cloud) + Send) {
+        self.compare(&[], act);
+    }
+
+    fn compare(&self, differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
             return std::thread::scope(|scope| {
@@ -265,7 +275,8 @@ impl Cloud {
         let mut different = Vec::new();
         for (name, ours) in &ours {
             let theirs = read(name);
-            if *ours != theirs {
+            let ours = differences.iter().fold(ours.clone(), |text, (from, to)| text.replace(from, to));
+            if ours != theirs {
                 different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
             }
         }

@@ -10,6 +10,7 @@ use ephemeral::{Ipv4Method, Ipv6Method};
 
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
+use crate::service::parse_token;
 use crate::{
     ALL_EVENTS, Datasource, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network, standard, tree,
 };
@@ -244,19 +245,7 @@ fn fetch_token(
     let requests: Vec<Request> = bases.iter().map(ask).collect();
     let (which, answer) = net.fetch_first(&requests, deadline)?;
     let place = requests[which].redacted_url();
-    match answer.status {
-        200..300 => {}
-        403 => {
-            return Err(Error::new(format!(
-                "{place}: status 403: the instance's metadata service is disabled"
-            )));
-        }
-        status => return Err(Error::new(format!("{place}: status {status}: no token received"))),
-    }
-    let token = String::from_utf8_lossy(&answer.body).trim().to_string();
-    if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Error::new(format!("{place}: the response is not a valid token")));
-    }
+    let token = parse_token(&answer, &place)?;
     debug!(sys, "Ec2: token received");
     Ok((bases[which].clone(), token))
 }

@@ -66,7 +66,7 @@ fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance>
     instance.id = standard::served_id(session, &instance.id)?;
     instance.user_data = Blobs(user_data.into_iter().collect());
     let url = format!("{}:{port}/{version}/", without_port(&session.base));
-    instance.config = password_server::fetch_config(session.sys, &url, session.policy);
+    instance.config = password_server::fetch_config(session.sys, &url, &session.policy);
     Ok(instance)
 }
 

@@ -4,9 +4,12 @@
 #![warn(missing_docs)]
 
 mod akamai;
+mod aliyun;
 mod altcloud;
 mod assignments;
 mod azure;
+mod bigstep;
+mod cloudcix;
 mod cloudsigma;
 mod cloudstack;
 mod command_line;
@@ -27,6 +30,7 @@ mod media;
 mod metadata_network;
 mod nocloud;
 mod none;
+mod nwcs;
 mod opennebula;
 mod openstack;
 mod openstack_format;
@@ -43,6 +47,7 @@ mod service;
 mod smartos;
 mod standard;
 mod tree;
+mod upcloud;
 mod v1;
 mod vmware;
 mod vultr;
@@ -311,19 +316,24 @@ pub const DATASOURCES: &[&Datasource] = &[
     &maas::MAAS,
     &gce::GCE,
     &openstack::OPENSTACK,
+    &aliyun::ALIYUN,
     &vultr::VULTR,
     &ec2::EC2,
     &cloudsigma::CLOUDSIGMA,
     &cloudstack::CLOUDSTACK,
     &smartos::SMARTOS,
+    &bigstep::BIGSTEP,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
     &ibmcloud::IBMCLOUD,
     &oracle::ORACLE,
     &exoscale::EXOSCALE,
     &rbxcloud::RBXCLOUD,
+    &upcloud::UPCLOUD,
+    &nwcs::NWCS,
     &akamai::AKAMAI,
     &wsl::WSL,
+    &cloudcix::CLOUDCIX,
     &none::NONE,
 ];
 
