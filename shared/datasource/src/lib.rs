@@ -13,6 +13,7 @@ mod document;
 mod ec2;
 mod gce;
 mod hetzner;
+mod login_warning;
 mod media;
 mod metadata_network;
 mod nocloud;
@@ -31,6 +32,7 @@ mod v1;
 mod vultr;
 
 pub use command_line::named_datasource;
+pub use login_warning::{LoginWarning, warn_at_login};
 pub use search::{Outcome, search};
 pub use standard::is_same_machine;
 

@@ -5,6 +5,7 @@
 
 mod args;
 mod consume;
+mod di_report;
 mod error_prefix;
 mod events;
 mod find;
@@ -21,6 +22,7 @@ mod network;
 mod plan;
 mod platform;
 mod prepare;
+mod search_report;
 mod settings;
 mod stage;
 mod status;
