@@ -118,7 +118,7 @@ fn strict_id(ctx: &Search<'_>) -> StrictId {
     parse_strict_id(&node.scalar_text().unwrap_or_default()).unwrap_or_else(|| {
         warning!(
             ctx.sys,
-            "{}: datasource.Ec2.strict_id: expected true, false, warn or warn,SECONDS; using warn",
+            "{}: datasource.Ec2.strict_id: expected true, false or warn[,SECONDS]; using warn",
             node.at
         );
         StrictId::Warn(0)

@@ -18,6 +18,7 @@ mod logging;
 mod machine;
 mod module_list;
 mod name;
+mod net_info;
 mod network;
 mod plan;
 mod platform;

@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         if stage.replaces_local() {
             stage.remove_boot_finished();
         }
+        stage.print_network();
         let Some(mut found) = stage.find_instance() else {
             stage.apply_network(None);
             return stage.report_no_instance();
