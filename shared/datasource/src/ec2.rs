@@ -12,7 +12,8 @@ use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::parse_token;
 use crate::{
-    ALL_EVENTS, Datasource, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network, standard, tree,
+    ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network,
+    standard, tree, warn_at_login,
 };
 
 pub const EC2: Datasource = Datasource {
@@ -21,6 +22,7 @@ pub const EC2: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
+    activate: Some(activate),
     ..Datasource::new("Ec2", find)
 };
 
@@ -101,29 +103,55 @@ impl Firmware {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StrictId {
     Yes,
-    Warn,
+    /// Once for each instance, and the boot is delayed by so many seconds.
+    Warn(u64),
     No,
 }
 
 fn strict_id(ctx: &Search<'_>) -> StrictId {
     let Some(node) = ctx.settings("Ec2").and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
-        return StrictId::Warn;
+        return StrictId::Warn(0);
     };
-    let text = node.scalar_text().unwrap_or_default().to_lowercase();
-    // `warn,10`: for so many seconds the login waits.
-    match text.split(',').next().unwrap_or_default().trim() {
-        "true" => StrictId::Yes,
-        "false" => StrictId::No,
-        "warn" => StrictId::Warn,
-        _ => {
-            warning!(
-                ctx.sys,
-                "{}: datasource.Ec2.strict_id: expected true, false or warn; using warn",
-                node.at
-            );
-            StrictId::Warn
-        }
+    parse_strict_id(&node.scalar_text().unwrap_or_default()).unwrap_or_else(|| {
+        warning!(
+            ctx.sys,
+            "{}: datasource.Ec2.strict_id: expected true, false or warn[,SECONDS]; using warn",
+            node.at
+        );
+        StrictId::Warn(0)
+    })
+}
+
+fn parse_strict_id(text: &str) -> Option<StrictId> {
+    let text = text.trim().to_lowercase();
+    let (word, seconds) = text.split_once(',').unwrap_or((&text, ""));
+    let seconds = if seconds.is_empty() { 0 } else { seconds.trim().parse().ok()? };
+    match word.trim() {
+        "true" => Some(StrictId::Yes),
+        "false" => Some(StrictId::No),
+        "warn" => Some(StrictId::Warn(seconds)),
+        _ => None,
     }
+}
+
+const UNKNOWN_ADVICE: &str =
+    "Any host of this network may have answered. If the service is the cloud's, put these lines in \
+/etc/cloud/cloud.cfg.d/99-ec2-datasource.cfg, or in the user-data of new instances:
+
+  datasource:
+    Ec2: {strict_id: false}";
+
+/// Warns about the metadata of an unknown platform, once for each instance.
+fn activate(ctx: &Search<'_>, instance: &mut Instance, is_new: bool) -> Result<()> {
+    if let (true, "unknown", StrictId::Warn(sleep)) = (is_new, &*instance.cloud_name, strict_id(ctx)) {
+        let problem = "This system was set up from an EC2 metadata service, but its firmware is not that of a known \
+                       cloud with such a service: the metadata source is not authenticated.";
+        warn_at_login(
+            ctx,
+            &LoginWarning { name: "non_ec2_md", problem: problem.into(), advice: UNKNOWN_ADVICE, sleep },
+        );
+    }
+    Ok(())
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
@@ -157,13 +185,6 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     })?;
     let Some((crawled, nic)) = crawled else { return Ok(None) };
     let primary = (ctx.stage == Stage::Local).then_some(nic);
-    if platform == UNKNOWN && strict == StrictId::Warn {
-        warning!(
-            sys,
-            "Ec2: EC2-style metadata found, but DMI does not match: the metadata source is not authenticated. \
-             To accept it, set datasource: {{Ec2: {{strict_id: false}}}}"
-        );
-    }
     Ok(Some(instance(ctx, platform, crawled, primary)))
 }
 
@@ -444,6 +465,22 @@ mod tests {
             (of("", "", "", "", ""), "unknown"),
         ] {
             assert_eq!(said, expected);
+        }
+    }
+
+    #[test]
+    fn strict_ids() {
+        for (text, expected) in [
+            ("true", Some(StrictId::Yes)),
+            ("False", Some(StrictId::No)),
+            ("warn", Some(StrictId::Warn(0))),
+            ("warn,10", Some(StrictId::Warn(10))),
+            ("warn,", Some(StrictId::Warn(0))),
+            ("warn,soon", None),
+            ("yes", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_strict_id(text), expected, "{text}");
         }
     }
 

@@ -24,6 +24,7 @@ mod gce;
 mod guestinfo;
 mod hetzner;
 mod ibmcloud;
+mod login_warning;
 mod lxd;
 mod maas;
 mod media;
@@ -55,6 +56,7 @@ mod wsl;
 mod xml;
 
 pub use command_line::named_datasource;
+pub use login_warning::{LoginWarning, warn_at_login};
 pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 

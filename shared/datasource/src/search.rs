@@ -1,7 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
-use system::{debug, error, info, warning};
+use system::{debug, info, warning};
 
 use crate::{Datasource, Search, Stage, datasource};
 
@@ -36,11 +36,8 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
         quoted(&mut rows.map(|row| class_name(row, ctx.stage)))
     );
     for name in list {
-        let Some(row) = datasource(name) else {
-            // Names of clouds that later releases add must not stop an older one.
-            error!(sys, "no datasource named {name}; skipping");
-            continue;
-        };
+        // Names of clouds that later releases add must not stop an older one; the stage reports them.
+        let Some(row) = datasource(name) else { continue };
         if !row.stages.contains(&ctx.stage) {
             if ctx.stage == Stage::Local {
                 outcome.deferred.push(row.name);

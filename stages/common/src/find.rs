@@ -151,6 +151,7 @@ impl Stage {
             outcome = search(&ctx, &list);
             outcome.errors.splice(0..0, errors);
         }
+        self.report_search(&list, &outcome);
         if let Some(instance) = outcome.found {
             // The fallback None must not replace an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
