@@ -1,6 +1,6 @@
 //! Machines whose datasource is not the expected one: unknown names, a cloud that cannot be read, a report of ds-identify.
 
-use tests::{Boot, STAGES, Sandbox, write};
+use tests::{Boot, Cloud, STAGES, Sandbox, write};
 
 /// A machine without a seed.
 fn without_seed(name: &str, config: &str) -> Sandbox {
@@ -105,4 +105,23 @@ fn unexpected_datasource() {
         assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
         assert_eq!(sandbox.file(file), None, "{config}");
     }
+}
+
+/// A cloud that only the local stage can read, and whose service fails: the network stage reports it too.
+#[test]
+fn unreadable_in_the_local_stage() {
+    let cloud = Cloud::new("digitalocean").dhcp(&[]);
+    cloud.fault("* . 500\n");
+    cloud.config("datasource: {DigitalOcean: {retries: 1, wait_retry: 1, timeout: 1}}\n");
+    cloud.boot(&["local"]);
+    let boot = cloud.boot(&["network"]);
+    assert_eq!((cloud.id().as_str(), boot.codes["network"]), ("none", 1), "{}", cloud.log());
+    let status = cloud.file("/run/cloud-init/status.json");
+    let message = "no instance could be read, using the datasource None: DigitalOcean: ";
+    assert!(status.contains(message), "{status}");
+    // At the next boot the service answers.
+    cloud.fault("");
+    cloud.forget_run();
+    cloud.boot(&["local"]);
+    assert_eq!(cloud.id(), "digitalocean", "{}", cloud.log());
 }

@@ -336,6 +336,9 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
     instance.devices = devices(ctx.sys, &metadata);
     instance.network = network(ctx, &metadata, primary);
+    if is_without_vpc(&metadata) {
+        instance.update_events = ["boot", "boot-legacy"].map(String::from).to_vec();
+    }
     instance.user_data = standard::maybe_base64(user_data);
     let mut tree = json!({ "_metadata_api_version": version, "meta-data": metadata.to_json() });
     if let Some(identity) = identity {
@@ -344,6 +347,13 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance.crawled = tree;
     standard::record_machine(ctx.sys, &mut instance);
     instance
+}
+
+/// Returns whether no NIC is in a virtual private cloud, as on EC2-Classic and on clouds that copied it: MAC addresses there
+/// may change at each boot, so that the network configuration is applied at each.
+fn is_without_vpc(metadata: &Node) -> bool {
+    let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
+    !macs.is_some_and(|macs| macs.iter().any(|(_, of_mac)| of_mac.get("vpc-id").is_some()))
 }
 
 /// The source of the network configuration, which is rendered again whenever it is due.
@@ -466,6 +476,13 @@ mod tests {
         ] {
             assert_eq!(said, expected);
         }
+    }
+
+    #[test]
+    fn machines_without_a_vpc() {
+        let of = |text: &str| is_without_vpc(&config::yaml::parse("t", text).unwrap().root);
+        assert!(of("{}") && of("network: 7") && of("network: {interfaces: {macs: {a: {x: 1}, b: text}}}"));
+        assert!(!of("network: {interfaces: {macs: {a: {x: 1}, b: {vpc-id: vpc-1}}}}"));
     }
 
     #[test]

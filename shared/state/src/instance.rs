@@ -61,6 +61,8 @@ pub struct Instance {
     pub sensitive: Vec<String>,
     /// Block devices by the cloud's name for them (`ephemeral0` → `vdb`).
     pub devices: Map<String, Value>,
+    /// Events at which the network configuration is applied again, in addition to the datasource's defaults.
+    pub update_events: Vec<String>,
     /// Where the cloud takes the machine's public host keys.
     pub host_key_service: Option<HostKeyService>,
     /// Values that the datasource's identity check needs at a later boot (a serial number, a hash).
@@ -166,6 +168,7 @@ impl Instance {
             "crawled": self.crawled,
             "sensitive": self.sensitive,
             "devices": self.devices,
+            "update-events": self.update_events,
             "host-key-service": self.host_key_service.as_ref().map(HostKeyService::to_json),
             "check": self.check,
         });
@@ -204,6 +207,7 @@ impl Instance {
             crawled: take("crawled"),
             sensitive: texts(take("sensitive")),
             devices: object(take("devices")),
+            update_events: texts(take("update-events")),
             host_key_service: HostKeyService::from_json(take("host-key-service")),
             check: object(take("check")),
             ..Instance::default()
@@ -391,7 +395,8 @@ mod tests {
         assert_eq!(again["new"]["x"], 1);
         assert_eq!(Instance::from_json(again).unwrap(), instance);
         let service = HostKeyService { url: "http://h/keys".into(), headers: vec![("a".into(), "b".into())] };
-        let instance = Instance { host_key_service: Some(service), ..instance };
+        let update_events = vec!["boot".to_string()];
+        let instance = Instance { host_key_service: Some(service), update_events, ..instance };
         assert_eq!(Instance::from_json(instance.to_json()).unwrap(), instance);
     }
 
