@@ -19,6 +19,7 @@ mod schema;
 mod stage_table;
 mod stages;
 mod status;
+mod units;
 
 use std::process::ExitCode;
 
