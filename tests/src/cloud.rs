@@ -33,7 +33,7 @@ pub struct Cloud {
 impl Cloud {
     /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
     /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine,
-    /// `programs` of this host that upstream's root lacks.
+    /// `programs` of this host that upstream's root lacks, `environment` of its stages.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -204,6 +204,13 @@ impl Cloud {
         command.arg(lib.join("machine-boot")).arg(root).arg(&out).args(stages);
         command.env("BIN", binaries()).env("DMI", &self.dmi).env("LIMIT", self.limit.to_string());
         command.env("SIGNAL", self.signal);
+        // Of the stages, as a unit's Environment= would set it.
+        let environment = std::fs::read_to_string(self.case.join("environment")).unwrap_or_default();
+        command.envs(environment.lines().filter_map(|line| line.split_once('=')));
+        let libraries = self.case.join("files/usr/lib");
+        if lower.is_none() && libraries.is_dir() {
+            command.env("LIB", &libraries);
+        }
         if self.has_units {
             command.env("STOP_POST", "1");
         }

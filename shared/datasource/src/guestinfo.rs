@@ -98,11 +98,19 @@ impl<'s> Guestinfo<'s> {
     /// Sends a request that changes something in the hypervisor, and returns its answer.
     ///
     /// # Errors
-    /// Fails if the tool fails.
+    /// Fails if every tool fails.
     pub fn send(&self, request: &str) -> Result<String> {
-        let tool = self.tools.get(self.current.get()).or(self.tools.first());
-        let tool = tool.ok_or_else(|| Error::new("none of VMware's tools is installed"))?;
-        Ok(self.sys.run(&command(tool, request))?.text().trim_end().to_string())
+        let mut failure = None;
+        for (number, tool) in self.tools.iter().enumerate().skip(self.current.get()) {
+            match self.sys.run(&command(tool, request)) {
+                Ok(output) => {
+                    self.current.set(number);
+                    return Ok(output.text().trim_end().to_string());
+                }
+                Err(e) => drop(failure.get_or_insert(e)),
+            }
+        }
+        Err(failure.unwrap_or_else(|| Error::new("VMware's tools failed before")))
     }
 }
 

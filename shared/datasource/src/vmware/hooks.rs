@@ -26,15 +26,15 @@ pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Resul
     let waited = wait_for_network(sys, &metadata);
     let facts = host::facts(&waited.0, &fqdn(sys));
     if let Some(guestinfo) = guestinfo(sys, instance) {
+        // Not before: by now the data is stored on this machine.
+        if instance.subplatform.starts_with("guestinfo") {
+            redact(sys, &guestinfo, &metadata);
+        }
         for key in ["local-ipv4", "local-ipv6"] {
             if let Some(address) = facts.get(key).and_then(Value::as_str) {
                 guestinfo.set(key, address);
                 info!(sys, "advertised {key} address {address} in guestinfo");
             }
-        }
-        // Not before: by now the data is stored on this machine.
-        if instance.subplatform.starts_with("guestinfo") {
-            redact(sys, &guestinfo, &metadata);
         }
     }
     if instance.subplatform.starts_with(CUSTOMIZATION) {
