@@ -35,8 +35,8 @@ pub struct Cloud {
 impl Cloud {
     /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
     /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine; `disks`
-    /// (`disks.rs`), `programs` below its /usr, `host-programs` that upstream's root lacks, `proc` (files that replace the
-    /// kernel's), `environment` of its stages, and `physical` if its NIC counts as hardware.
+    /// (`disks.rs`), `programs` below its /usr, `proc` (files that replace the kernel's),
+    /// `environment` of its stages, and `physical` if its NIC counts as hardware.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -340,12 +340,6 @@ impl Cloud {
         write(&stub, text);
         let _ = Command::new("chmod").arg("755").arg(&stub).status();
         write(&upper.join("run/cloud-init/enabled"), "");
-        for name in std::fs::read_to_string(self.case.join("host-programs")).unwrap_or_default().lines() {
-            // Of this host, where the root does not have them.
-            let mut copied = Command::new("cp");
-            copied.arg("-L").arg(format!("/usr/bin/{name}")).arg(upper.join("usr/bin"));
-            assert!(copied.status().is_ok_and(|done| done.success()), "{name}");
-        }
         let boot = self.run(&["local", "network"], Some(lower), &upper);
         let _ = std::fs::remove_dir_all(recorded);
         for (name, text) in facts(&upper, &self.net.dir.join("out")) {

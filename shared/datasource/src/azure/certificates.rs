@@ -16,6 +16,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_CERTIFICATES: usize = 64;
 /// The standard input of a command, by its path: /dev/stdin is a link that may not exist yet.
 const STDIN: &str = "/proc/self/fd/0";
+/// The least configuration for a certificate request: the image's may be missing or made for other purposes.
+const CONFIG: &str = "[req]\ndistinguished_name = name\n[name]\n";
 const STDOUT: &str = "/proc/self/fd/1";
 
 /// Fetches the SSH keys of all certificates.
@@ -53,7 +55,8 @@ impl Transport {
     fn make(sys: &System) -> Result<Transport> {
         let arguments = "req -x509 -nodes -subj /CN=LinuxTransport -days 32768 -newkey rsa:3072";
         let command = Command::new(["openssl"].into_iter().chain(arguments.split(' ')));
-        let command = ["-keyout", STDOUT, "-out", STDOUT].into_iter().fold(command, Command::arg);
+        let files = ["-config", STDIN, "-keyout", STDOUT, "-out", STDOUT];
+        let command = files.into_iter().fold(command, Command::arg).stdin(CONFIG);
         let made = sys.run(&command.timeout(TIMEOUT))?.text();
         let private_key = pem_block(&made, "PRIVATE KEY");
         let certificate = pem_block(&made, "CERTIFICATE");
@@ -125,8 +128,9 @@ fn ssh_key(sys: &System, certificate: &str) -> Result<(String, String)> {
     let (fingerprint, public_key) = fingerprint_and_key(&facts)
         .ok_or_else(|| Error::new("openssl x509: expected a fingerprint and a key"))?;
     let command = Command::new(["ssh-keygen", "-i", "-m", "PKCS8", "-f", STDIN]);
-    let key = sys.run(&command.stdin(public_key).timeout(TIMEOUT))?.text().trim().to_string();
-    match key.is_empty() || key.contains('\n') {
+    let key = sys.run(&command.stdin(public_key).timeout(TIMEOUT))?.text();
+    // The line end stays, as in upstream's metadata.
+    match key.trim_end().is_empty() || key.trim_end().contains('\n') {
         false => Ok((fingerprint, key)),
         true => Err(Error::new("ssh-keygen: expected one line")),
     }

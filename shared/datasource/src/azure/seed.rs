@@ -46,12 +46,22 @@ pub fn find(ctx: &Search<'_>, data_dir: &str, is_new: bool) -> std::result::Resu
         [&|| read(sys, &directory, &directory, None), &on_disc, &on_late_disc, &|| {
             read(sys, data_dir, data_dir, None)
         }];
-    let found = sources.iter().find_map(|source| {
+    let read = |source: &&dyn Fn() -> Result<Option<SeedResult>>| {
         // Another disc, whose file system the kernel does not know, is no fault of the file.
         source().unwrap_or_else(|e| {
             warning!(sys, "Azure: {e}");
             None
         })
+    };
+    let found = sources.iter().filter_map(read).find(|found| match found {
+        Ok(seed) if !is_new && seed.ovf.pps_type.is_some() => {
+            info!(
+                sys,
+                "Azure: ignoring {OVF_ENV} in {}: it is of a pool that this machine has left", seed.source
+            );
+            false
+        }
+        _ => true,
     });
     match &found {
         Some(Ok(seed)) => info!(sys, "Azure: {OVF_ENV} is in {}", seed.source),
