@@ -31,7 +31,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         }
     }
     if found.is_none() {
-        match media::find_config_drive(ctx) {
+        match media::find_config_drive(ctx, |at| read(sys, at)) {
             Ok(drive) => found = drive.map(|(device, drive)| (device, drive, true)),
             Err(e) => failures.push(e),
         }
@@ -46,7 +46,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 /// Reads a drive's tree; `None` when it is no config drive.
-pub fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
+fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     if sys.is_dir(format!("{top}/openstack")) {
         return read_v2(sys, top).map(Some);
     }

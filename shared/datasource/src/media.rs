@@ -6,8 +6,6 @@ use blockdev::{Device, Superblock};
 use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::Search;
-use crate::configdrive;
-use crate::openstack_format::OpenStackData;
 use crate::seed::{self, Seed};
 
 /// For looking at all devices: a drive that hangs must not hold the boot.
@@ -67,17 +65,18 @@ fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
     kinds.contains(&superblock.fstype.as_str())
 }
 
-/// The first device that is a config drive: those labelled for it first, whatever their file system, then other whole
-/// disks of the kinds that config drives have.
-pub fn find_config_drive(ctx: &Search<'_>) -> Result<Option<(String, OpenStackData)>> {
+/// Returns the first device on which `read` finds a config drive, and what it read: labelled file systems first, whatever
+/// their type, then other whole disks with a file system that config drives have. `read` gets the mount point.
+pub fn find_config_drive<T>(
+    ctx: &Search<'_>,
+    read: impl Fn(&str) -> Result<Option<T>>,
+) -> Result<Option<(String, T)>> {
     let labelled = |s: &Superblock| s.has_label("config-2") || s.has_label("CONFIG-2");
     let (first, rest): (Vec<_>, Vec<_>) = file_systems(ctx).into_iter().partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && has_type(s, SEED_FILE_SYSTEMS));
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
-        let read =
-            read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| configdrive::read(ctx.sys, at));
-        match read {
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, &read) {
             Ok(Some(drive)) => {
                 log_skipped(ctx, failures);
                 return Ok(Some((device.path, drive)));
