@@ -143,7 +143,7 @@ fn boot(cloud: &Cloud) -> String {
     cloud.file(CHANGES)
 }
 
-/// Scripts, password and marker of a customization: once, and nothing of it at the next boot.
+/// Scripts, password and marker of a customization: once, and not again at the next boot.
 #[test]
 fn customization_runs_once() {
     let cloud = customized();

@@ -108,3 +108,41 @@ fn invalid_properties() {
     assert!(instance.user_data.is_empty());
     assert_eq!(machine.warnings(), format!("{PATH}: property password: the value is missing; ignored"));
 }
+
+/// The superblock of an ISO 9660 file system with a label, as a drive's disc.
+fn disc(label: &str) -> Vec<u8> {
+    let mut image = vec![0_u8; 64 << 10];
+    let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+    // The primary volume descriptor (ECMA-119, 8.4) and the terminator.
+    put(0x8000, b"\x01CD001\x01");
+    put(0x8028, format!("{label:32}").as_bytes());
+    put(0x8080, &[0x00, 0x08, 0x08, 0x00]);
+    put(0x8800, b"\xffCD001\x01");
+    image
+}
+
+fn with_disc(machine: Machine, name: &str, label: &str) -> Machine {
+    machine.file(&format!("/sys/class/block/{name}/size"), "128\n").file(&format!("/dev/{name}"), disc(label))
+}
+
+/// Whatever its label, a disc in a drive is read, where it is mounted if it is.
+#[test]
+fn discs() {
+    let mounts = "/dev/sr0 /media/cd0 iso9660 ro 0 0\n/dev/sr1 /media/cd1 iso9660 ro 0 0\n\
+                  /dev/sdb /media/usb iso9660 ro 0 0\n";
+    let all = [("instance-id", "i-disc"), ("network-config", &base64::encode(b"network: {version: 2}"))];
+    let machine = with_disc(Machine::new(), "sr0", "SOMETHING");
+    let machine = with_disc(machine, "sr1", "OTHER").file("/proc/mounts", mounts);
+    let machine = machine.file("/media/cd0/OVF_ENV.XML", environment(&all)).file("/media/cd1/x", "");
+    let instance = machine.found("OVF");
+    assert_eq!((&*instance.id, &*instance.subplatform), ("i-disc", "ovf (iso)"));
+    assert_eq!(instance.network.unwrap().content, serde_json::json!({ "version": 2 }));
+    assert_eq!(machine.warnings(), "");
+    // A disc with an invalid document is not passed over; messages name its device.
+    let machine = machine.file("/media/cd0/OVF_ENV.XML", "<Environment/>");
+    let error = machine.find("OVF").unwrap_err().to_string();
+    assert_eq!(error, "/dev/sr0:/OVF_ENV.XML: PropertySection is missing");
+    // A stick is no drive.
+    let stick = with_disc(Machine::new(), "sdb", "OVF ENV").file("/proc/mounts", mounts);
+    assert_eq!(stick.file("/media/usb/ovf-env.xml", environment(&all)).find("OVF").unwrap(), None);
+}

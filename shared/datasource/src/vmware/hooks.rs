@@ -13,7 +13,7 @@ use super::{CUSTOMIZATION, VMWARE, customization};
 use crate::guestinfo::Guestinfo;
 use crate::{HOTPLUG_UDEV_MATCH, Search};
 
-/// Upstream waits without a limit; a boot that never ends helps nobody to find the cause.
+/// Upstream waits without a limit; a boot that never ends hides the cause.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(250);
 /// In `Instance::check`: the facts that an earlier boot added to the metadata.
