@@ -89,6 +89,35 @@ impl Cloud {
         write(&self.sandbox.path(CONFIG), format!("{before}{text}"));
     }
 
+    /// Gives the machine a serial port whose other end is served by `tests/lib/host-port`.
+    pub fn serial_port(mut self, path: &str) -> Cloud {
+        self.serve_at(path, |cloud, port| {
+            let requests = cloud.net.dir.join("requests").display().to_string();
+            ["host-port".into(), cloud.served.display().to_string(), port, requests].into()
+        });
+        self
+    }
+
+    /// Gives the machine a Unix socket through which it reaches the metadata server.
+    pub fn unix_socket(mut self, path: &str) -> Cloud {
+        self.serve_at(path, |_, socket| ["unix-relay".into(), socket].into());
+        self
+    }
+
+    /// Starts a script of `tests/lib` that creates the file which the machine has at `path`.
+    fn serve_at(&mut self, path: &str, words: impl Fn(&Cloud, String) -> Vec<String>) {
+        let at = self.net.dir.join("host").join(path.trim_start_matches('/'));
+        let _ = std::fs::create_dir_all(at.parent().unwrap_or(&at));
+        let mut words = words(self, at.display().to_string());
+        words[0] = tests_dir().join("lib").join(&words[0]).display().to_string();
+        self.net.serve(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let began = std::time::Instant::now();
+        while !at.exists() {
+            assert!(began.elapsed().as_secs() < 20, "{} does not exist", at.display());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
     /// Sets the faults of the metadata server (`tests/lib/imds`).
     pub fn fault(&self, lines: &str) {
         write(&self.served.join("fault"), lines);
@@ -190,6 +219,10 @@ impl Cloud {
         if programs.is_dir() {
             command.env("PROGRAMS", &programs);
         }
+        let host = self.net.dir.join("host");
+        if host.is_dir() {
+            command.env("HOST", &host);
+        }
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
         for name in STAGES {
@@ -225,6 +258,12 @@ impl Cloud {
     /// Runs the local and the network stage and compares the stored metadata, in every place that has some, with
     /// upstream's.
     pub fn compare_with_upstream(&self) {
+        self.compare_except(&[]);
+    }
+
+    /// As [`Cloud::compare_with_upstream`], with intended differences: each first text in our results is replaced by the
+    /// second one.
+    pub fn compare_except(&self, differences: &[(&str, &str)]) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
             return self.record(&lower, &recorded);
@@ -236,7 +275,8 @@ impl Cloud {
         let mut different = Vec::new();
         for (name, ours) in &ours {
             let theirs = read(name);
-            if *ours != theirs {
+            let ours = differences.iter().fold(ours.clone(), |text, (from, to)| text.replace(from, to));
+            if ours != theirs {
                 different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
             }
         }

@@ -34,6 +34,7 @@ mod v1;
 mod vultr;
 
 pub use command_line::named_datasource;
+pub use lxd::lists_hotplugged_nics;
 pub use search::{Outcome, search};
 pub use standard::is_same_machine;
 
