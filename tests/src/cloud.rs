@@ -110,6 +110,35 @@ impl Cloud {
         write(&self.sandbox.path(CONFIG), format!("{before}{text}"));
     }
 
+    /// Gives the machine a serial port whose other end is served by `tests/lib/host-port`.
+    pub fn serial_port(mut self, path: &str) -> Cloud {
+        self.serve_at(path, |cloud, port| {
+            let requests = cloud.net.dir.join("requests").display().to_string();
+            ["host-port".into(), cloud.served.display().to_string(), port, requests].into()
+        });
+        self
+    }
+
+    /// Gives the machine a Unix socket through which it reaches the metadata server.
+    pub fn unix_socket(mut self, path: &str) -> Cloud {
+        self.serve_at(path, |_, socket| ["unix-relay".into(), socket].into());
+        self
+    }
+
+    /// Starts a script of `tests/lib` that creates the file which the machine has at `path`.
+    fn serve_at(&mut self, path: &str, words: impl Fn(&Cloud, String) -> Vec<String>) {
+        let at = self.net.dir.join("host").join(path.trim_start_matches('/'));
+        let _ = std::fs::create_dir_all(at.parent().unwrap_or(&at));
+        let mut words = words(self, at.display().to_string());
+        words[0] = tests_dir().join("lib").join(&words[0]).display().to_string();
+        self.net.serve(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        let began = std::time::Instant::now();
+        while !at.exists() {
+            assert!(began.elapsed().as_secs() < 20, "{} does not exist", at.display());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
     /// Sets the faults of the metadata server (`tests/lib/imds`).
     pub fn fault(&self, lines: &str) {
         write(&self.served.join("fault"), lines);
@@ -240,8 +269,12 @@ impl Cloud {
         }
         let disks: Vec<&str> = self.disks.iter().map(|disk| disk.description.as_str()).collect();
         command.env("DISKS", disks.join(" "));
-        for (name, of) in [("KERNEL", "proc"), ("PHYSICAL", "physical")] {
-            let path = self.case.join(of);
+        let of_case = |name: &str| self.case.join(name);
+        for (name, path) in [
+            ("KERNEL", of_case("proc")),
+            ("PHYSICAL", of_case("physical")),
+            ("HOST", self.net.dir.join("host")),
+        ] {
             if path.exists() {
                 command.env(name, path);
             }

@@ -92,7 +92,7 @@ fn instance(sys: &System, context: &Node) -> Result<Instance> {
         false => user_data.into_bytes(),
     });
     instance.vendor_data = blob(field(&["vendor_data", "cloudinit"]).unwrap_or_default().into_bytes());
-    instance.sensitive = [USER_DATA, "vendor_data", "vnc_password"].map(Into::into).into();
+    instance.sensitive = [USER_DATA, "vnc_password"].map(Into::into).into();
     instance.id = uuid;
     Ok(instance)
 }

@@ -59,10 +59,12 @@ impl Api<'_> {
             .deadline(self.deadline)
             .retries(RETRIES, RETRY_DELAY)
             .accept_any_status();
-        self.sys.fetch(&match limit {
+        let request = match limit {
             Some(limit) => request.limit(limit),
             None => request,
-        })
+        };
+        // Messages about URLs hide path components that may be tokens; LXD's are names of keys.
+        self.sys.fetch(&request).map_err(|e| e.context(format_args!("LXD: {path}")))
     }
 
     /// Requests a path that every version of LXD has.
@@ -109,7 +111,7 @@ impl Api<'_> {
                     continue;
                 }
                 Err(e) if !is_data || e.is_too_large() => {
-                    warning!(sys, "LXD: {key} ignored: {e}");
+                    warning!(sys, "{e}; ignored");
                     continue;
                 }
                 Err(e) => return Err(e),
@@ -127,8 +129,11 @@ impl Api<'_> {
                 debug!(self.sys, "Skipping {path} on [HTTP:{}]", response.status);
                 return json!({});
             }
-            Ok(response) => config::json::value(&response.body).map_err(|e| e.to_string()),
-            Err(e) => Err(e.to_string()),
+            Ok(response) => config::json::value(&response.body),
+            Err(e) => {
+                warning!(self.sys, "{e}; ignored");
+                return json!({});
+            }
         };
         match parsed {
             Ok(devices @ Json::Object(_)) => devices,
@@ -137,7 +142,7 @@ impl Api<'_> {
                 json!({})
             }
             Err(e) => {
-                warning!(self.sys, "LXD: {path} ignored: {e}");
+                warning!(self.sys, "LXD: {path}: expected a map in JSON: {e}; ignored");
                 json!({})
             }
         }
@@ -272,6 +277,11 @@ fn default_nic(sys: &System) -> &'static str {
         ("kvm" | "qemu", _) => "enp5s0",
         _ => "eth0",
     }
+}
+
+/// Returns whether the metadata of a datasource lists each NIC that is plugged in. LXD's does not: its devices have no MAC.
+pub fn lists_hotplugged_nics(datasource: &str) -> bool {
+    !datasource.eq_ignore_ascii_case(LXD.name)
 }
 
 /// Asks the API, which costs less than a millisecond.

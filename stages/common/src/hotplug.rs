@@ -197,10 +197,14 @@ impl Stage {
             link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
                 || (link.mac.is_none() && link.name == name)
         });
-        let Some(link) = link else {
-            return Err(Error::new(format!(
-                "Failed to detect {mac} in updated metadata: no configuration for {name}"
-            )));
+        let name = match link {
+            Some(link) => link.name,
+            None if !datasource::lists_hotplugged_nics(&found.datasource) => name.to_string(),
+            None => {
+                return Err(Error::new(format!(
+                    "Failed to detect {mac} in updated metadata: no configuration for {name}"
+                )));
+            }
         };
         debug!(self.sys, "Applying config change");
         // The link exists and has its name: no wait.
@@ -212,7 +216,7 @@ impl Stage {
             return Err(Error::new(error));
         }
         if self.may_bring_up() {
-            let done = bring_up(&self.sys, &[link.name], self.network_list("activators").as_deref());
+            let done = bring_up(&self.sys, &[name], self.network_list("activators").as_deref());
             if let (None, Some(problem)) = (done.activator, done.problems.into_iter().next()) {
                 return Err(Error::new(problem));
             }

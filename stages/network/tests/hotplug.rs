@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -224,4 +225,31 @@ fn queued_requests_are_handled_once() {
     assert!(code == 0 && said.contains("ignoring malformed request"), "{said}");
     assert!(machine.get(UNIT).contains("DHCP=ipv4"));
     assert_eq!(machine.run(&["--hotplug-listen"]).0, 0, "an empty queue is nothing");
+}
+
+/// LXD's metadata lists no NICs: the configuration is written again, and the NIC is not looked for in it.
+#[test]
+fn lxd_lists_no_nics() {
+    let machine = Machine::new(&ON.replace("updates", "datasource_list: [LXD]\nupdates"));
+    let cache = r#"{"version": 1, "instance-id": "i-1", "datasource": "LXD", "description": "d"}"#;
+    machine.put("var/lib/cloud/instances/i-1/obj.pkl", cache);
+    machine.put("dev/lxd/lock", "");
+    let listener = std::os::unix::net::UnixListener::bind(machine.root.join("dev/lxd/sock")).unwrap();
+    std::thread::spawn(move || {
+        for mut peer in listener.incoming().flatten() {
+            let mut lines = BufReader::new(peer.try_clone().unwrap()).lines().map_while(Result::ok);
+            let first = lines.next().unwrap_or_default();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let body = match first.split(' ').nth(1) {
+                Some("/1.0/meta-data") => "instance-id: i-1\n",
+                Some("/1.0/config") => "[]",
+                _ => "{}",
+            };
+            let _ = write!(peer, "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    machine.nic("eth1", "02:00:00:00:00:02");
+    let (code, said) = machine.plug_in();
+    assert_eq!(code, 0, "{said}");
+    assert!(machine.get("etc/systemd/network/10-cloud-init-eth0.network").contains("DHCP=ipv4"), "{said}");
 }

@@ -77,7 +77,7 @@ impl<'a> Client<'a> {
                         warning!(self.sys, "SmartOS: {e}. Is the metadata service of the host running?");
                     }
                 }
-                Err(e) => return Err(e),
+                Err(e) => return Err(e.context("SmartOS: waiting for the metadata service of the host")),
             }
         }
     }

@@ -316,7 +316,8 @@ fn instance(ctx: &Search<'_>, values: Values, description: String) -> Result<Ins
     instance.user_data = Blobs(content("user-data").map(<[u8]>::to_vec).into_iter().collect());
     instance.vendor_data = Blobs(vec![vendor_data]);
     instance.network = network_config(ctx, &id, &metadata);
-    instance.sensitive = SENSITIVE.map(Into::into).into();
+    instance.sensitive =
+        SENSITIVE.into_iter().filter(|name| content(name).is_some()).map(Into::into).collect();
     Ok(instance)
 }
 

@@ -1,0 +1,238 @@
+//! Clouds whose metadata comes from the host over a Unix socket or a serial port: LXD, SmartOS, CloudSigma. The results are
+//! compared with those of Debian's cloud-init 26.2 at the same socket or port (`FIRSTLIGHT_RECORD`; SmartOS and CloudSigma
+//! need python3-serial in the root that records), and the other end fails in every way.
+
+use std::time::{Duration, Instant};
+
+use tests::Cloud;
+
+const SOCKET: &str = "/dev/lxd/sock";
+const PORT: &str = "/dev/ttyS1";
+/// The instance-ids of the fixtures.
+const LXD_ID: &str = "c0ffee00-1111-4222-8333-444455556666";
+const SMARTOS_ID: &str = "5e8b1c54-2f6e-4a37-9d02-7a5b0d9e4c31";
+
+fn lxd() -> Cloud {
+    Cloud::new("lxd").unix_socket(SOCKET)
+}
+
+fn smartos() -> Cloud {
+    let cloud = Cloud::new("smartos").serial_port(PORT);
+    cloud.config("datasource: {SmartOS: {serial_timeout: 2}}\n");
+    cloud
+}
+
+fn cloudsigma() -> Cloud {
+    Cloud::new("cloudsigma").serial_port(PORT)
+}
+
+/// The id of the cloud and of the instance after the local and the network stage, and how long both took.
+fn outcome(cloud: &Cloud) -> (String, String, Duration) {
+    let began = Instant::now();
+    let boot = cloud.boot(&["local", "network"]);
+    assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    let id = cloud.file("/var/lib/cloud/data/instance-id");
+    (cloud.id(), id.trim().to_string(), began.elapsed())
+}
+
+#[test]
+fn lxd_matches_upstream() {
+    lxd().compare_with_upstream();
+}
+
+/// A network configuration of the user; a name with a domain.
+#[test]
+fn lxd_with_network_matches_upstream() {
+    Cloud::new("lxd-network").unix_socket(SOCKET).compare_with_upstream();
+}
+
+#[test]
+fn smartos_matches_upstream() {
+    Cloud::new("smartos").serial_port(PORT).compare_with_upstream();
+}
+
+/// Unlike upstream, user-data and vendor-data are in instance-data.json for root alone.
+#[test]
+fn cloudsigma_matches_upstream() {
+    let redacted = "redacted for non-root user";
+    cloudsigma().compare_except(&[
+        (
+            &format!("\"cloudinit-user-data\": \"{redacted}\""),
+            "\"cloudinit-user-data\": \"I2Nsb3VkLWNvbmZpZwp0aW1lem9uZTogRXVyb3BlL1JpZ2EK\"",
+        ),
+        (
+            &format!("\"vendor_data\": \"{redacted}\""),
+            "\"vendor_data\": {\n        \"cloudinit\": \"#cloud-config\\n{}\\n\",\n        \"location\": \"zrh\"\n      }",
+        ),
+        ("    \"ds/meta_data/meta/cloudinit-user-data\",\n", ""),
+        ("    \"ds/meta_data/vendor_data\",\n", ""),
+    ]);
+}
+
+/// As many requests as upstream's, and at the second boot only that for the instance-id.
+#[test]
+fn lxd_requests_and_later_boots() {
+    let cloud = lxd();
+    let (id, instance, _) = outcome(&cloud);
+    assert_eq!((&*id, &*instance), ("lxd", LXD_ID), "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "Ignoring LXD config user.user-data"]), "{}", cloud.log());
+    let first = cloud.requests().lines().count();
+    assert_eq!(first, 9, "{}", cloud.requests());
+    cloud.forget_run();
+    let (_, instance, _) = outcome(&cloud);
+    assert_eq!(instance, LXD_ID);
+    assert_eq!(cloud.requests().lines().count(), first + 1, "{}", cloud.requests());
+}
+
+/// Failures of the API end in time. What cannot be read is not taken for missing, and a later boot keeps its instance.
+#[test]
+fn lxd_faults() {
+    for (fault, is_found, words) in [
+        ("* . 404", false, "unexpected status 404"),
+        ("* . 500", false, "status 500"),
+        ("* . once:500", true, ""),
+        ("* . garbage", false, "invalid HTTP response"),
+        ("* . cut", false, "truncated"),
+        ("* config$ 403", false, "/1.0/config: unexpected status 403"),
+        ("* cloud-init.user-data 500", false, "LXD: /1.0/config/cloud-init.user-data: "),
+        ("* cloud-init.user-data huge", true, "LXD: /1.0/config/cloud-init.user-data: "),
+        ("* user.purpose huge", true, "LXD: /1.0/config/user.purpose: "),
+        ("* user.purpose cut", true, "LXD: /1.0/config/user.purpose: "),
+        ("* devices garbage", true, "LXD: /1.0/devices: "),
+        ("* devices 404", true, ""),
+    ] {
+        let cloud = lxd();
+        cloud.fault(&format!("{fault}\n"));
+        let (id, _, took) = outcome(&cloud);
+        assert_eq!(id == "lxd", is_found, "{fault}: {}", cloud.log());
+        assert!(
+            words.is_empty() || cloud.logged(&["[WARNING]", words]) || cloud.logged(&["[ERROR]", words]),
+            "{fault}: {}",
+            cloud.log()
+        );
+        assert!(took < Duration::from_secs(40), "{fault}: {took:?}");
+    }
+}
+
+/// A dead API at a later boot: the instance stays.
+#[test]
+fn lxd_is_silent_at_the_second_boot() {
+    let cloud = lxd();
+    outcome(&cloud);
+    cloud.forget_run();
+    cloud.fault("* . silent\n");
+    let (_, instance, took) = outcome(&cloud);
+    assert_eq!(instance, LXD_ID, "{}", cloud.log());
+    assert!(took < Duration::from_secs(100), "{took:?}\n{}", cloud.log());
+}
+
+/// Without vendor-data of the operator, a script that runs the scripts of the user and the operator is installed.
+#[test]
+fn smartos_scripts() {
+    let cloud = Cloud::new("smartos-scripts").serial_port(PORT);
+    let (id, instance, _) = outcome(&cloud);
+    assert_eq!((&*id, &*instance), ("joyent", SMARTOS_ID), "{}", cloud.log());
+    let data = format!("/var/lib/cloud/instances/{SMARTOS_ID}/data");
+    assert_eq!(cloud.file(&format!("{data}/user-script")), "#!/bin/bash\necho user\n");
+    assert_eq!(cloud.file(&format!("{data}/operator-script")), "#!/bin/sh\necho operator\n");
+    assert_eq!(cloud.file("/var/db/mdata-user-data"), "anything");
+    assert_eq!(
+        cloud.path("/var/db/user-script").read_link().ok(),
+        Some(format!("{data}/user-script").into())
+    );
+    let script = cloud.file("/var/lib/cloud/scripts/per-boot/01_smartos_vendor_data.sh");
+    assert!(
+        script.contains(&format!("'{data}/operator-script' '{data}/user-script'")),
+        "{script}\n{}",
+        cloud.log()
+    );
+    assert!(
+        !cloud.path("/var/svc/provisioning").exists() && cloud.path("/var/svc/provision_success").exists()
+    );
+    let public = cloud.file("/run/cloud-init/instance-data.json");
+    assert!(!public.contains("echo user"), "{public}");
+}
+
+/// Failures of the host end in time, and no response is taken for another one.
+#[test]
+fn smartos_faults() {
+    for (fault, is_found, words) in [
+        ("* silent", false, "waiting for the metadata service of the host: /dev/ttyS1: no response in time"),
+        ("* half", false, ""),
+        ("* garbage", false, ""),
+        ("* huge", false, "larger than"),
+        ("NEGOTIATE garbage", false, "to \"NEGOTIATE V2\""),
+        ("NEGOTIATE silent", false, "no response in time"),
+        ("sdc:uuid half", false, "sdc:uuid: /dev/ttyS1: response not complete in time"),
+        ("sdc:nics crc", false, "sdc:nics: invalid response: wrong checksum"),
+        ("hostname length", false, "hostname: invalid response: wrong length"),
+        ("hostname id", false, "hostname: /dev/ttyS1: no response in time"),
+        ("cloud-init:user-data FAILURE", false, "could not read cloud-init:user-data"),
+        ("hostname FAILURE", true, "could not read hostname; ignored"),
+        ("hostname slow", false, "hostname: /dev/ttyS1: response not complete in time"),
+    ] {
+        let cloud = smartos();
+        cloud.fault(&format!("{fault}\n"));
+        let (id, _, took) = outcome(&cloud);
+        assert_eq!(id == "joyent", is_found, "{fault}: {}", cloud.log());
+        assert!(words.is_empty() || cloud.logged(&["[WARNING]", words]), "{fault}: {}", cloud.log());
+        assert!(took < Duration::from_secs(30), "{fault}: {took:?}\n{}", cloud.log());
+    }
+}
+
+/// A host that is silent at a later boot: the instance stays.
+#[test]
+fn smartos_is_silent_at_the_second_boot() {
+    let cloud = smartos();
+    outcome(&cloud);
+    cloud.forget_run();
+    cloud.fault("* silent\n");
+    let (_, instance, took) = outcome(&cloud);
+    assert_eq!(instance, SMARTOS_ID, "{}", cloud.log());
+    assert!(took < Duration::from_secs(20), "{took:?}\n{}", cloud.log());
+}
+
+#[test]
+fn cloudsigma_faults() {
+    for (fault, words) in
+        [("CONTEXT garbage", "server context: expected JSON"), ("CONTEXT huge", "larger than")]
+    {
+        let cloud = cloudsigma();
+        cloud.fault(&format!("{fault}\n"));
+        let (id, _, took) = outcome(&cloud);
+        assert_ne!(id, "cloudsigma", "{fault}: {}", cloud.log());
+        assert!(cloud.logged(&["[WARNING]", words]), "{fault}: {}", cloud.log());
+        assert!(took < Duration::from_secs(40), "{fault}: {took:?}");
+    }
+}
+
+/// A host that stops in the middle of a response costs a later boot ten seconds in each stage that searches.
+#[test]
+fn cloudsigma_is_silent_at_the_second_boot() {
+    let cloud = cloudsigma();
+    let (id, instance, _) = outcome(&cloud);
+    assert_eq!(id, "cloudsigma", "{}", cloud.log());
+    for fault in ["silent", "half"] {
+        cloud.forget_run();
+        cloud.fault(&format!("CONTEXT {fault}\n"));
+        let (_, now, took) = outcome(&cloud);
+        assert_eq!(now, instance, "{}", cloud.log());
+        assert!(took < Duration::from_secs(30), "{fault}: {took:?}\n{}", cloud.log());
+    }
+}
+
+/// A port without the other end, or that is no port.
+#[test]
+fn no_port() {
+    for case in ["smartos", "cloudsigma"] {
+        for is_file in [false, true] {
+            let cloud = Cloud::new(case);
+            if is_file {
+                cloud.put(PORT, "");
+            }
+            let (id, _, _) = outcome(&cloud);
+            assert!(id != "joyent" && id != "cloudsigma", "{}", cloud.log());
+            assert!(cloud.logged(&["[WARNING]", "opening the serial port /dev/ttyS1"]), "{}", cloud.log());
+        }
+    }
+}
