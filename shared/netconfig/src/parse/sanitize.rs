@@ -18,7 +18,7 @@ pub struct Sanitized<'a> {
     pub findings: Findings,
 }
 
-/// Who reads the values.
+/// The readers of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consumer {
     /// The renderers here, whose files have no quotes.
@@ -42,12 +42,12 @@ pub fn is_unsafe_in_files(c: char) -> bool {
     c.is_control() || c == '\\' || is_line_end(c)
 }
 
-/// Line ends of Unicode beside those among the control characters.
+/// Unicode line separators that are not control characters.
 fn is_line_end(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Characters that mean something to a shell, or end a quoted value of udev's.
+/// Returns whether a character is special in a shell or ends a quoted value in a udev rule.
 pub fn is_shell_special(c: char) -> bool {
     "$`\"'\\;&|<>()".contains(c)
 }
