@@ -1,4 +1,4 @@
-//! The model while it is being made: links by id, and the findings with the path of the key at hand.
+//! Builds the model: links by id, and findings with the path of the current key.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! What no single entry of a configuration shows: members that nothing describes, names that two devices would
-//! have, devices that stand on themselves. Said with the place; a circle is opened, all else is left as it is.
+//! Checks across the entries of a configuration: undescribed members, duplicate names, and devices that depend on
+//! themselves. Each is reported with its position. A cycle is broken; everything else is left unchanged.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,6 +1,6 @@
-//! The keys of version 2, netplan's language, as far as they are known: those that are read here, and those that netplan
-//! alone reads. A key that is neither is most likely misspelled. netplan learns new ones, so it is a remark and no
-//! error, and nothing is left out because of it.
+//! The known keys of version 2, which is netplan's format: those that are read here, and those that only netplan reads.
+//! Any other key is probably misspelled. As netplan gets new keys, it is a finding, not an error, and nothing is ignored
+//! because of it.
 
 use config::{FindingKind, Findings, Map, Node, Value, did_you_mean};
 

@@ -1,6 +1,6 @@
-//! What no value of a network configuration may hold, for all renderers at once: a character that ends a line, starts
-//! an escape, or would be read by a shell, makes a command or a section of what was meant as an address. Such a value is
-//! left out before anything is made of the configuration, and reported with its place, never with itself.
+//! Removes values that are not safe in any renderer's files: a character that ends a line, starts an escape or is
+//! special in a shell could turn an address into a command or a section. Such a value is removed before the configuration
+//! is used, and reported with its position, never with its content.
 
 use std::borrow::Cow;
 
