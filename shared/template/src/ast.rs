@@ -40,7 +40,7 @@ pub enum StmtKind {
         names: Vec<(Target, Expr)>,
         body: Body,
     },
-    /// Scoped blocks see the names around them, others those of the template.
+    /// Scoped blocks see the local variables around them, others only those of the template.
     Block {
         name: Name,
         scoped: bool,
@@ -63,7 +63,7 @@ pub struct Macro {
     pub name: Name,
     pub parameters: Vec<(Name, Option<Expr>)>,
     pub body: Body,
-    /// Which of `varargs`, `kwargs` and `caller` it speaks of.
+    /// Whether the body refers to `varargs`, `kwargs` and `caller`.
     pub varargs: bool,
     pub kwargs: bool,
     pub caller: bool,
@@ -123,7 +123,7 @@ pub enum Expr {
     Item(Box<Expr>, Box<Expr>),
     Slice(Box<Expr>, [Option<Box<Expr>>; 3]),
     Call(Box<Expr>, Box<Args>),
-    /// Without a value: that of the `filter` block it stands in.
+    /// `None` stands for the content of the enclosing `filter` block.
     Filter(Box<Expr>, Name, Box<Args>),
     Test(Box<Expr>, Name, Box<Args>),
     Not(Box<Expr>),

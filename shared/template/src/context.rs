@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use config::{Map, Node, Value};
 
-/// Jinja's operators, which no name can contain; the longer ones first, since one `_` stands for each.
+/// Jinja's operators, which no name can contain. Longer ones come first, as one `_` replaces each.
 const OPERATORS: [&str; 26] = [
     "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",

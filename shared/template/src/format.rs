@@ -5,7 +5,7 @@ use crate::operators::TOO_LARGE;
 use crate::value::{Number, Val, ValueResult, number};
 
 impl Interpreter<'_> {
-    /// `text % values`.
+    /// Evaluates `text % values`.
     pub fn printf(&mut self, text: &str, given: &Val) -> ValueResult<String> {
         let values = match given {
             Val::Seq(seq) if seq.tuple => seq.items.borrow().clone(),
@@ -106,7 +106,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    /// `text.format(…)`: `{}`, `{0}`, `{name}`, keys behind them, and the usual specifications.
+    /// Evaluates `text.format(…)`: `{}`, `{0}`, `{name}`, keys after these, and format specifications.
     pub fn str_format(&mut self, text: &str, args: &CallArgs) -> ValueResult<String> {
         let mut out = String::new();
         let mut next = 0;
@@ -169,7 +169,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    /// `[[fill]align][sign][#][0][width][,][.digits][kind]`
+    /// Formats a value by `[[fill]align][sign][#][0][width][,][.digits][kind]`.
     fn apply_format_spec(&mut self, value: &Val, spec: &str) -> ValueResult<String> {
         let chars: Vec<char> = spec.chars().take(64).collect();
         let is_align = |c: Option<&char>| c.is_some_and(|c| "<>^=".contains(*c));
@@ -290,7 +290,7 @@ pub fn float_text(f: f64, kind: char, digits: usize) -> ValueResult<String> {
     Ok(if kind.is_uppercase() { text.to_uppercase() } else { text })
 }
 
-/// With a signed exponent of two digits at least, as C has it.
+/// Returns a number with a signed exponent of at least two digits, as in C.
 fn exponent(f: f64, digits: usize) -> String {
     let text = format!("{f:.digits$e}");
     match text.split_once('e') {

@@ -9,10 +9,10 @@ use crate::value::{Callable, Number, Val, ValueResult, number, order};
 
 pub const GLOBALS: &[&str] = &["range", "dict", "cycler", "joiner", "namespace"];
 
-/// As Jinja's sandbox has it.
+/// The limit of Jinja's sandbox.
 const MAX_RANGE: i128 = 100_000;
 
-/// What can be asked of a loop and its like, besides their methods.
+/// Returns an attribute of a loop or a similar object, other than its methods.
 pub fn callable_attribute(of: &Callable, name: &str) -> ValueResult<Option<Val>> {
     let int = |n: usize| Some(Val::Int(n as i128));
     Ok(match of {
@@ -119,7 +119,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// A map's entries, or those of a list of pairs.
+    /// Returns the entries of a map or of a list of pairs.
     pub fn pairs(&mut self, value: &Val) -> ValueResult<Vec<(Val, Val)>> {
         if let Val::Map(map) = value {
             return Ok(map.entries.borrow().clone());
@@ -134,7 +134,7 @@ impl Interpreter<'_> {
         Ok(found)
     }
 
-    /// Sorted by what `by` says of each; errors where two have no order.
+    /// Sorts items by the key that `by` returns; fails if two keys have no order.
     pub fn sorted(
         &mut self,
         items: Vec<Val>,

@@ -64,7 +64,7 @@ fn key(key: &Val) -> String {
     }
 }
 
-/// A text as JSON, without what HTML would take for its own.
+/// Writes a text as JSON and escapes the characters that are special in HTML.
 fn quoted(text: &str, out: &mut String) {
     let mut json = String::with_capacity(text.len() + 2);
     put_json(text, &mut json);

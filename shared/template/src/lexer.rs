@@ -34,16 +34,16 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// Longer ones before those that they begin with.
+/// An operator precedes those that are a prefix of it.
 const OPERATORS: [&str; 26] = [
     "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",
 ];
 
-/// What a template may be made of; each costs some memory.
+/// The maximum number of tokens, each of which takes some memory.
 const MAX_TOKENS: usize = 400_000;
 
-/// Words with their lines. `first` is the number of the body's first line.
+/// Returns the tokens with their lines. `first` is the number of the body's first line.
 pub fn tokenize(body: &str, first: usize) -> Result<Vec<(Token, usize)>, TemplateError> {
     let mut lexer = Lexer { text: body, at: 0, line: first, tokens: Vec::new() };
     lexer.run()?;
@@ -126,7 +126,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Blanks behind a closing mark.
+    /// Skips the white space that a closing delimiter removes.
     fn trim_after(&mut self, strips: bool, trims: bool) {
         let rest = self.rest();
         if strips {
@@ -136,7 +136,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Text up to `{% endraw %}`.
+    /// Reads the text up to `{% endraw %}`.
     fn raw(&mut self, line: usize) -> Result<(), TemplateError> {
         let rest = self.rest();
         for (i, _) in rest.match_indices("{%") {
@@ -159,7 +159,7 @@ impl<'t> Lexer<'t> {
         self.error(line, "'raw' without 'endraw'")
     }
 
-    /// The words up to a closing mark, which counts only outside of brackets.
+    /// Reads the tokens up to a closing delimiter outside of brackets.
     fn tag(&mut self, close: &str, begun: usize) -> Result<(), TemplateError> {
         let mut open: Vec<&str> = Vec::new();
         loop {
@@ -183,7 +183,7 @@ impl<'t> Lexer<'t> {
                 }
             }
             if first.is_ascii_digit() {
-                // `a.1.0` is two keys.
+                // `a.1.0` has two keys, not a float.
                 let key = self.tokens.last().is_some_and(|(last, _)| *last == Token::Operator("."));
                 let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 let (token, length) = match number(if key { &rest[..end] } else { rest }) {
@@ -227,7 +227,7 @@ fn find_opening(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(i, _)| i).find(|i| matches!(bytes.get(i + 1), Some(b'{' | b'%' | b'#')))
 }
 
-/// A tag of one word: its length to behind `%}`, and the mark before that.
+/// Matches a tag of one word. Returns its length including `%}`, and the white space control before that.
 fn raw_tag(text: &str, word: &str) -> Option<(usize, char)> {
     let rest = text.trim_start().strip_prefix(word)?.trim_start();
     let (mark, rest) = match rest.chars().next()? {
@@ -270,12 +270,12 @@ fn number(text: &str) -> Option<(Token, usize)> {
     if float {
         return Some((Token::Float(written.parse().ok()?), end));
     }
-    // `0777` is two numbers to Jinja, and so an error; here it is none.
+    // Jinja reads `0777` as two numbers, which is an error; here it is not a number.
     let zeros = written.len() > 1 && written.starts_with('0') && written.bytes().any(|b| b != b'0');
     if zeros { None } else { Some((Token::Int(written.parse().ok()?), end)) }
 }
 
-/// The text between quotes with its escapes undone, and the length with the quotes.
+/// Returns the text between quotes with its escapes decoded, and the length with the quotes.
 fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
     let mut out = String::new();
     let mut chars = text.char_indices().skip(1).peekable();
@@ -307,7 +307,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
                 }
                 out.push(char::from_u32(value)?);
             }
-            // Letters by their names.
+            // Characters by name.
             'N' => return None,
             'x' | 'u' | 'U' => {
                 let count = match escaped {

@@ -186,7 +186,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// The methods of a safe text: what they put into it is escaped.
+    /// Calls a method of a safe text; the arguments are escaped.
     fn safe_method(&mut self, text: &Rc<str>, name: &'static str, mut args: CallArgs) -> ValueResult<Val> {
         if matches!(name, "replace" | "join" | "format" | "center" | "ljust" | "rjust") {
             for value in args.values.iter_mut().chain(args.named.iter_mut().map(|(_, value)| value)) {
@@ -372,7 +372,7 @@ fn required<const N: usize>(args: CallArgs) -> ValueResult<[Val; N]> {
     args.values.try_into().map_err(|_| format!("expected {N} arguments, got {count}"))
 }
 
-/// A letter behind no letter in upper case, all others in lower case.
+/// Writes a letter that does not follow a letter in upper case, all others in lower case.
 fn titled(text: &str) -> String {
     let mut out = String::new();
     let mut within = false;
@@ -471,7 +471,7 @@ pub fn stripped<'t>(text: &'t str, chars: Option<&Val>, start: bool, end: bool) 
 
 pub fn padded(text: &str, width: usize, fill: &str, how: &str) -> String {
     let missing = width.saturating_sub(text.chars().count());
-    // Python puts the odd blank to the left where the width is odd.
+    // If the width is odd, Python puts the odd blank on the left.
     let left = match how {
         "center" => missing / 2 + (missing & width & 1),
         "ljust" => 0,

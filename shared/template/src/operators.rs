@@ -10,7 +10,7 @@ pub const TOO_LARGE: &str = "a number that is too large";
 
 pub fn check_hashable(key: &Val) -> ValueResult<()> {
     match key {
-        // A tuple of plain values will do; what is deeper could cost too much to compare.
+        // A tuple of plain values is accepted; comparing deeper ones could cost too much.
         Val::Seq(seq) if seq.tuple && seq.depth.get() == 1 => Ok(()),
         Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.type_name())),
         _ => Ok(()),
@@ -78,7 +78,7 @@ fn float_op(op: BinaryOp, a: f64, b: f64) -> ValueResult<Val> {
     }))
 }
 
-/// What a type calls by name, with a dot; these come before a map's keys.
+/// The methods of a type. They take precedence over a map's keys.
 fn methods(of: &Val) -> &'static [&'static str] {
     match of {
         Val::Bytes(_) => &["decode", "hex"],
@@ -257,7 +257,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `of.name`: a method, else a key.
+    /// Evaluates `of.name`: a method, or a key.
     pub fn attribute(&mut self, of: &Val, name: &Rc<str>) -> ValueResult<Val> {
         if let Some(method) = methods(of).iter().find(|method| ***method == **name) {
             return Ok(Val::Callable(Rc::new(Callable::Method(of.clone(), method))));
@@ -269,7 +269,7 @@ impl Interpreter<'_> {
                 Ok(map.get_str(name).unwrap_or_else(|| Val::Undefined(Some(name.clone()))))
             }
             Val::Seq(seq) if seq.tuple && seq.items.borrow().len() == 2 => Ok(match &**name {
-                // A group's two sides.
+                // The fields of an item of `groupby`.
                 "grouper" => seq.items.borrow()[0].clone(),
                 "list" => seq.items.borrow()[1].clone(),
                 _ => Val::Undefined(Some(name.clone())),
@@ -286,7 +286,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `of[key]`: a key or place, else a method.
+    /// Evaluates `of[key]`: a key or index, or a method.
     pub fn item(&mut self, of: &Val, key: &Val) -> ValueResult<Val> {
         if let (Val::Safe(_), _) | (_, Val::Safe(_)) = (of, key) {
             let found = self.item(&of.plain(), &key.plain())?;
@@ -338,7 +338,7 @@ impl Interpreter<'_> {
         let items = match of {
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Str(_) => self.items(of)?,
-            // Jinja asks for a key first, and a slice is none.
+            // Jinja looks for a key first, and a slice cannot be one.
             Val::Undefined(name) => return Err(undefined_error(name)),
             _ => return Ok(Val::Undefined(None)),
         };

@@ -52,9 +52,9 @@ pub struct Dict {
 pub enum Callable {
     Function(&'static str),
     Method(Val, &'static str),
-    /// With whether what it prints is escaped.
+    /// A macro, and whether its output is escaped.
     Macro(Rc<Macro>, Vec<Scope>, bool),
-    /// `self`, and a block of that name.
+    /// A block of this name, called through `self`.
     Template,
     Block(Name),
     Loop(LoopState),
@@ -68,7 +68,7 @@ pub enum Callable {
     },
 }
 
-/// The `loop` of a `for`.
+/// The variable `loop` of a `for`.
 pub struct LoopState {
     pub items: Vec<Val>,
     pub index: Cell<usize>,
@@ -95,7 +95,7 @@ impl Dict {
         self.entries.borrow().iter().find(|(k, _)| is(k)).map(|(_, v)| v.clone())
     }
 
-    /// Puts a copy of the value in, so that no value ever holds itself.
+    /// Inserts a copy of the value, so that no value contains itself.
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
         let value = value.deep_copy()?;
         self.depth.set(self.depth.get().max(checked_depth([&value].into_iter())?));
@@ -124,7 +124,7 @@ impl Val {
         Val::Safe(text.into())
     }
 
-    /// The same, as text that is like any other.
+    /// Returns the value with safe text as ordinary text.
     pub fn plain(&self) -> Val {
         match self {
             Val::Safe(text) => Val::Str(text.clone()),
@@ -132,7 +132,7 @@ impl Val {
         }
     }
 
-    /// What of a safe text is safe as well.
+    /// Marks text that was derived from safe text as safe.
     pub fn into_safe(self) -> Val {
         match self {
             Val::Str(text) => Val::Safe(text),
@@ -154,7 +154,7 @@ impl Val {
         Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: true })))
     }
 
-    /// Later values of a key take the place of earlier ones.
+    /// Later values of a key replace earlier ones.
     pub fn map(entries: impl IntoIterator<Item = (Val, Val)>, namespace: bool) -> ValueResult<Val> {
         let mut found: Vec<(Val, Val)> = Vec::new();
         for (key, value) in entries {
@@ -198,7 +198,7 @@ impl Val {
         }
     }
 
-    /// Counts what walking over a value takes, as long as `left` lasts. What is shared counts each time.
+    /// Returns whether a walk over the value takes less than `left` steps, and subtracts them. Shared values count each time.
     pub fn fits_budget(&self, left: &mut usize) -> bool {
         let own = match self {
             Val::Str(text) | Val::Safe(text) => text.len() / 8 + 1,
@@ -218,7 +218,7 @@ impl Val {
             }
     }
 
-    /// A value that shares nothing that can be changed with this one.
+    /// Returns a copy that shares no mutable container with this value.
     pub fn deep_copy(&self) -> ValueResult<Val> {
         match self {
             Val::Seq(seq) => {
@@ -252,7 +252,7 @@ impl Val {
         }
     }
 
-    /// Python's name of the type, for messages.
+    /// Returns Python's name of the type, for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Val::Undefined(_) => "undefined",
@@ -268,7 +268,7 @@ impl Val {
         }
     }
 
-    /// `str(value)`.
+    /// Returns `str(value)`.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         self.write(&mut out);
@@ -282,7 +282,7 @@ impl Val {
         }
     }
 
-    /// `repr(value)`.
+    /// Returns `repr(value)`.
     pub fn write_repr(&self, out: &mut String) {
         match self {
             Val::Undefined(Some(name)) if name.is_empty() => {}
@@ -367,7 +367,7 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
     out.push(quote);
 }
 
-/// Text as it stands in HTML.
+/// Escapes text for HTML.
 pub fn html_escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -383,7 +383,7 @@ pub fn html_escaped(text: &str) -> String {
     out
 }
 
-/// A number, with Python's booleans counted in.
+/// Returns the value as a number; booleans are numbers in Python.
 pub enum Number {
     Int(i128),
     Float(f64),

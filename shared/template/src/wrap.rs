@@ -2,14 +2,14 @@
 
 use crate::value::Val;
 
-/// A line in pieces between which it may be broken: words, the blanks between them, and parts of hyphenated words.
+/// Splits a line where it may be broken: into words, the blanks between them, and parts of hyphenated words.
 fn pieces(line: &[char], hyphens: bool) -> Vec<Vec<char>> {
     let blank = |c: &char| matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ');
     let at = |i: Option<usize>| i.and_then(|i| line.get(i)).copied();
     let letter = |i: Option<usize>| at(i).is_some_and(char::is_alphabetic);
     let word = |i: Option<usize>| at(i).is_some_and(|c| c.is_alphanumeric() || c == '_');
     let before_dash = |i: Option<usize>| word(i) || at(i).is_some_and(|c| "!\"'&.,?".contains(c));
-    // Two or more dashes from there on with a word behind them: how many.
+    // The number of dashes from there on, if there are at least two and a word follows.
     let dashes = |i: usize| {
         let many = line[i..].iter().take_while(|c| **c == '-').count();
         (many >= 2 && word(Some(i + many))).then_some(many)
@@ -48,7 +48,7 @@ fn pieces(line: &[char], hyphens: bool) -> Vec<Vec<char>> {
     found
 }
 
-/// The lines of one line, none longer than `width` where it can be broken.
+/// Breaks a line into lines of at most `width`, where that is possible.
 pub fn wrap_line(line: &str, width: usize, long: bool, hyphens: bool) -> Vec<String> {
     let chars: Vec<char> = line.chars().collect();
     let is_blank = |piece: &Vec<char>| piece.iter().all(|c| c.is_whitespace());
@@ -89,14 +89,14 @@ pub fn wrap_line(line: &str, width: usize, long: bool, hyphens: bool) -> Vec<Str
 
 const WIDTH: usize = 80;
 
-/// A value over as many lines as it needs, with sorted keys: `pprint.pformat`.
+/// Returns a value on as many lines as it needs, with sorted keys, like `pprint.pformat`.
 pub fn pformat(value: &Val) -> String {
     let mut out = String::new();
     format(value, 0, 0, 1, &mut out);
     out
 }
 
-/// The text of a value on one line, keys sorted.
+/// Returns the text of a value on one line, with sorted keys.
 fn sorted_repr(value: &Val) -> String {
     let mut out = String::new();
     let list = |items: &[Val], out: &mut String| {
@@ -185,7 +185,7 @@ fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut 
     }
 }
 
-/// A text in several pieces of source, each on its line.
+/// Writes a text as several string literals, one on each line.
 fn format_str(text: &str, mut indent: usize, mut allowance: usize, level: usize, out: &mut String) {
     let repr = |text: &str| sorted_repr(&Val::text(text));
     let length = |text: &str| repr(text).chars().count();
@@ -203,7 +203,7 @@ fn format_str(text: &str, mut indent: usize, mut allowance: usize, level: usize,
             chunks.push(repr(line));
             continue;
         }
-        // Words with the blanks behind them.
+        // Words with the blanks that follow them.
         let mut parts: Vec<String> = Vec::new();
         let mut in_blanks = false;
         for c in line.chars() {

@@ -43,7 +43,7 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
     Ok(Node::from(config))
 }
 
-/// What an interface gets; `None` for one without any address.
+/// Returns the configuration of an interface; `None` if it has no address.
 fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Findings) -> Option<Map> {
     let mut overrides = Map::new();
     overrides.insert("route-metric", (i as i64 + 1) * 100);
@@ -93,7 +93,7 @@ fn mac_with_colons(digits: &str) -> Option<String> {
     Some(pairs.join(":").to_ascii_lowercase())
 }
 
-/// Hyper-V shows a NIC and its fast path with one address: the driver tells them apart.
+/// Hyper-V shows a NIC and its fast path with the same address; their drivers differ.
 fn driver<'a>(facts: &'a Facts, mac: &str) -> Option<&'a str> {
     let mut drivers = facts.nics.iter().filter(|nic| nic.mac == mac).map(|nic| nic.driver.as_deref());
     if drivers.clone().any(|d| d == Some("hv_netvsc")) {

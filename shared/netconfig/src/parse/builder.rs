@@ -1,4 +1,4 @@
-//! The model while it is being made: links by id, and the findings with the path of the key at hand.
+//! Builds the model: links by id, and findings with the path of the current key.
 
 use std::collections::HashMap;
 
@@ -27,11 +27,11 @@ pub struct Parsed {
 pub struct Builder {
     pub model: Model,
     pub findings: Findings,
-    /// Devices that stand on themselves.
+    /// Reports of devices that depend on themselves.
     pub cycles: Findings,
     /// The first part of the configuration that is ignored because it is invalid.
     first_discarded: Option<Finding>,
-    /// Where the device at hand is described, and where each was.
+    /// The positions of the current device and of all devices.
     pub current: Position,
     pub(super) positions: HashMap<String, Position>,
     index: HashMap<String, usize>,
@@ -72,7 +72,7 @@ impl Builder {
         self.index.get(id).map(|i| &mut self.model.links[*i])
     }
 
-    /// Takes a device out, and out of what it is a member of.
+    /// Removes a device, also from those that it is a member of.
     pub fn remove(&mut self, id: &str) {
         self.model.links.retain(|link| link.id != id);
         for link in &mut self.model.links {
@@ -107,7 +107,7 @@ impl Builder {
         }
     }
 
-    /// The link of that id, made when it isn't described (yet).
+    /// Returns the link with this id; adds it if it is not described (yet).
     pub fn placeholder(&mut self, id: &str, kind: LinkKind) -> &mut Link {
         if !self.index.contains_key(id) {
             self.insert(Link { id: id.to_string(), name: id.to_string(), kind, ..Link::default() });
@@ -117,7 +117,7 @@ impl Builder {
         &mut self.model.links[i]
     }
 
-    /// Makes a bond's members known as such: each gets the bond's options too.
+    /// Records the members of a bond; each gets the bond's options as well.
     pub fn join_bond(&mut self, bond: &Link, members: &[String]) {
         for member in members {
             let link = self.placeholder(member, LinkKind::Bond);
@@ -128,7 +128,7 @@ impl Builder {
         }
     }
 
-    /// Makes a bridge's ports known.
+    /// Records the ports of a bridge.
     pub fn join_bridge(&mut self, ports: &[String]) {
         for port in ports {
             self.placeholder(port, LinkKind::Unknown);
@@ -145,12 +145,12 @@ impl Builder {
         text
     }
 
-    /// A text that must not be empty for it to count.
+    /// Returns a key's value as text, `None` if it is empty.
     pub fn non_empty_text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         self.text(map, path, key).filter(|t| !t.is_empty())
     }
 
-    /// A gateway: an address, or the word that a network service has for one. It becomes a part of commands.
+    /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.non_empty_text(map, path, key)?;
         if !address::is_valid_gateway(&text) {
@@ -161,7 +161,7 @@ impl Builder {
         Some(text)
     }
 
-    /// A driver or a device's number, which stand in quotes in a rule of udev's.
+    /// Returns a driver or a device number, which a udev rule contains in quotes.
     pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.non_empty_text(map, path, key)?;
         if text.contains(is_shell_special) {
@@ -208,7 +208,7 @@ impl Builder {
         }
     }
 
-    /// A list of texts; a lone text is split at white space.
+    /// Returns a list of texts; a single text is split at white space.
     pub fn string_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
         match &node.value {
@@ -237,7 +237,7 @@ impl Builder {
         }
     }
 
-    /// The items of a list; anything else there is noted and counts as none.
+    /// Returns the items of a list; anything else is reported and ignored.
     pub fn list<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> &'a [Node] {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return &[] };
         if node.as_seq().is_none() {
@@ -246,7 +246,7 @@ impl Builder {
         node.as_seq().unwrap_or_default()
     }
 
-    /// A map; anything else there is noted and counts as none.
+    /// Returns a map; anything else is reported and ignored.
     pub fn map<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> Option<&'a Node> {
         let node = map.get(key).filter(|n| !n.is_null())?;
         if node.as_map().is_none() {
@@ -256,7 +256,7 @@ impl Builder {
         Some(node)
     }
 
-    /// A number, as it was written; anything else is noted and left out.
+    /// Returns a number as written; anything else is reported and ignored.
     pub fn number(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
         if matches!(node.value, Value::Bool(_)) || address::parse_integer(node).is_none() {
@@ -274,7 +274,7 @@ impl Builder {
         Dns { servers: self.string_list(map, path, servers), search: self.string_list(map, path, search) }
     }
 
-    /// Notes the keys that no renderer reads.
+    /// Reports the keys that no renderer reads.
     pub fn unknown_keys(&mut self, map: &Node, path: &str, known: &[&str]) {
         let Some(entries) = map.as_map() else { return };
         for (key, _) in entries.iter() {
@@ -289,7 +289,7 @@ impl Builder {
     }
 }
 
-/// True, or a number or text that upstream takes for true.
+/// Returns whether a value is true, or a number or text that upstream treats as true.
 pub fn is_true(node: &Node) -> bool {
     match &node.value {
         Value::Bool(b) => *b,
@@ -305,7 +305,7 @@ pub fn optional_bool(map: &Node, key: &str) -> Option<bool> {
     map.get(key).filter(|n| !n.is_null()).map(is_true)
 }
 
-/// Six bytes, eight or twenty (FireWire, InfiniBand).
+/// Returns whether a MAC has six, eight or twenty bytes (FireWire, InfiniBand).
 fn is_mac(text: &str) -> bool {
     let bytes: Vec<&str> = text.split([':', '-']).collect();
     let is_byte = |b: &&str| b.len() == 2 && b.bytes().all(|c| c.is_ascii_hexdigit());

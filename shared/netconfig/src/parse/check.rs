@@ -1,5 +1,5 @@
-//! What no single entry of a configuration shows: members that nothing describes, names that two devices would
-//! have, devices that stand on themselves. Said with the place; a circle is opened, all else is left as it is.
+//! Checks across the entries of a configuration: undescribed members, duplicate names, and devices that depend on
+//! themselves. Each is reported with its position. A cycle is broken; everything else is left unchanged.
 
 use std::collections::{HashMap, HashSet};
 
@@ -50,7 +50,7 @@ fn check_names(build: &mut Builder) {
     }
 }
 
-/// What a bond, a bridge or a vlan is made of and nothing describes.
+/// Reports the members of bonds, bridges and vlans that nothing describes.
 fn check_members(build: &mut Builder) {
     let mut container: HashMap<&str, &str> = HashMap::new();
     let mut problems = Vec::new();
@@ -91,12 +91,12 @@ fn check_members(build: &mut Builder) {
     }
 }
 
-/// Devices that stand on themselves, however far around: the step that closes the circle is taken out.
+/// Reports devices that depend on themselves, directly or not, and removes the dependency that closes the cycle.
 fn break_cycles(build: &mut Builder) {
     let links = &build.model.links;
     let index: HashMap<&str, usize> =
         links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]).collect();
-    // What each stands on.
+    // What each device depends on.
     let mut lower: Vec<Vec<usize>> = vec![Vec::new(); links.len()];
     for (i, link) in links.iter().enumerate() {
         if let Some(bond) = link.bond.as_deref().and_then(|b| index.get(b)) {
@@ -106,7 +106,7 @@ fn break_cycles(build: &mut Builder) {
         lower[i].extend(others.filter_map(|name| index.get(name.as_str())));
     }
     let mut closing = Vec::new();
-    // 0: not looked at; 1: on the way; 2: done.
+    // 0: not visited; 1: in progress; 2: done.
     let mut state = vec![0_u8; links.len()];
     for start in 0..links.len() {
         let mut stack = vec![(start, 0)];

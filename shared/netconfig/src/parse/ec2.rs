@@ -9,11 +9,11 @@ use crate::natural_order::natural_sort_key;
 
 use super::facts::{Facts, NicFacts};
 
-/// What differs between the clouds.
+/// The differences between the clouds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cloud {
     Ec2,
-    /// No further addresses, no policy routing; NICs in the order of their names.
+    /// No secondary addresses, no policy routing; NICs in the order of their names.
     AliYun,
 }
 
@@ -91,7 +91,7 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
     Ok(Node::from(config))
 }
 
-/// What every NIC gets.
+/// Returns a device with the settings that every NIC has.
 fn device(one: &DescribedNic<'_>) -> Map {
     let mut match_by = Map::new();
     match_by.insert("macaddress", one.nic.mac.as_str());
@@ -103,13 +103,13 @@ fn device(one: &DescribedNic<'_>) -> Map {
     device
 }
 
-/// For sorting: what is missing or no number comes last.
+/// Returns a key for sorting: missing and invalid numbers are last.
 fn number(metadata: &Node, key: &str) -> u64 {
     let text = metadata.get(key).filter(|n| !n.is_null()).and_then(Node::scalar_text);
     text.and_then(|t| t.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// One text, or a list of them.
+/// Returns a list of texts, which may be written as one text.
 fn texts(metadata: &Node, key: &str) -> Vec<String> {
     match metadata.get(key).filter(|n| !n.is_falsy()) {
         Some(node) => match node.as_seq() {
@@ -120,7 +120,7 @@ fn texts(metadata: &Node, key: &str) -> Vec<String> {
     }
 }
 
-/// The addresses beyond each family's first, which DHCP gives.
+/// Adds the secondary addresses; DHCP assigns the first of each family.
 fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut Findings) {
     let mut addresses = Vec::new();
     for (key, subnet, default_prefix) in
@@ -148,7 +148,7 @@ fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut 
     }
 }
 
-/// What leaves a further NIC's addresses leaves through that NIC: a table of its own.
+/// Adds policy routing: packets from the addresses of a secondary NIC leave through that NIC, by a table of its own.
 fn policy_routing(
     device: &mut Map,
     one: &DescribedNic<'_>,

@@ -13,10 +13,10 @@ use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::facts::{Facts, Include};
 
-/// How deeply files may name others.
+/// The maximum nesting of included files.
 const MAX_INCLUDE_DEPTH: usize = 8;
 
-/// Options of a stanza that version 1 has a place for.
+/// The options of a stanza that version 1 can express.
 const COPIED_OPTIONS: [&str; 3] = ["netmask", "gateway", "broadcast"];
 
 /// Returns the files that a text names, so that the caller can read them into [`Facts::includes`].
@@ -38,12 +38,12 @@ fn include(words: &[&str], dir: &str) -> Option<Include> {
 /// The directory for relative paths in a text that was not read from a file (from metadata or an unmounted disk).
 pub const DEFAULT_DIR: &str = "/etc/network";
 
-/// The folder of a file.
+/// Returns the directory of a file.
 pub fn parent_dir(path: &str) -> &str {
     path.rsplit_once('/').map_or(".", |(dir, _)| dir)
 }
 
-/// Number and words of each line that says something; continued lines as one.
+/// Returns the number and the words of each line with content; continued lines are one.
 fn logical_lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
     let mut rest = text.lines().zip(1..);
     std::iter::from_fn(move || {
@@ -62,7 +62,7 @@ fn logical_lines(text: &str) -> impl Iterator<Item = (u32, Vec<&str>)> {
     .filter(|(_, words)| !words.is_empty())
 }
 
-/// One `iface` with what stands below it.
+/// One `iface` stanza.
 #[derive(Debug)]
 struct Stanza {
     at: Position,
@@ -82,7 +82,7 @@ struct Interface {
     stanzas: Vec<Stanza>,
 }
 
-/// The file while it is read, interfaces in the order in which they are first named.
+/// The interfaces read so far, in the order in which they are first named.
 #[derive(Default)]
 struct Interfaces {
     all: Vec<Interface>,
@@ -120,7 +120,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             findings.add(FindingKind::Invalid, &interface.at, "auto", "no 'iface' stanza; ignored");
             continue;
         }
-        // `eth0:1` is an alias: one more address of eth0.
+        // `eth0:1` is an alias: an additional address of eth0.
         let device = interface.name.split(':').next().unwrap_or_default();
         for stanza in &interface.stanzas {
             let next = devices.len();

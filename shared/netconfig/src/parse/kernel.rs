@@ -9,7 +9,7 @@ use config::{FindingKind, Findings, Map, Node, Position};
 use super::facts::Facts;
 use super::klibc;
 
-/// Name, MTU, MAC and subnets.
+/// The name, MTU, MAC and subnets of a device.
 type Device = (String, Option<Node>, Option<String>, Vec<Node>);
 
 /// Converts the kernel command line (a scalar) to version 1.
@@ -80,7 +80,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     Ok(Node::from(config))
 }
 
-/// Whether a command line has a word that has_method for a network before user space.
+/// Returns whether a command line configures a network before user space.
 pub fn has_network_argument(command_line: &str) -> bool {
     let words = klibc::shell_words(command_line);
     let words = words.unwrap_or_else(|| command_line.split_whitespace().map(Into::into).collect());
@@ -95,7 +95,7 @@ fn parse_bootif(text: &str) -> Option<String> {
     (mac.len() == 6 && mac.iter().all(is_byte)).then(|| mac.join(":").to_ascii_lowercase())
 }
 
-/// What one word has_method for.
+/// The configuration in one word.
 #[derive(Debug, Default, PartialEq)]
 struct IpArgument {
     device: Option<String>,
@@ -109,7 +109,7 @@ struct IpArgument {
     mac: Option<String>,
 }
 
-/// `None`: nothing is asked for.
+/// Parses the value of `ip=` or `ip6=`. Returns `None` if it configures nothing.
 fn parse_ip_argument(value: &str, is_v6: bool) -> Result<Option<IpArgument>, &'static str> {
     let fields = split_fields(value);
     let filled = |i: usize| fields.get(i).copied().filter(|f| !f.is_empty());
@@ -167,7 +167,7 @@ fn parse_mtu_and_mac(argument: &mut IpArgument, fields: &[&str]) -> Result<(), &
     Ok(())
 }
 
-/// Fields between colons; an IPv6 address stands in brackets.
+/// Splits a word at colons, except within the brackets of an IPv6 address.
 fn split_fields(value: &str) -> Vec<&str> {
     let (mut fields, mut start, mut is_bracketed) = (Vec::new(), 0, false);
     for (i, c) in value.char_indices() {
@@ -185,7 +185,7 @@ fn split_fields(value: &str) -> Vec<&str> {
     fields.into_iter().map(|f| f.trim_start_matches('[').trim_end_matches(']')).collect()
 }
 
-/// The subnets that a method means; none for `off`, `None` for a word that is no method.
+/// Returns the subnets of a method, none for `off`; `None` if the word is not a method.
 fn parse_method(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
     Some(match word {
         "on" | "any" | "dhcp" if is_v6 => vec!["dhcp6"],

@@ -1,6 +1,6 @@
-//! The keys of version 2, netplan's language, as far as they are known: those that are read here, and those that netplan
-//! alone reads. A key that is neither is most likely misspelled. netplan learns new ones, so it is a remark and no
-//! error, and nothing is left out because of it.
+//! The known keys of version 2, which is netplan's format: those that are read here, and those that only netplan reads.
+//! Any other key is probably misspelled. As netplan gets new keys, it is a finding, not an error, and nothing is ignored
+//! because of it.
 
 use config::{FindingKind, Findings, Map, Node, Value, did_you_mean};
 
@@ -8,7 +8,7 @@ use super::key_path::join_key;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
 use super::section::{network_section, version};
 
-/// What every device may have and is read here.
+/// The keys of every device that are read here.
 const COMMON_KEYS: &[&str] = &[
     "addresses",
     "routes",
@@ -26,7 +26,7 @@ const COMMON_KEYS: &[&str] = &[
     "dhcp6domain",
 ];
 
-/// What every device may have for netplan.
+/// The keys of every device that only netplan reads.
 const COMMON_NETPLAN_KEYS: &[&str] = &[
     "accept-ra",
     "activation-mode",
@@ -97,7 +97,7 @@ const NETPLAN_SECTIONS: &[&str] = &[
     "openvswitch",
 ];
 
-/// The keys of the maps (or lists of maps) that a device has.
+/// The keys of the maps, or lists of maps, of a device.
 const NESTED_KEYS: &[(&str, &[&str])] = &[
     (
         "routes",
@@ -246,12 +246,12 @@ fn report_unknown<'k>(found: &mut Findings, key: &Node, path: &str, known: impl 
     found.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
 }
 
-/// Whether only netplan has such a section.
+/// Returns whether only netplan reads this section.
 pub(super) fn is_netplan_only_section(name: &str) -> bool {
     NETPLAN_SECTIONS.contains(&name)
 }
 
-/// Whether netplan has such a key for devices of a section, and nothing here reads it there.
+/// Returns whether only netplan reads this key of a section's devices.
 pub(super) fn is_netplan_only(section: &str, key: &str) -> bool {
     SECTIONS.iter().find(|s| s.name == section).is_some_and(|s| {
         !COMMON_KEYS.contains(&key)

@@ -51,7 +51,7 @@ pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Fin
     Node::from(config)
 }
 
-/// A device and its subnets.
+/// Returns a device and its subnets.
 fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static str)> {
     let data = assignments(text).ok_or(("", "unterminated quote"))?;
     let get = |key: &str| data.get(key).map(String::as_str);
@@ -74,7 +74,7 @@ fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static
         };
         let mut subnet = Map::new();
         subnet.insert("type", kind);
-        // It is up already, and has to stay so.
+        // It is up already and must stay up.
         subnet.insert("control", "manual");
         if kind == "static" {
             subnet.insert("address", address);
@@ -103,14 +103,14 @@ fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static
     Ok((name.to_string(), subnets))
 }
 
-/// Shell assignments that have a value; `None` when a quote does not end.
+/// Returns the shell assignments with a value; `None` if a quotation is not closed.
 pub fn assignments(text: &str) -> Option<HashMap<String, String>> {
     let words = shell_words(text)?;
     let pairs = words.iter().filter_map(|word| word.split_once('=')).filter(|(_, value)| !value.is_empty());
     Some(pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect())
 }
 
-/// A text as the shell splits it into words, without expansions.
+/// Splits a text into words as a shell does, without expansions. Returns `None` if a quotation is not closed.
 pub fn shell_words(text: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
     while let Some(c) = chars.next() {

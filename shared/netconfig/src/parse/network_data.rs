@@ -7,7 +7,7 @@ use config::{FindingKind, Findings, Map, Node};
 
 use super::facts::Facts;
 
-/// Members of a network and of a route that version 1 knows too.
+/// The members of networks and routes that version 1 has as well.
 const SUBNET_KEYS: [&str; 10] = [
     "type",
     "address",
@@ -20,7 +20,7 @@ const SUBNET_KEYS: [&str; 10] = [
     "dns_nameservers",
     "dns_search",
 ];
-/// Types of link that are NICs to the machine.
+/// The types of links that are NICs of the machine.
 const PHYSICAL: [&str; 12] = [
     "bgpovs",
     "bridge",
@@ -37,7 +37,7 @@ const PHYSICAL: [&str; 12] = [
 ];
 const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "metric"];
 
-/// The MACs (lower case) of NICs whose name must be known: those of physical links without a name.
+/// Returns the MACs, in lower case, of the physical links without a name, whose names must be known.
 pub fn needed_macs(data: &Node) -> Vec<String> {
     items(data, "links")
         .filter(|l| !has_type(l, "bond") && !has_type(l, "vlan") && l.get("name").is_none_or(Node::is_falsy))
@@ -119,7 +119,7 @@ fn mac_of(link: &Node) -> Option<String> {
     mac.as_str().map(str::to_ascii_lowercase)
 }
 
-/// The name of every link by its id: NICs first, then bonds, then the vlans that lie on them.
+/// Returns the name of each link by its id: NICs first, then bonds, then the vlans on them.
 fn link_names<'a>(links: &[&'a Node], facts: &Facts) -> Result<HashMap<&'a str, String>, String> {
     let mut names: HashMap<&str, String> = HashMap::new();
     let id = |link: &&'a Node| link.get("id").and_then(Node::as_str).unwrap_or_default();
@@ -184,7 +184,7 @@ fn vlan(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
     }
 }
 
-/// The machine's NIC of that name may be InfiniBand: then it has the long address and its own type.
+/// Sets the MAC; for an InfiniBand NIC of the machine also the type, and the MAC is its long one.
 fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
     let name = entry.get("name").and_then(Node::as_str).map(str::to_string);
     let nic = facts.nics.iter().find(|nic| nic.infiniband && Some(&nic.name) == name.as_ref());
@@ -196,7 +196,7 @@ fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
     }
 }
 
-/// A network as a subnet; what it means for router advertisements goes to the link.
+/// Converts a network to a subnet. Its settings for router advertisements are set on the link.
 fn subnet(network: &Node, link: &mut Map) -> Node {
     let mut subnet = Map::new();
     for key in SUBNET_KEYS {

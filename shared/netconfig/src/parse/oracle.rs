@@ -8,7 +8,7 @@ use crate::address;
 
 use super::facts::Facts;
 
-/// Inside this cloud.
+/// The MTU inside this cloud.
 const MTU: i64 = 9000;
 
 pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {

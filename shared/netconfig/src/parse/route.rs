@@ -7,7 +7,7 @@ use config::Node;
 use crate::address::{Network, is_valid_gateway, parse_integer, parse_network};
 use crate::model::Route;
 
-/// The words a route is written with, whichever version they come from.
+/// The keys of a route, of both versions.
 #[derive(Debug, Default)]
 pub struct RawRoute<'a> {
     pub to: Option<&'a str>,
@@ -19,7 +19,7 @@ pub struct RawRoute<'a> {
     pub mtu: Option<&'a Node>,
 }
 
-/// A route made regular, or which of its keys is wrong and what was expected there.
+/// Returns a normalized route. Fails with the invalid key and what was expected.
 pub fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
     let to = raw.to.ok_or(("to", "a destination"))?;
     let network = if to == "default" {

@@ -1,6 +1,6 @@
-//! What no value of a network configuration may hold, for all renderers at once: a character that ends a line, starts
-//! an escape, or would be read by a shell, makes a command or a section of what was meant as an address. Such a value is
-//! left out before anything is made of the configuration, and reported with its place, never with itself.
+//! Removes values that are not safe in any renderer's files: a character that ends a line, starts an escape or is
+//! special in a shell could turn an address into a command or a section. Such a value is removed before the configuration
+//! is used, and reported with its position, never with its content.
 
 use std::borrow::Cow;
 
@@ -18,7 +18,7 @@ pub struct Sanitized<'a> {
     pub findings: Findings,
 }
 
-/// Who reads the values.
+/// The readers of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consumer {
     /// The renderers here, whose files have no quotes.
@@ -42,12 +42,12 @@ pub fn is_unsafe_in_files(c: char) -> bool {
     c.is_control() || c == '\\' || is_line_end(c)
 }
 
-/// Line ends of Unicode beside those among the control characters.
+/// Unicode line separators that are not control characters.
 fn is_line_end(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Characters that mean something to a shell, or end a quoted value of udev's.
+/// Returns whether a character is special in a shell or ends a quoted value in a udev rule.
 pub fn is_shell_special(c: char) -> bool {
     "$`\"'\\;&|<>()".contains(c)
 }

@@ -26,9 +26,9 @@ pub type Result<T> = std::result::Result<T, TemplateError>;
 pub struct Interpreter<'v> {
     variables: &'v Map,
     blocks: Vec<(Name, Body)>,
-    /// What is printed is escaped, within `autoescape`.
+    /// Whether output is escaped: within `autoescape`.
     pub autoescape: bool,
-    /// Variables that were looked at.
+    /// The variables that were looked up, as values.
     cache: Vec<(Name, Val)>,
     pub scopes: Vec<Scope>,
     pub out: String,
@@ -39,7 +39,7 @@ pub struct Interpreter<'v> {
     line: usize,
 }
 
-/// What a call is given.
+/// The arguments of a call.
 #[derive(Default)]
 pub struct CallArgs {
     pub values: Vec<Val>,
@@ -47,7 +47,7 @@ pub struct CallArgs {
 }
 
 impl CallArgs {
-    /// Its arguments in the order of their names; `None` where one is not given.
+    /// Returns the arguments in the order of `names`; `None` for a missing one.
     pub fn bind<const N: usize>(self, names: [&str; N]) -> ValueResult<[Option<Val>; N]> {
         let mut found: [Option<Val>; N] = std::array::from_fn(|_| None);
         if self.values.len() > N {
@@ -88,7 +88,7 @@ impl<'v> Interpreter<'v> {
         self.exec_body(body).map_err(|message| TemplateError { line: self.line, message })
     }
 
-    /// Costs of work that grows with a value.
+    /// Consumes fuel for work whose cost grows with a value.
     pub fn consume_fuel(&mut self, steps: usize) -> ValueResult<()> {
         match self.fuel.checked_sub(steps as u64) {
             Some(rest) => {
@@ -102,7 +102,7 @@ impl<'v> Interpreter<'v> {
         }
     }
 
-    /// Costs of a value of so many bytes, before it is made.
+    /// Charges the memory of a value of this many bytes, before it is created.
     pub fn charge_memory(&mut self, bytes: usize) -> ValueResult<()> {
         self.allocated = self.allocated.saturating_add(bytes);
         if self.allocated > MAX_ALLOCATED {
@@ -121,7 +121,7 @@ impl<'v> Interpreter<'v> {
         Val::list(items)
     }
 
-    /// What a value is as text; as this can be far longer than its parts, it is paid for.
+    /// Returns a value as text, and charges for it, as the text can be much longer than the value.
     pub fn text_of(&mut self, value: &Val) -> ValueResult<Rc<str>> {
         if let Val::Str(text) | Val::Safe(text) = value {
             return Ok(text.clone());
@@ -132,7 +132,7 @@ impl<'v> Interpreter<'v> {
         Ok(text.into())
     }
 
-    /// Pays for a walk over a value, before it is made: few values that are shared can stand for very many.
+    /// Charges for a walk over a value, before the walk: a few shared values can expand to very many.
     pub fn charge_walk(&mut self, value: &Val) -> ValueResult<usize> {
         let max = 2_000_000.min(usize::try_from(self.fuel).unwrap_or(usize::MAX));
         let mut left = max;
@@ -193,7 +193,7 @@ impl<'v> Interpreter<'v> {
         }
     }
 
-    /// What a `for` goes over.
+    /// Returns the items that a `for` iterates over.
     pub fn items(&mut self, value: &Val) -> ValueResult<Vec<Val>> {
         let items = match value {
             Val::Seq(seq) => seq.items.borrow().clone(),
@@ -226,7 +226,7 @@ impl<'v> Interpreter<'v> {
         self.blocks.iter().any(|(of, _)| **of == *name)
     }
 
-    /// The text of a value, escaped unless it is safe already.
+    /// Returns the text of a value, escaped unless it is safe.
     pub fn escape(&mut self, value: &Val) -> ValueResult<Rc<str>> {
         let text = self.text_of(value)?;
         if matches!(value, Val::Safe(_)) || !text.contains(['&', '<', '>', '"', '\'']) {
@@ -352,7 +352,7 @@ impl<'v> Interpreter<'v> {
             Expr::If { when, then, otherwise } => match (self.eval(when)?.is_true(), otherwise) {
                 (true, _) => self.eval(then)?,
                 (false, Some(otherwise)) => self.eval(otherwise)?,
-                // Jinja prints nothing here.
+                // Jinja renders nothing here.
                 (false, None) => Val::Undefined(Some("".into())),
             },
             Expr::Concat(items) => {
@@ -387,7 +387,7 @@ impl<'v> Interpreter<'v> {
         items.iter().map(|item| self.eval(item)).collect()
     }
 
-    /// The first value that is true (or false), else the last.
+    /// Returns the first value that is `wanted` (true or false), or the last one.
     fn short_circuit(&mut self, items: &[Expr], wanted: bool) -> ValueResult<Val> {
         let mut last = Val::None;
         for item in items {
@@ -413,7 +413,7 @@ impl<'v> Interpreter<'v> {
         })
     }
 
-    /// Calls what is called by name in a template.
+    /// Calls a value.
     pub fn call(&mut self, callee: &Val, call_args: CallArgs) -> ValueResult<Val> {
         let Val::Callable(callable) = callee else {
             return Err(match callee {

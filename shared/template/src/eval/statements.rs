@@ -9,7 +9,7 @@ use crate::ast::{Body, Expr, For, Macro, Stmt, StmtKind, Target};
 use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult};
 
 impl Interpreter<'_> {
-    /// What a body comes to, as text.
+    /// Returns the output of `act`.
     pub(super) fn capture(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<()>) -> ValueResult<String> {
         let outer = std::mem::take(&mut self.out);
         let done = act(self);
@@ -19,7 +19,7 @@ impl Interpreter<'_> {
         Ok(text)
     }
 
-    /// Something in a scope of its own.
+    /// Runs `act` in a new scope.
     pub(super) fn in_scope<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
         self.scopes.push(Scope::default());
         let done = act(self);
@@ -91,7 +91,7 @@ impl Interpreter<'_> {
                 self.write_output(&text)?;
             }
             StmtKind::With { names, body } => {
-                // Their values do not see one another.
+                // The values cannot refer to one another.
                 let values =
                     names.iter().map(|(_, value)| self.eval(value)).collect::<ValueResult<Vec<_>>>()?;
                 self.nested(|run| {
@@ -108,7 +108,7 @@ impl Interpreter<'_> {
                 let scopes =
                     if *scoped { self.scopes.clone() } else { self.scopes.iter().take(1).cloned().collect() };
                 let outer = std::mem::replace(&mut self.scopes, scopes);
-                // Whatever is around a block, nothing in it is escaped unless it says so itself.
+                // An enclosing `autoescape` does not apply inside a block.
                 let escapes = std::mem::take(&mut self.autoescape);
                 let done = self.nested(|run| run.in_scope(|run| run.exec_body(&body)));
                 (self.scopes, self.autoescape) = (outer, escapes);
@@ -242,12 +242,12 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Text that came out of the template: what had to be escaped in it is.
+    /// Returns output of the template as a value; with `autoescape` it is already escaped.
     pub(super) fn markup(&self, text: String) -> Val {
         if self.autoescape { Val::safe(text) } else { Val::Str(text.into()) }
     }
 
-    /// A value as it comes out.
+    /// Returns a value as it is printed.
     pub(super) fn output_text(&mut self, value: &Val) -> ValueResult<Rc<str>> {
         if self.autoescape { self.escape(value) } else { self.text_of(value) }
     }
@@ -261,7 +261,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Remembers the names without a value that show in a text.
+    /// Records the undefined variables whose placeholders a text contains.
     pub(super) fn record_undefined(&mut self, text: &str, line: usize) {
         for (at, _) in text.match_indices(MISSING_JINJA_PREFIX) {
             let name = &text[at + MISSING_JINJA_PREFIX.len()..];

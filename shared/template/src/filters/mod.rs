@@ -90,7 +90,7 @@ impl Interpreter<'_> {
                 let plain = Val::Str(self.text_of(&value)?);
                 return Ok(Val::Safe(self.escape(&plain)?));
             }
-            // These give back what they are given.
+            // These return their input.
             "default" | "d" | "first" | "last" | "list" | "sort" | "unique" | "min" | "max" => {
                 return self.plain_filter(name, value, args);
             }

@@ -83,7 +83,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Python's `int(text, base)`.
+/// Returns Python's `int(text, base)`.
 fn parse_int(text: &str, base: u32) -> Option<i128> {
     let text = text.trim();
     let (negative, digits) = match text.strip_prefix('-') {

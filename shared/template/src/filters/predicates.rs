@@ -49,7 +49,7 @@ const TESTS: &[&str] = &[
 ];
 
 impl Interpreter<'_> {
-    /// `value is name(…)`.
+    /// Evaluates `value is name(…)`.
     pub fn test(&mut self, name: &str, value: &Val, args: CallArgs) -> ValueResult<bool> {
         let argument = |args: CallArgs| match args.values.into_iter().next() {
             Some(argument) => Ok(argument),

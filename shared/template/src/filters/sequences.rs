@@ -6,7 +6,7 @@ use super::{bool_arg, size_arg};
 use crate::eval::{CallArgs, Interpreter};
 use crate::value::{Val, ValueResult, equal, undefined_error};
 
-/// Where a value is taken from below another one: `a.b`, `0`, or nothing.
+/// The path from a value to one below it: `a.b`, `0`, or empty.
 type Path = Vec<Val>;
 
 fn attribute_path(value: Option<Val>) -> Path {
@@ -224,7 +224,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// `map('filter', …)` or `map(attribute='a.b', default=…)`.
+    /// Applies `map('filter', …)` or `map(attribute='a.b', default=…)`.
     fn filter_map(&mut self, value: &Val, mut args: CallArgs) -> ValueResult<Val> {
         let items = self.items(value)?;
         let mut made = Vec::with_capacity(items.len());

@@ -212,7 +212,7 @@ impl Interpreter<'_> {
                 let [name] = args.bind(["name"])?;
                 let name = self.text_of(&name.ok_or("'attr' without a name")?)?;
                 match &value {
-                    // A map's keys are not its attributes.
+                    // A map's keys are not attributes.
                     Val::Map(map) if !map.namespace => match self.attribute(&value, &name)? {
                         found @ Val::Callable(_) => Ok(found),
                         _ => Ok(Val::Undefined(Some(name))),

@@ -7,7 +7,7 @@ use crate::ast::{Args, BinaryOp, CompareOp, Expr};
 use crate::lexer::Token;
 
 impl Parser {
-    /// One expression, or several with commas between them.
+    /// Parses one expression, or several separated by commas.
     pub(super) fn tuple(&mut self, conditional: bool) -> Result<Expr> {
         let first = self.expression(conditional)?;
         if !self.at_operator(",") {
@@ -50,7 +50,7 @@ impl Parser {
         Ok(if items.len() == 1 { items.remove(0) } else { Expr::Or(items) })
     }
 
-    /// A chain of operators is a deep tree.
+    /// Limits the length of a chain of operators, which becomes a deep tree.
     fn check_chain(&self, length: usize) -> Result<usize> {
         if length >= MAX_CHAIN { self.error("an expression of too many operators") } else { Ok(length + 1) }
     }
@@ -97,7 +97,7 @@ impl Parser {
         Ok(if found.is_empty() { first } else { Expr::Compare(Box::new(first), found) })
     }
 
-    /// Operators of one rank, from left to right.
+    /// Parses operators of the same precedence, from left to right.
     pub(super) fn binary(
         &mut self,
         signs: &[(&str, BinaryOp)],

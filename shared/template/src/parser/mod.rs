@@ -15,7 +15,7 @@ const MAX_DEPTH: usize = 40;
 /// The maximum length of a chain of operators, filters or keys, each of which makes the tree deeper.
 const MAX_CHAIN: usize = 30;
 
-/// The template's body, and those of its blocks.
+/// Returns the template's body and those of its blocks.
 pub fn parse(tokens: Vec<(Token, usize)>) -> Result<(Body, Vec<(Name, Body)>)> {
     let mut parser = Parser { tokens, at: 0, depth: 0, macros: Vec::new(), blocks: Vec::new() };
     let (body, end) = parser.body(&[])?;
@@ -27,7 +27,7 @@ struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
     depth: usize,
-    /// For each macro that is open: whether it speaks of varargs, kwargs and caller.
+    /// For each open macro, whether it refers to varargs, kwargs and caller.
     macros: Vec<[bool; 3]>,
     blocks: Vec<(Name, Body)>,
 }
@@ -108,7 +108,7 @@ impl Parser {
         parsed
     }
 
-    /// Statements up to one of the words that end them, which is returned, its tag open behind it.
+    /// Parses statements up to one of the closing keywords. Returns that keyword; the rest of its tag is not parsed yet.
     fn body(&mut self, ends: &[&'static str]) -> Result<(Body, &'static str)> {
         let begun = self.line();
         let mut found: Vec<Stmt> = Vec::new();
@@ -144,7 +144,7 @@ impl Parser {
         Err(TemplateError { line: begun, message })
     }
 
-    /// A body with its closing tag.
+    /// Parses a body and its closing tag.
     fn closed_body(&mut self, end: &'static str) -> Result<Body> {
         self.block_end()?;
         let (body, _) = self.body(&[end])?;
@@ -210,7 +210,7 @@ impl Parser {
                 if self.blocks.iter().any(|(other, _)| *other == name) {
                     return Err(TemplateError { line, message: format!("duplicate block '{name}'") });
                 }
-                // Known before it is complete, for blocks within it.
+                // Registered before it is complete, for blocks within it.
                 self.blocks.push((name.clone(), Rc::default()));
                 let mut scoped = false;
                 loop {
@@ -297,7 +297,7 @@ impl Parser {
         Ok(StmtKind::SetBlock { target, filters, body: self.closed_body("endset")? })
     }
 
-    /// `name`, `a, b`, `(a, b)` or `namespace.name`.
+    /// Parses `name`, `a, b`, `(a, b)` or `namespace.name`.
     fn target(&mut self) -> Result<Target> {
         let one = |parser: &mut Self| {
             parser.nested(|parser| {
@@ -360,7 +360,7 @@ impl Parser {
         Ok(Rc::new(Macro { name, parameters, body: body?, varargs, kwargs, caller }))
     }
 
-    /// `a|b(c)` without what is filtered; with `first`, the first one has no `|` before it.
+    /// Parses the filters of `a|b(c)` without `a`; with `first`, the first one has no `|` before it.
     fn filters(&mut self, first: bool) -> Result<Vec<(Name, Args)>> {
         let mut found = Vec::new();
         while (first && found.is_empty()) || self.eat("|") {
