@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use system::{Command, OutputMode, Result, WriteOptions};
+use state::{Cached, Instance};
+use system::{Command, OutputMode, Result, System, WriteOptions};
 
 use crate::arguments::Clean;
 use crate::machine::Machine;
@@ -18,6 +19,11 @@ const NETWORK_FILES: [(&str, &str, &str); 7] = [
     ("/etc/systemd/network", "10-cloud-init-", ".netdev"),
     ("/etc/network/interfaces.d", "50-cloud-init", ".cfg"),
 ];
+
+/// The mark of generated lines of /etc/fstab.
+const GENERATED_ENTRY: &str = "comment=cloudconfig";
+/// Azure's temporary disk.
+const AZURE_DISK: &str = "/dev/disk/cloud/azure_resource";
 
 pub fn run(machine: &Machine, args: &Clean) -> ExitCode {
     if !Machine::is_root() && machine.sys.is_live() {
@@ -82,7 +88,12 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
     let wanted = |what: &str| args.configs.iter().any(|c| c == what || c == "all");
     if args.configs.iter().any(|c| c == "datasource") {
-        eprintln!("Ignoring --configs datasource: no datasource configuration is generated.");
+        match Instance::load(sys, &machine.layout) {
+            Cached::Instance(instance) if instance.datasource == "Azure" => {
+                clean_fstab(sys, &[GENERATED_ENTRY, AZURE_DISK])?;
+            }
+            _ => eprintln!("Ignoring --configs datasource: no datasource configuration is generated."),
+        }
     }
     if wanted("ssh_config") {
         sys.remove("/etc/ssh/sshd_config.d/50-cloud-init.conf")?;
@@ -96,13 +107,18 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
             }
         }
     }
-    if wanted("fstab")
-        && let Some(text) = sys.read_text_if_exists("/etc/fstab")?
-    {
-        let kept: Vec<&str> = text.lines().filter(|l| !l.contains("comment=cloudconfig")).collect();
-        if kept.len() != text.lines().count() {
-            sys.write("/etc/fstab", kept.join("\n") + "\n", WriteOptions::default())?;
-        }
+    if wanted("fstab") {
+        clean_fstab(sys, &[GENERATED_ENTRY])?;
+    }
+    Ok(())
+}
+
+/// Removes the lines of /etc/fstab that contain all of these texts.
+fn clean_fstab(sys: &System, texts: &[&str]) -> Result<()> {
+    let Some(text) = sys.read_text_if_exists("/etc/fstab")? else { return Ok(()) };
+    let kept: Vec<&str> = text.lines().filter(|line| !texts.iter().all(|text| line.contains(text))).collect();
+    if kept.len() != text.lines().count() {
+        sys.write("/etc/fstab", kept.join("\n") + "\n", WriteOptions::default())?;
     }
     Ok(())
 }

@@ -436,6 +436,19 @@ fn configured_directories() {
 }
 
 #[test]
+fn clean_removes_the_entry_of_azures_temporary_disk() {
+    let machine = enabled();
+    let ours = "/dev/disk/cloud/azure_resource-part1 /mnt auto defaults,comment=cloudconfig 0 2\n";
+    let others = "/dev/sda1 / ext4 defaults 0 1\n/dev/sdc1 /data auto defaults,comment=cloudconfig 0 2\n";
+    let table = format!("{others}{ours}/dev/disk/cloud/azure_resource /x auto defaults 0 2\n");
+    machine.put("etc/fstab", &table);
+    let cache = r#"{"version": 1, "instance-id": "i", "datasource": "Azure"}"#;
+    machine.put("var/lib/cloud/instance/obj.pkl", cache);
+    assert_eq!(machine.run("clean -c datasource"), (0, String::new(), String::new()));
+    assert_eq!(std::fs::read_to_string(machine.root.join("etc/fstab")).unwrap(), table.replace(ours, ""));
+}
+
+#[test]
 fn clean_of_datasource_configuration_is_reported_as_ignored() {
     let machine = enabled();
     let (code, _, err) = machine.run("clean -c datasource");

@@ -53,16 +53,22 @@ fn check(sys: &System) -> std::result::Result<String, String> {
         Ok(_) => return Err(format!("{partition} is not formatted with NTFS")),
         Err(e) => return Err(e.to_string()),
     }
-    match count_files(sys, partition) {
+    let count = count_files(sys, partition);
+    if let Ok(Some(count @ 1..)) = count {
+        warning!(
+            sys,
+            "Azure: {partition} is formatted with NTFS and has {count} files; to keep such a disk, set \
+             datasource.Azure.never_destroy_ntfs"
+        );
+    }
+    verdict(partition, count)
+}
+
+/// Returns why a partition with NTFS may be formatted, or why it may not, by the number of its files ([`count_files`]).
+fn verdict(partition: &str, count: Result<Option<usize>>) -> std::result::Result<String, String> {
+    match count {
         Ok(Some(0)) => Ok(format!("{partition} is formatted with NTFS and has no files")),
-        Ok(Some(count)) => {
-            warning!(
-                sys,
-                "Azure: {partition} is formatted with NTFS and has {count} files; to keep such a disk, set \
-                 datasource.Azure.never_destroy_ntfs"
-            );
-            Err(format!("{partition} has {count} files"))
-        }
+        Ok(Some(count)) => Err(format!("{partition} has {count} files")),
         // As upstream: a machine that cannot read NTFS has stored nothing there.
         Ok(None) => Ok(format!("{partition} is formatted with NTFS, which this machine cannot read")),
         Err(e) => Err(e.to_string()),
@@ -154,6 +160,11 @@ mod tests {
         assert_eq!(of(&["a", "b", "c"]), Err("it has 3 partitions".into()));
         assert!(is_ignored("DATALOSS_WARNING_README.txt") && is_ignored("System Volume Information"));
         assert!(!is_ignored("notes.txt"));
+        for (count, may_format) in
+            [(Ok(Some(0)), true), (Ok(None), true), (Ok(Some(1)), false), (Err(Error::new("x")), false)]
+        {
+            assert_eq!(verdict("p", count).is_ok(), may_format);
+        }
         assert!(knows_ntfs("nodev\tsysfs\n\text4\n\tntfs3\n") && !knows_ntfs("\text4\n\tntfs4\n"));
     }
 }

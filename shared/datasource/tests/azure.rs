@@ -1,0 +1,143 @@
+//! Azure in a directory: pools, and which temporary disks may be formatted again. With its services: `tests/tests/azure.rs`.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::Machine;
+use datasource::{Nics, Search, Stage, datasource};
+use state::{Instance, Layout};
+use system::{System, WriteOptions};
+
+const FILE: &str = "/var/lib/cloud/seed/azure/ovf-env.xml";
+const DISK: &str = "/dev/disk/cloud/azure_resource";
+const UUID: &str = "a1b2c3d4-0102-0304-90a0-0123456789ab";
+
+fn ovf_env(platform: &str) -> String {
+    format!(
+        "<o:Environment xmlns:o=\"http://schemas.dmtf.org/ovf/environment/1\" \
+         xmlns=\"http://schemas.microsoft.com/windowsazure\"><ProvisioningSection><LinuxProvisioningConfigurationSet>\
+         <HostName>one</HostName></LinuxProvisioningConfigurationSet></ProvisioningSection>\
+         <PlatformSettingsSection><PlatformSettings>{platform}</PlatformSettings></PlatformSettingsSection>\
+         </o:Environment>"
+    )
+}
+
+/// A machine whose metadata service does not answer.
+fn machine(platform: &str) -> Machine {
+    let firmware = [("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77\n"), ("product_uuid", UUID)];
+    Machine::new()
+        .firmware(&firmware)
+        .file(FILE, ovf_env(platform))
+        .config("datasource: {Azure: {metadata_urls: ['http://127.0.0.1:9'], max_wait: 1}}\n")
+}
+
+/// An image or a plan of a machine in a pool neither waits nor becomes an instance of the pool.
+#[test]
+fn a_pool_is_left_alone() {
+    let plain = machine("").found("Azure");
+    assert_eq!((&*plain.id, plain.local_hostname.as_deref()), (UUID, Some("one")));
+    for platform in [
+        "<PreprovisionedVm>true</PreprovisionedVm>",
+        "<PreprovisionedVMType>Running</PreprovisionedVMType>",
+        "<PreprovisionedVMType>Savable</PreprovisionedVMType>",
+        "<PreprovisionedVMType>PreprovisionedOSDisk</PreprovisionedVMType>",
+    ] {
+        let machine = machine(platform);
+        let error = machine.find("Azure").unwrap_err().to_string();
+        assert!(error.contains("waits in a pool for its owner"), "{platform}: {error}");
+        assert!(!machine.sys.exists("/var/lib/cloud/data/reported_ready"), "{platform}");
+        assert!(!machine.sys.exists("/var/lib/waagent/ovf-env.xml"), "{platform}");
+    }
+    let restarted = machine("").file("/var/lib/cloud/data/reported_ready", "1: 2\n");
+    assert!(restarted.find("Azure").unwrap_err().to_string().contains("waits in a pool"));
+}
+
+/// A file system as blkid recognises it: a boot sector and the records of the files of the file system itself.
+fn ntfs() -> Vec<u8> {
+    const TABLE: usize = 4 * 4096;
+    let mut image = vec![0; 256 << 10];
+    let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+    put(3, b"NTFS    ");
+    put(11, &512_u16.to_le_bytes());
+    put(13, &[8]);
+    put(21, &[0xf8]);
+    put(40, &511_u64.to_le_bytes());
+    put(48, &4_u64.to_le_bytes());
+    put(56, &8_u64.to_le_bytes());
+    put(64, &[0xf6]);
+    put(68, &[1]);
+    put(72, &[1, 2, 3, 4, 5, 6, 7, 8]);
+    put(510, &[0x55, 0xaa]);
+    for record in 0..4 {
+        let at = TABLE + record * 1024;
+        put(at, b"FILE");
+        put(at + 20, &56_u16.to_le_bytes());
+        put(at + 24, &64_u32.to_le_bytes());
+        put(at + 28, &1024_u32.to_le_bytes());
+        put(at + 56, &u32::MAX.to_le_bytes());
+    }
+    image
+}
+
+struct NoNics;
+
+impl datasource::Machine for NoNics {
+    fn nics(&self) -> Nics {
+        Nics::default()
+    }
+
+    fn wait_for_devices(&self) {}
+}
+
+/// Returns whether the modules for the disk are due again after the hook.
+fn is_due_again(sys: &System, settings: &str, is_new: bool) -> bool {
+    let (layout, config) = (Layout::default(), config::yaml::parse("x", settings).unwrap().root);
+    let semaphores =
+        ["config_disk_setup", "config_mounts"].map(|name| layout.instance(&format!("sem/{name}")));
+    for path in &semaphores {
+        sys.write(path, "1: 2\n", WriteOptions::default()).unwrap();
+    }
+    let ctx = Search {
+        sys,
+        layout: &layout,
+        config: &config,
+        command_line: "",
+        stage: Stage::Network,
+        machine: &NoNics,
+        has_cached_instance: true,
+    };
+    (datasource("Azure").unwrap().activate.unwrap())(&ctx, &mut Instance::default(), is_new).unwrap();
+    let left = semaphores.iter().filter(|path| sys.exists(path)).count();
+    assert!(left == 0 || left == 2);
+    left == 0
+}
+
+#[test]
+fn disks_that_are_kept() {
+    for (name, partitions, settings) in [
+        ("no disk", &[][..], ""),
+        ("no partition", &[("", &b"x"[..])], ""),
+        ("another file system", &[("", b"x"), ("-part1", b"x")], ""),
+        ("the first of two", &[("", b"x"), ("-part1", b"NTFS"), ("-part2", b"x")], ""),
+        ("three", &[("", b"x"), ("-part1", b"NTFS"), ("-part2", b"NTFS"), ("-part3", b"NTFS")], ""),
+        (
+            "as configured",
+            &[("", b"x"), ("-part1", b"NTFS")],
+            "datasource: {Azure: {never_destroy_ntfs: true}}",
+        ),
+        // No such disk can be mounted here: it is a file. The kernel of this machine knows NTFS.
+        ("not readable", &[("", b"x"), ("-part1", b"NTFS")], ""),
+    ] {
+        let mut machine = Machine::new().file("/proc/filesystems", "nodev\tsysfs\n\tntfs3\n");
+        for (partition, content) in partitions {
+            let content = if *content == b"NTFS" { ntfs() } else { content.to_vec() };
+            machine = machine.file(&format!("{DISK}{partition}"), content);
+        }
+        for is_new in [false, true] {
+            assert!(!is_due_again(&machine.sys, settings, is_new), "{name}");
+        }
+    }
+    let machine = Machine::new().file("/image", ntfs());
+    assert_eq!(blockdev::probe_path(&machine.sys, "/image").unwrap().unwrap().fstype, "ntfs");
+}
