@@ -125,3 +125,20 @@ fn unreadable_in_the_local_stage() {
     cloud.boot(&["local"]);
     assert_eq!(cloud.id(), "digitalocean", "{}", cloud.log());
 }
+
+/// An instance that an earlier boot set up is kept, and None is not used.
+#[test]
+fn unreadable_at_a_later_boot() {
+    let sandbox = Sandbox::with_user_data("unreadable-later", "#cloud-config\nusers: []\n");
+    assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
+    std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
+    configure(
+        &sandbox,
+        "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
+    );
+    let _ = std::fs::remove_dir_all(sandbox.path("/run/cloud-init"));
+    assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
+    let (status, log) = (sandbox.status(), sandbox.log());
+    assert!(status.contains("DataSourceNoCloud") && log.contains("keeping the cached instance"), "{log}");
+    assert!(!log.contains("using the datasource None"), "{log}");
+}

@@ -10,7 +10,7 @@ use std::process::Stdio;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::run::chroot_child;
-use crate::{Change, Effect, Level, Result, ResultExt, System};
+use crate::{Change, Effect, Level, Result, ResultExt, System, warning};
 
 /// The widest mode of a log: messages are for administrators only.
 const LOG_MODE: u32 = 0o640;
@@ -48,20 +48,28 @@ impl System {
         let what = || format!("opening the log {path}");
         let (file, is_new) = self.open_log(path).context(what())?;
         let meta = file.metadata().context(what())?;
+        let mut is_owned = true;
         if meta.is_file() {
             let mode = meta.mode() & 0o7777;
             if !is_new && mode & !LOG_MODE != 0 {
                 let narrow = Permissions::from_mode(mode & LOG_MODE);
                 file.set_permissions(narrow).context(format_args!("chmod {path}"))?;
             }
-            if meta.len() == 0 {
-                owners.iter().any(|owner| {
+            if meta.len() == 0 && !owners.is_empty() {
+                is_owned = owners.iter().any(|owner| {
                     self.owner(owner).is_ok_and(|(uid, gid)| self.chown(&file, uid, gid).is_ok())
                 });
             }
         }
         clear_nonblocking(&file, &meta).context(what())?;
         self.log().to_file(min_level, file);
+        if !is_owned && self.is_live() {
+            warning!(
+                self,
+                "{path}: none of these owners (syslog_fix_perms) could be set: {}",
+                owners.join(", ")
+            );
+        }
         Ok(())
     }
 

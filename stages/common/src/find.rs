@@ -151,7 +151,7 @@ impl Stage {
             outcome = search(&ctx, &list);
             outcome.errors.splice(0..0, errors);
         }
-        self.report_search(&list, &outcome);
+        self.report_search(&outcome);
         if let Some(instance) = outcome.found {
             // The fallback None must not replace an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
@@ -164,6 +164,9 @@ impl Stage {
                 );
             }
             if !is_worse && !is_other {
+                if instance.datasource == "None" {
+                    self.report_none(&list, &outcome.errors);
+                }
                 let previous = Previous::read(&self.sys, &self.layout);
                 let is_new = previous.is_new(&self.layout, &instance);
                 return Some(FoundInstance { instance, is_new, is_cached: false });

@@ -11,24 +11,25 @@ use crate::{Stage, StageName};
 const FAILED_LOCALLY: &str = "datasource_errors";
 
 impl Stage {
-    /// Reports unknown names of the list once in a boot. As in upstream, the datasource None is used if it is in the list and
-    /// no other one has an instance; if another one failed, that is an error of the stage.
-    pub(crate) fn report_search(&mut self, list: &[String], outcome: &Outcome) {
+    /// Reports unknown names of the list once in a boot, and keeps the local stage's failures for the network stage.
+    pub(crate) fn report_search(&mut self, outcome: &Outcome) {
         if self.is_first_search() {
             self.report_unknown_datasources();
         }
-        if self.name == StageName::Local {
-            if outcome.found.is_none() && !outcome.errors.is_empty() {
-                self.status.set_extra(FAILED_LOCALLY, outcome.errors.clone().into());
-            }
-            return;
+        if self.name == StageName::Local && outcome.found.is_none() && !outcome.errors.is_empty() {
+            self.status.set_extra(FAILED_LOCALLY, outcome.errors.clone().into());
         }
+    }
+
+    /// Reports that the datasource None is used although another one was recognised. As in upstream it is used if it is in the
+    /// list and no other one has an instance; if another one failed, in this stage or the local one, that is an error.
+    pub(crate) fn report_none(&mut self, list: &[String], failed: &[String]) {
         let is_listed = |error: &&str| list.iter().any(|name| error.starts_with(&format!("{name}: ")));
         let earlier = self.status.extra(FAILED_LOCALLY).and_then(Value::as_array).into_iter().flatten();
         let mut errors: Vec<&str> = earlier.filter_map(Value::as_str).filter(is_listed).collect();
-        errors.extend(outcome.errors.iter().map(String::as_str));
+        errors.extend(failed.iter().map(String::as_str));
         errors.dedup();
-        if outcome.found.as_ref().is_some_and(|found| found.datasource == "None") && !errors.is_empty() {
+        if !errors.is_empty() {
             let errors = errors.join("; ");
             self.fail(format!("no instance could be read, using the datasource None: {errors}"));
         }
