@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::disks::{self, Disk};
 use crate::{
     Boot, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific, write,
 };
@@ -22,6 +23,7 @@ pub struct Cloud {
     pub net: Net,
     case: PathBuf,
     dmi: PathBuf,
+    disks: Vec<Disk>,
     served: PathBuf,
     sandbox: Sandbox,
     limit: u32,
@@ -32,7 +34,9 @@ pub struct Cloud {
 
 impl Cloud {
     /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
-    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine.
+    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine; `disks`
+    /// (`disks.rs`), `programs` below its /usr, `proc` (files that replace the kernel's), and `physical` if its NIC counts as
+    /// hardware.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -41,7 +45,8 @@ impl Cloud {
         let mut net = Net::new(&usual.into_iter().chain(addresses.lines()).collect::<Vec<_>>());
         net.in_machine(&["ip", "link", "set", "c0", "address", MAC]);
         let served = net.dir.join("served");
-        copy(&dir.join("server.json"), &served.join("server.json"));
+        let server = std::fs::read(dir.join("server.json")).unwrap_or_else(|_| b"{}".into());
+        write(&served.join("server.json"), server);
         let dmi = net.dir.join("dmi");
         for file in std::fs::read_dir(dir.join("dmi")).into_iter().flatten().flatten() {
             copy(&file.path(), &dmi.join(file.file_name()));
@@ -54,8 +59,24 @@ impl Cloud {
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
         copy_all(&dir.join("files"), &sandbox.root);
-        let cloud =
-            Cloud { net, case: dir, dmi, served, sandbox, limit: 120, signal: "TERM", has_units: false };
+        copy_all(&dir.join("programs"), &net.dir.join("programs"));
+        let disks: Vec<Disk> = std::fs::read_dir(dir.join("disks"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|tree| disks::attach(&tree.path(), &net.dir.join(tree.file_name())))
+            .collect();
+        let cloud = Cloud {
+            net,
+            case: dir,
+            dmi,
+            disks,
+            served,
+            sandbox,
+            limit: 120,
+            signal: "TERM",
+            has_units: false,
+        };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
@@ -111,7 +132,7 @@ impl Cloud {
 
     /// Adds a program to the machine's /usr/sbin, which otherwise has those of this host.
     pub fn program(&self, name: &str, text: &str) {
-        let path = self.net.dir.join("programs").join(name);
+        let path = self.net.dir.join("programs/sbin").join(name);
         write(&path, text);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&path, mode).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
@@ -190,6 +211,14 @@ impl Cloud {
         if programs.is_dir() {
             command.env("PROGRAMS", &programs);
         }
+        let disks: Vec<&str> = self.disks.iter().map(|disk| disk.description.as_str()).collect();
+        command.env("DISKS", disks.join(" "));
+        for (name, of) in [("KERNEL", "proc"), ("PHYSICAL", "physical")] {
+            let path = self.case.join(of);
+            if path.exists() {
+                command.env(name, path);
+            }
+        }
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
         for name in STAGES {
@@ -225,6 +254,11 @@ impl Cloud {
     /// Runs the local and the network stage and compares the stored metadata, in every place that has some, with
     /// upstream's.
     pub fn compare_with_upstream(&self) {
+        self.compare_with_upstream_except(&[]);
+    }
+
+    /// As [`Cloud::compare_with_upstream`], without some facts, which the test compares itself with [`Cloud::recorded`].
+    pub fn compare_with_upstream_except(&self, except: &[&str]) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
             return self.record(&lower, &recorded);
@@ -236,13 +270,18 @@ impl Cloud {
         let mut different = Vec::new();
         for (name, ours) in &ours {
             let theirs = read(name);
-            if *ours != theirs {
+            if *ours != theirs && !except.contains(&name.as_str()) {
                 different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
             }
         }
         let count = std::fs::read_dir(&recorded).into_iter().flatten().count();
         assert!(different.is_empty(), "{}\n{}", different.join("\n"), self.log());
         assert_eq!(count, ours.len(), "number of facts");
+    }
+
+    /// Returns a fact of upstream's.
+    pub fn recorded(&self, name: &str) -> String {
+        std::fs::read_to_string(self.case.join("upstream").join(name)).unwrap_or_default()
     }
 
     fn record(&self, lower: &str, recorded: &Path) {
@@ -270,9 +309,11 @@ fn cloud_id(root: &Path) -> String {
     link.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// Copies a file with its permissions.
 fn copy(from: &Path, to: &Path) {
-    let bytes = std::fs::read(from).unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
-    write(to, bytes);
+    let parent = to.parent().map(std::fs::create_dir_all).transpose();
+    let done = parent.and_then(|_| std::fs::copy(from, to));
+    done.unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
 }
 
 /// Copies a directory recursively, if it exists.

@@ -9,6 +9,7 @@
 
 mod check;
 mod cloud;
+mod disks;
 mod explain;
 mod facts;
 mod instance_data;

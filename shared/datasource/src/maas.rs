@@ -105,7 +105,9 @@ fn from_service(ctx: &Search<'_>) -> Result<Option<Instance>> {
         (INSTANCE_ID, Some(id)) => Ok(Some(id)),
         _ => service.get(path, deadline),
     };
-    instance(ctx, url, &mut get).map(Some)
+    // As configured.
+    let source = setting(ctx, "metadata_url").unwrap_or_else(|| url.clone());
+    instance(ctx, &source, &mut get).map(Some)
 }
 
 /// The metadata service of a region or rack controller.
