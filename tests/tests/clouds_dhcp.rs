@@ -2,7 +2,7 @@
 //! CloudStack and Exoscale (a password server), RbxCloud (a disk). The results are compared with those of Debian's
 //! cloud-init 26.2 on the same servers (`FIRSTLIGHT_RECORD`).
 
-use tests::{Cloud, tests_dir};
+use tests::{Cloud, fail, tests_dir};
 
 #[test]
 fn oracle_matches_upstream() {
@@ -249,7 +249,8 @@ fn paths(cloud: &Cloud) -> Vec<String> {
 }
 
 fn set_password(cloud: &Cloud, password: &str) {
-    std::fs::write(cloud.net.dir.join("password"), password).unwrap_or_else(|e| panic!("{e}"));
+    std::fs::write(cloud.net.dir.join("password"), password)
+        .unwrap_or_else(|e| fail(&format!("password: {e}")));
 }
 
 fn password_server(cloud: &mut Cloud, password: &str) {
@@ -273,6 +274,6 @@ fn assert_password_is_secret(cloud: &Cloud, password: &str) {
         .args(["-xdev", "-type", "f", "-perm", "/004", "-not", "-path", "*/usr/*"])
         .args(["-exec", "grep", "-lF", password, "{}", "+"])
         .output()
-        .unwrap_or_else(|e| panic!("find: {e}"));
+        .unwrap_or_else(|e| fail(&format!("find: {e}")));
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
 }
