@@ -2,7 +2,7 @@
 //! CloudStack and Exoscale (a password server), RbxCloud (a disk). The results are compared with those of Debian's
 //! cloud-init 26.2 on the same servers (`FIRSTLIGHT_RECORD`).
 
-use tests::{Cloud, tests_dir};
+use tests::{Cloud, fail, tests_dir};
 
 #[test]
 fn oracle_matches_upstream() {
@@ -71,6 +71,165 @@ fn exoscale_matches_upstream() {
     }
 }
 
+/// A password that the owner has requested replaces the previous one at the next boot. At a boot without a service, or
+/// without a requested password, the password that the user has set since stays.
+#[test]
+fn exoscale_password_at_later_boots() {
+    let mut cloud = Cloud::new("exoscale");
+    configure_nic(&cloud);
+    cloud.config("datasource: {Exoscale: {max_wait_cached: 2, timeout: 1, retries: 0}}\n");
+    cloud.config("cloud_config_modules: [set_passwords]\n");
+    password_server(&mut cloud, "first one");
+    let boot = |cloud: &Cloud| {
+        cloud.forget_run();
+        let boot = cloud.boot(&["local", "network", "config"]);
+        assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, cloud.log());
+        let shadow = cloud.file("/etc/shadow");
+        let line = shadow.lines().find(|line| line.starts_with("debian:")).unwrap_or_default();
+        line.split(':').nth(1).unwrap_or_default().to_string()
+    };
+    let first = boot(&cloud);
+    assert!(first.starts_with('$'), "{first}\n{}", cloud.log());
+    set_password(&cloud, "second one");
+    let second = boot(&cloud);
+    assert!(second.starts_with('$') && second != first, "{second}\n{}", cloud.log());
+    assert!(cloud.file("/etc/ssh/sshd_config").contains("PasswordAuthentication yes"));
+    // The user's own password.
+    let path = cloud.path("/etc/shadow");
+    let shadow = cloud.file("/etc/shadow").replace(&second, "$6$of$theuser");
+    std::fs::write(&path, shadow).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(boot(&cloud), "$6$of$theuser", "{}", cloud.log());
+    set_password(&cloud, "third one");
+    assert!(boot(&cloud).starts_with('$'));
+    let shadow = cloud.file("/etc/shadow");
+    let third =
+        shadow.lines().find(|line| line.starts_with("debian:")).and_then(|line| line.split(':').nth(1));
+    let shadow = shadow.replace(third.unwrap_or_else(|| panic!("{shadow}")), "$6$of$theuser");
+    std::fs::write(&path, shadow).unwrap_or_else(|e| panic!("{e}"));
+    cloud.fault("* . silent");
+    assert_eq!(boot(&cloud), "$6$of$theuser", "{}", cloud.log());
+    assert_eq!(cloud.id(), "exoscale", "{}", cloud.log());
+    for password in ["first one", "second one", "third one"] {
+        assert_password_is_secret(&cloud, password);
+    }
+}
+
+/// A service that fails costs one line; what it serves of the rest is kept.
+#[test]
+fn failing_services() {
+    let short = "datasource: {Oracle: {max_wait: 4, timeout: 1}, CloudStack: {max_wait: 4, timeout: 1, retries: 0}}\n";
+    let outcome = |case: &str, fault: &str| {
+        let cloud = Cloud::new(case).dhcp(&[]);
+        cloud.config(short);
+        cloud.fault(fault);
+        let began = std::time::Instant::now();
+        let boot = cloud.boot(&["local", "network"]);
+        assert!(boot.ended_normally(), "{case} {fault}: {:?}\n{}", boot.codes, cloud.log());
+        assert!(began.elapsed().as_secs() < 40, "{case} {fault}: {:?}", began.elapsed());
+        cloud
+    };
+    std::thread::scope(|scope| {
+        for (case, fault, id, words) in [
+            ("oracle", "* . silent", "none", "sources.DataSourceOracle."),
+            ("oracle", "* . 404", "none", "status 404"),
+            ("oracle", "* . 500", "none", "status 500"),
+            ("oracle", "* instance/ cut", "none", "sources.DataSourceOracle."),
+            ("oracle", "* . garbage", "none", "sources.DataSourceOracle."),
+            ("oracle", "* instance/ once:500", "oracle", ""),
+            ("oracle", "* instance/ once:429", "oracle", ""),
+            ("oracle", "* vnics 500", "oracle", "the network configuration of the metadata is not available"),
+            // Nobody serves passwords here.
+            ("cloudstack", "* none 404", "cloudstack", "no password set"),
+            ("cloudstack", "* local-hostname 404", "cloudstack", "local-hostname is listed"),
+            ("cloudstack", "* instance-id silent", "none", "sources.DataSourceCloudStack."),
+            ("cloudstack", "* meta-data/$ garbage", "none", "sources.DataSourceCloudStack."),
+        ] {
+            scope.spawn(move || {
+                let cloud = outcome(case, fault);
+                assert_eq!(cloud.id(), id, "{case} {fault}: {}", cloud.log());
+                let is_logged = words.is_empty() || cloud.logged(&["[WARNING]", words]);
+                assert!(is_logged, "{case} {fault}: {}", cloud.log());
+                let files = cloud.path("/etc/systemd/network");
+                assert!(files.is_dir(), "{case} {fault}: no network configuration: {}", cloud.log());
+            });
+        }
+    });
+}
+
+/// The virtual router by its name, which is not the DHCP server.
+#[test]
+fn cloudstack_data_server() {
+    let cloud = Cloud::new("cloudstack").dhcp(&["--dhcp-option=option:router,10.0.0.1"]);
+    cloud.net.in_cloud(&["ip", "address", "add", "10.0.0.9/24", "dev", "s0"]);
+    for words in ["table inet t", "chain inet t in { type filter hook input priority 0; }"] {
+        cloud.net.in_cloud(&["nft", &format!("add {words}")]);
+    }
+    cloud.net.in_cloud(&["nft", "add rule inet t in ip daddr 10.0.0.1 tcp dport 80 reject"]);
+    cloud.put("/etc/hosts", "10.0.0.9 data-server\n");
+    let boot = cloud.boot(&["local", "network"]);
+    assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, cloud.log());
+    let data = cloud.file("/run/cloud-init/instance-data.json");
+    assert!(data.contains("metadata (http://data-server/)"), "{data}\n{}", cloud.log());
+}
+
+/// Without a local stage that could use DHCP, the lease of the network service leads to the virtual router.
+#[test]
+fn cloudstack_in_the_network_stage() {
+    for (name, path, lease) in [
+        (
+            "networkd",
+            "/run/systemd/netif/leases/INDEX",
+            "ADDRESS=10.0.0.60\nSERVER_ADDRESS=10.0.0.1\nDOMAINNAME=a.b\n",
+        ),
+        (
+            "dhclient",
+            "/var/lib/dhcp/dhclient.c0.leases",
+            "lease {\n  interface \"c0\";\n  fixed-address 10.0.0.60;\n  option dhcp-server-identifier 10.0.0.1;\n  \
+             option domain-name \"a.b\";\n}\n",
+        ),
+        ("the gateway", "/tmp/none", ""),
+    ] {
+        let cloud = Cloud::new("cloudstack");
+        configure_nic(&cloud);
+        let index = cloud.net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
+        let boot = {
+            // Nobody answers DHCP while the local stage runs.
+            cloud.config("datasource: {CloudStack: {max_wait: 3, timeout: 1, retries: 0}}\n");
+            cloud.put(&path.replace("INDEX", index.trim()), lease);
+            cloud.boot(&["network"])
+        };
+        assert!(boot.ended_normally(), "{name}: {:?}\n{}", boot.codes, cloud.log());
+        assert_eq!(cloud.id(), "cloudstack", "{name}: {}", cloud.log());
+        let names = cloud.file("/var/lib/cloud/data/set-hostname");
+        assert_eq!(names.contains("vm-one.a.b"), !lease.is_empty(), "{name}: {names}\n{}", cloud.log());
+    }
+}
+
+/// A disk with a user, addresses and a hash of a password. Its addresses are announced to the gateways at each boot.
+#[test]
+fn rbxcloud_matches_upstream() {
+    let cloud = Cloud::new("rbxcloud");
+    // A stand-in, which only records.
+    cloud.program("arping", "#!/bin/sh\necho \"$*\" >>/var/log/arping\n");
+    cloud.compare_with_upstream();
+    if is_recording() {
+        return;
+    }
+    let targets = ["60 10.0.0.1", "60 10.0.0.3", "60 10.0.0.4", "61 10.0.0.1", "61 10.0.0.3", "61 10.0.0.4"];
+    let expected: String = targets.iter().map(|to| format!("-c 2 -S 10.0.0.{to}\n")).collect();
+    assert_eq!(cloud.file("/var/log/arping"), expected, "{}", cloud.log());
+    let shadow = cloud.file("/etc/shadow");
+    assert!(
+        shadow.lines().any(|line| line.starts_with("guru:$6$rounds=4096$salt$")),
+        "{shadow}\n{}",
+        cloud.log()
+    );
+    assert_password_is_secret(&cloud, "$6$rounds=4096$salt$");
+    cloud.forget_run();
+    assert!(cloud.boot(&["local", "network"]).succeeded(), "{}", cloud.log());
+    assert_eq!(cloud.file("/var/log/arping"), expected.repeat(2), "{}", cloud.log());
+}
+
 fn is_recording() -> bool {
     std::env::var_os("FIRSTLIGHT_RECORD").is_some()
 }
@@ -89,9 +248,14 @@ fn paths(cloud: &Cloud) -> Vec<String> {
     requests.lines().filter_map(|line| line.split(' ').nth(1)).map(Into::into).collect()
 }
 
+fn set_password(cloud: &Cloud, password: &str) {
+    std::fs::write(cloud.net.dir.join("password"), password)
+        .unwrap_or_else(|e| fail(&format!("password: {e}")));
+}
+
 fn password_server(cloud: &mut Cloud, password: &str) {
     let dir = cloud.net.dir.clone();
-    std::fs::write(dir.join("password"), password).unwrap_or_else(|e| panic!("{e}"));
+    set_password(cloud, password);
     let program = tests_dir().join("lib/password-server").display().to_string();
     cloud.net.serve(&[&program, &dir.display().to_string()]);
     cloud.net.wait_for_port("8080");
@@ -101,15 +265,15 @@ fn password_requests(cloud: &Cloud) -> String {
     std::fs::read_to_string(cloud.net.dir.join("password-requests")).unwrap_or_default()
 }
 
-/// No log and no file that others than root may read has the password.
+/// No log and no world-readable file has the password.
 fn assert_password_is_secret(cloud: &Cloud, password: &str) {
     assert!(!cloud.log().contains(password), "{}", cloud.log());
     let root = cloud.path("/");
     let found = std::process::Command::new("find")
         .arg(&root)
-        .args(["-xdev", "-type", "f", "-perm", "/044", "-not", "-path", "*/usr/*"])
+        .args(["-xdev", "-type", "f", "-perm", "/004", "-not", "-path", "*/usr/*"])
         .args(["-exec", "grep", "-lF", password, "{}", "+"])
         .output()
-        .unwrap_or_else(|e| panic!("find: {e}"));
+        .unwrap_or_else(|e| fail(&format!("find: {e}")));
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
 }
