@@ -95,6 +95,14 @@ fn aliyun_tree_matches_upstream() {
     Cloud::new("aliyun-tree").dhcp(&[]).compare_with_upstream();
 }
 
+/// Each NIC that both the metadata and the machine have, with a metric by the order of their names.
+#[test]
+fn aliyun_with_two_nics_matches_upstream() {
+    let cloud = Cloud::new("aliyun-two-nics").dhcp(&[]);
+    cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
+    cloud.compare_with_upstream();
+}
+
 #[test]
 fn nwcs_matches_upstream() {
     Cloud::new("nwcs").dhcp(&[]).compare_with_upstream();

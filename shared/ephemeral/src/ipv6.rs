@@ -4,13 +4,14 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
-use system::{LinkAddress, Prefix, Protocol, Result, debug};
+use system::{Error, LinkAddress, Prefix, Protocol, Result, debug};
 
 use crate::changed_link::{ChangedLink, FamilyState, POLL_INTERVAL};
 use crate::journal::{self, Rollback};
 use crate::router_solicitation::{ALL_ROUTERS_ETHERNET, eui64_link_local, solicitation};
 
-/// Between solicitations, and how many there are (RFC 4861, 10); then the pause is for those who come late.
+/// Between solicitations, and how many there are (RFC 4861, 10). A router that has not answered the last one is waited for
+/// only where IPv4 does not work either.
 const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
 const MAX_SOLICITATIONS: u32 = 3;
 /// A kernel that makes a link-local address has begun to by then: it may take a second to note the carrier.
@@ -102,6 +103,8 @@ impl PendingIpv6 {
             if let IpAddr::V6(from) = local.prefix.address {
                 solicit_routers(from, link)?;
             }
+        } else if v6.sent == MAX_SOLICITATIONS && now >= v6.next && self.has_v4() {
+            return Err(Error::new("no router advertisement received"));
         }
         Ok(false)
     }

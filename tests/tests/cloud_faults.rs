@@ -1,0 +1,226 @@
+//! Metadata services that fail, for each cloud that has one: at the first boot and at later ones. A recognised cloud is
+//! never silently set up as None, a machine is never provisioned a second time, and no boot waits longer than configured.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use tests::Cloud;
+
+/// A cloud of `tests/clouds`, and how its machine reaches the service.
+struct Row {
+    case: &'static str,
+    /// The datasource's settings for short waits, in addition to those that all have.
+    settings: &'static str,
+    network: Network,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Network {
+    /// DHCP in the local stage.
+    Dhcp,
+    /// An address that the datasource assigns in the local stage.
+    LinkLocal,
+    /// The network stage uses the machine's own network.
+    Own,
+}
+
+const fn row(case: &'static str, settings: &'static str, network: Network) -> Row {
+    Row { case, settings, network }
+}
+
+const ROWS: &[Row] = &[
+    row("akamai", "sec_between_retries: 1", Network::Dhcp),
+    row("aliyun", "sec_between_retries: 1", Network::Dhcp),
+    row("bigstep", "sec_between_retries: 1", Network::Own),
+    row("brightbox", "sec_between_retries: 1", Network::Own),
+    row("cloudcix", "sec_between_retries: 1", Network::Own),
+    row("digitalocean", "wait_retry: 1", Network::LinkLocal),
+    row("ec2", "sec_between_retries: 1", Network::Dhcp),
+    row("gce", "sec_between_retries: 1", Network::Dhcp),
+    row("hetzner", "sleep_time: 1", Network::Dhcp),
+    row("nwcs", "wait_retry: 1", Network::Dhcp),
+    row("openstack", "sec_between_retries: 1", Network::Dhcp),
+    row("outscale", "sec_between_retries: 1", Network::Dhcp),
+    row("scaleway", "sec_between_retries: 1", Network::Dhcp),
+    row("upcloud", "wait_retry: 1", Network::Dhcp),
+    row("vultr", "wait: 1", Network::Dhcp),
+];
+
+/// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata in spite of it.
+struct Fault {
+    name: &'static str,
+    lines: &'static str,
+    is_overcome: bool,
+}
+
+const fn fault(name: &'static str, lines: &'static str, is_overcome: bool) -> Fault {
+    Fault { name, lines, is_overcome }
+}
+
+const FAULTS: &[Fault] = &[
+    fault("nothing is there", "* . 404", false),
+    fault("500, then well", "* . once:500", true),
+    fault("busy, then well", "* . once:429", true),
+    fault("silent", "* . silent", false),
+    fault("closes the connection", "* . reset", false),
+    fault("half a body", "* . cut", false),
+    fault("garbage", "* . garbage", false),
+    fault("a byte a second", "* . rate:1", false),
+];
+
+/// The name of the last fault, at later boots only: packets to the service get lost.
+const GONE: &str = "gone";
+
+/// The time for both stages of a boot with the settings of [`machine`] on a busy host.
+const PATIENCE: Duration = Duration::from_secs(45);
+
+fn machine(row: &Row) -> Cloud {
+    let cloud = Cloud::new(row.case);
+    let name = std::fs::read_to_string(tests::tests_dir().join("clouds").join(row.case).join("datasource"));
+    let name = name.unwrap_or_default().trim().to_string();
+    // A file of its own, which is merged with the cloud's.
+    cloud.put(
+        "/etc/cloud/cloud.cfg.d/96-short-waits.cfg",
+        &format!(
+            "datasource: {{{name}: {{max_wait: 4, max_wait_cached: 4, timeout: 1, retries: 1, {}}}}}\n",
+            row.settings
+        ),
+    );
+    match row.network {
+        Network::Dhcp => cloud.dhcp(&[]),
+        Network::LinkLocal => cloud,
+        Network::Own => {
+            cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+            cloud.net.in_machine(&["ip", "address", "add", "10.0.0.60/24", "dev", "c0"]);
+            cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+            // Until the kernel's own IPv6 address is complete, the network changes by itself.
+            std::thread::sleep(Duration::from_secs(3));
+            cloud
+        }
+    }
+}
+
+/// Boots; returns the cloud's id, the instance-id and the log of this boot.
+fn boot(cloud: &Cloud, place: &str) -> (String, String, String) {
+    let before = cloud.file("/var/log/cloud-init.log").len();
+    let began = Instant::now();
+    let boot = cloud.boot(&["local", "network"]);
+    let took = began.elapsed();
+    let log = cloud.file("/var/log/cloud-init.log").split_off(before);
+    assert!(boot.ended_normally(), "{place}: {:?}\n{}\n{log}", boot.codes, boot.output);
+    assert!(took < PATIENCE, "{place} took {took:?}\n{log}\n{}", cloud.requests());
+    eprintln!("{place}: {took:?}");
+    (cloud.id(), cloud.file("/var/lib/cloud/data/instance-id").trim().to_string(), log)
+}
+
+/// The warnings that say why there is no metadata, and what is done without it.
+fn warnings(log: &str) -> Vec<&str> {
+    let says = ["Getting data from", "using the cached", "keeping the cached", "using the data in DMI"];
+    log.lines()
+        .filter(|line| line.contains("[WARNING]") && says.iter().any(|text| line.contains(text)))
+        .collect()
+}
+
+/// The once-per-instance semaphores of all instances, with the times at which they were written.
+fn semaphores(cloud: &Cloud) -> Vec<String> {
+    let mut all = Vec::new();
+    let instances = std::fs::read_dir(cloud.path("/var/lib/cloud/instances")).into_iter().flatten().flatten();
+    for file in
+        instances.flat_map(|i| std::fs::read_dir(i.path().join("sem")).into_iter().flatten().flatten())
+    {
+        let time = file.metadata().and_then(|m| m.modified());
+        all.push(format!("{} {time:?}", file.path().display()));
+    }
+    all.sort();
+    all
+}
+
+/// Runs these jobs, a few at a time; all of them run, even if one fails.
+fn side_by_side(jobs: Vec<Box<dyn FnOnce() + Send>>) {
+    let (queue, failed) = (Mutex::new(VecDeque::from(jobs)), Mutex::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                while let Some(job) = queue.lock().ok().and_then(|mut queue| queue.pop_front()) {
+                    if std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)).is_err() {
+                        *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) += 1;
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(failed.into_inner().ok(), Some(0), "failed cases");
+}
+
+fn selected() -> impl Iterator<Item = &'static Row> {
+    let case = std::env::var("FIRSTLIGHT_CLOUD").unwrap_or_default();
+    ROWS.iter().filter(move |row| row.case.contains(&case))
+}
+
+#[test]
+fn failing_services_at_the_first_boot() {
+    let mut jobs: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
+    for fault in FAULTS {
+        jobs.extend(selected().map(|row| Box::new(|| first_boot(row, fault)) as Box<dyn FnOnce() + Send>));
+    }
+    side_by_side(jobs);
+}
+
+fn first_boot(row: &Row, fault: &Fault) {
+    let place = format!("{}, {}", row.case, fault.name);
+    let cloud = machine(row);
+    cloud.fault(fault.lines);
+    let (id, instance, log) = boot(&cloud, &place);
+    let said = warnings(&log);
+    if fault.is_overcome {
+        assert!(id != "none" && instance != "iid-datasource-none", "{place}: {id} {instance}\n{log}");
+        assert!(said.is_empty(), "{place}: {said:?}");
+        return;
+    }
+    // Akamai's machines know their id without the service.
+    assert_eq!(id, if row.case == "akamai" { "akamai" } else { "none" }, "{place}: {instance}\n{log}");
+    assert!((1..=2).contains(&said.len()), "{place}: one line in each stage that fails: {said:?}\n{log}");
+    for line in said {
+        assert!(line.contains("http://"), "{place}: it names the place: {line}");
+    }
+}
+
+#[test]
+fn failing_services_at_later_boots() {
+    side_by_side(selected().map(|row| Box::new(|| later_boots(row)) as Box<dyn FnOnce() + Send>).collect());
+}
+
+fn later_boots(row: &Row) {
+    let cloud = machine(row);
+    let (id, instance, log) = boot(&cloud, row.case);
+    assert!(id != "none", "{}: {id}\n{log}", row.case);
+    let done = semaphores(&cloud);
+    assert!(done.iter().any(|line| line.contains("config_users_groups")), "{done:?}");
+    // The instance-id is in the firmware, so that nothing is requested.
+    let is_confirmed = matches!(row.case, "akamai" | "digitalocean" | "openstack" | "upcloud");
+    for fault in FAULTS.iter().chain([&fault(GONE, "", false)]) {
+        let place = format!("{}, later: {}", row.case, fault.name);
+        cloud.fault(fault.lines);
+        if fault.name == GONE {
+            let rule =
+                "table inet gone { chain in { type filter hook input priority 0; tcp dport 80 drop; }; }";
+            cloud.net.in_cloud(&["nft", rule]);
+        }
+        cloud.forget_run();
+        let asked = cloud.requests();
+        let (id_now, instance_now, log) = boot(&cloud, &place);
+        assert_eq!((&id_now, &instance_now), (&id, &instance), "{place}\n{log}");
+        assert_eq!(semaphores(&cloud), done, "{place}: nothing runs a second time\n{log}");
+        let said = warnings(&log);
+        assert!(!is_confirmed || cloud.requests() == asked, "{place}: {}", cloud.requests());
+        if fault.is_overcome {
+            assert!(said.is_empty(), "{place}: {said:?}\n{log}");
+        } else if !is_confirmed {
+            let is_kept = said.iter().any(|line| line.contains("ing the cached"));
+            // The instance of Hetzner's machines is confirmed; their network is read at each boot.
+            assert!(is_kept || row.case == "hetzner", "{place}: {said:?}\n{log}");
+            assert!((1..=3).contains(&said.len()), "{place}: {said:?}\n{log}");
+        }
+    }
+}
