@@ -15,7 +15,7 @@ use super::ovf::Ovf;
 
 /// The time limit for the whole wait. A machine has no other work in a pool, and does not know how long it stays there.
 pub const POOL_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-/// The interval at which the service manager is told that the wait goes on.
+/// The interval of the notifications that the wait goes on.
 const TICK: Duration = Duration::from_secs(60);
 /// The time that the service manager allows from one notification to the next, and after the last one for the rest of the
 /// stage: the limit of its unit.

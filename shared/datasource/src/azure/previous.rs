@@ -1,4 +1,4 @@
-//! What earlier boots left of this instance: what Azure was told, and which data the machine was set up from.
+//! What earlier boots left of this instance: what was reported to Azure, and which data the machine was set up from.
 
 use serde_json::Value as Json;
 use state::{Cached, Instance, Previous};

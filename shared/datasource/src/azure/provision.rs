@@ -64,7 +64,7 @@ struct Way<'w, 'a> {
 
 /// What the services say first.
 enum First {
-    Instance(Result<Instance>),
+    Instance(Box<Result<Instance>>),
     /// The machine is in a pool; the owner's data are not there yet.
     Pool(PoolKind, Option<LinkEvents>),
 }
@@ -94,7 +94,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         }
         let nics = self.ctx.machine.nics().candidates;
         match self.over_network(&nics, &mut |this, way| this.first(way)) {
-            Ok(Some(First::Instance(instance))) => instance,
+            Ok(Some(First::Instance(instance))) => *instance,
             Ok(Some(First::Pool(kind, events))) => self.leave_pool(kind, events),
             attempt => {
                 let why = attempt.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
@@ -159,10 +159,10 @@ impl<'s, 'a> Provisioning<'s, 'a> {
                 Ok(events) => First::Pool(kind, events),
                 Err(e) => {
                     self.reporter.report(Some(&e), &mut way.server, None);
-                    First::Instance(Err(e))
+                    First::Instance(Box::new(Err(e)))
                 }
             },
-            None => First::Instance(self.finish(&document, way)),
+            None => First::Instance(Box::new(self.finish(&document, way))),
         }))
     }
 

@@ -1,5 +1,5 @@
 //! Reports to Azure that a machine is ready, or why it is not: to the host through Hyper-V's key-value pairs, if the image
-//! enables these, and to the wire server. The wire server is told once for each instance, so the report is recorded.
+//! enables these, and to the wire server. The wire server gets one report for each instance, which is therefore recorded.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Records a failure, which is reported at the end; the host is told at once.
+    /// Records a failure, which is reported at the end, and to the host at once.
     pub fn fail(&mut self, failure: Failure) {
         self.tell_host_of(&failure);
         // The first one is the cause of the others.

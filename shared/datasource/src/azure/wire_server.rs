@@ -1,4 +1,4 @@
-//! The wire server: it is told the result of a machine's first boot, and has the certificates of the machine's owner.
+//! The wire server: it receives the result of a machine's first boot, and has the certificates of the machine's owner.
 
 use std::time::Duration;
 
