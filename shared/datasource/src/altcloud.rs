@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use state::{Blobs, Instance};
-use system::{Command, Error, Result, System, debug, error};
+use system::{Command, Result, System, debug, warning};
 
 use crate::{Datasource, Search, dmi, media, standard};
 
@@ -64,7 +64,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         )?,
     };
     let Some((device, user_data)) = found else {
-        error!(sys, "AltCloud ({name}): no user-data on any medium");
+        warning!(sys, "AltCloud ({name}): no user-data on any medium");
         return Ok(None);
     };
     Ok(Some(instance(sys, &name, &device, user_data)))
@@ -78,7 +78,8 @@ fn floppy(ctx: &Search<'_>) -> Result<Option<(String, Vec<u8>)>> {
         sys.settle_udev(SETTLE_TIMEOUT);
     }
     if !sys.is_block_device(FLOPPY) {
-        return Err(Error::new(format!("{FLOPPY} does not exist")));
+        debug!(sys, "AltCloud: {FLOPPY} does not exist");
+        return Ok(None);
     }
     let found = media::read_device(sys, FLOPPY, |at| user_data(sys, at))?;
     Ok(found.map(|user_data| (FLOPPY.into(), user_data)))
