@@ -64,14 +64,15 @@ impl Ipv6 {
         self.state.is_pending().then_some(POLL_INTERVAL)
     }
 
-    pub fn advance(&mut self, link: &mut ChangedLink<'_>) {
-        self.state.advance(|pending| pending.step(link));
+    /// Does what is due. Routers are not waited for any longer than their solicitations take if IPv4 works.
+    pub fn advance(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) {
+        self.state.advance(|pending| pending.step(link, has_v4));
     }
 }
 
 impl PendingIpv6 {
     /// Does what is due. Returns whether IPv6 is up.
-    fn step(&mut self, link: &mut ChangedLink<'_>) -> Result<bool> {
+    fn step(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) -> Result<bool> {
         let now = link.sys.clock().elapsed().saturating_sub(self.began);
         let index = link.info.index;
         let addresses = link.sys.link_addresses()?;
@@ -103,7 +104,7 @@ impl PendingIpv6 {
             if let IpAddr::V6(from) = local.prefix.address {
                 solicit_routers(from, link)?;
             }
-        } else if v6.sent == MAX_SOLICITATIONS && now >= v6.next && self.has_v4() {
+        } else if self.sent == MAX_SOLICITATIONS && now >= self.next && has_v4 {
             return Err(Error::new("no router advertisement received"));
         }
         Ok(false)

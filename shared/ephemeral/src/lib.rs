@@ -157,7 +157,8 @@ impl<'a> EphemeralNetwork<'a> {
         }
         let before = self.pending();
         self.v4.advance(&mut self.link);
-        self.v6.advance(&mut self.link);
+        let has_v4 = self.has_v4();
+        self.v6.advance(&mut self.link, has_v4);
         if self.pending() != before {
             // That is what the caller waits for.
             return;
