@@ -8,6 +8,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::disks::{self, Disk};
 use crate::{
     Boot, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific, write,
 };
@@ -22,6 +23,7 @@ pub struct Cloud {
     pub net: Net,
     case: PathBuf,
     dmi: PathBuf,
+    disks: Vec<Disk>,
     served: PathBuf,
     sandbox: Sandbox,
     limit: u32,
@@ -32,7 +34,9 @@ pub struct Cloud {
 
 impl Cloud {
     /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
-    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine.
+    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine; `disks`
+    /// (`disks.rs`), `programs` below its /usr, `proc` (files that replace the kernel's),
+    /// `environment` of its stages, and `physical` if its NIC counts as hardware.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();
@@ -41,7 +45,8 @@ impl Cloud {
         let mut net = Net::new(&usual.into_iter().chain(addresses.lines()).collect::<Vec<_>>());
         net.in_machine(&["ip", "link", "set", "c0", "address", MAC]);
         let served = net.dir.join("served");
-        copy(&dir.join("server.json"), &served.join("server.json"));
+        let server = std::fs::read(dir.join("server.json")).unwrap_or_else(|_| b"{}".into());
+        write(&served.join("server.json"), server);
         let dmi = net.dir.join("dmi");
         for file in std::fs::read_dir(dir.join("dmi")).into_iter().flatten().flatten() {
             copy(&file.path(), &dmi.join(file.file_name()));
@@ -54,8 +59,24 @@ impl Cloud {
         let (list, config) = (read("datasource"), read("config"));
         let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
         copy_all(&dir.join("files"), &sandbox.root);
-        let cloud =
-            Cloud { net, case: dir, dmi, served, sandbox, limit: 120, signal: "TERM", has_units: false };
+        copy_all(&dir.join("programs"), &net.dir.join("programs"));
+        let disks: Vec<Disk> = std::fs::read_dir(dir.join("disks"))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|tree| disks::attach(&tree.path(), &net.dir.join(tree.file_name())))
+            .collect();
+        let cloud = Cloud {
+            net,
+            case: dir,
+            dmi,
+            disks,
+            served,
+            sandbox,
+            limit: 120,
+            signal: "TERM",
+            has_units: false,
+        };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
     }
@@ -140,7 +161,7 @@ impl Cloud {
 
     /// Adds a program to the machine's /usr/sbin, which otherwise has those of this host.
     pub fn program(&self, name: &str, text: &str) {
-        let path = self.net.dir.join("programs").join(name);
+        let path = self.net.dir.join("programs/sbin").join(name);
         write(&path, text);
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&path, mode).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
@@ -193,6 +214,26 @@ impl Cloud {
         boot
     }
 
+    /// As [`Cloud::boot`], while another thread acts as the cloud.
+    pub fn boot_while(&self, stages: &[&str], act: impl FnOnce(&Cloud) + Send) -> Boot {
+        std::thread::scope(|scope| {
+            scope.spawn(|| act(self));
+            self.boot(stages)
+        })
+    }
+
+    /// Waits until the metadata server got a request or a body that contains this text.
+    pub fn await_request(&self, part: &str) {
+        let began = std::time::Instant::now();
+        while !(self.requests() + &self.posted()).contains(part) {
+            if began.elapsed() > std::time::Duration::from_secs(90) {
+                // Whoever waits for the boot fails; a panic here would hide its log.
+                return eprintln!("no request with {part}");
+            }
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    }
+
     /// As [`Cloud::boot`], for a stage that may be killed: its network is not checked.
     pub fn boot_killed(&self, stages: &[&str]) -> Boot {
         self.run(stages, None, &self.sandbox.root)
@@ -212,6 +253,13 @@ impl Cloud {
         command.arg(lib.join("machine-boot")).arg(root).arg(&out).args(stages);
         command.env("BIN", binaries()).env("DMI", &self.dmi).env("LIMIT", self.limit.to_string());
         command.env("SIGNAL", self.signal);
+        // Of the stages, as a unit's Environment= would set it.
+        let environment = std::fs::read_to_string(self.case.join("environment")).unwrap_or_default();
+        command.envs(environment.lines().filter_map(|line| line.split_once('=')));
+        let libraries = self.case.join("files/usr/lib");
+        if lower.is_none() && libraries.is_dir() {
+            command.env("LIB", &libraries);
+        }
         if self.has_units {
             command.env("STOP_POST", "1");
         }
@@ -222,6 +270,14 @@ impl Cloud {
         let host = self.net.dir.join("host");
         if host.is_dir() {
             command.env("HOST", &host);
+        }
+        let disks: Vec<&str> = self.disks.iter().map(|disk| disk.description.as_str()).collect();
+        command.env("DISKS", disks.join(" "));
+        for (name, of) in [("KERNEL", "proc"), ("PHYSICAL", "physical")] {
+            let path = self.case.join(of);
+            if path.exists() {
+                command.env(name, path);
+            }
         }
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
@@ -258,17 +314,34 @@ impl Cloud {
     /// Runs the local and the network stage and compares the stored metadata, in every place that has some, with
     /// upstream's.
     pub fn compare_with_upstream(&self) {
-        self.compare_except(&[]);
+        self.compare(&[], &[], |_| ());
     }
 
     /// As [`Cloud::compare_with_upstream`], with intended differences: each first text in our results is replaced by the
     /// second one.
     pub fn compare_except(&self, differences: &[(&str, &str)]) {
+        self.compare(&[], differences, |_| ());
+    }
+
+    /// As [`Cloud::compare_with_upstream`], while another thread acts as the cloud.
+    pub fn compare_with_upstream_while(&self, act: impl FnOnce(&Cloud) + Send) {
+        self.compare(&[], &[], act);
+    }
+
+    /// As [`Cloud::compare_with_upstream`], without some facts, which the test compares itself with [`Cloud::recorded`].
+    pub fn compare_with_upstream_except(&self, except: &[&str]) {
+        self.compare(except, &[], |_| ());
+    }
+
+    fn compare(&self, except: &[&str], differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
-            return self.record(&lower, &recorded);
+            return std::thread::scope(|scope| {
+                scope.spawn(|| act(self));
+                self.record(&lower, &recorded);
+            });
         }
-        let boot = self.boot(&["local", "network"]);
+        let boot = self.boot_while(&["local", "network"], act);
         assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, self.log());
         let ours = facts(&self.sandbox.root, &self.net.dir.join("out"));
         let read = |name: &str| std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
@@ -276,13 +349,18 @@ impl Cloud {
         for (name, ours) in &ours {
             let theirs = read(name);
             let ours = differences.iter().fold(ours.clone(), |text, (from, to)| text.replace(from, to));
-            if ours != theirs {
+            if ours != theirs && !except.contains(&name.as_str()) {
                 different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
             }
         }
         let count = std::fs::read_dir(&recorded).into_iter().flatten().count();
         assert!(different.is_empty(), "{}\n{}", different.join("\n"), self.log());
         assert_eq!(count, ours.len(), "number of facts");
+    }
+
+    /// Returns a fact of upstream's.
+    pub fn recorded(&self, name: &str) -> String {
+        std::fs::read_to_string(self.case.join("upstream").join(name)).unwrap_or_default()
     }
 
     fn record(&self, lower: &str, recorded: &Path) {
@@ -310,9 +388,11 @@ fn cloud_id(root: &Path) -> String {
     link.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// Copies a file with its permissions.
 fn copy(from: &Path, to: &Path) {
-    let bytes = std::fs::read(from).unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
-    write(to, bytes);
+    let parent = to.parent().map(std::fs::create_dir_all).transpose();
+    let done = parent.and_then(|_| std::fs::copy(from, to));
+    done.unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
 }
 
 /// Copies a directory recursively, if it exists.

@@ -9,6 +9,7 @@
 
 mod check;
 mod cloud;
+mod disks;
 mod explain;
 mod facts;
 mod instance_data;
@@ -25,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use check::{first_boot, new_instance, second_boot};
-pub use cloud::Cloud;
+pub use cloud::{Cloud, MAC};
 pub use explain::{explained, install_explain};
 pub use facts::Facts;
 pub use instance_data::{instance_data, without_program_specific};

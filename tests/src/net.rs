@@ -115,6 +115,26 @@ impl Net {
         self.in_cloud(&["ip", "link", "set", "s1", "up"]);
     }
 
+    /// Takes the carrier away from the machine's NIC for a moment, as a host does that connects it to another network.
+    pub fn switch_media(&self) {
+        for state in ["down", "up"] {
+            self.in_cloud(&["ip", "link", "set", "s0", state]);
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    }
+
+    /// Removes the machine's NIC and adds another one with this MAC. The cloud's end gets these addresses.
+    pub fn exchange_nic(&self, mac: &str, addresses: &[&str]) {
+        self.in_cloud(&["ip", "link", "delete", "s0"]);
+        std::thread::sleep(Duration::from_millis(300));
+        let peer = ["peer", "name", "c0", "address", mac, "netns", &self.machine];
+        run(&[&["ip", "-n", &self.cloud, "link", "add", "s0", "type", "veth"], &peer[..]].concat());
+        for address in addresses {
+            self.in_cloud(&["ip", "address", "add", address, "dev", "s0"]);
+        }
+        self.in_cloud(&["ip", "link", "set", "s0", "up"]);
+    }
+
     /// Puts the cloud's end into a bridge, so that a test can connect more links to it.
     pub fn with_bridge(&self) {
         for words in [
@@ -176,7 +196,8 @@ impl Net {
         self.wait_for_port("80");
     }
 
-    pub(crate) fn wait_for_port(&self, port: &str) {
+    /// Waits until a server in the cloud listens on this port.
+    pub fn wait_for_port(&self, port: &str) {
         let began = Instant::now();
         let filter = format!("sport = :{port}");
         while self.in_cloud(&["ss", "-Hnlut", &filter]).trim().is_empty() {

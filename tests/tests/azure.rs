@@ -93,7 +93,7 @@ fn ready_is_reported_once() {
     cloud.config(SHORT);
     cloud.fault("GET instance 500");
     assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
-    assert!(cloud.logged(&["[WARNING]", "what it said before is kept"]), "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "keeping what it said before"]), "{}", cloud.log());
     assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{}", cloud.log());
     cloud.fault("");
     // A cache that cannot be read does not make a new machine: nothing runs again, Azure is told nothing, nothing is lost.
@@ -190,7 +190,7 @@ fn ovf_env_ssh_keys() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert!(cloud.file("/home/fay/.ssh/authorized_keys").contains("5b1Vuf fay"), "{}", cloud.log());
     assert!(
-        cloud.logged(&["[WARNING]", "fingerprint ABCD", "certificate of the wire server"]),
+        cloud.logged(&["[WARNING]", "fingerprint ABCD", "no certificate of the wire server"]),
         "{}",
         cloud.log()
     );
@@ -199,7 +199,7 @@ fn ovf_env_ssh_keys() {
     assert!(network.contains("\"dhcp4\"") && network.contains("02:00:00:00:0a:01"), "{network}");
     // Azure is told that the service, which is there, refused; and that only once.
     assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
-    assert!(cloud.posted().contains("reason=error querying IMDS|"), "{}", cloud.posted());
+    assert!(cloud.posted().contains("reason=http error 403 querying IMDS|"), "{}", cloud.posted());
     assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (0, 1)));
     // Once it answers, the machine is ready.
     cloud.fault("");
@@ -250,12 +250,12 @@ fn failing_metadata_service() {
     };
     std::thread::scope(|scope| {
         for (name, fault, reason) in [
-            ("silent", "GET instance silent", "error querying IMDS|"),
-            ("none", "GET instance 404", "error querying IMDS|"),
-            ("refused", "GET instance 403", "error querying IMDS|"),
-            ("no HTTP", "GET instance garbage", "error querying IMDS|"),
-            ("no JSON", "GET instance 200", "error parsing IMDS metadata|"),
-            ("cut", "GET instance cut", "error querying IMDS|"),
+            ("silent", "GET instance silent", "=read timeout querying IMDS|"),
+            ("none", "GET instance 404", "=http error 404 querying IMDS|"),
+            ("refused", "GET instance 403", "=http error 403 querying IMDS|"),
+            ("no HTTP", "GET instance garbage", "=connection error querying IMDS|"),
+            ("no JSON", "GET instance 200", "=error parsing IMDS metadata|"),
+            ("cut", "GET instance cut", "=connection error querying IMDS|"),
         ] {
             scope.spawn(move || run(name, fault, reason));
         }
@@ -329,40 +329,186 @@ fn missing_network() {
 fn invalid_ovf_env() {
     for (from, to, words) in [
         ("</ns0:Environment>", "", "the end of ns0:Environment is missing"),
-        ("HostName>", "Name>", "HostName is missing"),
+        ("HostName>", "Name>", "missing configuration for 'HostName'"),
         ("<ns0:", "<!DOCTYPE x [<!ENTITY y \"z\">]><ns0:", "a document type"),
         ("<ns1:CustomData>", "<ns1:CustomData>?", "CustomData: not base64"),
     ] {
         let cloud = azure("azure");
         cloud.put(FILE, &file_with_password().replacen(from, to, 9));
         assert_eq!(boot(&cloud), "azure", "{words}: {}", cloud.log());
-        assert!(cloud.logged(&["[ERROR]", "error parsing ovf-env.xml", words]), "{words}: {}", cloud.log());
+        assert!(cloud.logged(&["[ERROR]", "parsing ovf-env.xml: ", words]), "{words}: {}", cloud.log());
         assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{words}");
         assert_eq!(reports(&cloud), (0, 1), "{words}: {}", cloud.log());
-        assert!(cloud.posted().contains(words), "{}", cloud.posted());
+        assert!(cloud.posted().contains(&words.replace('\'', "''")), "{}", cloud.posted());
         let told = cloud.posted() + &cloud.log();
         assert!(!["hei&lt;sser", "hei<sser"].iter().any(|part| told.contains(part)), "{words}");
     }
 }
 
+/// The metadata service has the owner's data once the machine is connected to the owner's network.
+const NO_OWNER: &str = "GET reprovisiondata 404";
+const MARKER: &str = "/var/lib/cloud/data/reported_ready";
+
+/// A machine in a pool gets an owner: `connect` does what the host does to its NIC.
+fn get_owner(cloud: &Cloud, connect: impl FnOnce()) {
+    cloud.await_request("<State>Ready</State>");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    connect();
+    cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 404");
+    cloud.fault("");
+}
+
 #[test]
-fn preprovisioning_is_not_supported() {
-    let cloud = azure("azure");
-    cloud.put(FILE, &file_with_password().replace("Vm>false<", "Vm>true<"));
-    assert_eq!(boot(&cloud), "none", "{}", cloud.log());
-    assert!(
-        cloud.logged(&["[WARNING]", "ppsType Running", "pre-provisioning is not supported"]),
-        "{}",
-        cloud.log()
+fn state_matches_upstream_after_a_pool() {
+    let cloud = azure("azure-pool");
+    cloud.fault(NO_OWNER);
+    cloud.compare_with_upstream_while(|cloud| get_owner(cloud, || cloud.net.switch_media()));
+    if std::env::var_os("FIRSTLIGHT_RECORD").is_some() {
+        return;
+    }
+    assert_eq!(reports(&cloud), (2, 0), "{}", cloud.log());
+    assert!(!cloud.path(MARKER).exists());
+    assert_eq!(cloud.file("/etc/of-the-owner"), "of custom data", "{}", cloud.log());
+    assert!(cloud.file(KEPT).contains(">uma<"), "{}", cloud.file(KEPT));
+    assert!(!cloud.file("/etc/passwd").contains("nobodys"));
+    // No request before the NIC was switched, and a new lease after that.
+    assert_eq!(count(&cloud.log(), "tearing down the ephemeral network"), 2, "{}", cloud.log());
+    // The next boot still finds the file of the pool.
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (2, 0)), "{}", cloud.log());
+    assert!(cloud.logged(&["ignoring ovf-env.xml", "a pool that this machine has left"]), "{}", cloud.log());
+    assert!(cloud.logged(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
+}
+
+/// The NIC of the pool is removed, and another one is added.
+#[test]
+fn exchanged_nic_of_a_pool() {
+    let cloud = azure("azure-pool");
+    cloud.fault(NO_OWNER);
+    cloud.put(
+        FILE,
+        &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", "VMType>Savable</ns1:PreprovisionedVMType>"),
     );
-    assert!(cloud.file("/run/cloud-init/status.json").contains("pre-provisioning is not supported"));
+    let boot = cloud.boot_while(&["local", "network"], |cloud| {
+        let addresses = ["10.0.0.1/24", "169.254.169.254/32", "10.9.8.7/32"];
+        get_owner(cloud, || cloud.net.exchange_nic(tests::MAC, &addresses));
+    });
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(cloud.logged(&["ppsType Savable"]), "{}", cloud.log());
+    assert_eq!((cloud.id(), reports(&cloud)), ("azure".into(), (2, 0)), "{}", cloud.log());
+    assert_eq!(cloud.file("/etc/of-the-owner"), "of custom data", "{}", cloud.log());
+}
+
+/// A machine that was restarted in a pool has reported that it is ready; its network may be the pool's or the owner's.
+#[test]
+fn restart_in_a_pool() {
+    let cloud = azure("azure-pool");
+    cloud.put(MARKER, "1: 2\n");
+    cloud.fault("GET reprovisiondata 500");
+    let act = |cloud: &Cloud| {
+        cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 500");
+        // An answer that makes the network suspect: it is set up again.
+        cloud.fault("GET reprovisiondata 403");
+        cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 403");
+        cloud.fault("");
+    };
+    let boot = cloud.boot_while(&["local", "network"], act);
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(cloud.logged(&["setting up the network again"]), "{}", cloud.log());
+    assert_eq!((cloud.id(), reports(&cloud)), ("azure".into(), (1, 0)), "{}", cloud.log());
+    assert!(!cloud.path(MARKER).exists());
+}
+
+/// Stages that are killed in a pool leave the marker, and the machine the next boot's.
+#[test]
+fn killed_in_a_pool() {
+    let cloud = azure("azure-pool").limit(8);
+    cloud.fault(NO_OWNER);
+    let boot = cloud.boot(&["local"]);
+    assert_ne!(boot.codes.get("local"), Some(&0), "{}", cloud.log());
+    assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (true, (1, 0)), "{}", cloud.log());
+    assert_eq!(count(&cloud.requests(), "reprovisiondata"), 0, "{}", cloud.requests());
+    cloud.fault("");
+    cloud.forget_run();
+    let boot = cloud.boot(&["local"]);
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (false, (2, 0)), "{}", cloud.log());
+}
+
+/// Owner's data that cannot be used: Azure hears of it, and the machine is what the metadata service says.
+#[test]
+fn invalid_data_of_an_owner() {
+    let cloud = azure("azure-pool");
+    cloud.put(MARKER, "1: 2\n");
+    cloud.fault("GET reprovisiondata 200");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert!(cloud.logged(&["[ERROR]", "error parsing ovf-env.xml"]), "{}", cloud.log());
     assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
-    assert!(cloud.posted().contains("pps_type=Running"), "{}", cloud.posted());
-    // A boot that waited in one left a note.
-    let cloud = azure("azure");
-    cloud.put("/var/lib/cloud/data/reported_ready", "1: 2\n");
-    assert_eq!(boot(&cloud), "none", "{}", cloud.log());
-    assert!(cloud.logged(&["ppsType Unknown"]), "{}", cloud.log());
+    assert!(cloud.file("/home/uma/.ssh/authorized_keys").contains(" ann"), "{}", cloud.log());
+}
+
+#[test]
+fn state_matches_upstream_with_keys_of_certificates() {
+    azure("azure-certificate").compare_with_upstream();
+}
+
+/// Keys that only certificates of the wire server have are read once.
+#[test]
+fn keys_of_certificates() {
+    let key = "0Cj5uOQjbp6NpfVYLC";
+    let asked = |cloud: &Cloud| count(&cloud.requests(), "comp=certificates");
+    let keys = |cloud: &Cloud| cloud.file("/home/fay/.ssh/authorized_keys");
+    let cloud = azure("azure-certificate");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert!(keys(&cloud).contains(key), "{}\n{}", keys(&cloud), cloud.log());
+    assert_eq!((asked(&cloud), count(&cloud.requests(), "goalstate")), (1, 1), "{}", cloud.requests());
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+    let mut all = Vec::new();
+    files(&cloud.path("/"), &mut all);
+    assert!(all.iter().all(|(path, bytes)| !path.contains("p7m")
+        && !String::from_utf8_lossy(bytes).contains("BEGIN PRIVATE KEY")));
+    assert_eq!((boot(&cloud), asked(&cloud)), ("azure".into(), 1), "{}", cloud.log());
+    assert!(cloud.file("/run/cloud-init/instance-data.json").contains(key), "{}", cloud.log());
+    // What cannot be read costs only these keys.
+    for (fault, words) in [
+        ("GET certificates garbage", "certificates of the SSH keys were not read"),
+        ("GET certificates 200", "the certificates of the wire server"),
+    ] {
+        let cloud = azure("azure-certificate");
+        cloud.config(SHORT);
+        cloud.fault(fault);
+        assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+        assert!(cloud.logged(&["[WARNING]", words]), "{fault}: {}", cloud.log());
+        assert!(cloud.logged(&["[WARNING]", "fingerprint 349FAA71"]), "{fault}: {}", cloud.log());
+        assert_eq!(
+            (reports(&cloud), &*cloud.file("/etc/of-the-user")),
+            ((1, 0), "of custom data"),
+            "{fault}"
+        );
+    }
+}
+
+/// Images of Azure configure the handler that reports to the host through Hyper-V.
+#[test]
+fn reports_to_the_host() {
+    const POOL: &str = "/var/lib/hyperv/.kvp_pool_1";
+    let run = |fault: &str, expected: &[&str]| {
+        let cloud = azure("azure");
+        cloud.config(&format!("{SHORT}reporting: {{logging: {{type: log}}, telemetry: {{type: hyperv}}}}\n"));
+        cloud.put(POOL, "");
+        cloud.fault(fault);
+        boot(&cloud);
+        let records = std::fs::read(cloud.path(POOL)).unwrap_or_default();
+        assert_eq!(records.len() % 2560, 0, "{fault}: {}", cloud.log());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string();
+        let found: Vec<String> = records
+            .chunks(2560)
+            .filter(|record| text(&record[..512]) == "PROVISIONING_REPORT")
+            .map(|record| text(&record[512..]).split("|agent=").next().unwrap_or_default().to_string())
+            .collect();
+        assert_eq!(found, expected, "{fault}: {}", cloud.log());
+    };
+    run("", &["result=success"]);
+    run("GET instance 403", &["result=error|reason=http error 403 querying IMDS"]);
 }
 
 /// Settings that only this datasource has.

@@ -6,11 +6,13 @@
 
 #![warn(missing_docs)]
 
+mod ec2;
 mod firmware;
 mod order;
 mod sign;
 mod table;
 
+pub use ec2::{is_ec2_uuid, is_outscale};
 pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
 pub use sign::{DmiField, Match, Sign};
 pub use table::CLOUDS;

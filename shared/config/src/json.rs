@@ -306,7 +306,7 @@ fn float_text(f: f64, node: &Node) -> Cow<'static, str> {
 
 /// Returns binary data as text.
 pub(crate) fn binary_text(bytes: &[u8]) -> String {
-    format!("ci-b64:{}", crate::yaml::base64(bytes))
+    format!("ci-b64:{}", encoding::base64::encode(bytes))
 }
 
 /// Returns a key that is not text as Python writes it.

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod finding;
+mod ini;
 pub mod json;
 mod keys;
 mod map;
@@ -19,6 +20,7 @@ mod timeouts;
 pub mod yaml;
 
 pub use finding::{Finding, FindingKind, Findings, did_you_mean};
+pub use ini::Ini;
 pub use keys::{Alias, FromNode, Key, KeyStruct, enum_text, table_len, table_with_aliases};
 pub use map::Map;
 pub use node::{Node, Position, Value};

@@ -57,6 +57,9 @@ impl SourceMap {
 
     /// Stores the origins of merged cloud-configs, from each file as it is parsed now and the same values with the
     /// positions in their parts, and the positions of values that were reported as invalid.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
     pub fn save<'f>(
         sys: &System,
         file: &str,

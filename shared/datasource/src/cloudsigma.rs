@@ -6,10 +6,9 @@ use config::{Node, Value};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Result, System, warning};
 
-use crate::{Datasource, Search, Stage, dmi, standard};
+use crate::{Datasource, Search, dmi, standard};
 
-pub const CLOUDSIGMA: Datasource =
-    Datasource { stages: &[Stage::Local], ..Datasource::new("CloudSigma", find) };
+pub const CLOUDSIGMA: Datasource = Datasource { ..Datasource::new("CloudSigma", find) };
 
 const PORT: &str = "/dev/ttyS1";
 /// The path between the brackets is empty: the whole context.

@@ -7,13 +7,10 @@ use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, warning};
 
 use crate::openstack_format::{self, OpenStackData};
-use crate::{Datasource, Search, Stage, media, standard};
+use crate::{Datasource, Search, media, standard};
 
-pub const CONFIGDRIVE: Datasource = Datasource {
-    stages: &[Stage::Local],
-    check: standard::check_uuid,
-    ..Datasource::new("ConfigDrive", find)
-};
+pub const CONFIGDRIVE: Datasource =
+    Datasource { check: standard::check_uuid, ..Datasource::new("ConfigDrive", find) };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
@@ -34,7 +31,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         }
     }
     if found.is_none() {
-        match media::find_config_drive(ctx) {
+        match media::find_config_drive(ctx, |at| read(sys, at)) {
             Ok(drive) => found = drive.map(|(device, drive)| (device, drive, true)),
             Err(e) => failures.push(e),
         }
@@ -49,7 +46,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 /// Reads a drive's tree; `None` when it is no config drive.
-pub fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
+fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     if sys.is_dir(format!("{top}/openstack")) {
         return read_v2(sys, top).map(Some);
     }

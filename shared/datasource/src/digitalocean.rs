@@ -9,13 +9,10 @@ use system::{Error, Result};
 
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, Stage, dmi, document, standard};
+use crate::{Datasource, Search, dmi, document, standard};
 
-pub const DIGITALOCEAN: Datasource = Datasource {
-    stages: &[Stage::Local],
-    check: standard::check_serial,
-    ..Datasource::new("DigitalOcean", find)
-};
+pub const DIGITALOCEAN: Datasource =
+    Datasource { check: standard::check_serial, ..Datasource::new("DigitalOcean", find) };
 
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "DigitalOcean",

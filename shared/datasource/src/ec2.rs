@@ -10,8 +10,10 @@ use ephemeral::{Ipv4Method, Ipv6Method};
 
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
+use crate::service::parse_token;
 use crate::{
-    ALL_EVENTS, Datasource, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network, standard, tree,
+    ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network,
+    standard, tree, warn_at_login,
 };
 
 pub const EC2: Datasource = Datasource {
@@ -20,6 +22,7 @@ pub const EC2: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
+    activate: Some(activate),
     ..Datasource::new("Ec2", find)
 };
 
@@ -84,16 +87,12 @@ impl Firmware {
     }
 
     fn platform(&self) -> Platform {
-        // Firmware may have the first group's bytes the other way round: 45e12aec-… is ec2ae145-….
-        let uuid = self.uuid.as_bytes();
-        let is_ec2 =
-            self.uuid.starts_with("ec2") || (uuid.get(6..8) == Some(b"ec") && uuid.get(4) == Some(&b'2'));
         match () {
-            () if is_ec2 => AWS,
+            () if clouds::is_ec2_uuid(&self.uuid) => AWS,
             () if self.serial.ends_with(".brightbox.com") => platform("brightbox", false, false),
             () if self.asset_tag.ends_with(".zstack.io") => platform("zstack", false, false),
             () if self.vendor == "e24cloud" => platform("e24cloud", false, false),
-            () if self.product == "3ds outscale vm" && self.vendor == "3ds outscale" => OUTSCALE,
+            () if clouds::is_outscale(&self.vendor, &self.product) => OUTSCALE,
             () if self.vendor == "tilaa" => platform("tilaa", false, false),
             () => UNKNOWN,
         }
@@ -104,29 +103,55 @@ impl Firmware {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StrictId {
     Yes,
-    Warn,
+    /// Once for each instance, and the boot is delayed by so many seconds.
+    Warn(u64),
     No,
 }
 
 fn strict_id(ctx: &Search<'_>) -> StrictId {
     let Some(node) = ctx.settings("Ec2").and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
-        return StrictId::Warn;
+        return StrictId::Warn(0);
     };
-    let text = node.scalar_text().unwrap_or_default().to_lowercase();
-    // `warn,10`: for so many seconds the login waits.
-    match text.split(',').next().unwrap_or_default().trim() {
-        "true" => StrictId::Yes,
-        "false" => StrictId::No,
-        "warn" => StrictId::Warn,
-        _ => {
-            warning!(
-                ctx.sys,
-                "{}: datasource.Ec2.strict_id: expected true, false or warn; using warn",
-                node.at
-            );
-            StrictId::Warn
-        }
+    parse_strict_id(&node.scalar_text().unwrap_or_default()).unwrap_or_else(|| {
+        warning!(
+            ctx.sys,
+            "{}: datasource.Ec2.strict_id: expected true, false or warn[,SECONDS]; using warn",
+            node.at
+        );
+        StrictId::Warn(0)
+    })
+}
+
+fn parse_strict_id(text: &str) -> Option<StrictId> {
+    let text = text.trim().to_lowercase();
+    let (word, seconds) = text.split_once(',').unwrap_or((&text, ""));
+    let seconds = if seconds.is_empty() { 0 } else { seconds.trim().parse().ok()? };
+    match word.trim() {
+        "true" => Some(StrictId::Yes),
+        "false" => Some(StrictId::No),
+        "warn" => Some(StrictId::Warn(seconds)),
+        _ => None,
     }
+}
+
+const UNKNOWN_ADVICE: &str =
+    "Any host of this network may have answered. If the service is the cloud's, put these lines in \
+/etc/cloud/cloud.cfg.d/99-ec2-datasource.cfg, or in the user-data of new instances:
+
+  datasource:
+    Ec2: {strict_id: false}";
+
+/// Warns about the metadata of an unknown platform, once for each instance.
+fn activate(ctx: &Search<'_>, instance: &mut Instance, is_new: bool) -> Result<()> {
+    if let (true, "unknown", StrictId::Warn(sleep)) = (is_new, &*instance.cloud_name, strict_id(ctx)) {
+        let problem = "This system was set up from an EC2 metadata service, but its firmware is not that of a known \
+                       cloud with such a service: the metadata source is not authenticated.";
+        warn_at_login(
+            ctx,
+            &LoginWarning { name: "non_ec2_md", problem: problem.into(), advice: UNKNOWN_ADVICE, sleep },
+        );
+    }
+    Ok(())
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
@@ -160,13 +185,6 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     })?;
     let Some((crawled, nic)) = crawled else { return Ok(None) };
     let primary = (ctx.stage == Stage::Local).then_some(nic);
-    if platform == UNKNOWN && strict == StrictId::Warn {
-        warning!(
-            sys,
-            "Ec2: EC2-style metadata found, but DMI does not match: the metadata source is not authenticated. \
-             To accept it, set datasource: {{Ec2: {{strict_id: false}}}}"
-        );
-    }
     Ok(Some(instance(ctx, platform, crawled, primary)))
 }
 
@@ -248,19 +266,7 @@ fn fetch_token(
     let requests: Vec<Request> = bases.iter().map(ask).collect();
     let (which, answer) = net.fetch_first(&requests, deadline)?;
     let place = requests[which].redacted_url();
-    match answer.status {
-        200..300 => {}
-        403 => {
-            return Err(Error::new(format!(
-                "{place}: status 403: the instance's metadata service is disabled"
-            )));
-        }
-        status => return Err(Error::new(format!("{place}: status {status}: no token received"))),
-    }
-    let token = String::from_utf8_lossy(&answer.body).trim().to_string();
-    if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
-        return Err(Error::new(format!("{place}: the response is not a valid token")));
-    }
+    let token = parse_token(&answer, &place)?;
     debug!(sys, "Ec2: token received");
     Ok((bases[which].clone(), token))
 }
@@ -330,6 +336,9 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
     instance.devices = devices(ctx.sys, &metadata);
     instance.network = network(ctx, &metadata, primary);
+    if is_without_vpc(&metadata) {
+        instance.update_events = ["boot", "boot-legacy"].map(String::from).to_vec();
+    }
     instance.user_data = standard::maybe_base64(user_data);
     let mut tree = json!({ "_metadata_api_version": version, "meta-data": metadata.to_json() });
     if let Some(identity) = identity {
@@ -338,6 +347,13 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance.crawled = tree;
     standard::record_machine(ctx.sys, &mut instance);
     instance
+}
+
+/// Returns whether no NIC is in a virtual private cloud, as on EC2-Classic and on clouds that copied it: MAC addresses there
+/// may change at each boot, so that the network configuration is applied at each.
+fn is_without_vpc(metadata: &Node) -> bool {
+    let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
+    !macs.is_some_and(|macs| macs.iter().any(|(_, of_mac)| of_mac.get("vpc-id").is_some()))
 }
 
 /// The source of the network configuration, which is rendered again whenever it is due.
@@ -459,6 +475,29 @@ mod tests {
             (of("", "", "", "", ""), "unknown"),
         ] {
             assert_eq!(said, expected);
+        }
+    }
+
+    #[test]
+    fn machines_without_a_vpc() {
+        let of = |text: &str| is_without_vpc(&config::yaml::parse("t", text).unwrap().root);
+        assert!(of("{}") && of("network: 7") && of("network: {interfaces: {macs: {a: {x: 1}, b: text}}}"));
+        assert!(!of("network: {interfaces: {macs: {a: {x: 1}, b: {vpc-id: vpc-1}}}}"));
+    }
+
+    #[test]
+    fn strict_ids() {
+        for (text, expected) in [
+            ("true", Some(StrictId::Yes)),
+            ("False", Some(StrictId::No)),
+            ("warn", Some(StrictId::Warn(0))),
+            ("warn,10", Some(StrictId::Warn(10))),
+            ("warn,", Some(StrictId::Warn(0))),
+            ("warn,soon", None),
+            ("yes", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_strict_id(text), expected, "{text}");
         }
     }
 

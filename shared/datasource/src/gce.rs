@@ -2,7 +2,7 @@
 
 use config::{Map, Node, Value};
 use serde_json::json;
-use state::{Blobs, Instance};
+use state::{Blobs, HostKeyService, Instance};
 use system::{Result, System, warning};
 
 use crate::retry::Defaults;
@@ -49,10 +49,17 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let mut nics = ctx.machine.nics().candidates;
     nics.sort_by_key(|nic| nic.name != "ens4");
     let fetched = SERVICE.fetch(ctx, &policy, &nics, &mut |session| fetch(session))?;
-    Ok(fetched.map(|(metadata, user_data)| instance(ctx, metadata, user_data, &policy.urls[0])))
+    Ok(fetched.map(|(metadata, user_data, base)| {
+        let mut instance = instance(ctx, metadata, user_data, &policy.urls[0]);
+        instance.host_key_service = Some(HostKeyService {
+            url: format!("{base}/instance/guest-attributes/hostkeys"),
+            headers: SERVICE.headers.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        });
+        instance
+    }))
 }
 
-fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
+fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
     let sys = session.sys;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
     let get = |path: &str| session.get(path);
@@ -89,7 +96,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
     let user_data = user_data(sys, &instance);
     metadata.insert("instance-data", instance);
     metadata.insert("project-data", project);
-    Ok((metadata.into(), user_data))
+    Ok((metadata.into(), user_data, session.base.clone()))
 }
 
 fn user_data(sys: &System, attributes: &Node) -> Blobs {

@@ -7,10 +7,9 @@ use system::{Error, Result, warning};
 
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, dmi, document, standard, v1};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, dmi, document, standard, v1};
 
 pub const HETZNER: Datasource = Datasource {
-    stages: &[Stage::Local],
     check: standard::check_serial,
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "hotplug"],

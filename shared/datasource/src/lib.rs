@@ -4,24 +4,42 @@
 #![warn(missing_docs)]
 
 mod akamai;
+mod aliyun;
+mod altcloud;
+mod assignments;
 mod azure;
+mod bigstep;
+mod cloudcix;
 mod cloudsigma;
+mod cloudstack;
 mod command_line;
 mod configdrive;
 mod digitalocean;
 mod dmi;
 mod document;
 mod ec2;
+mod exoscale;
+mod fields;
 mod gce;
+mod guestinfo;
 mod hetzner;
+mod ibmcloud;
+mod login_warning;
 mod lxd;
+mod maas;
 mod media;
 mod metadata_network;
 mod nocloud;
 mod none;
+mod nwcs;
+mod opennebula;
 mod openstack;
 mod openstack_format;
+mod oracle;
+mod ovf;
 mod parts;
+mod password_server;
+mod rbxcloud;
 mod retry;
 mod scaleway;
 mod search;
@@ -30,12 +48,17 @@ mod service;
 mod smartos;
 mod standard;
 mod tree;
+mod upcloud;
 mod v1;
+mod vmware;
 mod vultr;
+mod wsl;
+mod xml;
 
 pub use command_line::named_datasource;
+pub use login_warning::{LoginWarning, warn_at_login};
 pub use lxd::lists_hotplugged_nics;
-pub use search::{Outcome, search};
+pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
 use config::Node;
@@ -79,7 +102,7 @@ pub enum IdentityCheck {
 pub struct Datasource {
     /// The name, spelled as in `datasource_list`.
     pub name: &'static str,
-    /// The stages in which it can be found.
+    /// The stages in which it can be found, from the row in the crate `clouds`.
     pub stages: &'static [Stage],
     /// Searches for an instance; returns `None` if this machine is not on this cloud.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
@@ -103,11 +126,12 @@ pub struct Datasource {
 pub type Hook = fn(&Search<'_>, &mut Instance, is_new: bool) -> Result<()>;
 
 impl Datasource {
-    /// Returns a datasource that differs from the others only in its name and its search.
+    /// Returns a datasource that differs from the others only in its name and its search. A name without a row in the crate
+    /// `clouds` does not compile.
     const fn new(name: &'static str, find: fn(&Search<'_>) -> Result<Option<Instance>>) -> Datasource {
         Datasource {
             name,
-            stages: &[Stage::Local, Stage::Network],
+            stages: stages_of(name),
             find,
             check: standard::check_machine,
             network_order: DEFAULT_NETWORK_ORDER,
@@ -116,6 +140,27 @@ impl Datasource {
             activate: None,
         }
     }
+}
+
+/// Returns the stages of the cloud with this name, at compile time.
+const fn stages_of(name: &str) -> &'static [Stage] {
+    let mut at = 0;
+    while !is_equal(clouds::CLOUDS[at].name.as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    match clouds::CLOUDS[at].stages {
+        clouds::Stages { local: true, network: true } => &[Stage::Local, Stage::Network],
+        clouds::Stages { local: true, network: false } => &[Stage::Local],
+        clouds::Stages { local: false, .. } => &[Stage::Network],
+    }
+}
+
+const fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// The events at which the network configuration is read and applied again, by upstream's names.
@@ -265,17 +310,33 @@ pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
     &lxd::LXD,
+    &opennebula::OPENNEBULA,
     &digitalocean::DIGITALOCEAN,
     &azure::AZURE,
+    &altcloud::ALTCLOUD,
+    &vmware::VMWARE,
+    &ovf::OVF,
+    &maas::MAAS,
     &gce::GCE,
     &openstack::OPENSTACK,
+    &aliyun::ALIYUN,
     &vultr::VULTR,
     &ec2::EC2,
     &cloudsigma::CLOUDSIGMA,
+    &cloudstack::CLOUDSTACK,
     &smartos::SMARTOS,
+    &bigstep::BIGSTEP,
     &scaleway::SCALEWAY,
     &hetzner::HETZNER,
+    &ibmcloud::IBMCLOUD,
+    &oracle::ORACLE,
+    &exoscale::EXOSCALE,
+    &rbxcloud::RBXCLOUD,
+    &upcloud::UPCLOUD,
+    &nwcs::NWCS,
     &akamai::AKAMAI,
+    &wsl::WSL,
+    &cloudcix::CLOUDCIX,
     &none::NONE,
 ];
 
@@ -295,7 +356,29 @@ pub fn update_events(name: &str) -> Option<UpdateEvents> {
     UPDATE_EVENTS.iter().find(|(of, _)| of.eq_ignore_ascii_case(name)).map(|(_, events)| *events)
 }
 
+/// In `Instance::check`: a condition of the udev rule for hotplugged NICs that replaces the datasource's.
+const HOTPLUG_UDEV_MATCH: &str = "hotplug-udev-match";
+
+/// Returns the conditions of a udev rule that select an instance's hotplugged NICs; empty for all NICs.
+pub fn hotplug_udev_match(instance: &Instance) -> &str {
+    let of_instance = instance.check.get(HOTPLUG_UDEV_MATCH).and_then(|rule| rule.as_str());
+    let of_row = || update_events(&instance.datasource).map(|events| events.hotplug_udev_match);
+    of_instance.or_else(of_row).unwrap_or_default()
+}
+
 /// Returns the datasource with this name, in any case.
 pub fn datasource(name: &str) -> Option<&'static Datasource> {
     DATASOURCES.iter().find(|d| d.name.eq_ignore_ascii_case(name)).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_those_of_the_clouds_row() {
+        for row in DATASOURCES {
+            assert_eq!(row.stages, stages_of(row.name), "{}", row.name);
+        }
+    }
 }

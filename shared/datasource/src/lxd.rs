@@ -11,9 +11,9 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
 
-use crate::{Datasource, IdentityCheck, Search, Stage, document, seed, standard, v1};
+use crate::{Datasource, IdentityCheck, Search, document, seed, standard, v1};
 
-pub const LXD: Datasource = Datasource { stages: &[Stage::Local], check, ..Datasource::new("LXD", find) };
+pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) };
 
 const SOCKET: &str = "/dev/lxd/sock";
 const API_VERSION: &str = "1.0";

@@ -6,8 +6,6 @@ use blockdev::{Device, Superblock};
 use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::Search;
-use crate::configdrive;
-use crate::openstack_format::OpenStackData;
 use crate::seed::{self, Seed};
 
 /// For looking at all devices: a drive that hangs must not hold the boot.
@@ -67,17 +65,18 @@ fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
     kinds.contains(&superblock.fstype.as_str())
 }
 
-/// The first device that is a config drive: those labelled for it first, whatever their file system, then other whole
-/// disks of the kinds that config drives have.
-pub fn find_config_drive(ctx: &Search<'_>) -> Result<Option<(String, OpenStackData)>> {
+/// Returns the first device on which `read` finds a config drive, and what it read: labelled file systems first, whatever
+/// their type, then other whole disks with a file system that config drives have. `read` gets the mount point.
+pub fn find_config_drive<T>(
+    ctx: &Search<'_>,
+    read: impl Fn(&str) -> Result<Option<T>>,
+) -> Result<Option<(String, T)>> {
     let labelled = |s: &Superblock| s.has_label("config-2") || s.has_label("CONFIG-2");
     let (first, rest): (Vec<_>, Vec<_>) = file_systems(ctx).into_iter().partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && has_type(s, SEED_FILE_SYSTEMS));
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
-        let read =
-            read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| configdrive::read(ctx.sys, at));
-        match read {
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, &read) {
             Ok(Some(drive)) => {
                 log_skipped(ctx, failures);
                 return Ok(Some((device.path, drive)));
@@ -93,8 +92,82 @@ pub fn find_config_drive(ctx: &Search<'_>) -> Result<Option<(String, OpenStackDa
 pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
     let all = file_systems(ctx).into_iter().filter(|(_, s)| has_type(s, DISC_FILE_SYSTEMS));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
+    first_found(ctx, first.into_iter().chain(rest), read)
+}
+
+/// The first ISO 9660 disc in a CD drive on which `read` finds what it looks for, as [`find_disc`].
+pub fn find_on_drive<T>(
+    ctx: &Search<'_>,
+    read: impl Fn(&str, &str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let is_disc = |device: &Device, s: &Superblock| has_type(s, &["iso9660"]) && is_drive(&device.name);
+    first_found(ctx, file_systems(ctx).into_iter().filter(|(device, s)| is_disc(device, s)), read)
+}
+
+/// Returns whether udev takes a device of this name for a CD drive: `sr0`, `hda`, `xvda1`.
+fn is_drive(name: &str) -> bool {
+    let begins = |prefix: &str, fits: fn(&char) -> bool| {
+        name.strip_prefix(prefix).is_some_and(|rest| rest.chars().next().is_some_and(|c| fits(&c)))
+    };
+    begins("sr", char::is_ascii_digit) || begins("hd", char::is_ascii_lowercase) || name.starts_with("xvd")
+}
+
+fn first_found<T>(
+    ctx: &Search<'_>,
+    devices: impl Iterator<Item = (Device, Superblock)>,
+    read: impl Fn(&str, &str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
     let mut failures = Vec::new();
-    for (device, superblock) in first.into_iter().chain(rest) {
+    for (device, superblock) in devices {
+        match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
+            Ok(Some(found)) => {
+                log_skipped(ctx, failures);
+                return Ok(Some(found));
+            }
+            Ok(None) => debug!(ctx.sys, "{} has nothing that is looked for", device.path),
+            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
+        }
+    }
+    first_failure(ctx, failures)
+}
+
+/// Reads the file system on a device, which is looked at alone.
+///
+/// # Errors
+///
+/// Fails if the device has no file system that is known, or cannot be mounted, or as `read` does.
+pub fn read_device<T>(
+    sys: &System,
+    device: &str,
+    read: impl Fn(&str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let path = device.to_string();
+    let root = sys.root().as_path().to_path_buf();
+    let probe = move || blockdev::probe_path(&System::new(root), &path);
+    let superblock = blockdev::run_within(Deadline::after(PROBE_TIMEOUT), probe)
+        .unwrap_or_else(|| Err(Error::new(format!("probing {device}: timed out"))))?;
+    match superblock {
+        Some(superblock) => read_mounted(sys, device, &superblock.fstype, read),
+        None => Err(Error::new(format!("{device}: no known file system"))),
+    }
+}
+
+/// Reads the file systems to which `rank` gives a number, in the order of that number and then of the devices' names, until
+/// `read` finds something. `read` is given the mount point and the device.
+///
+/// # Errors
+///
+/// Fails with the first failure if nothing was found: what is looked for may be there.
+pub fn find_ranked<T>(
+    ctx: &Search<'_>,
+    rank: impl Fn(&Superblock) -> Option<u8>,
+    read: impl Fn(&str, &str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let mut all: Vec<_> =
+        file_systems(ctx).into_iter().filter_map(|(d, s)| Some((rank(&s)?, d, s))).collect();
+    all.sort_by(|(a, x, _), (b, y, _)| (a, &x.path).cmp(&(b, &y.path)));
+    let mut failures = Vec::new();
+    for (_, device, superblock) in all {
         match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
             Ok(Some(found)) => {
                 log_skipped(ctx, failures);
@@ -124,7 +197,7 @@ fn first_failure<T>(ctx: &Search<'_>, mut failures: Vec<Error>) -> Result<Option
 }
 
 /// Reads a device where it is mounted, or mounted for the purpose; then it is unmounted whatever happened.
-fn read_mounted<T>(
+pub fn read_mounted<T>(
     sys: &System,
     device: &str,
     kind: &str,
@@ -159,9 +232,13 @@ fn mount_point(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
         (fields.next()? == device).then_some(())?;
-        let point = fields.next()?;
-        Some(point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\"))
+        Some(unescaped(fields.next()?))
     })
+}
+
+/// Returns a mount point without the escapes that /proc/mounts has for blanks and backslashes.
+pub fn unescaped(point: &str) -> String {
+    point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }
 
 #[cfg(test)]

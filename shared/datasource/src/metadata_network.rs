@@ -225,7 +225,15 @@ pub fn get_optional(
     headers: &[(&str, &str)],
     deadline: Deadline,
 ) -> Result<Option<Vec<u8>>> {
-    let response = request(sys, policy, url.clone(), headers, deadline)?;
+    body(request(sys, policy, url.clone(), headers, deadline)?, &url)
+}
+
+/// Returns the body of a response to a request of `url`; `None` for status 404 and 410.
+///
+/// # Errors
+///
+/// Fails for every other status of 400 or above.
+pub fn body(response: Response, url: &str) -> Result<Option<Vec<u8>>> {
     match response.status {
         404 | 410 => Ok(None),
         400.. => Err(Error::new(format!("{url}: status {}", response.status))),

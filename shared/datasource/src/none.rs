@@ -5,10 +5,9 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::Result;
 
-use crate::{Datasource, IdentityCheck, Search, Stage, standard};
+use crate::{Datasource, IdentityCheck, Search, standard};
 
 pub const NONE: Datasource = Datasource {
-    stages: &[Stage::Network],
     check: |_, _| IdentityCheck::Unknown("None is found again in the network stage of each boot".into()),
     ..Datasource::new("None", find)
 };

@@ -117,7 +117,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
 }
 
 /// What the machine may do without; what is there and cannot be used is an error in the log and in status.
-fn optional_or_log(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
+pub fn optional_or_log(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
     read.unwrap_or_else(|e| {
         error!(sys, "{e}; ignored");
         None
@@ -125,7 +125,7 @@ fn optional_or_log(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
 }
 
 /// The seed as the cloud wrote it, if it is the base64 that it has to be.
-fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String> {
+pub fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String> {
     let text = node?.as_str()?.to_string();
     if encoding::base64::decode(text.as_bytes()).is_none() {
         warning!(sys, "{source}: random_seed: not base64; ignored");
@@ -135,7 +135,7 @@ fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String>
 }
 
 /// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
-fn parse_vendor_data(sys: &System, json: Option<Json>) -> Blobs {
+pub fn parse_vendor_data(sys: &System, json: Option<Json>) -> Blobs {
     let inner = match json {
         Some(Json::Object(mut map)) => map.remove("cloud-init"),
         other => other,

@@ -132,6 +132,11 @@ impl RetryPolicy {
         request.timeout(self.timeout).retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
     }
 
+    /// Repeats a request until the caller's deadline if a wait is configured; otherwise makes it once.
+    pub fn wait_if_configured(&self, request: Request) -> Request {
+        if self.max_wait.is_zero() { self.single_attempt(request) } else { self.until_available(request) }
+    }
+
     /// Repeats a request as often as configured.
     pub fn with_retries(&self, request: Request) -> Request {
         request.timeout(self.timeout).retries(self.retries, self.retry_delay)

@@ -13,10 +13,9 @@ use system::{Deadline, Error, Request, Result, warning};
 use crate::metadata_network::LINK_TIMEOUT;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 
 pub const SCALEWAY: Datasource = Datasource {
-    stages: &[Stage::Local],
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "boot-legacy"],
         supported: ALL_EVENTS,

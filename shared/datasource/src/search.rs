@@ -1,7 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
-use system::{debug, error, info, warning};
+use system::{debug, info, warning};
 
 use crate::{Datasource, Search, Stage, datasource};
 
@@ -36,11 +36,8 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
         quoted(&mut rows.map(|row| class_name(row, ctx.stage)))
     );
     for name in list {
-        let Some(row) = datasource(name) else {
-            // Names of clouds that later releases add must not stop an older one.
-            error!(sys, "no datasource named {name}; skipping");
-            continue;
-        };
+        // Names of clouds that later releases add must not stop an older one; the stage reports them.
+        let Some(row) = datasource(name) else { continue };
         if !row.stages.contains(&ctx.stage) {
             if ctx.stage == Stage::Local {
                 outcome.deferred.push(row.name);
@@ -83,12 +80,13 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     outcome
 }
 
-/// Returns upstream's name for a datasource in a stage, which tools search logs for.
-fn class_name(row: &Datasource, stage: Stage) -> String {
+/// Returns upstream's name for a datasource in a stage, which tools search logs for and descriptions begin with.
+pub fn class_name(row: &Datasource, stage: Stage) -> String {
     let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
     let end = match (is_in_both_stages, stage, row.name) {
-        (true, Stage::Network, "NoCloud") => "Net",
-        (true, Stage::Local, name) if name != "NoCloud" => "Local",
+        (true, _, "VMware") => "",
+        (true, Stage::Network, "NoCloud" | "OVF") => "Net",
+        (true, Stage::Local, name) if !matches!(name, "NoCloud" | "OVF") => "Local",
         _ => "",
     };
     format!("DataSource{}{end}", row.name)

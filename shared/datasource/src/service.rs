@@ -2,6 +2,7 @@
 //! request that selects one of them, and paths below it. A cloud describes its service by a [`MetadataService`] and
 //! reads it by [`MetadataService::document`] or [`MetadataService::fetch`].
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use config::Node;
@@ -27,6 +28,10 @@ pub struct MetadataService<'s> {
     pub headers: &'s [(&'s str, &'s str)],
     /// How often the first request is made.
     pub attempts: fn(&RetryPolicy, Request) -> Request,
+    /// The header in which later requests carry the response to the first one, if that is a token.
+    pub token_header: Option<&'s str>,
+    /// Time limits and retries of later requests.
+    pub later: fn(&RetryPolicy) -> RetryPolicy,
     /// The time limit for the first response.
     pub timeout: fn(&RetryPolicy) -> Duration,
     /// The path of a request over the existing network: if it succeeds, no ephemeral network is set up.
@@ -50,13 +55,22 @@ pub struct Session<'s, 'a> {
     /// The name of the NIC.
     pub nic: &'s str,
     /// Time limits and retries.
-    pub policy: &'s RetryPolicy,
+    pub policy: RetryPolicy,
     /// The base URL that responded.
     pub base: String,
     /// The response to the first request.
     pub response: Response,
     headers: &'s [(&'s str, &'s str)],
+    token: Option<Token<'s>>,
     deadline: Deadline,
+}
+
+/// The token that each request of a session carries.
+struct Token<'s> {
+    header: &'s str,
+    value: RefCell<String>,
+    /// Requests another one, when the service no longer accepts this one.
+    renewal: Request,
 }
 
 /// Reads the metadata of a service that has responded.
@@ -71,6 +85,8 @@ impl<'s> MetadataService<'s> {
         method: |url| Request::get(url),
         headers: &[],
         attempts: RetryPolicy::with_retries,
+        token_header: None,
+        later: RetryPolicy::clone,
         timeout: RetryPolicy::total_timeout,
         probe: None,
         ipv4: Some(Ipv4Method::Dhcp(&[])),
@@ -134,7 +150,8 @@ impl<'s> MetadataService<'s> {
         if path.is_empty() { base } else { format!("{base}/{path}") }
     }
 
-    fn requirements(&self, policy: &RetryPolicy, nics: &[Nic]) -> NetworkRequirements {
+    /// Returns what the service needs of the network before it can be reached.
+    pub fn requirements(&self, policy: &RetryPolicy, nics: &[Nic]) -> NetworkRequirements {
         let nic = nics.first().map(|nic| nic.name.as_str()).unwrap_or_default();
         let probe = |(path, base): (&str, &String)| {
             metadata_network::with_headers(Request::get(self.url(base, path, nic)), self.headers)
@@ -153,13 +170,17 @@ impl<'s> MetadataService<'s> {
         }
     }
 
-    /// Makes the first request.
-    fn open<'n, 'a>(
+    /// Makes the first request, over a network that is up.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the service does not respond.
+    pub fn open<'n, 'a>(
         &self,
         sys: &'a System,
         net: &'n mut MetadataNetwork<'a>,
         nic: &'n str,
-        policy: &'n RetryPolicy,
+        policy: &RetryPolicy,
     ) -> Result<Session<'n, 'a>>
     where
         's: 'n,
@@ -172,26 +193,20 @@ impl<'s> MetadataService<'s> {
         let requests: Vec<Request> = policy.urls.iter().map(request).collect();
         let (index, response) = net.fetch_first(&requests, Deadline::after((self.timeout)(policy)))?;
         let base = self.url(&policy.urls[index], "", nic);
+        let renewal = &requests[index];
+        let token = self.token_header.map(|header| {
+            let value = RefCell::new(parse_token(&response, &renewal.redacted_url())?);
+            Ok(Token { header, value, renewal: renewal.clone() })
+        });
+        let token = token.transpose()?;
         info!(sys, "{}: the metadata service is at {base}", self.name);
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
-        Ok(Session { sys, net, nic, policy, base, response, headers: self.headers, deadline })
+        let policy = (self.later)(policy);
+        Ok(Session { sys, net, nic, policy, base, response, headers: self.headers, token, deadline })
     }
 }
 
 impl Session<'_, '_> {
-    /// Returns the first response as a token, which later requests have in a header.
-    ///
-    /// # Errors
-    ///
-    /// Fails if the response is not a printable word.
-    pub fn token(&self) -> Result<String> {
-        let token = String::from_utf8_lossy(&self.response.body).trim().to_string();
-        if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
-            return Err(Error::new(format!("{}: the response is not a valid token", self.base)));
-        }
-        Ok(token)
-    }
-
     /// Fetches a path; returns `None` if it does not exist.
     ///
     /// # Errors
@@ -208,7 +223,31 @@ impl Session<'_, '_> {
     /// Fails as [`Session::get`] does.
     pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Result<Option<Vec<u8>>> {
         let url = format!("{}/{path}", self.base);
-        metadata_network::get_optional(self.sys, self.policy, url, headers, self.deadline)
+        let request = |token: Option<(&str, &str)>| {
+            let headers: Vec<_> = headers.iter().copied().chain(token).collect();
+            metadata_network::request(self.sys, &self.policy, url.clone(), &headers, self.deadline)
+        };
+        let response = match &self.token {
+            None => request(None)?,
+            Some(token) => {
+                let response = request(Some((token.header, &token.value.borrow())))?;
+                if response.status == 401 {
+                    info!(self.sys, "token expired; requesting a new one");
+                    self.renew(token)?;
+                    request(Some((token.header, &token.value.borrow())))?
+                } else {
+                    response
+                }
+            }
+        };
+        metadata_network::body(response, &url)
+    }
+
+    fn renew(&self, token: &Token<'_>) -> Result<()> {
+        let renewal = self.policy.with_retries(token.renewal.clone()).deadline(self.deadline);
+        let value = parse_token(&self.sys.fetch(&renewal)?, &renewal.redacted_url())?;
+        *token.value.borrow_mut() = value;
+        Ok(())
     }
 
     /// Fetches a path that has to exist.
@@ -219,4 +258,24 @@ impl Session<'_, '_> {
     pub fn require(&self, path: &str) -> Result<Vec<u8>> {
         self.get(path)?.ok_or_else(|| Error::new(format!("{}/{path}: not found", self.base)))
     }
+}
+
+/// Reads a token from the response of `place`.
+///
+/// # Errors
+///
+/// Fails if the status is 400 or above, or if the body is not a printable word.
+pub fn parse_token(response: &Response, place: &str) -> Result<String> {
+    let problem = match response.status {
+        403 => "status 403: the instance's metadata service is disabled".to_string(),
+        status @ 400.. => format!("status {status}: no token received"),
+        _ => {
+            let token = String::from_utf8_lossy(&response.body).trim().to_string();
+            if !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic()) {
+                return Ok(token);
+            }
+            "the response is not a valid token".to_string()
+        }
+    };
+    Err(Error::new(format!("{place}: {problem}")))
 }

@@ -5,8 +5,9 @@ use std::net::Ipv4Addr;
 use config::{Node, Value};
 use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
-use system::{Result, System, error, warning};
+use system::{Error, Result, System, error, warning};
 
+use crate::service::Session;
 use crate::{IdentityCheck, Search, dmi, document};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
@@ -72,11 +73,14 @@ pub fn public_keys(node: Option<&Node>) -> Vec<String> {
     keys.into_iter().filter(|k| !k.trim().is_empty()).collect()
 }
 
+/// The instance-id of an instance whose metadata has none.
+const DEFAULT_ID: &str = "iid-datasource";
+
 /// Returns an instance of a cloud with a metadata service, without its metadata.
 pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
     let lower = name.to_lowercase();
     Instance {
-        id: "iid-datasource".into(),
+        id: DEFAULT_ID.into(),
         datasource: name.into(),
         description: class.into(),
         dsmode: "net".into(),
@@ -99,6 +103,21 @@ pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &No
 pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
     NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
+}
+
+/// Returns the instance-id of a tree's metadata, or, if the tree lacks it, that of the service's first response, which is
+/// the instance-id alone.
+///
+/// # Errors
+///
+/// Fails if neither is a printable word.
+pub fn served_id(session: &Session<'_, '_>, id: &str) -> Result<String> {
+    let first = String::from_utf8_lossy(&session.response.body).trim().to_string();
+    let is_id = |id: &str| !id.is_empty() && id.len() < 256 && id.bytes().all(|b| b.is_ascii_graphic());
+    let found = [id, &first].into_iter().find(|id| is_id(id) && *id != DEFAULT_ID);
+    found
+        .map(Into::into)
+        .ok_or_else(|| Error::new(format!("{}: the metadata has no valid instance-id", session.base)))
 }
 
 /// Returns the text of a metadata field as user-data or vendor-data; none if the field is missing or empty.

@@ -2,6 +2,8 @@
 
 use config::{Map, Node};
 
+use crate::{Nics, document};
+
 /// Returns a map of text values.
 pub fn map(pairs: &[(&str, &str)]) -> Map {
     pairs.iter().map(|(key, value)| (Node::from(*key), Node::from(*value))).collect()
@@ -27,4 +29,22 @@ pub fn config(entries: Vec<Map>) -> Node {
     config.insert("version", 1);
     config.insert("config", entries.into_iter().map(Node::from).collect::<Vec<_>>());
     config.into()
+}
+
+/// Returns a configuration with the names that the machine's NICs have, by MAC; other entries are unchanged.
+pub fn with_local_names(nics: &Nics, given: &Node) -> Node {
+    let rename = |entry: &Node| {
+        let mut entry = entry.clone();
+        let nic = nics.by_mac(&document::text(&entry, "mac_address").unwrap_or_default());
+        if let (Some(nic), Some(map)) = (nic, entry.as_map_mut()) {
+            map.insert("name", nic.name.as_str());
+        }
+        entry
+    };
+    let entries: Vec<Node> = document::items(given, "config").iter().map(rename).collect();
+    let mut config = given.clone();
+    if let Some(map) = config.as_map_mut() {
+        map.insert("config", entries);
+    }
+    config
 }

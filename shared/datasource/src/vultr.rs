@@ -8,9 +8,9 @@ use system::{Error, Result};
 
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, Stage, document, standard};
+use crate::{Datasource, Search, document, standard, v1};
 
-pub const VULTR: Datasource = Datasource { stages: &[Stage::Local], ..Datasource::new("Vultr", find) };
+pub const VULTR: Datasource = Datasource::new("Vultr", find);
 
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "Vultr",
@@ -51,7 +51,7 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let region = ["countrycode", "regioncode"].iter().find_map(|key| document::text(region?, key));
     let nics = ctx.machine.nics();
     let interfaces = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy());
-    let interfaces = interfaces.map(|config| network::with_names(&nics, config));
+    let interfaces = interfaces.map(|config| v1::with_local_names(&nics, config));
     let config = match &interfaces {
         Some(config) => config.clone(),
         None => network::config(&nics, &metadata)?,

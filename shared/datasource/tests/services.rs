@@ -11,7 +11,8 @@ use std::net::TcpListener;
 use common::{Machine, text};
 use serde_json::{Value, json};
 
-/// A server on loopback with these paths; everything else is 404. It ends with the process.
+/// A server on loopback with these paths, which may have a method before them; everything else is 404. It ends with the
+/// process.
 fn serve(paths: &[(&str, &str)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -22,7 +23,9 @@ fn serve(paths: &[(&str, &str)]) -> String {
             let first = lines.next().unwrap_or_default();
             lines.take_while(|line| !line.is_empty()).for_each(drop);
             let path = first.split(' ').nth(1).unwrap_or_default();
-            let (status, body) = match paths.iter().find(|(p, _)| p == path) {
+            let method = first.split(' ').next().unwrap_or_default();
+            let named = format!("{method} {path}");
+            let (status, body) = match paths.iter().find(|(p, _)| p == path || *p == named) {
                 Some((_, body)) => (200, body.as_str()),
                 None => (404, ""),
             };
@@ -191,11 +194,42 @@ fn akamai_token_and_flags() {
     assert_eq!(Machine::new().find("Akamai").unwrap(), None);
 }
 
+/// Paths, addresses of one family and preferred NICs can be configured; flags in DMI override the latter.
+#[test]
+fn akamai_settings() {
+    let base = serve(&[
+        ("PUT /t", "secret"),
+        ("/v1/instance", r#"{"id": [7], "region": 5}"#),
+        ("/data/user", "no base64!"),
+    ]);
+    let machine = |flags: &str, prefixes: &str| {
+        Machine::new()
+            .firmware(&[("sys_vendor", "Akamai"), ("product_serial", "79"), ("board_serial", flags)])
+            .config(&format!(
+                "datasource: {{Akamai: {{base_urls: {{ipv4: '{base}/'}}, allow_ipv6: false, \
+                 paths: {{token: /t, userdata: /data/user}}, preferred_mac_prefixes: {prefixes}}}}}"
+            ))
+            .nics(&["eth0", "eth1"])
+    };
+    let one = machine("", "['ff:', '02:00:00:00:00:02']");
+    let i = one.found("Akamai");
+    assert_eq!((&*i.id, i.region.as_deref(), &*text(&i.user_data)), ("79", Some("5"), "no base64!"));
+    let said = one.warnings();
+    assert!(said.contains("Akamai's metadata: id: expected text, found a list; ignored"), "{said}");
+    assert!(said.contains("not valid base64") && !said.contains("no NIC"), "{said}");
+    let other = machine("pmp=0a:,0b:", "['02:']");
+    other.found("Akamai");
+    assert!(other.warnings().contains("no NIC with a MAC that begins with 0a:,0b:"), "{}", other.warnings());
+}
+
 #[test]
 fn akamai_without_a_service() {
     let machine = Machine::new()
         .firmware(&[("sys_vendor", "Akamai"), ("product_serial", "78")])
-        .config(&format!("datasource: {{Akamai: {{base_urls: ['{}'], retries: 0}}}}", serve(&[])))
+        .config(&format!(
+            "datasource: {{Akamai: {{base_urls: {{ipv4: '{}'}}, allow_ipv6: false, retries: 0}}}}",
+            serve(&[])
+        ))
         .nics(&["eth0"]);
     assert_eq!(machine.found("Akamai").id, "78");
     assert!(
@@ -383,4 +417,223 @@ fn invalid_settings() {
     let said = machine.warnings();
     assert!(said.contains("test.cfg:1:") && said.contains("datasource.Ec2.timeout"), "{said}");
     assert!(said.contains("strict_id: expected true, false or warn"), "{said}");
+}
+
+const ALIYUN_ALL: &str = r#"{"instance-id": "i-1", "hostname": "ali", "region-id": "cn-x", "n": 4,
+    "dns-conf": {"nameservers": "192.0.2.1\r\n192.0.2.2"}, "instance-tags": "{\"a\": \"b\"}",
+    "public-keys": {"one": {"openssh-key": "ssh-rsa A\n"}, "two": ["ssh-rsa B"], "three": "ssh-rsa C", "four": 4},
+    "network": {"interfaces": {"macs": {"02:00:00:00:00:01": {"ipv6s": "[2001:db8::1]"}}}}}"#;
+
+fn aliyun(base: &str, settings: &str) -> Machine {
+    Machine::new()
+        .firmware(&[("product_name", "Alibaba Cloud ECS")])
+        .config(&format!(
+            "datasource: {{AliYun: {{metadata_urls: ['{base}'], max_wait: 2, retries: 0{settings}}}}}"
+        ))
+        .nics(&["eth0", "eth1"])
+}
+
+#[test]
+fn aliyuns_document() {
+    let base = serve(&[
+        ("PUT /latest/api/token", "t"),
+        ("/2016-01-01/meta-data/all", ALIYUN_ALL),
+        ("/2016-01-01/vendor-data", "#!/bin/sh\n"),
+    ]);
+    let machine = aliyun(&base, ", apply_full_imds_network_config: false");
+    let i = machine.found("AliYun");
+    assert_eq!((&*i.id, i.local_hostname.as_deref()), ("i-1", Some("ali")));
+    assert_eq!(i.public_keys, ["ssh-rsa A", "ssh-rsa B", "ssh-rsa C"]);
+    assert_eq!((text(&i.user_data), text(&i.vendor_data)), (String::new(), "#!/bin/sh\n".into()));
+    let meta = &i.crawled["meta-data"];
+    assert_eq!(meta["dns-conf"]["nameservers"], json!(["192.0.2.1", "192.0.2.2"]));
+    assert_eq!((&meta["instance-tags"]["a"], &meta["n"]), (&json!("b"), &json!(4)));
+    assert_eq!(network(&i)["apply_full_imds_network_config"], false);
+    assert_eq!(machine.warnings(), "");
+    assert_eq!(Machine::new().find("AliYun").unwrap(), None);
+}
+
+#[test]
+fn aliyuns_tree_of_directories() {
+    for document in ["", "[]", "{"] {
+        let base = serve(&[
+            ("PUT /latest/api/token", "t"),
+            ("/2016-01-01/meta-data/all", document),
+            ("/2016-01-01/meta-data/", "instance-id\npublic-keys/\n"),
+            ("/2016-01-01/meta-data/instance-id", "i-2"),
+            ("/2016-01-01/meta-data/public-keys/", "0=k"),
+            ("/2016-01-01/meta-data/public-keys/0/openssh-key", "ssh-rsa A"),
+        ]);
+        let machine = aliyun(&base, "");
+        let i = machine.found("AliYun");
+        let is_read = !document.is_empty();
+        assert_eq!(i.id, if is_read { "i-2" } else { "iid-datasource" }, "{document}");
+        let said = machine.warnings();
+        assert_eq!(said.contains("reading the tree of directories"), is_read, "{document}: {said}");
+        assert_eq!((i.local_hostname.as_deref(), i.network), (Some("localhost.localdomain"), None));
+        assert!(said.contains("hostname is missing; network is missing"), "{said}");
+    }
+}
+
+#[test]
+fn aliyun_without_a_token() {
+    for (paths, says) in
+        [(&[][..], "status 404: no token received"), (&[("/latest/api/token", "a b")], "not a valid token")]
+    {
+        let e = aliyun(&serve(paths), "").find("AliYun").unwrap_err().to_string();
+        assert!(e.contains(says), "{e}");
+    }
+}
+
+const UPCLOUD: &str = r#"{"instance_id": "u-1", "hostname": "up", "public_keys": ["ssh-rsa A"], "user_data": "u",
+    "vendor_data": "v", "network": {"dns": ["192.0.2.53"], "interfaces": [
+    {"mac": "02:00:00:00:00:02", "ip_addresses": [{"address": "192.0.2.7", "network": "192.0.2.0/25", "dhcp": false}]},
+    {"mac": "02:00:00:00:00:99"}, 7]}}"#;
+
+#[test]
+fn upclouds_network() {
+    let base = serve(&[("/m", UPCLOUD)]);
+    let machine = |uuid: &str| {
+        Machine::new()
+            .firmware(&[("sys_vendor", "UpCloud"), ("product_uuid", uuid)])
+            .config(&format!("datasource: {{UpCloud: {{metadata_url: '{base}/m', retries: 0}}}}"))
+            .nics(&["eth0", "eth1"])
+    };
+    let one = machine("u-1");
+    let i = one.found("UpCloud");
+    assert_eq!((&*i.id, i.availability_zone.as_deref()), ("u-1", Some("default")));
+    let subnet = json!({"type": "static", "control": "auto", "address": "192.0.2.7", "netmask": "25"});
+    let config = network(&i)["config"].as_array().unwrap().clone();
+    assert_eq!(
+        (config.len(), &config[0]["name"], &config[0]["subnets"]),
+        (2, &json!("eth1"), &json!([subnet]))
+    );
+    assert_eq!(config[1]["address"], json!(["192.0.2.53"]));
+    let said = one.warnings();
+    assert!(said.contains("network.interfaces[1]: no NIC with MAC '02:00:00:00:00:99'"), "{said}");
+    assert!(said.contains("network.interfaces[2]: "), "{said}");
+    assert_eq!(one.check(&i), datasource::IdentityCheck::Same);
+    assert!(matches!(machine("u-2").check(&i), datasource::IdentityCheck::Unknown(_)));
+    assert!(machine("").find("UpCloud").unwrap_err().to_string().contains("UUID"));
+    assert_eq!(Machine::new().find("UpCloud").unwrap(), None);
+}
+
+const NWCS: &str = r#"{"instance-id": "n-1", "hostname": "nw", "public-keys": ["ssh-rsa A"], "userdata": "u",
+    "vendordata": "v", "network": {"version": 1, "config": [{"type": "nameserver", "address": "192.0.2.53"},
+    {"type": "physical", "name": "x", "mac_address": "02:00:00:00:00:02"}]}}"#;
+
+fn nwcs(document: &str) -> Machine {
+    let base = serve(&[("/m", document)]);
+    Machine::new()
+        .firmware(&[("sys_vendor", "NWCS")])
+        .config(&format!("datasource: {{NWCS: {{metadata_url: '{base}/m', retries: 0}}}}"))
+        .nics(&["eth0", "eth1"])
+}
+
+#[test]
+fn nwcs_names_of_nics() {
+    let i = nwcs(NWCS).found("NWCS");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("n-1", "u", "v"));
+    assert_eq!(network(&i)["config"][1]["name"], "eth1");
+    assert_eq!(Machine::new().find("NWCS").unwrap(), None);
+}
+
+const CLOUDCIX: &str = r#"{"instance-id": "c-1", "local-hostname": "cix", "public-keys": ["ssh-rsa A"],
+    "network": {"version": 2, "ethernets": {}}}"#;
+
+fn cloudcix(document: &str) -> Machine {
+    let base = serve(&[("/v1/metadata", document), ("/v1/userdata", "dQ==")]);
+    Machine::new()
+        .network_stage()
+        .firmware(&[("product_name", "CloudCIX")])
+        .config(&format!("datasource: {{CloudCIX: {{metadata_urls: ['{base}'], retries: 0}}}}"))
+}
+
+#[test]
+fn cloudcix_user_data() {
+    let i = cloudcix(CLOUDCIX).found("CloudCIX");
+    assert_eq!((&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)), ("c-1", Some("cix"), "u"));
+    assert_eq!(network(&i), json!({"version": 2, "ethernets": {}}));
+    assert!(cloudcix("no map").find("CloudCIX").unwrap_err().to_string().contains("expected a map"));
+    assert_eq!(Machine::new().network_stage().find("CloudCIX").unwrap(), None);
+}
+
+const BIGSTEP: &str = r#"{"metadata": {"instance-id": "b-1", "local-hostname": "big", "public-keys": ["ssh-rsa A"]},
+    "userdata_raw": "u", "vendordata_raw": "v"}"#;
+
+fn bigstep(document: &str) -> Machine {
+    let base = serve(&[("/d", document)]);
+    Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", format!("{base}/d\n"))
+}
+
+#[test]
+fn bigsteps_url() {
+    let machine = bigstep(BIGSTEP);
+    let i = machine.found("Bigstep");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("b-1", "u", "v"));
+    assert!(i.subplatform.starts_with("metadata (http://127.0.0.1:") && i.subplatform.ends_with("/d)"));
+    assert!(bigstep("{}").find("Bigstep").unwrap_err().to_string().contains("no metadata"));
+    assert_eq!(Machine::new().network_stage().find("Bigstep").unwrap(), None);
+    let empty = Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", "");
+    assert!(empty.find("Bigstep").is_err());
+}
+
+/// Creates a machine whose service has this document.
+type Make<'m> = &'m dyn Fn(&str) -> Machine;
+
+/// Each field of a document missing or of a wrong type: it is named in one warning, and everything else is kept.
+#[test]
+fn invalid_fields_cost_only_themselves() {
+    let upcloud = |document: &str| {
+        let base = serve(&[("/m", document)]);
+        Machine::new()
+            .firmware(&[("sys_vendor", "UpCloud"), ("product_uuid", "u-1")])
+            .config(&format!("datasource: {{UpCloud: {{metadata_url: '{base}/m', retries: 0}}}}"))
+            .nics(&["eth0", "eth1"])
+    };
+    let aliyun = |document: &str| {
+        let token = ("PUT /latest/api/token", "t");
+        let user_data = ("/2016-01-01/user-data", "u");
+        aliyun(&serve(&[token, ("/2016-01-01/meta-data/all", document), user_data]), "")
+    };
+    let clouds: &[(&str, &str, Make<'_>, &[&str])] = &[
+        ("NWCS", NWCS, &nwcs, &["hostname", "public-keys", "network", "userdata", "vendordata"]),
+        ("UpCloud", UPCLOUD, &upcloud, &["instance_id", "hostname", "public_keys", "network", "user_data"]),
+        ("CloudCIX", CLOUDCIX, &cloudcix, &["public-keys", "network"]),
+        ("AliYun", ALIYUN_ALL, &aliyun, &["hostname", "network"]),
+        ("Bigstep", BIGSTEP, &bigstep, &["userdata_raw", "vendordata_raw"]),
+    ];
+    let huge = "x".repeat(1 << 20);
+    for (name, good, machine, fields) in clouds {
+        let expected = machine(good).found(name);
+        for field in *fields {
+            for wrong in
+                [json!([[1]]), json!({"a": {"b": 1}}), json!(null), json!(huge), json!("a\0\n\x1b[2J")]
+            {
+                let mut document: Value = serde_json::from_str(good).unwrap();
+                document[*field] = wrong.clone();
+                let machine = machine(&document.to_string());
+                let mut i = machine.found(name);
+                i.public_keys.sort();
+                let place = format!("{name} {field} {:.40}", wrong.to_string());
+                assert!(!i.id.is_empty(), "{place}");
+                assert!(*field == "instance_id" || i.id == expected.id, "{place}");
+                if !field.starts_with("public") {
+                    assert_eq!(i.public_keys, expected.public_keys, "{place}");
+                }
+                if !field.contains("user") {
+                    assert_eq!(i.user_data, expected.user_data, "{place}");
+                }
+                let said = machine.warnings();
+                let is_wrong_type = wrong.is_object() || wrong.is_array();
+                if is_wrong_type && !matches!((*field, &wrong), ("network", Value::Object(_))) {
+                    assert!(said.contains(field), "{place}: {said}");
+                }
+                let count = said.lines().filter(|line| line.contains("expected ")).count();
+                assert!(count <= 1, "{place}: {said}");
+            }
+        }
+    }
+    let no_id = nwcs("{}").find("NWCS").unwrap_err().to_string();
+    assert!(no_id.contains("no instance-id"), "{no_id}");
 }

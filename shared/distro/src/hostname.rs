@@ -79,7 +79,10 @@ pub fn get_variable(text: &str, key: &str) -> Option<String> {
 }
 
 impl Distro {
-    /// Gives the machine a name, now and at every boot. `create_file`: false never makes /etc/hostname.
+    /// Sets the hostname, now and for later boots. Without `create_file` a missing /etc/hostname is not created.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written or the kernel's hostname cannot be set.
     pub fn set_hostname(&self, sys: &System, name: &str, create_file: bool) -> Result<()> {
         let systemd = self.init_system(sys) == InitSystem::Systemd;
         if self.hostname == HostnameMethod::Hostnamectl && systemd {
@@ -105,7 +108,10 @@ impl Distro {
         sys.set_kernel_hostname(name)
     }
 
-    /// The file alone.
+    /// Writes the hostname to its file only.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written.
     pub fn write_hostname(&self, sys: &System, name: &str, create_file: bool) -> Result<()> {
         let path = self.hostname_file(sys);
         let old = sys.read_text_if_exists(&path)?;

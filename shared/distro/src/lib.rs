@@ -22,7 +22,7 @@ pub use ntp::{NtpClient, NtpSettings};
 pub use packages::{AptOptions, Package, PackageManager, PackageRequest, Verb, Wrapper, bare_name};
 pub use privilege::{includes_directory, is_doas_rule_for};
 pub use service::{InitSystem, ServiceAction, service_argv};
-pub use table::{Distro, Family, os_release};
+pub use table::{Distro, Family};
 pub use timezone::TimezoneMethod;
 pub use trust_store::{RemoveDefaults, TrustStore};
 pub use users::{NewUser, adduser_argvs, is_ubuntu_core, locked_users, shadow_password, useradd_argv};

@@ -107,7 +107,10 @@ impl Distro {
         get_variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
     }
 
-    /// Makes a locale usable and the system's own. `file`: where it is written instead of the usual place.
+    /// Generates a locale where that is necessary and makes it the system's. `file` replaces the default file.
+    ///
+    /// # Errors
+    /// Fails if the name has characters that no locale has, a file cannot be read or written, or a program fails.
     pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
         // It ends up in files that shells read.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_.@-+".contains(c);

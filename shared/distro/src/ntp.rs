@@ -2,7 +2,7 @@
 
 use system::System;
 
-use crate::{Distro, Family, os_release};
+use crate::{Distro, Family};
 
 /// The columns of a distribution's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,8 @@ impl Distro {
 
     /// Releases before 15 had ntpd; the rolling ones have years for versions.
     fn is_old_suse(&self, sys: &System) -> bool {
-        let version = os_release(sys, "VERSION_ID").unwrap_or_default();
+        let release = sys.os_release();
+        let version = release.get("VERSION_ID").unwrap_or_default();
         let major = version.split('.').next().and_then(|v| v.parse::<u32>().ok());
         self.name != "sle-micro" && self.name != "opensuse-microos" && major.is_some_and(|m| m < 15)
     }

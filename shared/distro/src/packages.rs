@@ -202,7 +202,10 @@ impl Distro {
         manager.programs().iter().copied().find(|p| sys.which(p).is_some())
     }
 
-    /// Refreshes what the manager knows of its archives.
+    /// Updates the package manager's index.
+    ///
+    /// # Errors
+    /// Fails if the package manager fails.
     pub fn update_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
         if self.name == "amazon" {
             return Ok(());
@@ -210,7 +213,10 @@ impl Distro {
         self.run_manager(sys, Verb::Update, &[], apt)
     }
 
-    /// Newer versions of what is installed.
+    /// Upgrades the installed packages, and snaps unless they are held.
+    ///
+    /// # Errors
+    /// Fails if a package manager fails.
     pub fn upgrade_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
         self.run_manager(sys, Verb::Upgrade, &[], apt)?;
         if self.snap_fallback && self.program(sys, PackageManager::Snap).is_some() {
@@ -229,13 +235,19 @@ impl Distro {
     }
 
     /// Installs packages that this program itself needs.
+    ///
+    /// # Errors
+    /// Fails as [`Distro::install_requested`] does.
     pub fn install(&self, sys: &System, packages: &[Package]) -> Result<()> {
         let wanted = PackageRequest { any: packages.to_vec(), ..PackageRequest::default() };
         self.install_requested(sys, &wanted, &AptOptions::default())
     }
 
-    /// Installs what is wanted: first with the distribution's manager; what it does not have, as snaps where
-    /// there are such. An error names what could not be installed. The caller has updated the indexes.
+    /// Installs packages with the distribution's package manager, and those that it does not have as snaps where snaps are
+    /// supported. The caller has updated the index.
+    ///
+    /// # Errors
+    /// Fails if a package manager fails, or with the names of the packages that no package manager has.
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
         let is_apt = self.package_manager == PackageManager::Apt;
         let mut failed: Vec<String> = Vec::new();

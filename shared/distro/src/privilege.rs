@@ -53,6 +53,9 @@ pub fn is_doas_rule_for(rule: &str, user: &str) -> bool {
 
 impl Distro {
     /// Adds a user's rules to the sudoers file, which sudo reads from its directory.
+    ///
+    /// # Errors
+    /// Fails if a file of sudo cannot be read or written.
     pub fn write_sudo_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
         self.ensure_sudoers_include(sys)?;
         let title = format!("# User rules for {user}");
@@ -76,7 +79,7 @@ impl Distro {
                 ""
             };
             let whole = format!("{text}{note}\n{}\n#includedir {SUDOERS_DIR}\n", make_header(sys, "Added"));
-            let mode = own.as_ref().and_then(|_| file_mode(sys, SUDOERS)).unwrap_or(0o440);
+            let mode = own.as_ref().and_then(|_| sys.mode(SUDOERS)).unwrap_or(0o440);
             sys.write(SUDOERS, whole, WriteOptions::mode(mode))?;
             debug!(sys, "added an include of {SUDOERS_DIR} to {SUDOERS}");
         }
@@ -84,7 +87,10 @@ impl Distro {
         sys.set_mode(SUDOERS_DIR, 0o750)
     }
 
-    /// Adds a user's rules to doas.conf(5). If one of them does not name this user, none is written.
+    /// Adds a user's rules to doas.conf(5). If one of them does not name this user, none is written and an error is logged.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read or written.
     pub fn write_doas_rules(&self, sys: &System, user: &str, rules: &[String]) -> Result<()> {
         if let Some(bad) = rules.iter().find(|rule| !is_doas_rule_for(rule, user)) {
             error!(sys, "user {user}: doas rule '{bad}' does not name the user; not writing any doas rules");
@@ -98,11 +104,6 @@ impl Distro {
     }
 }
 
-fn file_mode(sys: &System, path: &str) -> Option<u32> {
-    use std::os::unix::fs::PermissionsExt;
-    sys.metadata(path).ok().map(|m| m.permissions().mode() & 0o7777)
-}
-
 /// Adds a block of lines to a file that begins with our header, unless it is there word for word.
 fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
     let text = match sys.read_text_if_exists(path)? {
@@ -110,7 +111,7 @@ fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
         Some(text) if text.contains(block) => return Ok(()),
         Some(text) => text + block,
     };
-    let mode = file_mode(sys, path).unwrap_or(0o440);
+    let mode = sys.mode(path).unwrap_or(0o440);
     sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 

@@ -48,12 +48,18 @@ impl Distro {
         }
     }
 
-    /// Does it, and waits until it is done.
+    /// Does this to a service and waits until it is done.
+    ///
+    /// # Errors
+    /// Fails if the init system's program fails or exceeds its deadline.
     pub fn manage_service(&self, sys: &System, action: ServiceAction, name: &str) -> Result<()> {
         self.manage_service_with(sys, action, name, &[])
     }
 
-    /// The same with more arguments for systemctl (`--job-mode=ignore-dependencies`).
+    /// Does the same with additional arguments for systemctl (`--job-mode=ignore-dependencies`).
+    ///
+    /// # Errors
+    /// Fails as [`Distro::manage_service`] does.
     pub fn manage_service_with(
         &self,
         sys: &System,

@@ -294,17 +294,10 @@ impl Distro {
 
     /// The distribution that the machine says it is (os-release(5): ID, then ID_LIKE).
     pub fn detect(sys: &System) -> Option<&'static Distro> {
-        let value = |key: &str| os_release(sys, key);
-        let like = value("ID_LIKE").unwrap_or_default();
-        value("ID").iter().map(String::as_str).chain(like.split_whitespace()).find_map(Distro::named)
+        let release = sys.os_release();
+        let like = release.get("ID_LIKE").unwrap_or_default();
+        release.get("ID").into_iter().chain(like.split_whitespace()).find_map(Distro::named)
     }
-}
-
-/// One value of os-release(5), unquoted.
-pub fn os_release(sys: &System, key: &str) -> Option<String> {
-    let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release")).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='))?;
-    Some(line.trim().trim_matches(['"', '\'']).to_string())
 }
 
 #[cfg(test)]

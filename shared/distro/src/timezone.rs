@@ -16,7 +16,10 @@ pub enum TimezoneMethod {
 const ZONES: &str = "/usr/share/zoneinfo";
 
 impl Distro {
-    /// Sets the zone of that name, which must be in the machine's zone database.
+    /// Sets the time zone.
+    ///
+    /// # Errors
+    /// Fails if the machine's zone database has no zone of this name, or if a file or link cannot be written.
     pub fn set_timezone(&self, sys: &System, zone: &str) -> Result<()> {
         let inside = !zone.is_empty()
             && !zone.starts_with('/')

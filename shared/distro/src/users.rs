@@ -3,7 +3,7 @@
 
 use system::{Command, Error, Result, System, debug, info, warning};
 
-use crate::{Distro, os_release};
+use crate::Distro;
 
 /// A user to be made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -129,12 +129,14 @@ fn to_strings(words: &[&str]) -> Vec<String> {
 
 /// Ubuntu Core, whose /etc/passwd is read-only.
 pub fn is_ubuntu_core(sys: &System) -> bool {
-    os_release(sys, "ID").is_some_and(|id| id == "ubuntu-core")
-        || sys.kernel_command_line().contains("snap_core=")
+    sys.os_release().get("ID") == Some("ubuntu-core") || sys.kernel_command_line().contains("snap_core=")
 }
 
 impl Distro {
-    /// Makes a group unless it is there, and puts users into it.
+    /// Creates a group unless it exists, and adds users to it. Users that do not exist are skipped with a warning.
+    ///
+    /// # Errors
+    /// Fails if a program fails.
     pub fn create_group(&self, sys: &System, name: &str, members: &[String]) -> Result<()> {
         let has_groupadd = sys.which("groupadd").is_some();
         let extra: &[&str] = if is_ubuntu_core(sys) { &["--extrausers"] } else { &[] };
@@ -168,6 +170,9 @@ impl Distro {
     }
 
     /// Creates a user that does not exist yet.
+    ///
+    /// # Errors
+    /// Fails if a program that creates a group or the user fails.
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         if user.create_groups {
             // The group that useradd makes for the user is not made beforehand.
@@ -195,7 +200,11 @@ impl Distro {
         Ok(())
     }
 
-    /// chpasswd(8) for users and their passwords: plain texts, or hashes.
+    /// Sets the passwords of users, as plain texts or hashes, with chpasswd(8).
+    ///
+    /// # Errors
+    /// Fails if a name or password has a character that chpasswd's input cannot have, or if chpasswd fails. Messages do not
+    /// show passwords.
     pub fn set_passwords(&self, sys: &System, passwords: &[(String, String)], hashed: bool) -> Result<()> {
         let mut input = String::new();
         for (user, password) in passwords {
@@ -215,7 +224,10 @@ impl Distro {
         sys.run(&command).map(drop)
     }
 
-    /// No login by password until it is unlocked or set.
+    /// Disables password login until the password is unlocked or set.
+    ///
+    /// # Errors
+    /// Fails if passwd(1) or usermod(8) fails.
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
         // useradd made it so, and most accounts are never anything else: one program less for each.
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
@@ -233,6 +245,9 @@ impl Distro {
 
     /// Enables password login again. A user with an empty password can then log in without one, as the configuration
     /// requests.
+    ///
+    /// # Errors
+    /// Fails if passwd(1) or usermod(8) fails.
     pub fn unlock_password(&self, sys: &System, name: &str) -> Result<()> {
         let passwd = sys.which("passwd").is_some();
         let argv = if passwd {
@@ -253,7 +268,10 @@ impl Distro {
         run(sys, argv)
     }
 
-    /// It must be changed at the next login.
+    /// Requires a new password at the next login.
+    ///
+    /// # Errors
+    /// Fails if passwd(1) fails.
     pub fn expire_password(&self, sys: &System, name: &str) -> Result<()> {
         run(sys, to_strings(&["passwd", "--expire", name]))
     }

@@ -40,6 +40,49 @@ pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> O
     Some(("NetworkManager", lease_for(address)))
 }
 
+/// Where dhclient(8) keeps its leases, depending on the distribution.
+const DHCLIENT_DIRECTORIES: [&str; 3] = ["/var/lib/dhcp", "/var/lib/dhclient", "/run"];
+/// The limit of a file of leases: only its end counts, but dhclient rewrites it from time to time.
+const MAX_LEASES: u64 = 4 << 20;
+
+/// Returns the last lease of a NIC in dhclient's files whose address the NIC has.
+pub fn of_dhclient(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> Option<Lease> {
+    let has = |lease: &Lease| {
+        addresses.iter().any(|a| a.index == link && a.prefix.address == lease.address.address)
+    };
+    let files = DHCLIENT_DIRECTORIES.iter().flat_map(|dir| {
+        let names = sys.list(dir).unwrap_or_default().into_iter();
+        let names =
+            names.filter(|n| n.starts_with("dhclient") && (n.ends_with(".leases") || n.ends_with(".lease")));
+        names.map(move |name| format!("{dir}/{name}"))
+    });
+    files.into_iter().find_map(|path| {
+        let text = sys.read_at_most(&path, MAX_LEASES).ok()?;
+        parse_dhclient(&String::from_utf8_lossy(&text), name).into_iter().rev().find(has)
+    })
+}
+
+/// Returns the leases of a NIC in a file of dhclient.leases(5), the oldest first: the address, the server and the domain.
+fn parse_dhclient(text: &str, nic: &str) -> Vec<Lease> {
+    let blocks =
+        text.split("lease {").skip(1).filter_map(|block| block.split_once("\n}").map(|(block, _)| block));
+    let value = |block: &str, key: &str| {
+        let line = block.lines().find_map(|line| line.trim().strip_prefix(key)?.strip_prefix(' '));
+        line.map(|value| value.trim().trim_end_matches(';').trim_matches('"').to_string())
+    };
+    let lease = |block: &str| {
+        if value(block, "interface")? != nic {
+            return None;
+        }
+        let address: Ipv4Addr = value(block, "fixed-address")?.parse().ok()?;
+        let mut lease = lease_for(Prefix::new(address, 32));
+        lease.server = value(block, "option dhcp-server-identifier").and_then(|v| v.parse().ok());
+        lease.domain = value(block, "option domain-name");
+        Some(lease)
+    };
+    blocks.filter_map(lease).collect()
+}
+
 /// Whether a network service says that the link is its own.
 pub fn is_managed(sys: &System, link: u32) -> bool {
     let networkd = sys.read_text(format!("/run/systemd/netif/links/{link}")).unwrap_or_default();
@@ -51,7 +94,7 @@ pub fn is_managed(sys: &System, link: u32) -> bool {
 
 /// The value of the first line `KEY=value`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('=')).map(str::trim)
+    system::assigned(text, key).map(str::trim)
 }
 
 fn lease_for(address: Prefix) -> Lease {
@@ -119,7 +162,15 @@ mod tests {
 
     fn address(text: &str, permanent: bool) -> LinkAddress {
         let prefix: Prefix = text.parse().unwrap();
-        LinkAddress { index: 3, ipv6: false, global: true, permanent, tentative: false, prefix }
+        LinkAddress {
+            index: 3,
+            ipv6: false,
+            global: true,
+            permanent,
+            tentative: false,
+            prefix,
+            broadcast: None,
+        }
     }
 
     #[test]
@@ -132,6 +183,29 @@ mod tests {
         assert!(!lease.options.contains_key(&246));
         assert_eq!(parse_networkd("ADDRESS=\n"), None);
         assert_eq!(parse_networkd("ADDRESS=1.2.3.4\nNETMASK=255.0.255.0\n").unwrap().address.length, 32);
+    }
+
+    #[test]
+    fn dhclient() {
+        let block = |nic: &str, address: &str, server: &str| {
+            format!(
+                "lease {{\n  interface \"{nic}\";\n  fixed-address {address};\n  option subnet-mask 255.255.255.0;\n  \
+                 option dhcp-server-identifier {server};\n  option domain-name \"cs.example\";\n  renew 1 2026/1/5;\n}}\n"
+            )
+        };
+        let text = [
+            "default-duid \"x\";\n".to_string(),
+            block("eth0", "10.0.2.15", "10.0.2.2"),
+            block("eth1", "10.0.9.15", "10.0.9.2"),
+            block("eth0", "10.0.2.16", "10.0.2.3"),
+            block("eth0", "", "10.0.2.4"),
+            "lease {\n interface \"eth0\";".into(),
+        ];
+        let leases = parse_dhclient(&text.concat(), "eth0");
+        let found: Vec<String> =
+            leases.iter().map(|l| format!("{} {}", l.address.address, l.server.unwrap())).collect();
+        assert_eq!(found, ["10.0.2.15 10.0.2.2", "10.0.2.16 10.0.2.3"]);
+        assert_eq!(leases[0].domain.as_deref(), Some("cs.example"));
     }
 
     #[test]

@@ -41,7 +41,10 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The lease of an acknowledgement; an error names what it lacks.
+    /// Returns the lease of an acknowledgement.
+    ///
+    /// # Errors
+    /// Fails with what is wrong if the message has no usable address or an invalid subnet mask.
     pub fn from_message(message: &Message) -> Result<Lease, &'static str> {
         let given = message.yiaddr;
         if given.is_unspecified() || given.is_broadcast() || given.is_multicast() || given.is_loopback() {

@@ -68,8 +68,11 @@ pub struct EphemeralNetwork<'a> {
 }
 
 impl<'a> EphemeralNetwork<'a> {
-    /// Brings a link up with what is wanted; returns as soon as one family is up. An error when none is by the deadline
-    /// (ten minutes at most): then everything is as it was.
+    /// Brings a link up as requested; returns as soon as one family is up.
+    ///
+    /// # Errors
+    /// Fails if the link does not exist or cannot be changed, or if no family is up by the deadline, at most ten minutes. All
+    /// changes are then rolled back.
     pub fn up(
         sys: &'a System,
         wants: &NetworkRequest<'_>,
@@ -136,8 +139,12 @@ impl<'a> EphemeralNetwork<'a> {
         self.pending() == (false, false)
     }
 
-    /// Fetches from the first of these that answers well, and says which that was. They are asked side by side, 150 ms
-    /// apart, each as soon as its family is up; each has the tries that it asks for.
+    /// Fetches from the first of the candidates that answers well, and returns its index. They are asked in parallel, 150 ms
+    /// apart, each as soon as its family is up, and retried as each requests.
+    ///
+    /// # Errors
+    /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes. The message has the last error
+    /// of each and what is wrong with the network.
     pub fn fetch(&mut self, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
         happy_eyeballs::fetch(self, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
     }
@@ -230,7 +237,21 @@ impl Network for EphemeralNetwork<'_> {
     }
 }
 
-/// As [`EphemeralNetwork::fetch`], with the network that there is.
+/// Returns the lease that a network service (networkd, NetworkManager) or dhclient has for a NIC, if the NIC still has its
+/// address.
+pub fn existing_lease(sys: &System, nic: &str) -> Option<Lease> {
+    let link = sys.links().ok()?.into_iter().find(|link| link.name == nic)?;
+    let addresses = sys.link_addresses().ok()?;
+    let found = existing_lease::find(sys, link.index, nic, &addresses).map(|(_, lease)| lease);
+    // NetworkManager may keep no file of its lease.
+    let is_known = |lease: &Lease| lease.server.is_some();
+    found.filter(is_known).or_else(|| existing_lease::of_dhclient(sys, link.index, nic, &addresses))
+}
+
+/// Does the same as [`EphemeralNetwork::fetch`] with the machine's existing network.
+///
+/// # Errors
+/// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes.
 pub fn fetch(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
     happy_eyeballs::fetch_without_link(sys, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
 }

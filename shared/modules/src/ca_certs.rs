@@ -2,7 +2,7 @@
 
 use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
-use system::{Command, Result, System, WriteOptions, debug, warning};
+use system::{Command, Result, WriteOptions, debug, warning};
 
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
@@ -61,7 +61,7 @@ fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()>
             if let Some(text) = sys.read_text_if_exists(list)?
                 && !text.is_empty()
             {
-                let how = WriteOptions::mode(file_mode(sys, list));
+                let how = WriteOptions::mode(sys.mode(list).unwrap_or(0o644));
                 sys.write(list, deselect_lines(&text), how)?;
             }
             if debconf {
@@ -81,11 +81,6 @@ fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()>
         }
     }
     Ok(())
-}
-
-fn file_mode(sys: &System, path: &str) -> u32 {
-    use std::os::unix::fs::PermissionsExt;
-    sys.metadata(path).map_or(0o644, |m| m.permissions().mode() & 0o7777)
 }
 
 /// A list of certificates with every active line struck out, below a line that says who did it.

@@ -7,8 +7,10 @@ use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, deprecated, warning};
 
-/// Returns the value of the one key that a module needs; `None` if the key is null or not set. An invalid value is an
-/// error; the reason and its position have been logged by then.
+/// Returns the value of the one key that a module needs; `None` if the key is null or not set.
+///
+/// # Errors
+/// Fails if the value is invalid. The reason and its position have then been logged.
 pub fn valid_key<K, T>(
     context: &Context<'_>,
     key: &str,
@@ -23,8 +25,11 @@ pub fn valid_key<K, T>(
     Ok(value)
 }
 
-/// As [`valid_key`], for a key whose defaults change or destroy something: one value below it that cannot be used costs
-/// all of it. `keys`: the key and its other spellings.
+/// Does the same as [`valid_key`] for a key whose defaults change or destroy something: one invalid value below the key
+/// invalidates all of it. `keys` are the key and its other spellings.
+///
+/// # Errors
+/// Fails if the value, or one below it, is invalid.
 pub fn fully_valid_key<K, T>(
     context: &Context<'_>,
     keys: &[&str],
@@ -75,16 +80,16 @@ pub struct Context<'a> {
     /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says otherwise).
     pub script_timeout: Duration,
     /// The datasource's policy for hotplugged NICs.
-    pub hotplug: HotplugPolicy,
+    pub hotplug: HotplugPolicy<'a>,
 }
 
 /// What the instance's datasource has to say of NICs that are plugged in later.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct HotplugPolicy {
+pub struct HotplugPolicy<'a> {
     /// They are configured unless the user says otherwise.
     pub enabled: bool,
     /// Which of them: further conditions of a udev rule, or nothing for all.
-    pub udev_match: &'static str,
+    pub udev_match: &'a str,
 }
 
 impl Context<'_> {

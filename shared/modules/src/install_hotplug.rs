@@ -94,8 +94,11 @@ pub fn is_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
         .is_ok_and(|all| all["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|s| s == "network")))
 }
 
-/// Switches it on for good, whatever the configuration says; for the NICs that the conditions `udev_match` of a udev rule let
-/// through.
+/// Enables hotplug permanently, whatever the configuration says, for the NICs that match the conditions `udev_match` of a
+/// udev rule.
+///
+/// # Errors
+/// Fails if a file cannot be written or udev does not reload its rules.
 pub fn enable(sys: &System, layout: &Layout, udev_match: &str) -> Result<()> {
     let text = serde_json::json!({"scopes": ["network"]}).to_string();
     sys.write(layout.cloud(ENABLED_FILE), text, WriteOptions::mode(0o640))?;

@@ -10,6 +10,7 @@ mod block_device;
 mod bootcmd;
 mod ca_certs;
 mod context;
+mod encoded_content;
 mod final_message;
 mod fstab;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Module, ModuleFlag, encoded_content, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
@@ -57,7 +57,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.as_str());
     let from_user = match &keys {
         Some(RandomSeed { data: Some(ByteString(data)), encoding, .. }) => {
-            decode(data, *encoding).map_err(|why| Error::new(format!("random_seed.data is {why}")))
+            let (base64, gzip) = (*encoding == Encoding::Base64, *encoding == Encoding::Gzip);
+            encoded_content::decode(data.clone(), base64, gzip, MAX_SEED_SIZE)
+                .map_err(|why| Error::new(format!("random_seed.data is {why}")))
         }
         _ => Ok(Vec::new()),
     };
@@ -72,14 +74,6 @@ fn run(context: &Context<'_>) -> Result<()> {
         run_seed_command(context, keys)?;
     }
     invalid.and(from_user.map(drop))
-}
-
-fn decode(data: &[u8], encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
-    match encoding {
-        Encoding::Raw => Ok(data.to_vec()),
-        Encoding::Base64 => encoding::base64::decode_like_python(data).ok_or_else(|| "no base64".to_string()),
-        Encoding::Gzip => encoding::gzip::inflate(data, MAX_SEED_SIZE).map_err(|e| e.to_string()),
-    }
 }
 
 fn add_entropy(sys: &System, file: &str, seed: &[u8]) -> Result<()> {

@@ -30,8 +30,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Before the network is configured: the name goes into DHCP requests. Nothing happens unless the configuration
-/// or the cloud names the machine.
+/// Sets the hostname before the network is configured, because DHCP requests contain it. Does nothing unless the
+/// configuration or the cloud has a name.
+///
+/// # Errors
+/// Fails if the name is invalid or cannot be set.
 pub fn run_early(context: &Context<'_>) -> Result<()> {
     match context.read_keys(Keys::read_known) {
         Some(keys) => apply(context, &keys, true),

@@ -1,9 +1,11 @@
 //! ssh: the host's own keys, and the keys that may log in as the default user and as root.
 
+use std::time::Duration;
+
 use config::schema::{Format, STR, Type, key, list, map_of, word};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
-use system::{Command, Result, System, WriteOptions, debug, info, warning};
+use state::{Frequency, HostKeyService};
+use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
 
 use crate::schema::Section;
 use crate::user_keys::{SingleLine, SshKeys};
@@ -163,7 +165,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let publish = keys.ssh_publish_hostkeys.as_ref();
     if publish.is_none_or(|p| p.enabled) {
         let blacklist = publish.map(|p| &p.blacklist[..]).unwrap_or_default();
-        publish_host_keys(sys, &public_host_keys(sys, blacklist));
+        publish_host_keys(sys, context.instance.host_key_service.as_ref(), &public_host_keys(sys, blacklist));
     }
     match apply_credentials(context, &keys) {
         Ok(()) => {
@@ -320,6 +322,10 @@ fn parse_openssh_version(text: &str) -> Option<u32> {
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
+/// The time and the size that a response to a published key may take.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
+const PUBLISH_LIMIT: usize = 64 << 10;
+
 /// Type and base64 of the host's public keys.
 fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)> {
     let mut keys = Vec::new();
@@ -345,9 +351,32 @@ fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)>
     keys
 }
 
-/// Where a cloud that takes the host's keys will get them: none of the present datasources does.
-fn publish_host_keys(sys: &System, keys: &[(String, String)]) {
-    debug!(sys, "not publishing {} public host keys: not supported by the datasource", keys.len());
+/// Passes the host's public keys to the cloud, if it takes them. A key that it refuses is not an error: the owner of the
+/// machine decides in the cloud's settings. Without an answer to the first keys the others are not tried.
+fn publish_host_keys(sys: &System, service: Option<&HostKeyService>, keys: &[(String, String)]) {
+    let Some(service) = service else {
+        debug!(sys, "not publishing {} public host keys: not supported by the datasource", keys.len());
+        return;
+    };
+    for (kind, base64) in keys {
+        let mut request = Request::put(format!("{}/{kind}", service.url))
+            .with_body(base64.as_str())
+            .timeout(PUBLISH_TIMEOUT)
+            .limit(PUBLISH_LIMIT)
+            .accept_any_status();
+        for (name, value) in &service.headers {
+            request = request.header(name, value);
+        }
+        match sys.fetch(&request) {
+            Ok(response) if (200..300).contains(&response.status) => {
+                debug!(sys, "published the {kind} host key");
+            }
+            Ok(response) => {
+                debug!(sys, "the {kind} host key was not accepted (status {})", response.status)
+            }
+            Err(e) => return warning!(sys, "publishing host keys: {e}"),
+        }
+    }
 }
 
 fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {

@@ -65,9 +65,8 @@ fn target_file(sys: &System) -> Result<&'static str> {
 }
 
 fn write(sys: &System, path: &str, text: &str) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
     let default = if path == CLOUD_INIT_DROP_IN { 0o600 } else { 0o644 };
-    let mode = sys.metadata(path).map_or(default, |m| m.permissions().mode() & 0o7777);
+    let mode = sys.mode(path).unwrap_or(default);
     sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 

@@ -20,7 +20,7 @@ pub struct Sandbox {
     pub system_info: Node,
     pub args: Vec<Node>,
     pub script_timeout: Duration,
-    pub hotplug: crate::HotplugPolicy,
+    pub hotplug: crate::HotplugPolicy<'static>,
     pub top: TempDir,
 }
 

@@ -9,7 +9,7 @@ use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Module, ModuleFlag, encoded_content};
 
 pub const MODULE: Module = Module {
     name: "write_files",
@@ -286,17 +286,9 @@ fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8
         }
     }
     let ByteString(bytes) = entry.content.clone().unwrap_or_default();
-    decode(bytes, entry.encoding).map(Some).map_err(|why| Error::new(format!("{path}: content is {why}")))
-}
-
-fn decode(mut bytes: Vec<u8>, encoding: Encoding) -> std::result::Result<Vec<u8>, String> {
-    if encoding.base64 {
-        bytes = encoding::base64::decode_like_python(&bytes).ok_or("no base64")?;
-    }
-    if encoding.gzip {
-        bytes = encoding::gzip::inflate(&bytes, MAX_CONTENT_SIZE).map_err(|e| e.to_string())?;
-    }
-    Ok(bytes)
+    let Encoding { base64, gzip, .. } = entry.encoding;
+    let decoded = encoded_content::decode(bytes, base64, gzip, MAX_CONTENT_SIZE);
+    decoded.map(Some).map_err(|why| Error::new(format!("{path}: content is {why}")))
 }
 
 fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {

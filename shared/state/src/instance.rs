@@ -61,6 +61,10 @@ pub struct Instance {
     pub sensitive: Vec<String>,
     /// Block devices by the cloud's name for them (`ephemeral0` → `vdb`).
     pub devices: Map<String, Value>,
+    /// Events at which the network configuration is applied again, in addition to the datasource's defaults.
+    pub update_events: Vec<String>,
+    /// Where the cloud takes the machine's public host keys.
+    pub host_key_service: Option<HostKeyService>,
     /// Values that the datasource's identity check needs at a later boot (a serial number, a hash).
     pub check: Map<String, Value>,
     /// Fields of a later version, which are kept.
@@ -75,6 +79,29 @@ pub struct Instance {
     pub raw_data_error: Option<String>,
     /// Reconstructed from text files because the cache could not be used; never stored in the place of the cache.
     pub is_reconstructed: bool,
+}
+
+/// A service that takes the machine's public SSH host keys, each in a PUT request.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostKeyService {
+    /// The URL, to which a slash and the type of the key are added.
+    pub url: String,
+    /// The names and values of the headers that requests need.
+    pub headers: Vec<(String, String)>,
+}
+
+impl HostKeyService {
+    fn to_json(&self) -> Value {
+        json!({ "url": self.url, "headers": self.headers })
+    }
+
+    fn from_json(value: Value) -> Option<HostKeyService> {
+        let headers = value.get("headers").cloned().unwrap_or_default();
+        Some(HostKeyService {
+            url: value.get("url")?.as_str()?.to_string(),
+            headers: serde_json::from_value(headers).unwrap_or_default(),
+        })
+    }
 }
 
 /// A network configuration and its format.
@@ -141,6 +168,8 @@ impl Instance {
             "crawled": self.crawled,
             "sensitive": self.sensitive,
             "devices": self.devices,
+            "update-events": self.update_events,
+            "host-key-service": self.host_key_service.as_ref().map(HostKeyService::to_json),
             "check": self.check,
         });
         if let Value::Object(fields) = fields {
@@ -178,6 +207,8 @@ impl Instance {
             crawled: take("crawled"),
             sensitive: texts(take("sensitive")),
             devices: object(take("devices")),
+            update_events: texts(take("update-events")),
+            host_key_service: HostKeyService::from_json(take("host-key-service")),
             check: object(take("check")),
             ..Instance::default()
         };
@@ -363,6 +394,10 @@ mod tests {
         let again = instance.to_json();
         assert_eq!(again["new"]["x"], 1);
         assert_eq!(Instance::from_json(again).unwrap(), instance);
+        let service = HostKeyService { url: "http://h/keys".into(), headers: vec![("a".into(), "b".into())] };
+        let update_events = vec!["boot".to_string()];
+        let instance = Instance { host_key_service: Some(service), update_events, ..instance };
+        assert_eq!(Instance::from_json(instance.to_json()).unwrap(), instance);
     }
 
     #[test]

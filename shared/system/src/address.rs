@@ -107,6 +107,8 @@ pub struct LinkAddress {
     pub tentative: bool,
     /// The address with its prefix length.
     pub prefix: Prefix,
+    /// The broadcast address, if the link has one.
+    pub broadcast: Option<Ipv4Addr>,
 }
 
 /// A unicast route of the main table.
@@ -283,11 +285,12 @@ fn address_of(message: &[u8]) -> Option<LinkAddress> {
     let (family, length, flags, scope) =
         (*message.first()?, *message.get(1)?, *message.get(2)?, *message.get(3)?);
     let mut flags = u32::from(flags);
-    let (mut local, mut peer) = (None, None);
+    let (mut local, mut peer, mut broadcast) = (None, None, None);
     for (kind, value) in attributes(message.get(ADDRESS_HEADER..)?) {
         match kind {
             libc::IFA_LOCAL => local = ip(value),
             libc::IFA_ADDRESS => peer = ip(value),
+            libc::IFA_BROADCAST => broadcast = ip(value),
             libc::IFA_FLAGS => flags = read_u32(value, 0)?,
             _ => {}
         }
@@ -300,6 +303,7 @@ fn address_of(message: &[u8]) -> Option<LinkAddress> {
         tentative: flags & (libc::IFA_F_TENTATIVE | libc::IFA_F_DADFAILED) != 0
             && flags & libc::IFA_F_OPTIMISTIC == 0,
         prefix: Prefix::new(local.or(peer)?, length),
+        broadcast: broadcast.and_then(|ip| if let IpAddr::V4(ip) = ip { Some(ip) } else { None }),
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::sys::stat::FileStat;
@@ -10,6 +11,11 @@ use crate::path::{TrailingLink, may_ignore_chown_error};
 use crate::{Effect, Result, ResultExt, System, WriteOptions};
 
 impl System {
+    /// Returns the permission bits of a file; `None` if it does not exist or its metadata cannot be read.
+    pub fn mode(&self, path: impl AsRef<Path>) -> Option<u32> {
+        self.metadata(path).ok().map(|metadata| metadata.mode() & 0o7777)
+    }
+
     /// Sets the permission bits of a file. A link is followed by the rule of [`System::write`].
     ///
     /// # Errors

@@ -36,6 +36,7 @@
 
 mod account;
 mod address;
+mod assignments;
 mod attributes;
 mod channel;
 mod clock;
@@ -49,10 +50,13 @@ mod file;
 mod http;
 mod ioctl;
 mod kernel;
+mod kvp;
 pub mod libexec;
 mod link;
+mod link_events;
 mod log;
 mod netlink;
+mod notify;
 mod selinux;
 // Not in tests, which catch panics.
 #[cfg(all(feature = "no-unwind", panic = "abort"))]
@@ -76,6 +80,7 @@ mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use address::{LinkAddress, Prefix, Route};
+pub use assignments::{OsRelease, assigned};
 pub use channel::Channel;
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Output, OutputMode};
@@ -83,7 +88,9 @@ pub use disk::GrowableFileSystem;
 pub use error::{Error, Result, ResultExt};
 pub use file::{Change, WriteOptions};
 pub use http::{Exchange, PendingLookup, Request, Response, redacted_url};
+pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
+pub use link_events::{LinkEvent, LinkEvents};
 pub use log::{Level, Log};
 pub use packet::{PacketSocket, Protocol};
 pub use plan::{Cause, RecordedEffect};

@@ -111,7 +111,7 @@ impl System {
     }
 }
 
-fn link_of(message: &[u8]) -> Option<Link> {
+pub(crate) fn link_of(message: &[u8]) -> Option<Link> {
     let flags = read_u32(message, 8)?;
     let mut link = Link {
         kind: u16::from_ne_bytes(message.get(2..4)?.try_into().ok()?),

@@ -48,10 +48,15 @@ pub(crate) fn dump(kind: u16, body: &[u8]) -> std::io::Result<Vec<Vec<u8>>> {
 }
 
 fn open() -> std::io::Result<OwnedFd> {
+    subscribe(0)
+}
+
+/// Opens a socket to which the kernel sends the messages of these multicast groups (a bit for each).
+pub(crate) fn subscribe(groups: u32) -> std::io::Result<OwnedFd> {
     let socket =
         socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
     setsockopt(&socket, ReceiveTimeout, &TimeVal::seconds(TIMEOUT_SECONDS))?;
-    bind(socket.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+    bind(socket.as_raw_fd(), &NetlinkAddr::new(0, groups))?;
     Ok(socket)
 }
 

@@ -1,4 +1,4 @@
-//! Python's operators on a template's values: arithmetic, `in`, keys, slices, `%` of a text.
+//! Python's operators on a template's values: arithmetic, `in`, keys and slices.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use crate::ast::BinaryOp;
 use crate::eval::Interpreter;
 use crate::value::{Callable, Number, Val, ValueResult, equal, number, undefined_error};
 
-const TOO_LARGE: &str = "a number that is too large";
+pub const TOO_LARGE: &str = "a number that is too large";
 
 pub fn check_hashable(key: &Val) -> ValueResult<()> {
     match key {
@@ -373,160 +373,5 @@ impl Interpreter<'_> {
             Val::Seq(seq) if seq.tuple => Val::tuple(found),
             _ => Val::list(found),
         }
-    }
-
-    /// `text % values`.
-    pub fn printf(&mut self, text: &str, given: &Val) -> ValueResult<String> {
-        let values = match given {
-            Val::Seq(seq) if seq.tuple => seq.items.borrow().clone(),
-            other => vec![other.clone()],
-        };
-        let mut values = values.into_iter();
-        let mut out = String::new();
-        let mut rest = text;
-        let few = || "not enough arguments for format string".to_string();
-        while let Some((before, after)) = rest.split_once('%') {
-            out.push_str(before);
-            let mut at = after;
-            let mut named = None;
-            if let Some((name, tail)) = at.strip_prefix('(').and_then(|a| a.split_once(')')) {
-                let key = Val::text(name);
-                named = match given {
-                    Val::Map(map) => Some(map.get(&key).ok_or_else(|| format!("'{name}' is undefined"))?),
-                    _ => return Err("'%(name)s' wants a map".into()),
-                };
-                at = tail;
-            }
-            let end = at.find(|c: char| !"#0- +".contains(c)).unwrap_or(at.len());
-            let (flags, tail) = at.split_at(end);
-            let end = tail.find(|c: char| !c.is_ascii_digit()).unwrap_or(tail.len());
-            let (width, mut tail) = tail.split_at(end);
-            let mut digits = None;
-            if let Some(more) = tail.strip_prefix('.') {
-                let end = more.find(|c: char| !c.is_ascii_digit()).unwrap_or(more.len());
-                digits = Some(more[..end].parse::<usize>().unwrap_or(0));
-                tail = &more[end..];
-            }
-            let kind = tail.chars().next().ok_or("a text ends within '%'")?;
-            rest = &tail[kind.len_utf8()..];
-            if kind == '%' {
-                out.push('%');
-                continue;
-            }
-            let value = named.or_else(|| values.next()).ok_or_else(few)?;
-            let width: usize = width.parse().unwrap_or(0);
-            self.charge_memory(width.saturating_add(digits.unwrap_or(0)))?;
-            let shown = match kind {
-                's' | 'r' => {
-                    let mut text = self.text_of(&value)?.to_string();
-                    if kind == 'r' {
-                        text.clear();
-                        value.write_repr(&mut text);
-                    }
-                    digits.map_or(text.clone(), |most| text.chars().take(most).collect())
-                }
-                'c' => match value {
-                    Val::Int(n) => {
-                        u32::try_from(n).ok().and_then(char::from_u32).map(String::from).ok_or(TOO_LARGE)?
-                    }
-                    other => self.text_of(&other)?.to_string(),
-                },
-                'd' | 'i' | 'u' | 'x' | 'X' | 'o' => match (number(&value), kind) {
-                    (Some(Number::Int(n)), _) => integer_text(n, kind, flags.contains('#')),
-                    (Some(Number::Float(f)), 'd' | 'i' | 'u') => integer_text(f.trunc() as i128, 'd', false),
-                    _ => return Err(format!("'%{kind}' requires a number, not {}", value.type_name())),
-                },
-                'f' | 'F' | 'e' | 'E' | 'g' | 'G' => match number(&value) {
-                    Some(n) => float_text(n.float(), kind, digits.unwrap_or(6))?,
-                    None => return Err(format!("'%{kind}' requires a number, not {}", value.type_name())),
-                },
-                other => return Err(format!("unknown format '%{other}'")),
-            };
-            let numeric = !matches!(kind, 's' | 'r' | 'c');
-            let plus = if numeric && !shown.starts_with('-') {
-                if flags.contains('+') {
-                    "+"
-                } else if flags.contains(' ') {
-                    " "
-                } else {
-                    ""
-                }
-            } else {
-                ""
-            };
-            let shown = format!("{plus}{shown}");
-            let fill = width.saturating_sub(shown.chars().count());
-            if flags.contains('-') {
-                out.push_str(&shown);
-                out.push_str(&" ".repeat(fill));
-            } else if flags.contains('0') && numeric {
-                let signs = usize::from(shown.starts_with(['-', '+', ' ']));
-                out.push_str(&shown[..signs]);
-                out.push_str(&"0".repeat(fill));
-                out.push_str(&shown[signs..]);
-            } else {
-                out.push_str(&" ".repeat(fill));
-                out.push_str(&shown);
-            }
-        }
-        out.push_str(rest);
-        if values.next().is_some() && !matches!(given, Val::Map(_)) {
-            return Err("a text is given more values than it asks for".into());
-        }
-        Ok(out)
-    }
-}
-
-pub fn integer_text(n: i128, kind: char, prefix: bool) -> String {
-    let sign = if n < 0 { "-" } else { "" };
-    let n = n.unsigned_abs();
-    match (kind, prefix) {
-        ('x', false) => format!("{sign}{n:x}"),
-        ('x', true) => format!("{sign}0x{n:x}"),
-        ('X', false) => format!("{sign}{n:X}"),
-        ('X', true) => format!("{sign}0X{n:X}"),
-        ('o', false) => format!("{sign}{n:o}"),
-        ('o', true) => format!("{sign}0o{n:o}"),
-        ('b', false) => format!("{sign}{n:b}"),
-        ('b', true) => format!("{sign}0b{n:b}"),
-        _ => format!("{sign}{n}"),
-    }
-}
-
-pub fn float_text(f: f64, kind: char, digits: usize) -> ValueResult<String> {
-    if digits > 1000 {
-        return Err("a number with too many digits".into());
-    }
-    let text = match kind {
-        'f' | 'F' => format!("{f:.digits$}"),
-        'e' | 'E' => exponent(f, digits),
-        _ => {
-            let digits = digits.max(1);
-            let scale = exponent(f, digits - 1);
-            let power: i32 = scale.rsplit_once('e').and_then(|(_, e)| e.parse().ok()).unwrap_or(0);
-            let plain = |text: String| match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-                false => text,
-            };
-            if power < -4 || power >= digits as i32 {
-                let (digits, power) = scale.split_once('e').unwrap_or((&scale, "+00"));
-                format!("{}e{power}", plain(digits.to_string()))
-            } else {
-                plain(format!("{f:.*}", (digits as i32 - 1 - power).max(0) as usize))
-            }
-        }
-    };
-    Ok(if kind.is_uppercase() { text.to_uppercase() } else { text })
-}
-
-/// With a signed exponent of two digits at least, as C has it.
-fn exponent(f: f64, digits: usize) -> String {
-    let text = format!("{f:.digits$e}");
-    match text.split_once('e') {
-        Some((digits, power)) => {
-            let power: i32 = power.parse().unwrap_or(0);
-            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
-        }
-        None => text,
     }
 }

@@ -2,7 +2,6 @@
 //! written where later modules run them, and boothooks run immediately. All handlers act on every boot. If a part
 //! fails, the failure is reported and handling continues with the next part.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
 use config::merge::Strategy;
@@ -14,6 +13,7 @@ use system::{Command, OutputMode, Result, System, WriteOptions, debug, info, war
 use crate::options::{Dirs, Options};
 use crate::part::Part;
 use crate::part_handler::{HandlerContext, PartHandlers};
+use crate::part_text::{file_name, hint, sanitized, strip_header, to_unix_lines, windows_script};
 use crate::store::Source;
 use crate::{detect, include, parts, patch};
 
@@ -423,102 +423,6 @@ fn config_file(source: Source) -> &'static str {
         Source::User => "cloud-config.txt",
         Source::Vendor => "vendor-cloud-config.txt",
         Source::Vendor2 => "vendor2-cloud-config.txt",
-    }
-}
-
-/// Returns a safe file name: one path component of ASCII letters, digits and `-_.()`, at most 255 bytes.
-pub fn file_name(given: &str) -> String {
-    let kept = |c: &char| c.is_ascii_alphanumeric() || "-_.()".contains(*c);
-    let name: String = given.replace('/', "_").chars().filter(kept).take(255).collect();
-    // Upstream fails on these because they name directories.
-    if matches!(name.as_str(), "" | "." | "..") { "part".to_string() } else { name }
-}
-
-/// Returns a word from user-data for a log line or a comment: on one line, at most 100 characters.
-fn sanitized(word: &str) -> String {
-    // Includes the line breaks of YAML.
-    let is_break = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    word.chars().map(|c| if is_break(c) { '?' } else { c }).take(100).collect()
-}
-
-/// Converts CRLF to LF if the first line ends in CRLF: the kernel would take the CR as part of the interpreter's name.
-fn to_unix_lines(payload: &[u8]) -> Cow<'_, [u8]> {
-    let first = payload.iter().position(|b| *b == b'\n');
-    if first.is_none_or(|i| i == 0 || payload[i - 1] != b'\r') {
-        return payload.into();
-    }
-    let mut out = Vec::with_capacity(payload.len());
-    for line in payload.split_inclusive(|b| *b == b'\n') {
-        match line.strip_suffix(b"\r\n") {
-            Some(line) => {
-                out.extend_from_slice(line);
-                out.push(b'\n');
-            }
-            None => out.extend_from_slice(line),
-        }
-    }
-    out.into()
-}
-
-/// Returns the text between `<script>` and the last `</script>`, and the text after it.
-fn windows_script(payload: &[u8]) -> Option<(&[u8], &[u8])> {
-    const CLOSING: &[u8] = b"</script>";
-    let text = payload.trim_ascii();
-    let head = text.get(..8).filter(|head| head.eq_ignore_ascii_case(b"<script>"))?;
-    let inner = &text[head.len()..];
-    let end = inner.windows(CLOSING.len()).rposition(|tag| tag.eq_ignore_ascii_case(CLOSING));
-    let (script, rest) = inner.split_at(end.unwrap_or(inner.len()));
-    Some((script.trim_ascii_start(), rest.get(CLOSING.len()..).unwrap_or_default().trim_ascii()))
-}
-
-/// Strips the header of a boothook, so that `#!` is its first line.
-fn strip_header(content: &[u8]) -> &[u8] {
-    let content = content.trim_ascii_start();
-    let header = b"#cloud-boothook";
-    match content.split_at_checked(header.len()) {
-        Some((begin, rest)) if begin.eq_ignore_ascii_case(header) => rest.trim_ascii_start(),
-        _ => content,
-    }
-}
-
-/// Suggests what is wrong with a part that has no handler. Shows a line only if it looks like a header: anything else
-/// may be a secret.
-fn hint(content_type: &str, payload: &[u8]) -> String {
-    let upstart = b"#upstart-job";
-    let begins = payload.trim_ascii_start().get(..upstart.len());
-    if content_type == "text/upstart-job" || begins.is_some_and(|b| b.eq_ignore_ascii_case(upstart)) {
-        return "upstart is not supported; write a systemd unit with write_files".to_string();
-    }
-    let size = payload.len();
-    if windows_script(payload).is_some() || payload.trim_ascii_start().starts_with(b"<powershell>") {
-        return "a Windows script; Linux scripts begin with '#!/bin/sh' or another interpreter".into();
-    }
-    if payload.trim_ascii_start().starts_with(b"-----BEGIN CERTIFICATE-----") {
-        return "a certificate is not a login method on Linux; use 'ca_certs' in a cloud-config to trust it"
-            .into();
-    }
-    if payload.starts_with(b"\xef\xbb\xbf") {
-        return format!("{size} bytes that begin with a byte order mark; save the file without it");
-    }
-    if encoding::gzip::is_gzip(payload) {
-        return format!("{size} bytes of gzip data that cannot be decompressed");
-    }
-    if let Some(found) = crate::detect::detect(payload).filter(|found| crate::detect::is_handled(found)) {
-        return format!(
-            "first line declares {found}, but only text/plain parts are sniffed; fix the Content-Type"
-        );
-    }
-    let line = payload.trim_ascii_start().split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
-    match std::str::from_utf8(line) {
-        Ok(line) if line.starts_with('#') && line.len() <= 40 => {
-            format!("unknown header '{}'", sanitized(line))
-        }
-        Ok(_) if std::str::from_utf8(payload).is_ok() => {
-            format!(
-                "{size} bytes of text that do not begin with a header such as '#cloud-config' or '#!/bin/sh'"
-            )
-        }
-        _ => format!("{size} bytes of binary data"),
     }
 }
 

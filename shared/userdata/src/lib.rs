@@ -16,6 +16,7 @@ mod mime;
 mod options;
 mod part;
 mod part_handler;
+mod part_text;
 pub mod parts;
 pub mod patch;
 mod store;

@@ -3,13 +3,7 @@
 
 use system::System;
 
-/// The programs of the stages, their names in status.json, and their units.
-const STAGES: [(&str, &str, &str); 4] = [
-    ("cloud-init-local", "init-local", "cloud-init-local.service"),
-    ("cloud-init-network", "init", "cloud-init-network.service"),
-    ("cloud-init-config", "modules-config", "cloud-config.service"),
-    ("cloud-init-final", "modules-final", "cloud-final.service"),
-];
+use crate::stage_table::STAGES;
 
 /// The kernel truncates the names of processes to this length.
 const MAX_COMM_LEN: usize = 15;
@@ -62,7 +56,7 @@ fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Optio
 fn stage_of(process: &Process) -> Option<&'static str> {
     let by_hand = process.arguments.iter().any(|a| a.starts_with("--single") || a.starts_with("--mode"));
     let is = |program: &str| process.name == program[..program.len().min(MAX_COMM_LEN)];
-    STAGES.iter().find(|(program, ..)| is(program) && !by_hand).map(|(_, stage, _)| *stage)
+    STAGES.iter().find(|stage| is(stage.program) && !by_hand).map(|stage| stage.key)
 }
 
 /// Returns the name and the parent from /proc/PID/stat; the name may contain blanks and parentheses (proc_pid_stat(5)).
@@ -76,7 +70,7 @@ fn parse_stat(stat: &[u8]) -> Option<(String, u32)> {
 /// Returns the stage whose unit a process belongs to, from /proc/PID/cgroup.
 fn stage_of_cgroup(cgroups: &str) -> Option<&'static str> {
     let mut words = cgroups.split(['/', '\n']);
-    words.find_map(|word| STAGES.iter().find(|(.., unit)| *unit == word).map(|(_, stage, _)| *stage))
+    words.find_map(|word| STAGES.iter().find(|stage| stage.unit == word).map(|stage| stage.key))
 }
 
 #[cfg(test)]

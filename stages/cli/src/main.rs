@@ -16,8 +16,10 @@ mod per;
 mod plan;
 mod query;
 mod schema;
+mod stage_table;
 mod stages;
 mod status;
+mod units;
 
 use std::process::ExitCode;
 

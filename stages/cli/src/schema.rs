@@ -361,12 +361,8 @@ fn datasource_none_data(machine: &Machine) -> Node {
             .map(|text| text.trim().to_string())
             .unwrap_or_default()
     };
-    let release = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
-    let release = release.unwrap_or_default();
-    let value = |key: &str| {
-        let line = release.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        line.map(|text| text.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
-    };
+    let release = sys.os_release();
+    let value = |key: &str| release.get(key).unwrap_or_default().to_string();
     let machine_name = std::env::consts::ARCH.to_string();
     let platform = state::SysInfo {
         distro: value("ID"),

@@ -9,6 +9,7 @@ use system::{Command, Error, Result, System};
 
 use crate::arguments;
 use crate::machine::Machine;
+use crate::units::{failed_unit, no_stage_is_pending};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -17,10 +18,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 const POLLS_WITHOUT_VERDICT: u32 = 8;
 const NO_VERDICT_MESSAGE: &str = "The generator did not decide whether cloud-init runs, and no stage is running or queued: \
                           cloud-init does not run in this boot. See 'journalctl -b' for the generator's messages.";
-
-/// Units of the stages, last first: the first one that runs or has failed determines the status.
-const UNITS: [&str; 4] =
-    ["cloud-final.service", "cloud-config.service", "cloud-init-network.service", "cloud-init-local.service"];
 
 /// The progress of cloud-init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -379,61 +376,6 @@ fn describe_boot_code(code: &str) -> &'static str {
     }
 }
 
-/// Returns the unit that failed or is disabled while the status is "running", with one call for all units.
-fn failed_unit(machine: &Machine) -> Option<&'static str> {
-    let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
-    let command = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
-    let command = UNITS.iter().fold(command, |command, unit| command.arg(*unit));
-    let answer = match machine.sys.run(&command) {
-        Ok(answer) => answer.text(),
-        Err(e) => {
-            // Unknown: the recorded status is "running". Logged once.
-            static WARN_ONCE: std::sync::Once = std::sync::Once::new();
-            WARN_ONCE.call_once(|| {
-                eprintln!(
-                    "Failed to get status from systemd. Cloud-init status may be inaccurate. Error from systemctl: {e}"
-                );
-            });
-            return None;
-        }
-    };
-    let blocks = answer.split("\n\n").zip(UNITS);
-    for (block, unit) in blocks {
-        if !block.contains("UnitFileState=") {
-            // In a chroot systemctl succeeds and prints nothing.
-            return None;
-        }
-        let value = |key: &str| {
-            block.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('=')).unwrap_or_default()
-        };
-        if !matches!(value("UnitFileState"), "enabled" | "enabled-runtime" | "static" | "alias" | "linked") {
-            return Some(unit);
-        }
-        match (value("ActiveState"), value("SubState")) {
-            ("failed", _) | (_, "failed") => return Some(unit),
-            ("active", "exited") => {}
-            _ => return None,
-        }
-    }
-    None
-}
-
-/// Returns whether the units of all stages are inactive without a job, `false` if systemd does not report it.
-fn no_stage_is_pending(machine: &Machine) -> bool {
-    let command =
-        Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
-    let command = UNITS.iter().fold(command, |command, unit| command.arg(*unit)).arg("cloud-init.target");
-    machine.sys.run(&command.read_only()).is_ok_and(|answer| all_units_are_idle(&answer.text()))
-}
-
-/// Parses the output of `systemctl show` for these units.
-fn all_units_are_idle(answer: &str) -> bool {
-    let mut states = answer.lines().filter_map(|line| line.strip_prefix("ActiveState=")).peekable();
-    let has_job =
-        answer.lines().any(|line| line.strip_prefix("Job=").is_some_and(|job| !matches!(job, "" | "0")));
-    states.peek().is_some() && states.all(|state| state == "inactive") && !has_job
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -474,22 +416,6 @@ mod tests {
              recoverable_errors:\nWARNING:\n\t- a b\n"
         );
         assert_eq!(done.json()["datasource"], "nocloud");
-    }
-
-    #[test]
-    fn systemctl_output_of_idle_units() {
-        let dead = "Id=cloud-final.service\nActiveState=inactive\n\n";
-        for (answer, idle) in [
-            (dead.repeat(5), true),
-            (String::new(), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=activating\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=active\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=failed\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=17\n"), false),
-            (format!("{dead}Id=cloud-init-local.service\nActiveState=inactive\nJob=0\n"), true),
-        ] {
-            assert_eq!(all_units_are_idle(&answer), idle, "{answer}");
-        }
     }
 
     #[test]

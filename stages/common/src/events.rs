@@ -39,16 +39,12 @@ impl Stage {
         let Some(of) = datasource::update_events(&instance.datasource) else { return false };
         let events = |words: &[&str]| words.iter().filter_map(|w| Event::from_name(w)).collect::<Vec<_>>();
         let of_user = self.user_events(Some(instance)).0;
-        let [default, supported] = [of.default, of.supported].map(events);
-        events::is_enabled(event, of_user.as_deref(), &default, &supported)
+        events::is_enabled(event, of_user.as_deref(), &default_events(instance), &events(of.supported))
     }
 
     /// Logs the enabled events, and for each event in `asked` whether it is one of them.
     pub(crate) fn log_events(&self, instance: &Instance, asked: &[Event]) {
-        let defaults =
-            datasource::update_events(&instance.datasource).map(|of| of.default).unwrap_or_default();
-        let defaults = || defaults.iter().filter_map(|word| Event::from_name(word)).collect();
-        let on = self.user_events(Some(instance)).0.unwrap_or_else(defaults);
+        let on = self.user_events(Some(instance)).0.unwrap_or_else(|| default_events(instance));
         let format_event =
             |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
         for event in asked {
@@ -58,4 +54,11 @@ impl Stage {
             debug!(self.sys, "{line}{}", event.as_str());
         }
     }
+}
+
+/// Returns the events that are enabled unless the user decides otherwise: the datasource's, and the instance's own.
+fn default_events(instance: &Instance) -> Vec<Event> {
+    let of = datasource::update_events(&instance.datasource).map(|of| of.default).unwrap_or_default();
+    let words = of.iter().copied().chain(instance.update_events.iter().map(String::as_str));
+    words.filter_map(Event::from_name).collect()
 }

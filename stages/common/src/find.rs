@@ -1,7 +1,7 @@
 //! Determines the instance of this boot: from the cache if that can be trusted or confirmed, otherwise by a search.
 
 use config::Node;
-use datasource::{IdentityCheck, Outcome, Search, datasource, is_same_machine, search};
+use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{WriteOptions, debug, info, warning};
@@ -151,6 +151,7 @@ impl Stage {
             outcome = search(&ctx, &list);
             outcome.errors.splice(0..0, errors);
         }
+        self.report_search(&list, &outcome);
         if let Some(instance) = outcome.found {
             // The fallback None must not replace an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
@@ -342,12 +343,7 @@ fn was_found_by_local_stage(instance: &Instance) -> bool {
     let class = instance.description.split([' ', '[']).next().unwrap_or_default();
     datasource(&instance.datasource).is_some_and(|row| {
         let has = |stage| row.stages.contains(&stage);
-        let is_of_both = has(datasource::Stage::Local) && has(datasource::Stage::Network);
-        let is_bare = !class.ends_with("Net") && !class.ends_with("Local");
-        match is_of_both {
-            true if is_bare => row.name == "NoCloud",
-            true => class.ends_with("Local"),
-            false => has(datasource::Stage::Local),
-        }
+        has(datasource::Stage::Local)
+            && (!has(datasource::Stage::Network) || class == class_name(row, datasource::Stage::Local))
     })
 }

@@ -14,6 +14,9 @@ impl Stage {
         self.set_up_datasource(found, is_new);
         self.consume(found);
         self.activate_datasource(found, is_new);
+        if !self.is_unconsumed() {
+            self.check_di_report(&found.instance);
+        }
     }
 
     fn set_up_datasource(&mut self, found: &mut FoundInstance, is_new: bool) {

@@ -53,12 +53,10 @@ impl Stage {
     }
 
     /// Returns what the module `install_hotplug` needs to know.
-    pub(crate) fn hotplug_settings(&self, instance: &Instance) -> modules::HotplugPolicy {
+    pub(crate) fn hotplug_settings<'i>(&self, instance: &'i Instance) -> modules::HotplugPolicy<'i> {
         modules::HotplugPolicy {
             enabled: self.is_event_enabled(instance, Event::Hotplug),
-            udev_match: datasource::update_events(&instance.datasource)
-                .map(|e| e.hotplug_udev_match)
-                .unwrap_or_default(),
+            udev_match: datasource::hotplug_udev_match(instance),
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod args;
 mod consume;
+mod di_report;
 mod error_prefix;
 mod events;
 mod find;
@@ -17,10 +18,12 @@ mod logging;
 mod machine;
 mod module_list;
 mod name;
+mod net_info;
 mod network;
 mod plan;
 mod platform;
 mod prepare;
+mod search_report;
 mod settings;
 mod stage;
 mod status;

@@ -18,12 +18,8 @@ pub fn distro(sys: &System, settings: &Settings) -> &'static Distro {
 
 /// Reads os-release(5) and uname(2).
 pub fn platform(sys: &System) -> SysInfo {
-    let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
-    let text = text.unwrap_or_default();
-    let value = |key: &str| {
-        let line = text.lines().find_map(|l| l.strip_prefix(key)?.strip_prefix('='));
-        line.map(|l| l.trim().trim_matches(['"', '\'']).to_string()).unwrap_or_default()
-    };
+    let release = sys.os_release();
+    let value = |key: &str| release.get(key).unwrap_or_default().to_string();
     let names = nix::sys::utsname::uname().map(|u| {
         [u.sysname(), u.nodename(), u.release(), u.version(), u.machine()]
             .map(|s| s.to_string_lossy().into_owned())

@@ -15,6 +15,7 @@ fn main() -> ExitCode {
         }
         stage.prepare_directories();
         stage.remove_boot_finished();
+        stage.print_network();
         let Some(mut found) = stage.find_instance() else {
             stage.apply_network(None);
             return stage.report_no_instance();

@@ -10,7 +10,7 @@ pub fn inline_config(line: &str) -> Option<String> {
     while let Some(start) = word_start(rest) {
         let piece = &rest[start..];
         let (piece, after) = piece.split_once("end_cc").unwrap_or((piece, ""));
-        pieces.push(decode(piece.trim_start()).replace("\\n", "\n"));
+        pieces.push(encoding::percent::decode(piece.trim_start()).replace("\\n", "\n"));
         rest = after;
     }
     (!pieces.is_empty()).then(|| pieces.join("\n"))
@@ -21,23 +21,6 @@ fn word_start(line: &str) -> Option<usize> {
     line.match_indices("cc:")
         .find(|(at, _)| *at == 0 || line[..*at].ends_with(|c: char| c.is_ascii_whitespace()))
         .map(|(at, tag)| at + tag.len())
-}
-
-/// Decodes `%41`. Malformed escapes are kept; invalid UTF-8 is replaced.
-fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, more @ ..] = rest {
-        let digit = |i: usize| more.get(i).and_then(|b| char::from(*b).to_digit(16));
-        if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
-            bytes.push((high * 16 + low) as u8);
-            rest = &more[2..];
-        } else {
-            bytes.push(*first);
-            rest = more;
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

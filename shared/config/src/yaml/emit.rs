@@ -300,7 +300,7 @@ impl Emitter {
             Value::Bytes(bytes) if bytes.is_empty() => self.write_indicator("!!binary \"\"", true),
             Value::Bytes(bytes) => {
                 self.write_indicator("!!binary |", true);
-                for line in base64(bytes).as_bytes().chunks(76) {
+                for line in encoding::base64::encode(bytes).as_bytes().chunks(76) {
                     self.write_line_break();
                     self.write_indent(indent);
                     self.write(&String::from_utf8_lossy(line));
@@ -371,18 +371,4 @@ fn sort_like_python(entries: &mut [(&Node, &Node)]) {
 /// Tells whether a plain scalar would be read back as text.
 pub(super) fn reads_as_text(text: &str) -> bool {
     scalar::resolve(text) == Tag::Str
-}
-
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for i in 0..4 {
-            let letter = LETTERS[(bits >> (18 - 6 * i)) as usize & 63];
-            out.push(if i <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    out
 }

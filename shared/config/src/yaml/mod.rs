@@ -21,7 +21,6 @@ mod scalar;
 mod tree;
 mod validator;
 
-pub(crate) use emit::base64;
 pub use emit::{Style, emit, emit_entry, emit_with_positions};
 pub use limits::{MAX_BYTES, MAX_COPIES, MAX_DEPTH, MAX_NODES};
 pub use parsed::{Parsed, YamlError};

@@ -385,38 +385,6 @@ fn decode_binary(text: &str) -> Result<Vec<u8>, String> {
     if !text.is_ascii() {
         return Err("!!binary expects base64, found non-ASCII characters".into());
     }
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut place, mut pads, mut left) = (0u8, 0u8, 0u8);
-    for byte in text.bytes() {
-        if byte == b'=' {
-            pads = pads.saturating_add(1);
-            if place >= 2 && place + pads >= 4 {
-                return Ok(out);
-            }
-            continue;
-        }
-        let bits = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => continue,
-        };
-        pads = 0;
-        match place {
-            0 => left = bits,
-            1 => {
-                out.push(left << 2 | bits >> 4);
-                left = bits & 0x0F;
-            }
-            2 => {
-                out.push(left << 4 | bits >> 2);
-                left = bits & 0x03;
-            }
-            _ => out.push(left << 6 | bits),
-        }
-        place = (place + 1) % 4;
-    }
-    if place == 0 { Ok(out) } else { Err("!!binary expects base64, found truncated data".into()) }
+    let decoded = encoding::base64::decode_like_python(text.as_bytes());
+    decoded.ok_or_else(|| "!!binary expects base64, found truncated data".into())
 }

@@ -7,7 +7,8 @@ use state::{Blobs, Instance};
 
 use super::imds::{keys, text};
 use super::ovf::{self, Key, Ovf};
-use crate::{Nic, standard};
+use super::previous::CertificateKeys;
+use crate::{Nic, Nics, standard};
 
 /// A UUID with the bytes of its first three groups the other way round: firmware before SMBIOS 2.6 has them so. Lower
 /// case; `None` for what is no UUID.
@@ -30,14 +31,7 @@ pub fn matches_either(id: &str, uuid: &str, byte_swapped: &str) -> bool {
     id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(byte_swapped)
 }
 
-/// How the machine waits in a pre-provisioning pool, if it does.
-pub fn pps_type(ovf: &Ovf, document: &Node) -> Option<String> {
-    let known = |kind: &&str| matches!(*kind, "Running" | "Savable" | "PreprovisionedOSDisk");
-    let of_service = text(document, &["extended", "compute", "ppsType"]).filter(known);
-    ovf.pps_type.as_deref().filter(known).or(of_service).map(Into::into)
-}
-
-/// The user gave custom data, and they are nowhere.
+/// Returns whether custom data exists according to the metadata service, and is missing.
 pub fn is_missing_custom_data(ovf: &Ovf, document: &Node) -> bool {
     let given = document.at_path(&["extended", "compute", "hasCustomData"]).and_then(Node::scalar_text);
     let is_given = given.is_some_and(|given| given.eq_ignore_ascii_case("true"));
@@ -49,8 +43,10 @@ pub struct ProvisioningData<'a> {
     pub ovf: &'a Ovf,
     /// The metadata service's document, or nothing.
     pub document: &'a Node,
-    /// Of the password that the file has.
+    /// The hash of the file's password.
     pub hash: Option<String>,
+    /// The keys of the certificates that the file names by their fingerprints.
+    pub certificate_keys: &'a CertificateKeys,
     pub has_resource_disk: bool,
 }
 
@@ -89,17 +85,26 @@ impl ProvisioningData<'_> {
     }
 
     fn keys_of_ovf_env(&self, warnings: &mut Vec<String>) -> Vec<String> {
-        let mut literal = Vec::new();
+        let mut keys = Vec::new();
         for key in &self.ovf.keys {
+            let known = |print: &str| {
+                self.certificate_keys
+                    .iter()
+                    .find(|(of, _)| of.eq_ignore_ascii_case(print))
+                    .map(|(_, key)| key)
+            };
             match key {
-                Key::Value(key) => literal.push(key.clone()),
-                Key::Fingerprint(print) => warnings.push(format!(
-                    "the SSH key with the fingerprint {print} is in a certificate of the wire server, which is not \
-                     read: ignoring the key"
-                )),
+                Key::Value(key) => keys.push(key.clone()),
+                Key::Fingerprint(print) => match known(print) {
+                    Some(key) => keys.push(key.clone()),
+                    None => warnings.push(format!(
+                        "no certificate of the wire server has the fingerprint {print}, which ovf-env.xml names; \
+                         ignoring this SSH key"
+                    )),
+                },
             }
         }
-        literal
+        keys
     }
 
     /// Custom data come with the file; the service has other user data beside them.
@@ -170,6 +175,23 @@ pub fn fallback(nic: &Nic) -> Json {
     config
 }
 
+/// Returns whether SSH keys are known only by the fingerprints of their certificates.
+pub fn needs_certificates(ovf: &Ovf, document: &Node) -> bool {
+    keys(document).is_none() && ovf.keys.iter().any(|key| matches!(key, Key::Fingerprint(_)))
+}
+
+/// Returns the MACs of the machine's NICs on Hyper-V's network that the metadata does not have.
+pub fn missing_nics(document: &Node, nics: &Nics) -> Vec<String> {
+    let Some(interfaces) = document.at_path(&["network", "interface"]).and_then(Node::as_seq) else {
+        return Vec::new();
+    };
+    let plain = |mac: &str| mac.replace([':', '-'], "").to_lowercase();
+    let known: Vec<String> =
+        interfaces.iter().filter_map(|i| Some(plain(i.get("macAddress")?.as_str()?))).collect();
+    let on_hyper_v = nics.configurable.iter().filter(|nic| nic.driver.as_deref() == Some("hv_netvsc"));
+    on_hyper_v.map(|nic| nic.mac.clone()).filter(|mac| !known.contains(&plain(mac))).collect()
+}
+
 /// The file of a machine that had none.
 pub fn generate_ovf_env(instance: &Instance) -> String {
     let user = instance.config["system_info"]["default_user"]["name"].as_str().unwrap_or_default();
@@ -197,7 +219,9 @@ mod tests {
     fn filled(ovf: &Ovf, document: &Json, hash: Option<&str>) -> (Instance, Vec<String>) {
         let mut instance = Instance { id: UUID.into(), ..Instance::default() };
         let document = &Node::from_json(document);
-        let data = ProvisioningData { ovf, document, hash: hash.map(Into::into), has_resource_disk: false };
+        let certificate_keys = &vec![("cd".into(), "ssh-rsa CD".into())];
+        let hash = hash.map(Into::into);
+        let data = ProvisioningData { ovf, document, hash, certificate_keys, has_resource_disk: false };
         let warnings = data.fill(&mut instance);
         (instance, warnings)
     }
@@ -256,18 +280,42 @@ mod tests {
     }
 
     #[test]
-    fn pools_and_custom_data() {
-        let of = |kind: &str| {
-            Node::from_json(&json!({"extended": {"compute": {"ppsType": kind, "hasCustomData": true}}}))
-        };
+    fn custom_data() {
+        let of = Node::from_json(&json!({"extended": {"compute": {"hasCustomData": true}}}));
         let none = Ovf::default();
-        for (kind, expected) in [("None", None), ("Savable", Some("Savable")), ("Running", Some("Running"))] {
-            assert_eq!(pps_type(&none, &of(kind)).as_deref(), expected);
-        }
-        let in_file = Ovf { pps_type: Some("PreprovisionedOSDisk".into()), ..Ovf::default() };
-        assert_eq!(pps_type(&in_file, &of("None")).as_deref(), Some("PreprovisionedOSDisk"));
-        assert!(is_missing_custom_data(&none, &of("None")) && !is_missing_custom_data(&ovf(), &of("None")));
+        assert!(is_missing_custom_data(&none, &of) && !is_missing_custom_data(&ovf(), &of));
         assert!(!is_missing_custom_data(&none, &Node::null()));
+    }
+
+    #[test]
+    fn keys_of_certificates() {
+        let mut file = ovf();
+        assert!(needs_certificates(&file, &Node::null()));
+        let of_service = json!({"compute": {"publicKeys": [{"keyData": "ssh-rsa AAAA ida"}]}});
+        assert!(!needs_certificates(&file, &Node::from_json(&of_service)));
+        file.keys = vec![Key::Fingerprint("CD".into()), Key::Value("ssh-rsa F".into())];
+        let (instance, warnings) = filled(&file, &Json::Null, None);
+        assert_eq!(
+            (instance.public_keys, warnings.len()),
+            (vec!["ssh-rsa CD".into(), "ssh-rsa F".into()], 0)
+        );
+        file.keys.remove(0);
+        assert!(!needs_certificates(&file, &Node::null()));
+    }
+
+    #[test]
+    fn nics_without_metadata() {
+        let nic =
+            |mac: &str, driver: &str| Nic { mac: mac.into(), driver: Some(driver.into()), ..Nic::default() };
+        let configurable = vec![
+            nic("00:0d:3a:00:00:01", "hv_netvsc"),
+            nic("00:0d:3a:00:00:02", "hv_netvsc"),
+            nic("x", "mlx5"),
+        ];
+        let nics = Nics { configurable, ..Nics::default() };
+        let document = json!({"network": {"interface": [{"macAddress": "000D3A000001"}, {}, 3]}});
+        assert_eq!(missing_nics(&Node::from_json(&document), &nics), ["00:0d:3a:00:00:02"]);
+        assert!(missing_nics(&Node::null(), &nics).is_empty());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, warning};
 
+use super::failure::Failure;
 use crate::retry::RetryPolicy;
 use crate::standard;
 
@@ -14,12 +15,45 @@ const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// Tries where DHCP names no way to the service: there are installations without one.
 const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
+/// The data of the machine's owner, for a machine of a pool that has got one.
+const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
+
 /// Why there is no metadata.
 #[derive(Debug)]
 pub enum Error {
     /// No response, or an error response.
     Request(system::Error),
     Invalid(String),
+}
+
+impl Error {
+    /// Returns the failure in Azure's words.
+    pub fn failure(&self, base: &str) -> Failure {
+        let error = match self {
+            Error::Invalid(what) => {
+                return Failure::new("error parsing IMDS metadata").with("exception", what.as_str());
+            }
+            Error::Request(e) => e,
+        };
+        let text = error.to_string();
+        let failure = match status(error) {
+            Some(status) => Failure::new(format!("http error {status} querying IMDS"))
+                .with("http_code", status.to_string()),
+            None if text.contains("connecting") && text.contains("timed out") => {
+                Failure::new("connection timeout querying IMDS")
+            }
+            None if error.kind() == Some(std::io::ErrorKind::TimedOut) => {
+                Failure::new("read timeout querying IMDS")
+            }
+            None => Failure::new("connection error querying IMDS"),
+        };
+        failure.with("exception", text).with("url", format!("{base}{NEWEST}"))
+    }
+}
+
+/// Returns the status of an error response.
+fn status(error: &system::Error) -> Option<u16> {
+    error.to_string().rsplit_once("status ")?.1.parse().ok()
 }
 
 /// Fetches the document. `has_route`: DHCP says how the service is reached, so there is one.
@@ -61,6 +95,50 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
         Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
         // The parser's own words would quote what it found.
         Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
+    }
+}
+
+/// Asks for the owner's data each second until they are there. `tick` runs before each request.
+///
+/// # Errors
+///
+/// Fails if the service does not answer: the machine may be connected to another network now. Fails at the deadline.
+pub fn await_reprovision_data(
+    sys: &System,
+    policy: &RetryPolicy,
+    deadline: Deadline,
+    tick: &mut dyn FnMut(),
+) -> Result<Vec<u8>> {
+    let base = policy.urls.first().map(String::as_str).unwrap_or_default();
+    let id = request_id(sys)?;
+    let request = Request::get(format!("{base}{REPROVISION_DATA}")).header("Metadata", "true");
+    let request = request.header("x-ms-client-request-id", &id).timeout(policy.timeout);
+    let request = request.limit(MAX_RESPONSE_SIZE).accept_any_status();
+    let mut attempt: u64 = 0;
+    loop {
+        tick();
+        attempt += 1;
+        let answer = sys.fetch(&request);
+        let waiting_for = match answer {
+            Ok(answer) if answer.status < 400 && !answer.body.is_empty() => return Ok(answer.body),
+            Ok(Response { status, .. }) if matches!(status, ..400 | 404 | 410) => format!("status {status}"),
+            Ok(answer) => {
+                return Err(system::Error::new(format!(
+                    "{base}{REPROVISION_DATA}: status {}",
+                    answer.status
+                )));
+            }
+            Err(e) if matches!(status(&e), Some(429 | 500 | 503)) => e.to_string(),
+            Err(e) => return Err(e),
+        };
+        // The first ones, and then fewer and fewer.
+        if attempt.is_power_of_two() {
+            debug!(sys, "Azure: no data of an owner yet ({waiting_for}); attempt {attempt}");
+        }
+        if deadline.is_expired() {
+            return Err(system::Error::new("Azure: the machine has waited for an owner for too long"));
+        }
+        sys.clock().sleep(RETRY_DELAY);
     }
 }
 
@@ -236,6 +314,31 @@ mod tests {
         assert!(sys.log().logged_warnings().iter().any(|(_, line)| line.contains("compute/userData")));
         assert_eq!(text(&read("dXNlcg=="), &["compute", "userData"]), Some("dXNlcg=="));
         assert!(parts(&sys, OLDEST, &|_| answer(500, "")).is_err());
+    }
+
+    #[test]
+    fn failures() {
+        let timed_out = |text: &str| system::Error::with_kind(std::io::ErrorKind::TimedOut, text);
+        for (error, expected) in [
+            (Error::Invalid("x".into()), "error parsing IMDS metadata exception=x"),
+            (
+                Error::Request(system::Error::new("u: status 403")),
+                "http error 403 querying IMDS http_code=403 exception=u: status 403 url=b",
+            ),
+            (
+                Error::Request(system::Error::new("connecting to a port 80 timed out")),
+                "connection timeout querying IMDS exception=connecting to a port 80 timed out url=b",
+            ),
+            (Error::Request(timed_out("late")), "read timeout querying IMDS exception=late url=b"),
+            (
+                Error::Request(system::Error::new("reset")),
+                "connection error querying IMDS exception=reset url=b",
+            ),
+        ] {
+            let Failure { reason, details } = error.failure("b");
+            let details = details.iter().map(|(key, text)| format!(" {key}={text}")).collect::<String>();
+            assert_eq!((reason + &details).replace(NEWEST, ""), expected);
+        }
     }
 
     #[test]

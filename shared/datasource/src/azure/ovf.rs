@@ -1,7 +1,7 @@
 //! ovf-env.xml: the settings given to Azure when the machine was created, on a disc in the drive at the first boot, and
 //! the copy without the password that is kept for later boots and for Azure's own agent.
 
-use super::xml::{Document, escape};
+use crate::xml::{Document, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
 /// Stands where a password was.
@@ -30,13 +30,34 @@ pub enum Key {
     Fingerprint(String),
 }
 
+/// Why the file cannot be used, never with its content.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Error {
+    /// It is not XML.
+    Malformed(String),
+    /// An element is missing, occurs twice or has an invalid value.
+    Invalid(String),
+}
+
+impl Error {
+    /// Returns the reason in Azure's words.
+    pub fn in_file(&self, name: &str) -> String {
+        match self {
+            Error::Malformed(what) => format!("error parsing {name}: {what}"),
+            Error::Invalid(what) => format!("unexpected metadata parsing {name}: {what}"),
+        }
+    }
+}
+
+type Result<T> = std::result::Result<T, Error>;
+
 /// Parses the file; returns `None` if it is not Azure's.
 ///
 /// # Errors
 ///
 /// Fails, naming the element, if the file is malformed.
-pub fn parse(text: &str) -> Result<Option<Ovf>, String> {
-    let document = Document::parse(text)?;
+pub fn parse(text: &str) -> Result<Option<Ovf>> {
+    let document = Document::parse(text).map_err(Error::Malformed)?;
     let reader = Reader { document: &document };
     if document.children(0, NAMESPACE, "ProvisioningSection").next().is_none() {
         return Ok(None);
@@ -48,10 +69,11 @@ pub fn parse(text: &str) -> Result<Option<Ovf>, String> {
     reader.required(linux_set, "HostName")?;
     let password = reader.text(linux_set, "UserPassword")?;
     if password.as_ref().is_some_and(|p| p.chars().count() > MAX_PASSWORD_LENGTH) {
-        return Err(format!("UserPassword: longer than {MAX_PASSWORD_LENGTH} characters"));
+        return Err(Error::Invalid(format!("UserPassword: longer than {MAX_PASSWORD_LENGTH} characters")));
     }
     let custom_data = reader.text(linux_set, "CustomData")?.unwrap_or_default();
-    let custom_data = encoding::base64::decode(custom_data.as_bytes()).ok_or("CustomData: not base64")?;
+    let custom_data = encoding::base64::decode(custom_data.as_bytes())
+        .ok_or_else(|| Error::Invalid("CustomData: not base64".into()))?;
     let pps_type = match reader.text(platform, "PreprovisionedVMType")? {
         None if reader.flag(platform, "PreprovisionedVm")? == Some(true) => Some("Running".into()),
         pps_type => pps_type.filter(|p| p != "None"),
@@ -80,27 +102,30 @@ struct Reader<'d> {
 }
 
 impl Reader<'_> {
-    fn one(&self, parent: usize, name: &str) -> Result<Option<usize>, String> {
+    fn one(&self, parent: usize, name: &str) -> Result<Option<usize>> {
         let mut found = self.document.children(parent, NAMESPACE, name);
-        let first = found.next();
-        if found.next().is_some() { Err(format!("duplicate {name}")) } else { Ok(first) }
+        let (first, more) = (found.next(), found.count());
+        match more {
+            0 => Ok(first),
+            _ => Err(Error::Invalid(format!("multiple configuration matches for '{name}' ({})", more + 1))),
+        }
     }
 
-    fn required(&self, parent: usize, name: &str) -> Result<usize, String> {
-        self.one(parent, name)?.ok_or_else(|| format!("{name} is missing"))
+    fn required(&self, parent: usize, name: &str) -> Result<usize> {
+        self.one(parent, name)?.ok_or_else(|| Error::Invalid(format!("missing configuration for '{name}'")))
     }
 
-    fn text(&self, parent: usize, name: &str) -> Result<Option<String>, String> {
+    fn text(&self, parent: usize, name: &str) -> Result<Option<String>> {
         let element = self.one(parent, name)?.and_then(|at| self.document.elements().get(at));
         Ok(element.map(|e| e.text.clone()).filter(|text| !text.trim().is_empty()))
     }
 
-    fn flag(&self, parent: usize, name: &str) -> Result<Option<bool>, String> {
+    fn flag(&self, parent: usize, name: &str) -> Result<Option<bool>> {
         let yes = |text: String| matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes");
         Ok(self.text(parent, name)?.map(yes))
     }
 
-    fn keys(&self, linux_set: usize) -> Result<Vec<Key>, String> {
+    fn keys(&self, linux_set: usize) -> Result<Vec<Key>> {
         let Some(ssh) = self.one(linux_set, "SSH")? else { return Ok(Vec::new()) };
         let Some(keys) = self.one(ssh, "PublicKeys")? else { return Ok(Vec::new()) };
         let mut all = Vec::new();
@@ -203,19 +228,28 @@ mod tests {
         let too_long = longest.replacen('ü', "üü", 1);
         for (text, expected) in [
             (file(HOST, ""), "good"),
-            (file("", ""), "HostName is missing"),
-            (file(&HOST.repeat(2), ""), "duplicate HostName"),
-            (file(&format!("{HOST}<wa:CustomData>?</wa:CustomData>"), ""), "CustomData: not base64"),
+            (file("", ""), "unexpected metadata parsing x: missing configuration for 'HostName'"),
+            (
+                file(&HOST.repeat(2), ""),
+                "unexpected metadata parsing x: multiple configuration matches for 'HostName' (2)",
+            ),
+            (
+                file(&format!("{HOST}<wa:CustomData>?</wa:CustomData>"), ""),
+                "unexpected metadata parsing x: CustomData: not base64",
+            ),
             (file(&longest, ""), "good"),
-            (file(&too_long, ""), "UserPassword: longer than 72 characters"),
-            (file(HOST, "").replace(":PlatformSettingsS", ":S"), "PlatformSettingsSection is missing"),
+            (file(&too_long, ""), "unexpected metadata parsing x: UserPassword: longer than 72 characters"),
+            (
+                file(HOST, "").replace(":PlatformSettingsS", ":S"),
+                "unexpected metadata parsing x: missing configuration for 'PlatformSettingsSection'",
+            ),
             (file(HOST, "").replace("<wa:P", "<P").replace("</wa:P", "</P"), "another's"),
             ("<Environment/>".into(), "another's"),
-            ("<Environment>".into(), "line 1: the end of Environment is missing"),
+            ("<Environment>".into(), "error parsing x: line 1: the end of Environment is missing"),
         ] {
             let outcome = match parse(&text) {
                 Ok(found) => if found.is_some() { "good" } else { "another's" }.to_string(),
-                Err(e) => e,
+                Err(e) => e.in_file("x"),
             };
             assert_eq!(outcome, expected, "{text}");
         }

@@ -1,86 +1,91 @@
-//! Reports to Azure that a machine is ready, or why it is not: once for each instance, so the report is recorded.
+//! Reports to Azure that a machine is ready, or why it is not: to the host through Hyper-V's key-value pairs, if the image
+//! enables these, and to the wire server. The wire server is told once for each instance, so the report is recorded.
 
 use std::time::Duration;
 
-use serde_json::Value as Json;
-use state::{Cached, Instance, Previous};
-use system::{Command, Deadline, Error, System, debug, warning};
+use config::Node;
+use system::{Command, Error, KVP_POOL, Result, System, debug, error, warning};
 
-use super::{Azure, wire_server};
+use super::failure::{self, Failure};
+use super::previous::PreviousBoot;
+use super::settings::Settings;
+use super::wire_server::WireServer;
 use crate::Search;
 
-/// For the report. With DHCP and the metadata it fits into the stage's ten minutes.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(150);
-/// Key, among the values kept for the instance check, of the last status reported to Azure.
-const REPORTED: &str = "reported";
+/// The key of the host's report.
+const HOST_REPORT: &str = "PROVISIONING_REPORT";
 
-/// A failure to report to Azure, in Azure's own words where it has some.
-pub struct Failure {
-    pub reason: String,
-    /// One more thing to know, by Azure's name for it.
-    pub detail: Option<(&'static str, String)>,
+/// The reports of one search.
+pub struct Reporter<'a> {
+    sys: &'a System,
+    vm_id: String,
+    /// The pool of the handler `hyperv`, if that is configured as images of Azure do.
+    pool: Option<String>,
+    skip_ready: bool,
+    failure: Option<Failure>,
+    pub previous: PreviousBoot,
 }
 
-/// What an earlier boot left of this very instance.
-pub struct PreviousBoot {
-    /// The status last reported to Azure; empty if unknown.
-    pub reported: &'static str,
-    /// It has been read from the metadata service.
-    pub has_imds: bool,
-    /// No boot before this one was this instance's.
-    pub is_new: bool,
-}
-
-impl PreviousBoot {
-    pub fn read(ctx: &Search<'_>, id: &str) -> PreviousBoot {
-        match Instance::load(ctx.sys, ctx.layout) {
-            Cached::Instance(known) if known.datasource == "Azure" && known.id == id => PreviousBoot {
-                reported: match known.check.get(REPORTED).and_then(Json::as_str) {
-                    Some("ready") => "ready",
-                    Some("failure") => "failure",
-                    _ => "",
-                },
-                has_imds: known.crawled.pointer("/meta_data/imds/network").is_some(),
-                is_new: false,
-            },
-            // Python's cloud-init reported it, or Azure no longer waits for it.
-            Cached::Python { id: Some(python_id) } if python_id == id => {
-                PreviousBoot { reported: "ready", has_imds: false, is_new: false }
-            }
-            cached => {
-                // What cannot be read may have said that Azure was told. A second report would be a new life for a machine
-                // that has one: as in all doubt, only another id makes another instance.
-                let is_other_instance =
-                    matches!(&cached, Cached::Instance(_) | Cached::Python { id: Some(_) });
-                let is_new =
-                    is_other_instance || Previous::read(ctx.sys, ctx.layout).is_new_id(ctx.layout, id);
-                PreviousBoot { reported: if is_new { "" } else { "ready" }, has_imds: !is_new, is_new }
-            }
+impl<'a> Reporter<'a> {
+    pub fn new(ctx: &Search<'a>, vm_id: &str, previous: PreviousBoot) -> Reporter<'a> {
+        Reporter {
+            sys: ctx.sys,
+            vm_id: vm_id.to_string(),
+            pool: host_pool(ctx.config),
+            skip_ready: Settings::of(ctx).is_set("experimental_skip_ready_report", false),
+            failure: None,
+            previous,
         }
     }
-}
 
-impl Azure<'_, '_> {
-    /// Tells Azure how it went, if it has not heard so before; an error is why there is no instance. Returns what it
-    /// knows now.
-    pub fn report(&self, error: Option<&Error>, server: &str) -> &'static str {
-        let sys = self.sys();
+    /// Records a failure, which is reported at the end; the host is told at once.
+    pub fn fail(&mut self, failure: Failure) {
+        self.tell_host_of(&failure);
+        // The first one is the cause of the others.
+        self.failure.get_or_insert(failure);
+    }
+
+    /// Tells only the host of a failure that may not be the last word.
+    pub fn tell_host_of(&self, failure: &Failure) {
+        error!(self.sys, "Azure: {}", failure.reason);
+        if self.previous.reported != "ready" {
+            self.tell_host(&failure.encode(&self.vm_id, self.sys.clock().wall()));
+        }
+    }
+
+    /// Drops the failure of a NIC that leads nowhere.
+    pub fn forget_failure(&mut self) {
+        self.failure = None;
+    }
+
+    fn tell_host(&self, report: &str) {
+        let Some(pool) = self.pool.as_ref().filter(|_| self.sys.is_live()) else { return };
+        if let Err(e) = self.sys.append_kvp(pool, &[(HOST_REPORT, report)]) {
+            warning!(self.sys, "Azure: the report for the host was not written: {e}");
+        }
+    }
+
+    /// Reports the result unless that was done before; an error is why there is no instance. Returns what Azure knows now.
+    pub fn report(
+        &self,
+        error: Option<&Error>,
+        server: &mut WireServer<'_>,
+        disc: Option<&str>,
+    ) -> &'static str {
+        let sys = self.sys;
         let reported = self.previous.reported;
         let state = if self.failure.is_none() && error.is_none() { "ready" } else { "failure" };
-        let is_enabled = state == "failure" || !self.is_set("experimental_skip_ready_report", false);
-        // A machine that was ready once is no failure of its making, whatever happens to it.
+        let is_enabled = state == "failure" || !self.skip_ready;
+        // Whatever happens to a machine that was ready once, it is not a failure to create it.
         if reported == "ready" || reported == state || !is_enabled || !sys.is_live() {
             debug!(sys, "Azure: not reporting {state}: already reported, or not expected");
             return reported;
         }
-        if state == "ready"
-            && let Some(seed) = self.seed.as_ref().filter(|seed| seed.is_disc)
-        {
-            eject(sys, &seed.source);
-        }
-        let text = (state == "failure").then(|| self.failure_text(error));
-        let deadline = Deadline::after(REPORT_TIMEOUT.min(self.policy.max_wait));
-        match wire_server::report(sys, server, text.as_deref(), deadline) {
+        let sent = match state {
+            "ready" => self.ready(server, disc),
+            _ => server.report(Some(&self.failure_text(error))),
+        };
+        match sent {
             Ok(()) => state,
             Err(e) => {
                 let may = "Azure may take the machine for one that failed";
@@ -90,26 +95,37 @@ impl Azure<'_, '_> {
         }
     }
 
+    /// Reports that the machine is ready, after opening the drive of its provisioning disc.
+    pub fn ready(&self, server: &mut WireServer<'_>, disc: Option<&str>) -> Result<()> {
+        self.tell_host(&failure::encode_success(&self.vm_id, self.sys.clock().wall()));
+        if let Some(device) = disc {
+            eject(self.sys, device);
+        }
+        server.report(None)
+    }
+
     fn failure_text(&self, error: Option<&Error>) -> String {
-        let now = self.sys().clock().wall();
+        let now = self.sys.clock().wall();
         match &self.failure {
-            Some(Failure { reason, detail }) => {
-                let detail = detail.as_ref().map(|(key, text)| (*key, text.as_str()));
-                wire_server::encode_failure(reason, detail, &self.vm_id, now)
-            }
+            Some(failure) => failure.encode(&self.vm_id, now),
             None => {
-                let reason = error.map(ToString::to_string).unwrap_or_default();
-                wire_server::encode_failure(&reason, None, &self.vm_id, now)
+                let failure = Failure::new(error.map(ToString::to_string).unwrap_or_default());
+                let text = failure.encode(&self.vm_id, now);
+                self.tell_host(&text);
+                text
             }
         }
     }
 }
 
-/// Records the status of an instance that was reported to Azure.
-pub fn record(instance: &mut Instance, reported: &str) {
-    if !reported.is_empty() {
-        instance.check.insert(REPORTED.into(), reported.into());
+/// Returns the pool of the reporting handler that Azure's images configure, if they do: `reporting: {telemetry: {type:
+/// hyperv}}`.
+fn host_pool(config: &Node) -> Option<String> {
+    let handler = config.at_path(&["reporting", "telemetry"])?;
+    if handler.get("type").and_then(Node::as_str) != Some("hyperv") {
+        return None;
     }
+    Some(handler.get("kvp_file_path").and_then(Node::as_str).unwrap_or(KVP_POOL).to_string())
 }
 
 /// Azure takes the disc away only from an open drive.
@@ -121,5 +137,24 @@ fn eject(sys: &System, device: &str) {
     };
     if let Err(e) = sys.run(&command.timeout(Duration::from_secs(30))) {
         warning!(sys, "Azure: the disc stays in its drive: {e}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pools_of_the_host() {
+        for (config, expected) in [
+            ("reporting: {telemetry: {type: hyperv}}", Some(KVP_POOL)),
+            ("reporting: {telemetry: {type: hyperv, kvp_file_path: /x}}", Some("/x")),
+            ("reporting: {telemetry: {type: log}}", None),
+            ("reporting: {logging: {type: hyperv}}", None),
+            ("reporting: 3", None),
+        ] {
+            let config = config::yaml::parse("x", config).unwrap().root;
+            assert_eq!(host_pool(&config).as_deref(), expected);
+        }
     }
 }

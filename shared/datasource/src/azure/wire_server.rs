@@ -1,12 +1,11 @@
-//! The wire server, to which the result of a machine's first boot is reported. It is reported once: that the machine is ready, or
-//! what failed. Whatever comes of it, the boot goes on.
+//! The wire server: it is told the result of a machine's first boot, and has the certificates of the machine's owner.
 
 use std::time::Duration;
 
-use system::{Deadline, Error, Request, Result, System, info};
+use system::{Deadline, Error, Request, Response, Result, System, info};
 
 use super::imds::retry_until;
-use super::xml::{Document, escape};
+use crate::xml::{Document, escape};
 
 /// For one answer; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -14,33 +13,79 @@ const MAX_RESPONSE_SIZE: usize = 1 << 20;
 /// Azure shows no more of a failure.
 const MAX_DESCRIPTION_LENGTH: usize = 512;
 const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-version", "2012-11-30")];
+/// The cipher that the certificates are encrypted with.
+const CIPHER: &str = "DES_EDE3_CBC";
 
 /// What Azure calls this machine at this moment.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct GoalState {
     incarnation: String,
     container: String,
     instance: String,
+    /// The URL of the certificates.
+    certificates: Option<String>,
 }
 
-/// Tells the wire server at an address that the machine is ready or, with a text for people, that it is not. All tries
-/// end by the deadline.
-pub fn report(sys: &System, address: &str, failure: Option<&str>, deadline: Deadline) -> Result<()> {
-    let prepare = |fetch: Request| {
-        let fetch = HEADERS.iter().fold(fetch, |fetch, (name, value)| fetch.header(name, value));
-        fetch.timeout(TIMEOUT).limit(MAX_RESPONSE_SIZE)
-    };
-    let ask = |fetch: Request| retry_until(sys, &prepare(fetch), u32::MAX, deadline, |_| false);
-    let answer = ask(Request::get(format!("http://{address}/machine/?comp=goalstate")))?;
-    let text = String::from_utf8_lossy(&answer.body);
-    let state = goal_state(&text).map_err(|e| Error::new(format!("the goal state of {address}: {e}")))?;
-    let post = Request::post(format!("http://{address}/machine?comp=health"), health(&state, failure));
-    ask(post.header("Content-Type", "text/xml; charset=utf-8"))?;
-    match failure {
-        None => info!(sys, "Azure: reported ready to {address}"),
-        Some(_) => info!(sys, "Azure: reported the failure to {address}"),
+/// The wire server of a network.
+pub struct WireServer<'a> {
+    sys: &'a System,
+    address: String,
+    /// The time limit of each use, all tries included.
+    patience: Duration,
+    goal_state: Option<GoalState>,
+}
+
+impl<'a> WireServer<'a> {
+    pub fn new(sys: &'a System, address: String, patience: Duration) -> WireServer<'a> {
+        WireServer { sys, address, patience, goal_state: None }
     }
-    Ok(())
+
+    /// Reports that the machine is ready or, with a text for people, that it is not.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server does not accept the report in time.
+    pub fn report(&mut self, failure: Option<&str>) -> Result<()> {
+        let deadline = Deadline::after(self.patience);
+        let state = self.goal_state(deadline)?;
+        let post =
+            Request::post(format!("http://{}/machine?comp=health", self.address), health(&state, failure));
+        self.fetch(post.header("Content-Type", "text/xml; charset=utf-8"), deadline)?;
+        let result = if failure.is_some() { "the failure" } else { "ready" };
+        info!(self.sys, "Azure: reported {result} to {}", self.address);
+        Ok(())
+    }
+
+    /// Fetches the certificates, encrypted for the owner of a certificate (base64 of its DER form); `None` if the machine
+    /// has none.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the server does not answer in time.
+    pub fn certificates(&mut self, recipient: &str) -> Result<Option<String>> {
+        let deadline = Deadline::after(self.patience);
+        let Some(url) = self.goal_state(deadline)?.certificates else { return Ok(None) };
+        let request = Request::get(url).header("x-ms-cipher-name", CIPHER);
+        let answer = self.fetch(request.header("x-ms-guest-agent-public-x509-cert", recipient), deadline)?;
+        Ok(Some(String::from_utf8_lossy(&answer.body).into_owned()))
+    }
+
+    fn goal_state(&mut self, deadline: Deadline) -> Result<GoalState> {
+        if let Some(state) = &self.goal_state {
+            return Ok(state.clone());
+        }
+        let url = format!("http://{}/machine/?comp=goalstate", self.address);
+        let answer = self.fetch(Request::get(url), deadline)?;
+        let state = goal_state(&String::from_utf8_lossy(&answer.body))
+            .map_err(|e| Error::new(format!("the goal state of {}: {e}", self.address)))?;
+        Ok(self.goal_state.insert(state).clone())
+    }
+
+    fn fetch(&self, request: Request, deadline: Deadline) -> Result<Response> {
+        let request = HEADERS.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = request.timeout(TIMEOUT).limit(MAX_RESPONSE_SIZE);
+        retry_until(self.sys, &request, u32::MAX, deadline, |_| false)
+    }
 }
 
 fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
@@ -53,6 +98,9 @@ fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
         incarnation: required(&["Incarnation"])?,
         container: required(&["Container", "ContainerId"])?,
         instance: required(&["Container", "RoleInstanceList", "RoleInstance", "InstanceId"])?,
+        certificates: document
+            .plain_text(&["Container", "RoleInstanceList", "RoleInstance", "Configuration", "Certificates"])
+            .map(Into::into),
     })
 }
 
@@ -79,25 +127,6 @@ fn health(state: &GoalState, failure: Option<&str>) -> String {
     )
 }
 
-/// A failure in the words that Azure's portal reads: fields `key=value`, with bars between them.
-pub fn encode_failure(reason: &str, detail: Option<(&str, &str)>, vm: &str, now: Duration) -> String {
-    let field = |(key, value): (&str, &str)| {
-        let field = format!("{key}={value}");
-        match field.contains(['|', '\'', '\r', '\n']) {
-            true => format!("'{}'", field.replace('\'', "''")),
-            false => field,
-        }
-    };
-    // As the requests are signed.
-    let agent = concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"));
-    let time = system::log_time(now).replace(' ', "T").replace(',', ".") + "+00:00";
-    let first = [("result", "error"), ("reason", reason), ("agent", agent)];
-    let help = "https://aka.ms/linuxprovisioningerror";
-    let last = [("vm_id", vm), ("timestamp", time.as_str()), ("documentation_url", help)];
-    let all = first.into_iter().chain(detail).chain(last);
-    all.map(field).collect::<Vec<_>>().join("|")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +139,11 @@ mod tests {
     fn goal_states() {
         let state = goal_state(GOAL).unwrap();
         assert_eq!([&*state.incarnation, &state.container, &state.instance], ["3", "c&1", "i.1"]);
+        assert_eq!(state.certificates, None);
+        let more =
+            "</InstanceId><Configuration><Certificates>http://w/c?a&amp;b</Certificates></Configuration>";
+        let state = goal_state(&GOAL.replace("</InstanceId>", more)).unwrap();
+        assert_eq!(state.certificates.as_deref(), Some("http://w/c?a&b"));
         for (from, to, expected) in [
             ("Incarnation>", "X>", "Incarnation is missing"),
             ("<ContainerId>c&amp;1</ContainerId>", "<ContainerId/>", "Container/ContainerId is missing"),
@@ -138,19 +172,5 @@ mod tests {
         let (state, sub, description) = text(Some(&format!("<{}", "ü".repeat(600))));
         assert_eq!((&*state, &*sub), ("NotReady", "ProvisioningFailed"));
         assert_eq!(description, format!("<{}", "ü".repeat(511)));
-    }
-
-    #[test]
-    fn failures() {
-        let now = Duration::from_millis(1_714_558_830_123);
-        let text = encode_failure("a|b", Some(("file", "it's")), "vm-1", now);
-        let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));
-        assert_eq!(
-            text,
-            format!(
-                "result=error|'reason=a|b'|{agent}|'file=it''s'|vm_id=vm-1|\
-                 timestamp=2024-05-01T10:20:30.123+00:00|documentation_url=https://aka.ms/linuxprovisioningerror"
-            )
-        );
     }
 }

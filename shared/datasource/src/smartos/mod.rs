@@ -13,11 +13,10 @@ use serde_json::json;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, warning};
 
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 use client::{Client, Reply};
 
 pub const SMARTOS: Datasource = Datasource {
-    stages: &[Stage::Local],
     events: UpdateEvents {
         default: &["boot-new-instance", "boot", "boot-legacy"],
         supported: ALL_EVENTS,

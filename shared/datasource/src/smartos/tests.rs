@@ -65,7 +65,7 @@ fn find_in_zone(
             layout: &Layout::default(),
             config: &config,
             command_line: "",
-            stage: Stage::Local,
+            stage: crate::Stage::Local,
             machine: &NoDevices,
             has_cached_instance: false,
         },

@@ -8,24 +8,6 @@ use crate::{Nics, document, v1};
 /// Vultr's own resolvers.
 const RESOLVERS: [&str; 2] = ["108.61.10.10", "2001:19f0:300:1704::6"];
 
-/// Returns a given configuration with the names that the machine's NICs have.
-pub fn with_names(nics: &Nics, given: &Node) -> Node {
-    let rename = |entry: &Node| {
-        let mut entry = entry.clone();
-        let nic = nics.by_mac(&document::text(&entry, "mac_address").unwrap_or_default());
-        if let (Some(nic), Some(map)) = (nic, entry.as_map_mut()) {
-            map.insert("name", nic.name.as_str());
-        }
-        entry
-    };
-    let entries: Vec<Node> = document::items(given, "config").iter().map(rename).collect();
-    let mut config = given.clone();
-    if let Some(map) = config.as_map_mut() {
-        map.insert("config", entries);
-    }
-    config
-}
-
 /// Returns the configuration of all interfaces.
 ///
 /// # Errors

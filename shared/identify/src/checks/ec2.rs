@@ -32,24 +32,16 @@ pub(crate) fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
     if let Some(reason) = signs::evidence_in_dmi(dmi, "Ec2") {
         return Some(reason);
     }
-    if dmi.product_name == "3DS Outscale VM" && dmi.sys_vendor == "3DS Outscale" {
+    if clouds::is_outscale(&dmi.sys_vendor, &dmi.product_name) {
         return Some("dmi product_name is '3DS Outscale VM'".into());
     }
     if hypervisor_uuid.starts_with("ec2") {
         return Some("the hypervisor's uuid starts with ec2".into());
     }
-    let head = dmi.product_uuid.split('-').next().unwrap_or_default().to_ascii_lowercase();
-    if head.starts_with("ec2") || is_swapped(&head) {
+    if clouds::is_ec2_uuid(&dmi.product_uuid) {
         return Some("dmi product_uuid starts with ec2".into());
     }
     None
-}
-
-/// Returns whether the text ends like `2?ec`: `ec2` in firmware that writes the bytes in the opposite order.
-fn is_swapped(head: &str) -> bool {
-    let Some(rest) = head.strip_suffix("ec") else { return false };
-    let mut digits = rest.chars().rev();
-    digits.next().is_some_and(|c| c.is_ascii_hexdigit()) && digits.next() == Some('2')
 }
 
 /// Returns whether an unknown platform is skipped (`true`), tried (`false`) or tried with a warning.

@@ -101,7 +101,10 @@ impl Interfaces {
     }
 }
 
-/// The text (a scalar) as a configuration of version 1.
+/// Converts the text (a scalar) to version 1.
+///
+/// # Errors
+/// Fails if the node is not text.
 pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let Some(content) = text.as_str() else {
         return Err(format!("{}: expected the text of an interfaces file, found {}", text.at, text.kind()));

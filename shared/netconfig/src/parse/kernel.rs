@@ -12,7 +12,10 @@ use super::klibc;
 /// Name, MTU, MAC and subnets.
 type Device = (String, Option<Node>, Option<String>, Vec<Node>);
 
-/// The command line (a text) as a configuration; an error when no word of it configures a NIC.
+/// Converts the kernel command line (a scalar) to version 1.
+///
+/// # Errors
+/// Fails if no word of it configures a NIC.
 pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let line = text.as_str().unwrap_or_default();
     let words = klibc::shell_words(line).unwrap_or_else(|| line.split_whitespace().map(Into::into).collect());

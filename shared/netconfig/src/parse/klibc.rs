@@ -7,7 +7,10 @@ use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::facts::Facts;
 
-/// One file's text.
+/// Converts the text of one file to version 1.
+///
+/// # Errors
+/// Fails if the node is not text.
 pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     let Some(content) = text.as_str() else {
         return Err(format!("{}: expected shell assignments, found {}", text.at, text.kind()));

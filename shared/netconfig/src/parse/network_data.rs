@@ -45,7 +45,10 @@ pub fn needed_macs(data: &Node) -> Vec<String> {
         .collect()
 }
 
-/// The document as a configuration of version 1. An error names the link that no NIC can be found for.
+/// Converts the document to version 1.
+///
+/// # Errors
+/// Fails if it is not an object, or with the link for which no NIC is found.
 pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     if data.as_map().is_none() {
         return Err(format!("{}: network_data.json: expected an object, found {}", data.at, data.kind()));

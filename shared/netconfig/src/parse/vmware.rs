@@ -1,72 +1,26 @@
 //! VMware's guest customization file (`cust.cfg`), converted to version 2. Pure. On a running system NICs
 //! keep their own names; `net-convert` names them like their sections.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::{FindingKind, Findings, Map, Node, Position};
+use config::{FindingKind, Findings, Ini, Map, Node, Position};
 
 use crate::address;
 
 use super::facts::Facts;
 
-/// A parsed INI file: values by section and key, both case-sensitive.
-#[derive(Debug, Default)]
-pub struct Ini<'a> {
-    values: HashMap<(&'a str, &'a str), (&'a str, u32)>,
-    /// Lines that are neither sections, settings nor comments.
-    pub invalid_lines: Vec<u32>,
-}
-
-impl<'a> Ini<'a> {
-    /// Parses a text. Invalid lines are skipped and recorded.
-    pub fn parse(text: &'a str) -> Ini<'a> {
-        let mut ini = Ini::default();
-        let mut section = None;
-        for (line, number) in text.lines().map(str::trim).zip(1..) {
-            if line.is_empty() || line.starts_with(['#', ';']) {
-                continue;
-            }
-            if let Some(name) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
-                section = Some(name.0);
-                continue;
-            }
-            match (section, line.split_once(['=', ':'])) {
-                (Some(section), Some((key, value))) => {
-                    ini.values.insert((section, key.trim_end()), (value.trim_start(), number));
-                }
-                _ => ini.invalid_lines.push(number),
-            }
-        }
-        ini
-    }
-
-    /// Returns the value of a key.
-    pub fn get(&self, section: &str, key: &str) -> Option<&'a str> {
-        self.values.get(&(section, key)).map(|(value, _)| *value)
-    }
-
-    fn line(&self, section: &str, key: &str) -> u32 {
-        self.values.get(&(section, key)).map_or(0, |(_, line)| *line)
-    }
-
-    /// Returns the values of `KEY|1`, `KEY|2` … up to the first missing one.
-    fn numbered(&self, section: &str, key: &str) -> Vec<&'a str> {
-        (1..).map_while(|n| self.get(section, &format!("{key}|{n}"))).collect()
-    }
-
-    fn is_yes(&self, section: &str, key: &str) -> bool {
-        let value = self.get(section, key).unwrap_or_default();
-        value.eq_ignore_ascii_case("yes") || value.eq_ignore_ascii_case("true")
-    }
-}
-
 /// Converts for `net-convert`: NICs are named like their sections.
+///
+/// # Errors
+/// Fails if the node is not text, if the text does not list its NICs, or if a NIC is invalid.
 pub fn to_v2(text: &Node, _facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, None, findings)
 }
 
 /// Converts on a running system: NICs keep their names.
+///
+/// # Errors
+/// Fails as [`to_v2`] does, or if no NIC has a configured MAC address.
 pub fn to_v2_on_machine(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, Some(facts), findings)
 }

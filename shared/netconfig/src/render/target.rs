@@ -133,9 +133,6 @@ impl Target {
 
     /// Returns the settings of the distribution that os-release names.
     pub fn for_machine(sys: &System) -> Target {
-        let text = sys.read_text("/etc/os-release").or_else(|_| sys.read_text("/usr/lib/os-release"));
-        let text = text.unwrap_or_default();
-        let id = text.lines().find_map(|l| l.strip_prefix("ID=")).unwrap_or_default();
-        Target::for_distro(id.trim().trim_matches(['"', '\'']))
+        Target::for_distro(sys.os_release().get("ID").unwrap_or_default())
     }
 }

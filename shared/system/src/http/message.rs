@@ -204,6 +204,13 @@ pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
     }
 }
 
+impl Response {
+    /// Returns the server's clock when it responded, in seconds since the epoch, if the response says so.
+    pub fn date(&self) -> Option<u64> {
+        self.headers.get("date").and_then(|date| http_date(date.trim()))
+    }
+}
+
 /// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds of 1970.
 fn http_date(text: &str) -> Option<u64> {
     let mut words = text.split_once(", ")?.1.split([' ', ':']);

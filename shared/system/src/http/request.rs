@@ -84,6 +84,11 @@ impl Request {
         Request { method: "POST", body: Some(body.into()), ..Request::get(url) }
     }
 
+    /// Sets the body.
+    pub fn with_body(self, body: impl Into<Vec<u8>>) -> Request {
+        Request { body: Some(body.into()), ..self }
+    }
+
     /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Request {
         self.headers.push((name.to_string(), value.to_string()));

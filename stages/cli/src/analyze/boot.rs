@@ -50,8 +50,7 @@ fn systemctl_show(sys: &System, properties: &[&str], unit: Option<&str>) -> Resu
 
 fn times(is_container: bool, manager: &str, unit: &str, local_stage: i64, now: i64) -> Result<Times> {
     let value = |text: &str, key: &str| {
-        let found = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
-        found
+        system::assigned(text, key)
             .filter(|v| !v.is_empty())
             .map(String::from)
             .ok_or_else(|| Error::new(format!("systemd does not know {key}")))

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use system::{Command, OutputMode, Result, Subreaper};
 
-use super::boot::{INTERRUPTED_CODES, SEED_DIR, STAGES, host, identify, select_datasource, write_seed};
+use super::boot::{INTERRUPTED_CODES, SEED_DIR, host, identify, select_datasource, write_seed};
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
+use crate::stage_table::{STAGES, StageRow};
 use system::libexec;
 
 /// The limit for one stage, which may install packages and give each script an hour.
@@ -67,7 +68,7 @@ fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool
 fn stages(machine: &Machine, global: &GlobalOptions) -> Result<bool> {
     let subreaper = Subreaper::enable();
     let mut failed = false;
-    for (program, stage) in STAGES {
+    for StageRow { program, key: stage, .. } in &STAGES {
         let path = libexec::find(program)
             .ok_or_else(|| system::Error::new(format!("{program} is not installed")))?;
         let command = Command::new([path.as_os_str()]).arg("--root").arg(&global.root);

@@ -8,14 +8,6 @@ use system::{Command, OutputMode, Result, ResultExt, System, WriteOptions, libex
 use crate::arguments::GlobalOptions;
 use crate::machine::Machine;
 
-/// The programs of the stages in boot order, with their names in status.json.
-pub const STAGES: [(&str, &str); 4] = [
-    ("cloud-init-local", "init-local"),
-    ("cloud-init-network", "init"),
-    ("cloud-init-config", "modules-config"),
-    ("cloud-init-final", "modules-final"),
-];
-
 /// Exit codes after SIGHUP, SIGINT and SIGQUIT.
 pub const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
 

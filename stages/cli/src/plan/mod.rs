@@ -17,7 +17,8 @@ use system::{Command, PlanDir, Result, System, libexec};
 
 use crate::arguments::{GlobalOptions, Plan};
 use crate::machine::Machine;
-use boot::{INTERRUPTED_CODES, STAGES, host, identify, select_datasource, write_seed};
+use crate::stage_table::STAGES;
+use boot::{INTERRUPTED_CODES, host, identify, select_datasource, write_seed};
 
 pub use apply::run as apply;
 
@@ -57,8 +58,8 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
         let why = "cloud-init would be disabled: no datasource found (see query --identify)";
         reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
-    for (program, stage) in STAGES.into_iter().filter(|_| !disabled) {
-        reports.push(run_stage(global, plan_dir.path(), program, stage)?);
+    for stage in STAGES.iter().filter(|_| !disabled) {
+        reports.push(run_stage(global, plan_dir.path(), stage.program, stage.key)?);
     }
     let view = show::PlanView {
         real: &machine.sys,

@@ -1,0 +1,135 @@
+//! AliYun (Alibaba Cloud): a service like that of EC2, in which each request carries a token. All metadata is in one
+//! document; if that is missing or malformed, the tree of directories is read.
+
+use std::time::Duration;
+
+use config::{Map, Node, Value};
+use serde_json::json;
+use state::{Blobs, Instance, NetworkConfig};
+use system::{Request, Result, warning};
+
+use crate::document::Shape::{self, Text};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::service::{MetadataService, Session};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard, tree};
+
+pub const ALIYUN: Datasource = Datasource {
+    events: UpdateEvents {
+        default: &["boot-new-instance", "boot"],
+        supported: ALL_EVENTS,
+        hotplug_udev_match: "",
+    },
+    ..Datasource::new("AliYun", find)
+};
+
+const SERVICE: MetadataService<'_> = MetadataService {
+    name: "AliYun",
+    defaults: Defaults { urls: &["http://100.100.100.200"], max_wait: 240, timeout: 50, ..Defaults::COMMON },
+    path: "latest/api/token",
+    // A refusal is final: asking again changes nothing.
+    method: |url| {
+        Request::put(url).header("X-aliyun-ecs-metadata-token-ttl-seconds", "21600").accept_any_status()
+    },
+    attempts: RetryPolicy::until_available,
+    timeout: |policy| policy.max_wait,
+    link_timeout: |policy| policy.max_wait,
+    token_header: Some("X-aliyun-ecs-metadata-token"),
+    later: |policy| RetryPolicy { timeout: policy.timeout.min(FILE_TIMEOUT), ..policy.clone() },
+    ..MetadataService::COMMON
+};
+
+/// The time limit for one file of a service that has answered.
+const FILE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The directory of the metadata's version.
+const VERSION: &str = "2016-01-01";
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    if !ctx.is_on("AliYun") {
+        return Ok(None);
+    }
+    let fetched =
+        SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |session| fetch(session))?;
+    Ok(fetched.map(|fetched| instance(ctx, fetched)))
+}
+
+struct Fetched {
+    base: String,
+    nic: String,
+    metadata: Node,
+    user_data: Vec<u8>,
+    vendor_data: Vec<u8>,
+}
+
+fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
+    let data = |name: &str| {
+        let read = session.get(&format!("{VERSION}/{name}"));
+        Ok(standard::ignore_too_large(session.sys, &format!("AliYun: {name}"), read)?.unwrap_or_default())
+    };
+    let (user_data, vendor_data) = (data("user-data")?, data("vendor-data")?);
+    let all = format!("{VERSION}/meta-data/all");
+    let document = session.require(&all).and_then(|bytes| document::parse_map("AliYun's metadata", &bytes));
+    let metadata = match document {
+        Ok(document) => leaves(document),
+        Err(e) => {
+            warning!(session.sys, "AliYun: {e}; reading the tree of directories");
+            tree::read(session.sys, &format!("{VERSION}/meta-data/"), &mut |path| session.get(path))?
+        }
+    };
+    let (base, nic) = (session.base.clone(), session.nic.to_string());
+    Ok(Fetched { base, nic, metadata, user_data, vendor_data })
+}
+
+/// Reads the texts of the document as those of the tree: JSON, lines, or text.
+fn leaves(node: Node) -> Node {
+    match node.value {
+        Value::Map(map) => {
+            map.iter().map(|(key, value)| (key.clone(), leaves(value.clone()))).collect::<Map>().into()
+        }
+        Value::Seq(items) => items.into_iter().map(leaves).collect::<Vec<_>>().into(),
+        Value::Str(text) => tree::parse_value(text.into_bytes()),
+        _ => node,
+    }
+}
+
+fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
+    let Fetched { base, nic, mut metadata, user_data, vendor_data } = fetched;
+    let fields = [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true)];
+    document::check_fields(ctx.sys, "AliYun's metadata", &mut metadata, &fields);
+    let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
+    let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
+    instance.crawled = json!({ "meta-data": metadata.to_json() });
+    let name = document::text(&metadata, "hostname");
+    instance.local_hostname = name.or_else(|| Some("localhost.localdomain".into()));
+    instance.public_keys = public_keys(&metadata);
+    instance.network = network(ctx, &metadata, nic);
+    let blobs = |bytes: Vec<u8>| Blobs(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
+    (instance.user_data, instance.vendor_data) = (blobs(user_data), blobs(vendor_data));
+    standard::record_machine(ctx.sys, &mut instance);
+    instance
+}
+
+/// Returns the keys below `public-keys`: each entry is a key, a list of keys, or a map that has them as `openssh-key`.
+fn public_keys(metadata: &Node) -> Vec<String> {
+    let entries = metadata.get("public-keys").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    let keys = entries.flat_map(|(_, entry)| {
+        let of_entry = if entry.as_map().is_some() { entry.get("openssh-key") } else { Some(entry) };
+        standard::public_keys(of_entry)
+    });
+    keys.map(|key| key.trim().to_string()).collect()
+}
+
+/// The source of the network configuration, which is rendered again whenever it is due.
+fn network(ctx: &Search<'_>, metadata: &Node, nic: String) -> Option<NetworkConfig> {
+    let macs = metadata.at_path(&["network", "interfaces", "macs"]).filter(|macs| macs.as_map().is_some());
+    let Some(macs) = macs else {
+        warning!(ctx.sys, "AliYun's metadata has no network configuration (network.interfaces.macs)");
+        return None;
+    };
+    let content = json!({
+        "network": { "interfaces": { "macs": macs.to_json() } },
+        "apply_full_imds_network_config": ctx.is_enabled("AliYun", "apply_full_imds_network_config"),
+        "primary": nic,
+    });
+    let (format, source) = ("aliyun-imds".into(), "AliYun's metadata".into());
+    Some(NetworkConfig { format, content, source, positions: String::new() })
+}

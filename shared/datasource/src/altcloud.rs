@@ -1,0 +1,151 @@
+//! AltCloud: RHEV and vSphere without guest agents. User-data is a file on a floppy disk (RHEV) or on a disc labelled CDROM
+//! (vSphere); there is no metadata.
+
+use std::time::Duration;
+
+use serde_json::json;
+use state::{Blobs, Instance};
+use system::{Command, Error, Result, System, debug, error};
+
+use crate::{Datasource, Search, dmi, media, standard};
+
+pub const ALTCLOUD: Datasource = Datasource { ..Datasource::new("AltCloud", find) };
+
+/// The kind of virtualization, written by the program that made the image.
+const CLOUD_INFO: &str = "/etc/sysconfig/cloud-info";
+const FLOPPY: &str = "/dev/fd0";
+/// The limit for loading the floppy's driver: it waits for a drive that may not exist.
+const MODPROBE_TIMEOUT: Duration = Duration::from_secs(30);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The names of the file with user-data, in the order of preference.
+const FILES: [&str; 2] = ["deltacloud-user-data.txt", "user-data.txt"];
+
+/// The virtualization.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Rhev,
+    Vsphere,
+}
+
+/// Returns the kind and its name: that in `info` (the text of cloud-info), or without that file that of DMI's product.
+fn kind(info: Option<&str>, product: Option<&str>) -> Option<(Kind, String)> {
+    let starts = |text: &str, with: &str| text.to_uppercase().starts_with(with);
+    let name = match (info, product) {
+        (Some(info), _) => info.trim().to_lowercase(),
+        (None, Some(product)) if starts(product, "RHEV") => "rhev".into(),
+        (None, Some(product)) if starts(product, "VMWARE") => "vsphere".into(),
+        (None, _) => return None,
+    };
+    match () {
+        () if name.contains("rhev") => Some((Kind::Rhev, name)),
+        () if name.contains("vsphere") => Some((Kind::Vsphere, name)),
+        () => None,
+    }
+}
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    let info = match sys.read_at_most(CLOUD_INFO, 4096) {
+        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(e) if e.is_not_found() => None,
+        Err(e) => return Err(e),
+    };
+    let product = dmi::read(sys, "system-product-name");
+    let Some((kind, name)) = kind(info.as_deref(), product.as_deref()) else {
+        debug!(sys, "AltCloud: not detected (neither {CLOUD_INFO} nor DMI names RHEV or vSphere)");
+        return Ok(None);
+    };
+    let found = match kind {
+        Kind::Rhev => floppy(ctx)?,
+        Kind::Vsphere => media::find_ranked(
+            ctx,
+            |s| s.has_label("CDROM").then_some(0),
+            |at, device| Ok(user_data(sys, at)?.map(|user_data| (device.to_string(), user_data))),
+        )?,
+    };
+    let Some((device, user_data)) = found else {
+        error!(sys, "AltCloud ({name}): no user-data on any medium");
+        return Ok(None);
+    };
+    Ok(Some(instance(sys, &name, &device, user_data)))
+}
+
+/// Reads the floppy disk, after loading the driver of its drive.
+fn floppy(ctx: &Search<'_>) -> Result<Option<(String, Vec<u8>)>> {
+    let sys = ctx.sys;
+    if !sys.is_block_device(FLOPPY) {
+        sys.run(&Command::new(["modprobe", "floppy"]).timeout(MODPROBE_TIMEOUT))?;
+        sys.settle_udev(SETTLE_TIMEOUT);
+    }
+    if !sys.is_block_device(FLOPPY) {
+        return Err(Error::new(format!("{FLOPPY} does not exist")));
+    }
+    let found = media::read_device(sys, FLOPPY, |at| user_data(sys, at))?;
+    Ok(found.map(|user_data| (FLOPPY.into(), user_data)))
+}
+
+/// Returns the user-data below a directory; `None` if there is none.
+fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>> {
+    for name in FILES {
+        match sys.read(format!("{directory}/{name}")) {
+            Ok(bytes) => {
+                let text = bytes.trim_ascii();
+                return Ok((!text.is_empty()).then(|| text.to_vec()));
+            }
+            Err(e) if e.is_not_found() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(None)
+}
+
+fn instance(sys: &System, kind: &str, device: &str, user_data: Vec<u8>) -> Instance {
+    let description = "DataSourceAltCloud [seed=None]";
+    let mut instance = standard::instance("AltCloud", description, format!("{kind} ({device})"));
+    instance.id = "455".into();
+    instance.local_hostname = Some("localhost".into());
+    instance.crawled = json!({ "meta_data": {
+        "block-device-mapping": {},
+        "instance-id": 455,
+        "local-hostname": "localhost",
+        "placement": {},
+    }});
+    instance.user_data = Blobs(vec![user_data]);
+    standard::record_machine(sys, &mut instance);
+    instance
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds() {
+        for (info, product, expected) in [
+            (Some("rhev\n"), None, Some(Kind::Rhev)),
+            (Some("vSphere"), Some("RHEV Hypervisor"), Some(Kind::Vsphere)),
+            (Some(""), Some("RHEV Hypervisor"), None),
+            (None, Some("rhev hypervisor"), Some(Kind::Rhev)),
+            (None, Some("VMware Virtual Platform"), Some(Kind::Vsphere)),
+            (None, Some("KVM"), None),
+            (None, None, None),
+        ] {
+            let found = kind(info, product).map(|(kind, _)| kind);
+            assert_eq!(found, expected, "{info:?} {product:?}");
+        }
+    }
+
+    #[test]
+    fn files() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        assert_eq!(user_data(&sys, "/d").unwrap(), None);
+        top.put("d/user-data.txt", "\n #!/bin/sh\n\n");
+        assert_eq!(user_data(&sys, "/d").unwrap().unwrap(), b"#!/bin/sh");
+        top.put("d/deltacloud-user-data.txt", " \n");
+        assert_eq!(user_data(&sys, "/d").unwrap(), None);
+        std::fs::remove_file(top.join("d/deltacloud-user-data.txt")).unwrap();
+        std::fs::create_dir(top.join("d/deltacloud-user-data.txt")).unwrap();
+        assert!(user_data(&sys, "/d").is_err());
+    }
+}

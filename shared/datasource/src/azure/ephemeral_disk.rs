@@ -1,0 +1,159 @@
+//! The temporary disk. Azure may replace it by an empty one, formatted with NTFS, whenever the machine is stopped. Then the
+//! modules that format and mount it are due again. Only a disk that is as Azure made it may be formatted.
+
+use std::time::Duration;
+
+use blockdev::probe_path;
+use state::{Frequency, Instance};
+use system::{Command, Error, Result, System, debug, info, warning};
+
+use super::settings::{RESOURCE_DISK, Settings};
+use crate::{Search, media};
+
+/// Files of a disk that nothing was stored on.
+const IGNORED_FILES: [&str; 2] = ["dataloss_warning_readme.txt", "system volume information"];
+/// The program that mounts NTFS in user space.
+const HELPER: &str = "mount.ntfs";
+const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
+/// The number of partitions that are looked for.
+const MAX_PARTITIONS: u32 = 16;
+
+/// Makes the modules for the disk due again if the disk is new.
+pub fn activate(ctx: &Search<'_>, _: &mut Instance, is_new: bool) -> Result<()> {
+    let sys = ctx.sys;
+    // At an instance's first boot the modules are due anyway.
+    if is_new || sys.is_container() || !sys.exists(RESOURCE_DISK) {
+        return Ok(());
+    }
+    if Settings::of(ctx).is_set("never_destroy_ntfs", false) {
+        debug!(
+            sys,
+            "Azure: {RESOURCE_DISK} is not formatted again: datasource.Azure.never_destroy_ntfs is set"
+        );
+        return Ok(());
+    }
+    match check(sys) {
+        Ok(why) => {
+            info!(sys, "Azure: {RESOURCE_DISK} is formatted again: {why}");
+            for module in ["config_disk_setup", "config_mounts"] {
+                state::release(sys, ctx.layout, module, Frequency::Instance)?;
+            }
+        }
+        Err(why) => debug!(sys, "Azure: {RESOURCE_DISK} is not formatted again: {why}"),
+    }
+    Ok(())
+}
+
+/// Returns why the disk may be formatted, or why it may not.
+fn check(sys: &System) -> std::result::Result<String, String> {
+    let partitions = partitions(sys);
+    let partition = candidate(&partitions)?;
+    match probe_path(sys, partition) {
+        Ok(Some(found)) if found.fstype == "ntfs" => {}
+        Ok(_) => return Err(format!("{partition} is not formatted with NTFS")),
+        Err(e) => return Err(e.to_string()),
+    }
+    match count_files(sys, partition) {
+        Ok(Some(0)) => Ok(format!("{partition} is formatted with NTFS and has no files")),
+        Ok(Some(count)) => {
+            warning!(
+                sys,
+                "Azure: {partition} is formatted with NTFS and has {count} files; to keep such a disk, set \
+                 datasource.Azure.never_destroy_ntfs"
+            );
+            Err(format!("{partition} has {count} files"))
+        }
+        // As upstream: a machine that cannot read NTFS has stored nothing there.
+        Ok(None) => Ok(format!("{partition} is formatted with NTFS, which this machine cannot read")),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Returns the number of files; `None` if the machine has no support for NTFS.
+fn count_files(sys: &System, partition: &str) -> Result<Option<usize>> {
+    let count = |at: &str| {
+        let files = sys.list(at)?;
+        Ok(Some(files.iter().filter(|name| !is_ignored(name)).count()))
+    };
+    match media::read_mounted(sys, partition, "ntfs", count) {
+        Ok(found) => Ok(found),
+        // The attempt has loaded the kernel's module, if there is one: the fault is the file system's.
+        Err(e) if !is_unsupported(&e) || knows_ntfs(&sys.read_text("/proc/filesystems")?) => Err(e),
+        Err(_) if sys.which(HELPER).is_none() => Ok(None),
+        Err(_) => with_helper(sys, partition, count),
+    }
+}
+
+/// Reads a partition through the program that mounts NTFS where the kernel does not.
+fn with_helper<T>(
+    sys: &System,
+    partition: &str,
+    read: impl Fn(&str) -> Result<Option<T>>,
+) -> Result<Option<T>> {
+    let at = format!("/run/cloud-init/azure-disk-{}", std::process::id());
+    sys.create_dir_all(&at, 0o700)?;
+    let command = Command::new([HELPER, "-o", "ro,nosuid,nodev,noexec", partition, &at]);
+    let result = sys.run(&command.timeout(HELPER_TIMEOUT)).and_then(|_| {
+        let result = read(&at);
+        sys.unmount(&at).and(result)
+    });
+    sys.remove_dir(&at)?;
+    result
+}
+
+/// Returns whether a mount failed because the kernel does not have the file system (ENODEV).
+fn is_unsupported(e: &Error) -> bool {
+    e.to_string().contains("No such device")
+}
+
+/// Returns whether the text of /proc/filesystems has NTFS.
+fn knows_ntfs(text: &str) -> bool {
+    text.split_whitespace().any(|name| matches!(name, "ntfs" | "ntfs3"))
+}
+
+fn is_ignored(name: &str) -> bool {
+    IGNORED_FILES.contains(&name.to_lowercase().as_str())
+}
+
+/// Returns the devices of the disk's partitions, in their order.
+fn partitions(sys: &System) -> Vec<String> {
+    for infix in ["-part", "p", ""] {
+        let all = (1..MAX_PARTITIONS).map(|number| format!("{RESOURCE_DISK}{infix}{number}"));
+        let found: Vec<String> = all.filter(|path| sys.exists(path)).collect();
+        if !found.is_empty() {
+            return found.into_iter().map(|path| sys.real_path(&path).unwrap_or(path)).collect();
+        }
+    }
+    Vec::new()
+}
+
+/// Returns the partition that Azure formats: the only one, or the second one of a large disk, whose first one Windows
+/// reserves.
+fn candidate(partitions: &[String]) -> std::result::Result<&str, String> {
+    match partitions {
+        [] => Err("it has no partitions".into()),
+        [only] => Ok(only),
+        [_, second] => Ok(second),
+        more => Err(format!("it has {} partitions", more.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn candidates() {
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
+            candidate(&names).map(Into::into)
+        };
+        assert_eq!(of(&["a"]), Ok::<String, String>("a".into()));
+        assert_eq!(of(&["a", "b"]), Ok("b".into()));
+        assert_eq!(of(&[]), Err("it has no partitions".into()));
+        assert_eq!(of(&["a", "b", "c"]), Err("it has 3 partitions".into()));
+        assert!(is_ignored("DATALOSS_WARNING_README.txt") && is_ignored("System Volume Information"));
+        assert!(!is_ignored("notes.txt"));
+        assert!(knows_ntfs("nodev\tsysfs\n\text4\n\tntfs3\n") && !knows_ntfs("\text4\n\tntfs4\n"));
+    }
+}

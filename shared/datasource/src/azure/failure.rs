@@ -1,0 +1,77 @@
+//! What is reported of a machine, in the format that Azure's portal and support read: fields `key=value`, separated by bars,
+//! quoted as in CSV.
+
+use std::time::Duration;
+
+/// The signature of requests.
+const AGENT: &str = concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"));
+const DOCUMENTATION: &str = "https://aka.ms/linuxprovisioningerror";
+
+/// A failure, in Azure's own words if it has some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    pub reason: String,
+    /// More information, by Azure's name for it.
+    pub details: Vec<(&'static str, String)>,
+}
+
+impl Failure {
+    pub fn new(reason: impl Into<String>) -> Failure {
+        Failure { reason: reason.into(), details: Vec::new() }
+    }
+
+    pub fn with(mut self, key: &'static str, value: impl Into<String>) -> Failure {
+        self.details.push((key, value.into()));
+        self
+    }
+
+    /// Returns the report; `now` is the wall-clock time since the epoch.
+    pub fn encode(&self, vm_id: &str, now: Duration) -> String {
+        let time = timestamp(now);
+        let mut fields = vec![("result", "error"), ("reason", &self.reason), ("agent", AGENT)];
+        fields.extend(self.details.iter().map(|(key, text)| (*key, text.as_str())));
+        fields.extend([("vm_id", vm_id), ("timestamp", &time), ("documentation_url", DOCUMENTATION)]);
+        encode(&fields)
+    }
+}
+
+/// Returns the report of a machine that is ready.
+pub fn encode_success(vm_id: &str, now: Duration) -> String {
+    encode(&[("result", "success"), ("agent", AGENT), ("timestamp", &timestamp(now)), ("vm_id", vm_id)])
+}
+
+fn timestamp(now: Duration) -> String {
+    system::log_time(now).replace(' ', "T").replace(',', ".") + "+00:00"
+}
+
+fn encode(fields: &[(&str, &str)]) -> String {
+    let field = |(key, value): &(&str, &str)| {
+        let field = format!("{key}={value}");
+        match field.contains(['|', '\'', '\r', '\n']) {
+            true => format!("'{}'", field.replace('\'', "''")),
+            false => field,
+        }
+    };
+    fields.iter().map(field).collect::<Vec<_>>().join("|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports() {
+        let now = Duration::from_millis(1_714_558_830_123);
+        let time = "timestamp=2024-05-01T10:20:30.123+00:00";
+        let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));
+        let failure = Failure::new("a|b").with("file", "it's").with("duration", "3");
+        assert_eq!(
+            failure.encode("vm-1", now),
+            format!(
+                "result=error|'reason=a|b'|{agent}|'file=it''s'|duration=3|vm_id=vm-1|{time}|\
+                 documentation_url=https://aka.ms/linuxprovisioningerror"
+            )
+        );
+        assert_eq!(encode_success("vm-1", now), format!("result=success|{agent}|{time}|vm_id=vm-1"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Builds the instance from ovf-env.xml and the metadata.
+
+use config::Node;
+use serde_json::json;
+use state::{Instance, NetworkConfig};
+use system::{Error, Result, System, error, warning};
+
+use super::facts::{self, ProvisioningData};
+use super::ovf::Ovf;
+use super::previous::CertificateKeys;
+use super::seed::Seed;
+use super::settings::{RESOURCE_DISK, Settings};
+use crate::{Search, standard};
+
+/// Random bytes that the host gives its guests.
+const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";
+const MAX_RANDOM_SEED: u64 = 1 << 20;
+
+/// What is known of the machine.
+pub struct Known<'a> {
+    pub id: &'a str,
+    pub seed: Option<&'a Seed>,
+    /// The document of the metadata service; null if there is none.
+    pub document: &'a Node,
+    pub certificate_keys: &'a CertificateKeys,
+}
+
+impl Known<'_> {
+    /// Builds the instance. What cannot be used is skipped with a warning.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the password cannot be hashed.
+    pub fn instance(&self, ctx: &Search<'_>) -> Result<Instance> {
+        let sys = ctx.sys;
+        let empty = Ovf::default();
+        let ovf = self.seed.map_or(&empty, |seed| &seed.ovf);
+        let hash = match ovf.new_password() {
+            Some(password) => Some(hash_password(sys, password)?),
+            None => None,
+        };
+        let source = self.source();
+        let mut instance =
+            standard::instance("Azure", &format!("DataSourceAzure [seed={source}]"), source.into());
+        instance.id = self.id.to_string();
+        instance.subplatform = match source {
+            "IMDS" => "imds (IMDS)".into(),
+            disc if disc.starts_with("/dev") => format!("config-disk ({disc})"),
+            directory => format!("seed-dir ({directory})"),
+        };
+        let data = ProvisioningData {
+            ovf,
+            document: self.document,
+            hash,
+            certificate_keys: self.certificate_keys,
+            has_resource_disk: sys.exists(RESOURCE_DISK),
+        };
+        for message in data.fill(&mut instance) {
+            warning!(sys, "Azure: {message}");
+        }
+        if facts::is_missing_custom_data(ovf, self.document) {
+            error!(sys, "Azure: the metadata service says that there is custom data, but {source} has none");
+        }
+        add_random_seed(sys, &mut instance);
+        instance.network = self.network(ctx);
+        instance.devices.insert("ephemeral0".into(), Settings::of(ctx).ephemeral_disk().into());
+        standard::record_machine(sys, &mut instance);
+        Ok(instance)
+    }
+
+    /// Returns where the machine's data come from, as upstream names it.
+    pub fn source(&self) -> &str {
+        self.seed.map_or("IMDS", |seed| seed.source.as_str())
+    }
+
+    /// Returns the text of ovf-env.xml to keep; `None` if it is kept already or cannot be kept without the password.
+    pub fn ovf_env(&self, instance: &Instance, data_dir: &str) -> Option<String> {
+        match self.seed {
+            Some(seed) if seed.source == data_dir => None,
+            Some(seed) => seed.redacted(),
+            None => Some(facts::generate_ovf_env(instance)),
+        }
+    }
+
+    /// Returns the network configuration of the metadata, or DHCP on the preferred NIC if the metadata has none. The
+    /// driver distinguishes that NIC from the accelerated one with the same MAC that Azure may attach beneath it.
+    fn network(&self, ctx: &Search<'_>) -> Option<NetworkConfig> {
+        let settings = Settings::of(ctx);
+        let nics = ctx.machine.nics();
+        let interfaces = self.document.at_path(&["network", "interface"]).and_then(Node::as_seq);
+        if settings.is_set("apply_network_config", true) && interfaces.is_some_and(|i| !i.is_empty()) {
+            for mac in facts::missing_nics(self.document, &nics) {
+                warning!(ctx.sys, "Azure: network.interface of the metadata has no entry for the NIC {mac}");
+            }
+            let network = self.document.get("network").map(Node::to_json);
+            return Some(NetworkConfig {
+                format: "azure-imds".into(),
+                content: json!({
+                    "network": network,
+                    "apply_network_config_for_secondary_ips":
+                        settings.is_set("apply_network_config_for_secondary_ips", true),
+                    "apply_network_config_set_name": settings.is_set("apply_network_config_set_name", true),
+                }),
+                source: "Azure's metadata".into(),
+                positions: String::new(),
+            });
+        }
+        let nic = nics.candidates.into_iter().next()?;
+        let config = facts::fallback(&nic);
+        let (format, source) = ("yaml".into(), "Azure: DHCP on the preferred NIC".into());
+        Some(NetworkConfig { format, content: config, source, positions: String::new() })
+    }
+}
+
+fn add_random_seed(sys: &System, instance: &mut Instance) {
+    let Ok(seed) = sys.read_at_most(RANDOM_SEED, MAX_RANDOM_SEED) else { return };
+    let seed = encoding::base64::encode(&seed);
+    instance.crawled["meta_data"]["random_seed"] = seed.as_str().into();
+    instance.sensitive.push("random_seed".into());
+    instance.random_seed = Some(seed);
+}
+
+fn hash_password(sys: &System, password: &str) -> Result<String> {
+    let random = sys.random_bytes(16)?.try_into().map_err(|_| Error::new("too few random bytes"))?;
+    Ok(encoding::crypt::sha512_crypt(password.as_bytes(), &encoding::crypt::salt(random)))
+}

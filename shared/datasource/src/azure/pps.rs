@@ -1,0 +1,207 @@
+//! Pre-provisioning: Azure keeps booted machines in a pool. Such a machine reports that it is ready and waits; once it has an
+//! owner, it is connected to the owner's network, and the metadata service has the owner's ovf-env.xml.
+//!
+//! How the machine gets to the other network depends on the pool ([`PoolKind`]). A marker on disk, written before the wait,
+//! tells a boot that the machine was in a pool when it was restarted.
+
+use std::time::Duration;
+
+use config::Node;
+use state::Layout;
+use system::{Deadline, LinkEvent, LinkEvents, Result, System, WriteOptions, info, warning};
+
+use super::imds::text;
+use super::ovf::Ovf;
+
+/// The time limit for the whole wait. A machine has no other work in a pool, and does not know how long it stays there.
+pub const POOL_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// The interval at which the service manager is told that the wait goes on.
+const TICK: Duration = Duration::from_secs(60);
+/// The time that the service manager allows from one notification to the next, and after the last one for the rest of the
+/// stage: the limit of its unit.
+const START_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How a machine waits in a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolKind {
+    /// Its NIC loses the carrier and gets it back, on the other network.
+    Running,
+    /// Its NIC is removed and others are added.
+    Savable,
+    /// It is shut down. Its disk becomes that of another machine.
+    OsDisk,
+    /// It was restarted in a pool.
+    Unknown,
+}
+
+impl PoolKind {
+    /// Returns the kind of the pool that the machine is in, if any.
+    pub fn find(ovf: &Ovf, document: &Node, has_marker: bool) -> Option<PoolKind> {
+        let of_service = text(document, &["extended", "compute", "ppsType"]);
+        let is = |kind: PoolKind| {
+            let name = Some(kind.as_str());
+            ovf.pps_type.as_deref() == name || of_service == name
+        };
+        match has_marker {
+            true => Some(PoolKind::Unknown),
+            false => {
+                [PoolKind::Savable, PoolKind::OsDisk, PoolKind::Running].into_iter().find(|kind| is(*kind))
+            }
+        }
+    }
+
+    /// Returns Azure's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            PoolKind::Running => "Running",
+            PoolKind::Savable => "Savable",
+            PoolKind::OsDisk => "PreprovisionedOSDisk",
+            PoolKind::Unknown => "Unknown",
+        }
+    }
+}
+
+fn marker(layout: &Layout) -> String {
+    layout.data("reported_ready")
+}
+
+/// Returns whether an earlier boot waited in a pool.
+pub fn has_marker(sys: &System, layout: &Layout) -> bool {
+    sys.is_file(marker(layout))
+}
+
+/// Writes the marker, with upstream's content.
+///
+/// # Errors
+///
+/// Fails if it cannot be written: after a restart, the machine would not know that it is in a pool.
+pub fn write_marker(sys: &System, layout: &Layout) -> Result<()> {
+    let text = format!("{}: {}\n", std::process::id(), sys.clock().wall().as_secs_f64());
+    sys.write(marker(layout), text, WriteOptions::default().durable()).map(drop)
+}
+
+/// Removes the marker of a machine that has an owner.
+pub fn remove_marker(sys: &System, layout: &Layout) {
+    if let Err(e) = sys.remove(marker(layout)) {
+        warning!(sys, "Azure: {e}");
+    }
+}
+
+/// Tells the service manager that the stage still waits.
+pub fn tick(sys: &System) {
+    sys.extend_start_timeout(START_TIMEOUT, "Azure: waiting in a pool for the machine's owner");
+}
+
+/// Waits until a link lost its carrier and got it back.
+pub fn await_media_switch(sys: &System, events: &mut LinkEvents, nic: &str, deadline: Deadline) {
+    info!(sys, "Azure: waiting until {nic} is connected to the owner's network");
+    let mut was_lost = false;
+    await_event(sys, events, deadline, &mut |event| is_switched(nic, &mut was_lost, event));
+}
+
+/// Returns whether this change completes a switch. `was_lost`: the carrier was lost before.
+fn is_switched(nic: &str, was_lost: &mut bool, event: &LinkEvent) -> bool {
+    match event {
+        LinkEvent::Present(link) if link.name == nic => {
+            *was_lost |= !link.carrier;
+            *was_lost && link.carrier
+        }
+        _ => false,
+    }
+}
+
+/// Waits until a NIC was removed and then another one was added.
+pub fn await_nic_exchange(sys: &System, events: &mut LinkEvents, deadline: Deadline) {
+    info!(sys, "Azure: waiting until the NIC is replaced by the owner's");
+    let mut was_removed = false;
+    await_event(sys, events, deadline, &mut |event| is_exchanged(&mut was_removed, event));
+}
+
+/// Returns whether this change completes an exchange. `was_removed`: a NIC was removed before.
+fn is_exchanged(was_removed: &mut bool, event: &LinkEvent) -> bool {
+    match event {
+        LinkEvent::Present(_) => *was_removed,
+        LinkEvent::Removed(_) => {
+            *was_removed = true;
+            false
+        }
+    }
+}
+
+/// Waits for the event that `is_last` accepts. Without events the owner's data are asked for from then on, which works on
+/// whatever network the machine has.
+fn await_event(
+    sys: &System,
+    events: &mut LinkEvents,
+    deadline: Deadline,
+    is_last: &mut dyn FnMut(&LinkEvent) -> bool,
+) {
+    while !deadline.is_expired() {
+        tick(sys);
+        match events.next(sys, deadline.earlier(Deadline::after(TICK))) {
+            Ok(Some(event)) if is_last(&event) => return,
+            Ok(_) => {}
+            Err(e) => {
+                warning!(sys, "Azure: {e}; asking the metadata service for the owner's data from now on");
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use system::Link;
+
+    fn present(name: &str, carrier: bool) -> LinkEvent {
+        LinkEvent::Present(Link { name: name.into(), carrier, ..Link::default() })
+    }
+
+    #[test]
+    fn kinds() {
+        let of = |in_file: Option<&str>, of_service: &str, has_marker: bool| {
+            let ovf = Ovf { pps_type: in_file.map(Into::into), ..Ovf::default() };
+            let document = json!({"extended": {"compute": {"ppsType": of_service}}});
+            PoolKind::find(&ovf, &Node::from_json(&document), has_marker).map(PoolKind::as_str)
+        };
+        for (in_file, of_service, expected) in [
+            (None, "None", None),
+            (None, "Other", None),
+            (None, "Savable", Some("Savable")),
+            (Some("Running"), "None", Some("Running")),
+            (Some("Running"), "Savable", Some("Savable")),
+            (Some("PreprovisionedOSDisk"), "Running", Some("PreprovisionedOSDisk")),
+        ] {
+            assert_eq!(of(in_file, of_service, false), expected, "{in_file:?} {of_service}");
+            assert_eq!(of(in_file, of_service, true), Some("Unknown"));
+        }
+        assert_eq!(PoolKind::find(&Ovf::default(), &Node::null(), false), None);
+    }
+
+    #[test]
+    fn switches_and_exchanges() {
+        let mut was_lost = false;
+        for (event, expected) in [
+            (present("eth0", true), false),
+            (present("eth1", false), false),
+            (present("eth0", true), false),
+            (present("eth0", false), false),
+            (present("eth1", true), false),
+            (present("eth0", false), false),
+            (present("eth0", true), true),
+        ] {
+            assert_eq!(is_switched("eth0", &mut was_lost, &event), expected, "{event:?}");
+        }
+        let mut was_removed = false;
+        for (event, expected) in [
+            (present("eth0", false), false),
+            (LinkEvent::Removed(Link::default()), false),
+            (LinkEvent::Removed(Link::default()), false),
+            (present("eth0", false), true),
+        ] {
+            assert_eq!(is_exchanged(&mut was_removed, &event), expected, "{event:?}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The settings below `datasource: Azure:`.
+
+use config::Node;
+
+use crate::Search;
+
+/// Where Azure's own agent keeps its files, and thus its copy of the disc's.
+const DATA_DIR: &str = "/var/lib/waagent";
+/// The temporary disk, by the name that the udev rules give it.
+pub const RESOURCE_DISK: &str = "/dev/disk/cloud/azure_resource";
+
+/// The settings; absent ones have defaults.
+#[derive(Clone, Copy)]
+pub struct Settings<'a>(Option<&'a Node>);
+
+impl<'a> Settings<'a> {
+    pub fn of(ctx: &Search<'a>) -> Settings<'a> {
+        Settings(ctx.config.at_path(&["datasource", "Azure"]))
+    }
+
+    fn get(&self, key: &str) -> Option<&'a Node> {
+        self.0?.get(key).filter(|node| !node.is_null())
+    }
+
+    pub fn is_set(&self, key: &str, default: bool) -> bool {
+        self.get(key).map_or(default, |node| !node.is_falsy())
+    }
+
+    pub fn data_dir(&self) -> &'a str {
+        self.get("data_dir").and_then(Node::as_str).unwrap_or(DATA_DIR)
+    }
+
+    /// Returns the device that modules find by the name `ephemeral0`.
+    pub fn ephemeral_disk(&self) -> &'a str {
+        let alias = self.get("disk_aliases").and_then(|aliases| aliases.get("ephemeral0"));
+        alias.and_then(Node::as_str).unwrap_or(RESOURCE_DISK)
+    }
+}

@@ -1,0 +1,43 @@
+//! Bigstep: one document with metadata, user-data and vendor-data, at the URL that a file on the disk names.
+
+use config::Node;
+use state::Instance;
+use system::{Error, Result, debug};
+
+use crate::document::Shape::{Map, Text};
+use crate::service::MetadataService;
+use crate::{Datasource, Search, document, standard};
+
+pub const BIGSTEP: Datasource = Datasource { ..Datasource::new("Bigstep", find) };
+
+const SERVICE: MetadataService<'_> = MetadataService { name: "Bigstep", ..MetadataService::COMMON };
+
+/// The file with the URL, below the state directory.
+const URL_FILE: &str = "data/seed/bigstep/url";
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let path = ctx.layout.cloud(URL_FILE);
+    if !ctx.sys.exists(&path) {
+        debug!(ctx.sys, "Bigstep: not detected (no {path})");
+        return Ok(None);
+    }
+    let url = ctx.sys.read_text(&path)?.trim().to_string();
+    let mut policy = SERVICE.policy(ctx);
+    policy.urls = vec![url.clone()];
+    let document = SERVICE.document(ctx, &policy, &[])?;
+    document.map(|document| instance(ctx, &url, document)).transpose()
+}
+
+fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance> {
+    let fields = [("metadata", Map, true), ("userdata_raw", Text, true), ("vendordata_raw", Text, true)];
+    document::check_fields(ctx.sys, "Bigstep's metadata", &mut document, &fields);
+    let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
+        return Err(Error::new(format!("{url}: the document has no metadata")));
+    };
+    let subplatform = format!("metadata ({url})");
+    let mut instance = standard::from_metadata("Bigstep", "DataSourceBigstep", subplatform, metadata);
+    instance.user_data = standard::text_blob(&document, "userdata_raw");
+    instance.vendor_data = standard::text_blob(&document, "vendordata_raw");
+    standard::record_machine(ctx.sys, &mut instance);
+    Ok(instance)
+}

@@ -1,0 +1,50 @@
+//! CloudCIX: metadata with a network configuration, and user-data, over the machine's own network.
+
+use config::Node;
+use state::{Blobs, Instance};
+use system::{Result, warning};
+
+use crate::document::Shape::{Keys, Map, Text};
+use crate::retry::{Defaults, RetryPolicy};
+use crate::service::{MetadataService, Session};
+use crate::{Datasource, Search, document, standard};
+
+pub const CLOUDCIX: Datasource = Datasource { ..Datasource::new("CloudCIX", find) };
+
+const SERVICE: MetadataService<'_> = MetadataService {
+    name: "CloudCIX",
+    defaults: Defaults { max_wait: 0, retries: 3, retry_delay: 5, ..Defaults::COMMON },
+    path: "v1/metadata",
+    attempts: RetryPolicy::wait_if_configured,
+    timeout: |policy| policy.max_wait.max(policy.timeout),
+    ..MetadataService::COMMON
+};
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    if !ctx.is_on("CloudCIX") {
+        return Ok(None);
+    }
+    let fetched =
+        SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |session| fetch(session))?;
+    Ok(fetched.map(|(metadata, user_data)| instance(ctx, metadata, user_data)))
+}
+
+fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
+    let metadata = document::parse_map("CloudCIX's metadata", &session.response.body)?;
+    let user_data = session.get("v1/userdata");
+    let user_data = standard::ignore_too_large(session.sys, "CloudCIX: user-data", user_data)?;
+    Ok((metadata, standard::maybe_base64(user_data.unwrap_or_default())))
+}
+
+fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance {
+    let fields = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
+    document::check_fields(ctx.sys, "CloudCIX's metadata", &mut metadata, &fields);
+    let mut instance = standard::from_metadata("CloudCIX", "DataSourceCloudCIX", "unknown".into(), &metadata);
+    match metadata.get("network").filter(|network| !network.is_falsy()) {
+        Some(network) => instance.network = Some(standard::network(network.clone(), "CloudCIX's metadata")),
+        None => warning!(ctx.sys, "CloudCIX's metadata has no network configuration (network)"),
+    }
+    instance.user_data = user_data;
+    standard::record_machine(ctx.sys, &mut instance);
+    instance
+}

@@ -1,0 +1,188 @@
+//! Reads the fields of a metadata document one by one: a field of a wrong type, too long or with control characters is
+//! reported with its path, ignored, and costs nothing else.
+
+use config::{Node, Value};
+use system::{System, warning};
+
+/// The limit of a line of text in bytes: names, addresses, keys.
+const MAX_LINE: usize = 16 << 10;
+/// The limit of a text of several lines in bytes.
+const MAX_TEXT: usize = 8 << 20;
+/// The limit of a list's length.
+const MAX_ITEMS: usize = 1000;
+
+/// A part of a document, and its path for messages.
+#[derive(Clone)]
+pub struct Fields<'a> {
+    sys: &'a System,
+    /// `None`: the map is missing.
+    node: Option<&'a Node>,
+    /// The document's name and the path in it, such as `cloud.json: netadp[0]`.
+    place: String,
+    is_top: bool,
+}
+
+impl<'a> Fields<'a> {
+    /// Returns the fields of a whole document, which messages call `source`.
+    pub fn of(sys: &'a System, source: &str, document: &'a Node) -> Fields<'a> {
+        Fields { sys, node: Some(document), place: source.into(), is_top: true }
+    }
+
+    /// Reports a problem of a field; it is ignored.
+    pub fn reject(&self, key: &str, problem: &str) {
+        warning!(self.sys, "{}: {problem}; ignored", self.at(key));
+    }
+
+    fn at(&self, key: &str) -> String {
+        match self.is_top {
+            true => format!("{}: {key}", self.place),
+            false => format!("{}.{key}", self.place),
+        }
+    }
+
+    fn field(&self, key: &str) -> Option<&'a Node> {
+        self.node?.get(key).filter(|node| !node.is_null())
+    }
+
+    /// Returns the text of a scalar field on a single line, without surrounding white space. Missing and empty fields are
+    /// `None`.
+    pub fn text(&self, key: &str) -> Option<String> {
+        let text = self.lines(key)?.trim().to_string();
+        match line_problem(&text) {
+            Some(problem) => {
+                self.reject(key, problem);
+                None
+            }
+            None => Some(text).filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// Returns a text field as [`Fields::text`] does, and reports it if it is missing or empty.
+    pub fn expected_text(&self, key: &str) -> Option<String> {
+        if self.field(key).is_none_or(|node| node.as_str().is_some_and(|text| text.trim().is_empty())) {
+            self.reject(key, "missing or empty");
+        }
+        self.text(key)
+    }
+
+    /// Returns the text of a scalar field, which may have several lines.
+    pub fn lines(&self, key: &str) -> Option<String> {
+        let node = self.field(key)?;
+        let problem = match node.scalar_text() {
+            Some(text) if text.len() <= MAX_TEXT => return Some(text),
+            Some(_) => "too long".to_string(),
+            None => format!("expected text, found {}", node.kind()),
+        };
+        self.reject(key, &problem);
+        None
+    }
+
+    /// Returns the fields of a map; none if it is missing.
+    pub fn map(&self, key: &str) -> Fields<'a> {
+        let node = match self.field(key) {
+            Some(node) if node.as_map().is_none() => {
+                self.reject(key, &format!("expected a map, found {}", node.kind()));
+                None
+            }
+            node => node,
+        };
+        Fields { sys: self.sys, node, place: self.at(key), is_top: false }
+    }
+
+    /// Returns the maps of a list; none if it is missing.
+    pub fn maps(&self, key: &str) -> Vec<Fields<'a>> {
+        let fields = |(i, node): (usize, &'a Node)| {
+            let item = format!("{key}[{i}]");
+            if node.as_map().is_none() {
+                self.reject(&item, &format!("expected a map, found {}", node.kind()));
+                return None;
+            }
+            Some(Fields { sys: self.sys, node: Some(node), place: self.at(&item), is_top: false })
+        };
+        self.items(key).iter().enumerate().filter_map(fields).collect()
+    }
+
+    /// Returns the lines of a list of texts.
+    pub fn texts(&self, key: &str) -> Vec<String> {
+        let text = |(i, node): (usize, &Node)| {
+            let text = node.as_str().map(str::trim).map(ToString::to_string);
+            match text.as_deref().map_or(Some("expected text"), line_problem) {
+                Some(problem) => {
+                    self.reject(&format!("{key}[{i}]"), problem);
+                    None
+                }
+                None => text.filter(|text| !text.is_empty()),
+            }
+        };
+        self.items(key).iter().enumerate().filter_map(text).collect()
+    }
+
+    fn items(&self, key: &str) -> &'a [Node] {
+        match self.field(key).map(|node| (node, &node.value)) {
+            Some((_, Value::Seq(items))) if items.len() <= MAX_ITEMS => items,
+            Some((_, Value::Seq(_))) => {
+                self.reject(key, "too many items");
+                &[]
+            }
+            Some((node, _)) => {
+                self.reject(key, &format!("expected a list, found {}", node.kind()));
+                &[]
+            }
+            None => &[],
+        }
+    }
+}
+
+/// Returns what is wrong with a text that should be a line.
+fn line_problem(text: &str) -> Option<&'static str> {
+    match text {
+        _ if text.len() > MAX_LINE => Some("too long"),
+        _ if text.contains(|c: char| c.is_control()) => Some("contains control characters"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_fields() {
+        let sys = System::new("/nonexistent");
+        let long = "x".repeat(MAX_LINE + 1);
+        let document = format!(
+            r#"{{"a": {{"t": " x ", "n": 7, "l": [1], "c": "a\nb", "long": "{long}", "e": ""}},
+                "b": [{{"t": "y"}}, 3, {{"t": {{}}}}], "k": ["one", 2, "t\u0007wo", ""]}}"#
+        );
+        let document = config::json::parse(&document).unwrap();
+        let all = Fields::of(&sys, "doc", &document);
+        let a = all.map("a");
+        assert_eq!((a.text("t").as_deref(), a.text("n").as_deref()), (Some("x"), Some("7")));
+        assert_eq!(a.lines("c").as_deref(), Some("a\nb"));
+        for key in ["l", "c", "long", "e", "missing"] {
+            assert_eq!(a.text(key), None, "{key}");
+        }
+        assert_eq!((a.expected_text("e"), a.expected_text("missing")), (None, None));
+        let texts: Vec<_> = all.maps("b").iter().map(|item| item.text("t")).collect();
+        assert_eq!(texts, [Some("y".into()), None]);
+        assert_eq!(all.texts("k"), ["one"]);
+        assert!(all.map("b").text("t").is_none() && all.maps("a").is_empty() && all.texts("none").is_empty());
+        let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        for (line, expected) in logged.iter().zip([
+            "doc: a.l: expected text, found a list; ignored",
+            "doc: a.c: contains control characters; ignored",
+            "doc: a.long: too long; ignored",
+            "doc: a.e: missing or empty; ignored",
+            "doc: a.missing: missing or empty; ignored",
+            "doc: b[1]: expected a map, found an integer; ignored",
+            "doc: b[2].t: expected text, found a map; ignored",
+            "doc: k[1]: expected text; ignored",
+            "doc: k[2]: contains control characters; ignored",
+            "doc: b: expected a map, found a list; ignored",
+            "doc: a: expected a list, found a map; ignored",
+        ]) {
+            assert_eq!(line, expected, "{logged:#?}");
+        }
+        assert_eq!(logged.len(), 11, "{logged:#?}");
+    }
+}

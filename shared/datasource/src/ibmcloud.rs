@@ -1,0 +1,236 @@
+//! IBM Cloud (classic, on Xen): a disk in OpenStack's layout. Machines made from an operating system's code have a config
+//! drive with a UUID of IBM's own; machines made from a template have a disk METADATA, and a network that the provisioning
+//! boot before has configured.
+
+use std::time::SystemTime;
+
+use blockdev::Superblock;
+use config::{Map, Node};
+use serde_json::{Value as Json, json};
+use state::{Blobs, Instance, NetworkConfig};
+use system::{Error, Result, System, debug, error, warning};
+
+use crate::openstack_format::{self, json_file, node_file};
+use crate::{Datasource, IdentityCheck, Search, document, media, standard};
+
+pub const IBMCLOUD: Datasource = Datasource { check, ..Datasource::new("IBMCloud", find) };
+
+/// The UUID of every config drive that IBM makes.
+const CONFIG_DRIVE_UUID: &str = "9796-932E";
+const HYPERVISOR_UUID: &str = "/sys/hypervisor/uuid";
+/// The key of the hypervisor's UUID in [`Instance::check`].
+const CHECK_KEY: &str = "hypervisor-uuid";
+
+/// How the machine was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Variant {
+    OsCode,
+    Template,
+}
+
+/// Returns the variant whose disk this is. The order is that in which they are preferred.
+fn variant(superblock: &Superblock) -> Option<Variant> {
+    let has_label = |wanted: &str| {
+        [&superblock.label, &superblock.label_fatboot]
+            .into_iter()
+            .flatten()
+            .any(|label| label.eq_ignore_ascii_case(wanted))
+    };
+    let has_uuid = superblock.uuid.as_ref().is_some_and(|uuid| uuid.eq_ignore_ascii_case(CONFIG_DRIVE_UUID));
+    match () {
+        () if has_label("config-2") && has_uuid => Some(Variant::OsCode),
+        () if has_label("METADATA") => Some(Variant::Template),
+        () => None,
+    }
+}
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    if !sys.exists("/proc/xen") {
+        debug!(sys, "IBMCloud: not detected (the hypervisor is not Xen)");
+        return Ok(None);
+    }
+    for (of, name) in [(Variant::OsCode, "OS-Code/Live"), (Variant::Template, "Template/Live/Metadata")] {
+        let rank = |superblock: &Superblock| (variant(superblock) == Some(of)).then_some(0);
+        let read = |at: &str, device: &str| {
+            if of == Variant::Template && is_provisioning(sys) {
+                debug!(sys, "IBMCloud: this boot provisions the machine; {device} is not read");
+                return Ok(None);
+            }
+            read(sys, at, device, of).map(Some)
+        };
+        if let Some((device, mut instance)) = media::find_ranked(ctx, rank, read)? {
+            instance.description = format!("DataSourceIBMCloud [{name} {device}]");
+            instance.subplatform = format!("{name} ({device})");
+            if let Some(uuid) = hypervisor_uuid(sys) {
+                instance.check.insert(CHECK_KEY.into(), uuid.into());
+            }
+            standard::record_machine(sys, &mut instance);
+            return Ok(Some(instance));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns whether this is the boot in which IBM's own tools configure the machine.
+fn is_provisioning(sys: &System) -> bool {
+    let modified = |path: &str| -> Option<SystemTime> { sys.metadata(path).ok()?.modified().ok() };
+    if !sys.exists("/root/provisioningConfiguration.cfg") {
+        return false;
+    }
+    // A log that is older than this boot is of the one before.
+    match (modified("/root/swinstall.log"), modified("/proc/1/environ")) {
+        (None, _) => true,
+        (Some(log), Some(boot)) => log > boot,
+        (Some(_), None) => false,
+    }
+}
+
+/// Reads the disk of `device`, mounted at `at`.
+fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Result<(String, Instance)> {
+    let mut get = |path: &str| match sys.read(format!("{at}/{path}")) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.is_not_found() => Ok(None),
+        Err(e) => Err(e),
+    };
+    let path = |name: &str| format!("openstack/latest/{name}");
+    let label = format!("{device}:");
+    let raw = node_file(&label, &path("meta_data.json"), &mut get)?
+        .ok_or_else(|| Error::new(format!("{label}/{} is missing", path("meta_data.json"))))?;
+    if raw.as_map().is_none() {
+        return Err(Error::new(format!("{label}/{}: expected a map", path("meta_data.json"))));
+    }
+    let mut optional =
+        |name: &str| openstack_format::optional_or_log(sys, json_file(&label, &path(name), &mut get));
+    let vendor_data = openstack_format::parse_vendor_data(sys, optional("vendor_data.json"));
+    let network_data = optional("network_data.json").filter(|data| !data.is_null());
+    let user_data = standard::ignore_too_large(sys, &format!("{label} user_data"), get(&path("user_data")));
+    let user_data = user_data.unwrap_or_else(|e| {
+        error!(sys, "{e}; user-data ignored");
+        None
+    });
+    let metadata = metadata(&raw);
+    let mut instance = standard::from_metadata("IBMCloud", "", String::new(), &metadata);
+    if document::text(&metadata, "instance-id").is_none() {
+        warning!(sys, "{label}/{}: uuid: missing; using {}", path("meta_data.json"), instance.id);
+    }
+    instance.user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
+    instance.vendor_data = vendor_data;
+    let seed = raw.get("random_seed").cloned();
+    instance.random_seed = openstack_format::random_seed(sys, &path("meta_data.json"), seed);
+    instance.crawled["network_json"] = network_data.clone().unwrap_or_default();
+    if let Some(seed) = instance.random_seed.as_ref().and_then(|s| encoding::base64::decode(s.as_bytes())) {
+        // In the instance's data binary values are marked, as upstream's serialiser marks them.
+        instance.crawled["meta_data"]["random_seed"] =
+            format!("ci-b64:{}", encoding::base64::encode(&seed)).into();
+    }
+    instance.network = network(variant, network_data, device);
+    Ok((device.to_string(), instance))
+}
+
+/// Returns the fields that are metadata, by the names that other clouds have for them.
+fn metadata(raw: &Node) -> Node {
+    let names = [("public-keys", "public_keys"), ("local-hostname", "hostname"), ("instance-id", "uuid")];
+    let present = names.into_iter().filter_map(|(new, old)| Some((Node::from(new), raw.get(old)?.clone())));
+    present.collect::<Map>().into()
+}
+
+/// Returns the network configuration. The provisioning boot has configured the network of a template's machine.
+fn network(variant: Variant, data: Option<Json>, device: &str) -> Option<NetworkConfig> {
+    let (format, content, source) = match variant {
+        Variant::Template => ("yaml", json!({"config": "disabled", "version": 1}), "IBMCloud".to_string()),
+        Variant::OsCode => ("network_data.json", data?, format!("network_data.json of {device}")),
+    };
+    Some(NetworkConfig { format: format.into(), content, source, positions: String::new() })
+}
+
+fn hypervisor_uuid(sys: &System) -> Option<String> {
+    let bytes = sys.read_at_most(HYPERVISOR_UUID, 4096).ok()?;
+    let uuid = String::from_utf8_lossy(&bytes).trim().to_lowercase();
+    (!uuid.is_empty()).then_some(uuid)
+}
+
+/// Compares the hypervisor's UUID with the recorded one: the instance-id may be another.
+fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    let recorded = cached.check.get(CHECK_KEY).and_then(|uuid| uuid.as_str());
+    match (recorded, hypervisor_uuid(ctx.sys)) {
+        (Some(before), Some(now)) if before == now => IdentityCheck::Same,
+        (Some(before), Some(now)) => {
+            IdentityCheck::Different(format!("{HYPERVISOR_UUID} changed from {before} to {now}"))
+        }
+        (None, _) => IdentityCheck::Unknown("no UUID of the hypervisor was recorded".into()),
+        (_, None) => IdentityCheck::Unknown(format!("{HYPERVISOR_UUID} cannot be read")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks() {
+        for (label, uuid, expected) in [
+            ("config-2", "9796-932E", Some(Variant::OsCode)),
+            ("CONFIG-2", "9796-932e", Some(Variant::OsCode)),
+            ("config-2", "1111-2222", None),
+            ("metadata", "1111-2222", Some(Variant::Template)),
+            ("METADATA", "", Some(Variant::Template)),
+            ("data", "9796-932E", None),
+        ] {
+            let (label, uuid) = (Some(label.to_string()), Some(uuid.to_string()));
+            let superblock = Superblock { label, uuid, ..Superblock::default() };
+            assert_eq!(variant(&superblock), expected, "{superblock:?}");
+        }
+    }
+
+    #[test]
+    fn provisioning() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        assert!(!is_provisioning(&sys));
+        top.put("root/provisioningConfiguration.cfg", "");
+        assert!(is_provisioning(&sys));
+        top.put("root/swinstall.log", "");
+        assert!(!is_provisioning(&sys), "it is not known when this boot began");
+        top.put("proc/1/environ", "");
+        let set = |path: &str, seconds: u64| {
+            let file = std::fs::File::options().write(true).open(top.join(path)).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds)).unwrap();
+        };
+        set("proc/1/environ", 2000);
+        set("root/swinstall.log", 1000);
+        assert!(!is_provisioning(&sys));
+        set("root/swinstall.log", 3000);
+        assert!(is_provisioning(&sys));
+    }
+
+    #[test]
+    fn every_field_may_be_missing_or_wrong() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        let read_of = |files: &[(&str, &str)]| {
+            let _ = std::fs::remove_dir_all(top.join("d"));
+            for (name, text) in files {
+                top.put(&format!("d/openstack/latest/{name}"), text);
+            }
+            read(&sys, "/d", "/dev/xvdb", Variant::OsCode).map(|(_, instance)| instance)
+        };
+        let meta = r#"{"uuid": "i-1", "hostname": "h", "public_keys": {"k": "ssh-rsa A"}}"#;
+        for bad in ["", "{", "[1]", "7", "\u{1}", "null", "\"x\""] {
+            for name in ["vendor_data.json", "network_data.json"] {
+                let instance = read_of(&[("meta_data.json", meta), ("user_data", "u"), (name, bad)]).unwrap();
+                assert_eq!((&*instance.id, instance.public_keys.len()), ("i-1", 1), "{name}: {bad}");
+                assert_eq!(instance.user_data.0, [b"u"], "{name}: {bad}");
+            }
+        }
+        for bad in ["7", "[]", "null", "{\"a\": [1]}", "\"\""] {
+            for field in ["hostname", "public_keys", "random_seed"] {
+                let meta = format!("{{\"uuid\": \"i-2\", \"{field}\": {bad}}}");
+                assert_eq!(read_of(&[("meta_data.json", &meta)]).unwrap().id, "i-2", "{meta}");
+            }
+        }
+        assert_eq!(read_of(&[("meta_data.json", "{}")]).unwrap().id, "iid-datasource");
+        assert!(read_of(&[("meta_data.json", "[]")]).is_err());
+        assert!(read_of(&[("user_data", "u")]).is_err());
+    }
+}

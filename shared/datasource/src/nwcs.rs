@@ -1,0 +1,59 @@
+//! NWCS: one document with all metadata, which includes a network configuration.
+
+use config::Node;
+use state::Instance;
+use system::{Error, Result, warning};
+
+use crate::document::Shape::{Keys, Map, Text};
+use crate::retry::Defaults;
+use crate::service::MetadataService;
+use crate::{Datasource, Search, document, standard, v1};
+
+pub const NWCS: Datasource = Datasource { ..Datasource::new("NWCS", find) };
+
+const SERVICE: MetadataService<'_> = MetadataService {
+    name: "NWCS",
+    defaults: Defaults {
+        urls: &["http://169.254.169.254/api/v1/metadata"],
+        urls_key: "metadata_url",
+        // Only the number of attempts limits the wait.
+        max_wait: 3600,
+        timeout: 5,
+        retries: 30,
+        retry_delay: 5,
+        retry_delay_key: "wait_retry",
+    },
+    probe: Some("instance-id"),
+    ..MetadataService::COMMON
+};
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    if !ctx.is_on("NWCS") {
+        return Ok(None);
+    }
+    let policy = SERVICE.policy(ctx);
+    let metadata = SERVICE.document(ctx, &policy, &ctx.first_nic())?;
+    metadata.map(|metadata| instance(ctx, &policy.urls[0], metadata)).transpose()
+}
+
+fn instance(ctx: &Search<'_>, url: &str, mut metadata: Node) -> Result<Instance> {
+    let fields = [("hostname", Text, true), ("public-keys", Keys, true), ("network", Map, true)];
+    let data = [("instance-id", Text, false), ("userdata", Text, false), ("vendordata", Text, false)];
+    document::check_fields(ctx.sys, "NWCS's metadata", &mut metadata, &[&fields[..], &data[..]].concat());
+    if document::text(&metadata, "instance-id").is_none() {
+        return Err(Error::new("NWCS's metadata has no instance-id"));
+    }
+    let same = ["instance-id", "public-keys", "network"].map(|key| (key, key));
+    let ours = document::select(&metadata, &[&same[..], &[("local-hostname", "hostname")]].concat());
+    let subplatform = format!("metadata ({url})");
+    let mut instance = standard::from_metadata("NWCS", "DataSourceNWCS", subplatform, &ours.into());
+    let network = metadata.get("network").filter(|network| !document::items(network, "config").is_empty());
+    match network.map(|network| v1::with_local_names(&ctx.machine.nics(), network)) {
+        Some(network) => instance.network = Some(standard::network(network, "NWCS's metadata")),
+        None => warning!(ctx.sys, "NWCS's metadata has no network configuration (network.config)"),
+    }
+    instance.user_data = standard::text_blob(&metadata, "userdata");
+    instance.vendor_data = standard::text_blob(&metadata, "vendordata");
+    standard::record_machine(ctx.sys, &mut instance);
+    Ok(instance)
+}

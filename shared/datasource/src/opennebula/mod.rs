@@ -1,0 +1,131 @@
+//! OpenNebula: a disc with variables of a shell, context.sh, which no shell runs here.
+
+mod network;
+
+use std::collections::BTreeMap;
+
+use config::{Map, Node};
+use serde_json::json;
+use state::{Blobs, Instance};
+use system::{Result, System, debug, error, warning};
+
+use crate::{Datasource, Search, assignments, media, standard};
+
+pub const OPENNEBULA: Datasource = Datasource { ..Datasource::new("OpenNebula", find) };
+
+/// The only ID that OpenNebula's instances have.
+const ID: &str = "iid-dsopennebula";
+/// The limit for context.sh, which contains the user-data.
+const MAX_SIZE: u64 = 64 << 20;
+/// Variables of the shell itself.
+const EXCLUDED: &[&str] =
+    &["EPOCHREALTIME", "EPOCHSECONDS", "RANDOM", "LINENO", "SECONDS", "_", "SRANDOM", "__v"];
+
+type Context = BTreeMap<String, String>;
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let directory = ctx.layout.cloud("seed/opennebula");
+    // If there is a seed directory, no disc is searched for.
+    if ctx.sys.is_dir(&directory) {
+        let found = read(ctx.sys, &directory, &directory)?;
+        return Ok(found.and_then(|context| instance(ctx, &context, "seed-dir", &directory)));
+    }
+    let read = |at: &str, device: &str| {
+        Ok(read(ctx.sys, at, &format!("{device}:"))?.map(|context| (device.to_string(), context)))
+    };
+    let mut found = media::find_ranked(ctx, |s| s.has_label("CONTEXT").then_some(0), read)?;
+    if found.is_none() {
+        // Any disc may be OpenNebula's, but one that cannot be read need not be.
+        let rank = |s: &blockdev::Superblock| match s.fstype.as_str() {
+            _ if s.has_label("CONTEXT") => None,
+            _ if s.has_label("CDROM") => Some(0),
+            "iso9660" => Some(1),
+            _ => None,
+        };
+        found = media::find_ranked(ctx, rank, read).unwrap_or_else(|e| {
+            warning!(ctx.sys, "skipped: {e}");
+            None
+        });
+    }
+    Ok(found.and_then(|(device, context)| instance(ctx, &context, "config-disk", &device)))
+}
+
+/// Reads the variables of a directory's context.sh; `None` if there is no such file. Messages call the directory `label`.
+fn read(sys: &System, directory: &str, label: &str) -> Result<Option<Context>> {
+    let path = format!("{directory}/context.sh");
+    if !sys.is_file(&path) {
+        return Ok(None);
+    }
+    let text = sys.read_at_most(&path, MAX_SIZE)?;
+    let mut all = assignments::parse(&String::from_utf8_lossy(&text));
+    for (line, what, why) in &all.skipped {
+        warning!(sys, "{label}/context.sh:{line}: {what} skipped: {why}");
+    }
+    EXCLUDED.iter().for_each(|name| drop(all.values.remove(*name)));
+    debug!(sys, "{label}/context.sh: {} variables", all.values.len());
+    Ok(Some(all.values))
+}
+
+/// Returns the value of the first of these variables that is set.
+fn first<'c>(context: &'c Context, names: &[&str]) -> Option<&'c str> {
+    names.iter().find_map(|name| context.get(*name)).map(String::as_str)
+}
+
+fn metadata(context: &Context) -> Node {
+    let mut metadata: Map =
+        context.iter().map(|(name, value)| (Node::from(name.as_str()), Node::from(value.as_str()))).collect();
+    if let Some(keys) = first(context, &["SSH_KEY", "SSH_PUBLIC_KEY"]) {
+        let keys = keys.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        metadata.insert("public-keys", keys.map(Node::from).collect::<Vec<_>>());
+    }
+    if let Some(name) = first(context, &["SET_HOSTNAME", "HOSTNAME", "PUBLIC_IP", "IP_PUBLIC", "ETH0_IP"]) {
+        metadata.insert("local-hostname", name);
+    }
+    metadata.insert("instance-id", ID);
+    metadata.into()
+}
+
+fn user_data(sys: &System, context: &Context) -> Blobs {
+    let Some(text) = first(context, &["USER_DATA", "USERDATA"]).filter(|text| !text.is_empty()) else {
+        return Blobs::default();
+    };
+    if first(context, &["USERDATA_ENCODING", "USER_DATA_ENCODING"]) != Some("base64") {
+        return Blobs(vec![text.as_bytes().to_vec()]);
+    }
+    let decoded = encoding::base64::decode_like_python(text.as_bytes());
+    if decoded.is_none() {
+        error!(sys, "context.sh: USER_DATA: not base64, which USERDATA_ENCODING says; ignored");
+    }
+    Blobs(decoded.into_iter().filter(|bytes| !bytes.is_empty()).collect())
+}
+
+fn instance(ctx: &Search<'_>, context: &Context, kind: &str, source: &str) -> Option<Instance> {
+    let sys = ctx.sys;
+    let configured = ctx.settings("OpenNebula").and_then(|s| s.get("dsmode")).and_then(Node::scalar_text);
+    let mode = context.get("DSMODE").filter(|mode| !mode.is_empty()).cloned().or(configured);
+    let mode = standard::dsmode(sys, "OpenNebula", mode, "net");
+    if mode == "disabled" {
+        return None;
+    }
+    let mut instance = standard::from_metadata(
+        "OpenNebula",
+        &format!("DataSourceOpenNebula [seed={source}][dsmode={mode}]"),
+        format!("{kind} ({source})"),
+        &metadata(context),
+    );
+    instance.dsmode = mode;
+    instance.user_data = user_data(sys, context);
+    instance.crawled = json!({ "meta_data": instance.crawled["meta_data"].take() });
+    if network::has_network(context) {
+        let mut nics = ctx.machine.nics().configurable;
+        // Of a machine's other NICs (those of containers, tunnels), those that the context names by their MAC.
+        nics.retain(|nic| {
+            sys.exists(format!("/sys/class/net/{}/device", nic.name))
+                || network::context_name(context, &nic.mac).is_some()
+        });
+        let config = network::config(sys, context, &nics);
+        instance.network = Some(standard::network(config, "context.sh"));
+    }
+    standard::record_machine(sys, &mut instance);
+    Some(instance)
+}

@@ -1,0 +1,145 @@
+//! Oracle (OCI): the instance and its VNICs in JSON, over either family. Version 2 of the service requires a header;
+//! version 1 is read where version 2 does not exist.
+
+use config::Node;
+use ephemeral::Ipv6Method;
+use serde_json::json;
+use state::{Blobs, Instance, NetworkConfig};
+use system::{Error, Result, System, warning};
+
+use crate::fields::Fields;
+use crate::retry::Defaults;
+use crate::service::{MetadataService, Session};
+use crate::{Datasource, IdentityCheck, NetworkSource, Search, document, standard};
+
+pub const ORACLE: Datasource = Datasource {
+    check,
+    // What the initramfs configured is part of the datasource's own configuration.
+    network_order: &[
+        NetworkSource::CommandLine,
+        NetworkSource::System,
+        NetworkSource::Datasource,
+        NetworkSource::Initramfs,
+    ],
+    ..Datasource::new("Oracle", find)
+};
+
+const SERVICE: MetadataService<'_> = MetadataService {
+    name: "Oracle",
+    defaults: Defaults {
+        urls: &["http://[fd00:c1::a9fe:a9fe]/opc", "http://169.254.169.254/opc"],
+        max_wait: 30,
+        timeout: 5,
+        ..Defaults::COMMON
+    },
+    path: "v2/instance/",
+    headers: &[("Authorization", "Bearer Oracle")],
+    // A refusal of version 2 is an answer.
+    attempts: |policy, request| policy.until_available(request).accept_any_status(),
+    timeout: |policy| policy.max_wait,
+    // The root may be reached over the existing network.
+    probe: Some("v2/instance/"),
+    ipv6: Some(Ipv6Method::RouterAdvertisement),
+    ..MetadataService::COMMON
+};
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    if !ctx.is_on("Oracle") {
+        return Ok(None);
+    }
+    let configures_secondary = ctx.settings("Oracle").and_then(|s| s.get("configure_secondary_nics"));
+    let configures_secondary = configures_secondary.is_some_and(|n| !n.is_falsy());
+    let has_initramfs = has_initramfs_network(ctx.sys);
+    let wants_vnics = configures_secondary || !has_initramfs;
+    let fetched =
+        SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s, wants_vnics))?;
+    let Some(Fetched { document, vnics, base }) = fetched else { return Ok(None) };
+    let mut instance = instance(ctx.sys, &document, &base)?;
+    if vnics.is_some() || has_initramfs {
+        instance.network = Some(NetworkConfig {
+            format: "oracle-imds".into(),
+            content: json!({
+                "vnics": vnics.map(|vnics| vnics.to_json()),
+                "configure_secondary_nics": configures_secondary,
+            }),
+            source: "Oracle's metadata".into(),
+            positions: String::new(),
+        });
+    }
+    standard::record_machine(ctx.sys, &mut instance);
+    Ok(Some(instance))
+}
+
+/// Returns whether the initramfs left a description of the network that it configured.
+fn has_initramfs_network(sys: &System) -> bool {
+    let names = sys.list("/run").unwrap_or_default();
+    names.iter().any(|n| (n.starts_with("net-") || n.starts_with("net6-")) && n.ends_with(".conf"))
+}
+
+struct Fetched {
+    document: Node,
+    /// `None`: not fetched, or not available.
+    vnics: Option<Node>,
+    /// The URL of the service's version, which ends in `/`.
+    base: String,
+}
+
+fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Fetched> {
+    let (version, headers, body) = match session.response.status {
+        status @ 400.. => {
+            let body = session.get_with("v1/instance/", &[])?;
+            let missing = || Error::new(format!("{}/v2/instance/: status {status}", session.base));
+            ("v1", &[][..], body.ok_or_else(missing)?)
+        }
+        _ => ("v2", SERVICE.headers, std::mem::take(&mut session.response.body)),
+    };
+    let document = document::parse_map("Oracle's metadata", &body)?;
+    let vnics = wants_vnics.then(|| {
+        let path = format!("{version}/vnics/");
+        let body = session.get_with(&path, headers)?;
+        let body = body.ok_or_else(|| Error::new(format!("{}/{path}: not found", session.base)))?;
+        config::json::parse(&String::from_utf8_lossy(&body)).map_err(|e| Error::new(format!("{path}: {e}")))
+    });
+    let vnics = vnics.transpose().unwrap_or_else(|e| {
+        warning!(session.sys, "Oracle: the network configuration of the metadata is not available: {e}");
+        None
+    });
+    Ok(Fetched { document, vnics, base: format!("{}/{version}/", session.base) })
+}
+
+fn instance(sys: &System, document: &Node, base: &str) -> Result<Instance> {
+    let fields = Fields::of(sys, "Oracle's metadata", document);
+    let id = fields.text("id").ok_or_else(|| Error::new("Oracle's metadata: id: expected text"))?;
+    let mut instance = standard::instance("Oracle", "DataSourceOracle", format!("metadata ({base})"));
+    instance.id = id;
+    instance.availability_zone = fields.expected_text("ociAdName");
+    instance.local_hostname = fields.expected_text("hostname");
+    instance.launch_index = Some(0);
+    let metadata = fields.map("metadata");
+    let keys = metadata.lines("ssh_authorized_keys").unwrap_or_default();
+    instance.public_keys = standard::public_keys(Some(&keys.into()));
+    instance.user_data = user_data(&metadata);
+    instance.crawled = document.to_json();
+    Ok(instance)
+}
+
+fn user_data(metadata: &Fields<'_>) -> Blobs {
+    let Some(text) = metadata.lines("user_data").filter(|text| !text.is_empty()) else {
+        return Blobs::default();
+    };
+    match encoding::base64::decode_like_python(text.as_bytes()) {
+        Some(bytes) => Blobs(vec![bytes]),
+        None => {
+            metadata.reject("user_data", "expected base64");
+            Blobs::default()
+        }
+    }
+}
+
+/// Checks the machine's UUID, which lives as long as the instance-id that only the service knows.
+fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    match standard::is_same_machine(ctx, cached) {
+        true => IdentityCheck::Same,
+        false => standard::check_machine(ctx, cached),
+    }
+}

@@ -1,0 +1,64 @@
+//! UpCloud: one document with all metadata. The machine's UUID is the instance-id.
+
+mod network;
+
+use config::Node;
+use state::Instance;
+use system::{Error, Result, warning};
+
+use crate::document::Shape::{Keys, Map, Text};
+use crate::retry::Defaults;
+use crate::service::MetadataService;
+use crate::{Datasource, Search, Stage, dmi, document, standard};
+
+pub const UPCLOUD: Datasource =
+    Datasource { check: standard::check_uuid, ..Datasource::new("UpCloud", find) };
+
+const SERVICE: MetadataService<'_> = MetadataService {
+    name: "UpCloud",
+    defaults: Defaults {
+        urls: &["http://169.254.169.254/metadata/v1.json"],
+        urls_key: "metadata_url",
+        // Only the number of attempts limits the wait.
+        max_wait: 3600,
+        timeout: 2,
+        retries: 30,
+        retry_delay: 2,
+        retry_delay_key: "wait_retry",
+    },
+    ..MetadataService::COMMON
+};
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    if !ctx.is_on("UpCloud") {
+        return Ok(None);
+    }
+    let uuid = dmi::read(ctx.sys, "system-uuid");
+    let uuid = uuid.ok_or_else(|| Error::new("DMI has no UUID, which is the instance-id"))?;
+    let policy = SERVICE.policy(ctx);
+    let metadata = SERVICE.document(ctx, &policy, &ctx.first_nic())?;
+    Ok(metadata.map(|metadata| instance(ctx, &uuid, &policy.urls[0], metadata)))
+}
+
+fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Instance {
+    let fields = [("hostname", Text, true), ("public_keys", Keys, true), ("network", Map, true)];
+    let data = ["instance_id", "region", "user_data", "vendor_data"].map(|key| (key, Text, false));
+    document::check_fields(ctx.sys, "UpCloud's metadata", &mut metadata, &[&fields[..], &data[..]].concat());
+    let names = [("local-hostname", "hostname"), ("network", "network"), ("public-keys", "public_keys")];
+    let mut ours = document::select(&metadata, &names);
+    let or = |key: &str, default: &str| document::text(&metadata, key).unwrap_or_else(|| default.into());
+    ours.insert("instance-id", or("instance_id", uuid));
+    ours.insert("availability_zone", or("region", "default"));
+    let class = if ctx.stage == Stage::Local { "DataSourceUpCloudLocal" } else { "DataSourceUpCloud" };
+    let mut instance = standard::from_metadata("UpCloud", class, format!("metadata ({url})"), &ours.into());
+    match metadata.get("network").filter(|network| !network.is_falsy()) {
+        Some(network) => {
+            let network = network::config(ctx.sys, &ctx.machine.nics(), network);
+            instance.network = Some(standard::network(network, "UpCloud's metadata"));
+        }
+        None => warning!(ctx.sys, "UpCloud's metadata has no network configuration (network)"),
+    }
+    instance.user_data = standard::text_blob(&metadata, "user_data");
+    instance.vendor_data = standard::text_blob(&metadata, "vendor_data");
+    instance
+}

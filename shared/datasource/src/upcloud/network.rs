@@ -1,0 +1,46 @@
+//! UpCloud's interfaces as a network configuration of version 1.
+
+use config::{Map, Node};
+use system::{System, warning};
+
+use crate::{Nics, document, v1};
+
+/// Returns the configuration of the interfaces that the machine has; others are skipped with a warning.
+pub fn config(sys: &System, nics: &Nics, network: &Node) -> Node {
+    let servers = network.get("dns").filter(|servers| !servers.is_falsy());
+    let mut entries = Vec::new();
+    for (i, interface) in document::items(network, "interfaces").iter().enumerate() {
+        match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
+            Ok(nic) => {
+                let addresses = document::items(interface, "ip_addresses").iter();
+                let subnets = addresses.map(|address| subnet(address, servers)).collect();
+                entries.push(v1::physical(&nic.name, &nic.mac, subnets));
+            }
+            Err(e) => warning!(sys, "UpCloud's metadata: network.interfaces[{i}]: {e}; ignored"),
+        }
+    }
+    entries.extend(servers.map(|servers| v1::nameserver(servers.clone())));
+    v1::config(entries)
+}
+
+fn subnet(address: &Node, servers: Option<&Node>) -> Map {
+    let text = |key: &str| document::text(address, key).unwrap_or_default();
+    let is_v6 = text("family") == "IPv6";
+    if address.get("dhcp").is_some_and(|dhcp| !dhcp.is_falsy()) {
+        return v1::map(&[("type", if is_v6 { "ipv6_dhcpv6-stateless" } else { "dhcp" })]);
+    }
+    let kind = if is_v6 { "static6" } else { "static" };
+    let mut subnet = v1::map(&[("type", kind), ("control", "auto"), ("address", &text("address"))]);
+    if let Some(gateway) = document::text(address, "gateway") {
+        subnet.insert("gateway", gateway);
+    }
+    if let Some((_, length)) = text("network").split_once('/') {
+        subnet.insert("netmask", length);
+    }
+    // The servers of all interfaces have an entry of their own.
+    let own = address.get("dns").filter(|own| !own.is_falsy());
+    if let Some(own) = own.filter(|own| Some(own.to_json()) != servers.map(Node::to_json)) {
+        subnet.insert("dns_nameservers", own.clone());
+    }
+    subnet
+}

@@ -1,0 +1,227 @@
+//! Guest customization (IMC): VMware's tools unpack a file with settings, `cust.cfg`, at the boot after the customization. It
+//! names files with metadata and user-data, or holds a hostname, NICs, a password and scripts. What fails is reported to the
+//! hypervisor and costs only itself, so that the machine stays reachable.
+
+mod guest;
+mod nics;
+mod report;
+
+use std::time::Duration;
+
+use config::{Ini, Map, Node, Timeout};
+use serde_json::json;
+use state::{Blobs, NetworkConfig};
+use system::{Deadline, Error, Result, System, debug, info, warning};
+
+use super::{CUSTOMIZATION, Data};
+use crate::{Search, document};
+
+use report::{ErrorCode, Reporter};
+
+/// Where the tools unpack.
+const DIRECTORY: &str = "/var/run/vmware-imc";
+const FILE: &str = "cust.cfg";
+const MAX_FILE_SIZE: u64 = 1 << 20;
+const MAX_DATA_SIZE: u64 = 16 << 20;
+/// In seconds; the tools start at the same time as this program.
+const DEFAULT_WAIT: u64 = 15;
+const POLL: Duration = Duration::from_millis(250);
+/// The tools' plugin that unpacks. Without it there is nothing to wait for.
+const PLUGIN: &str = "plugins/vmsvc/libdeployPkgPlugin.so";
+const LIBRARIES: [&str; 5] = [
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib/i386-linux-gnu",
+];
+
+/// Returns the data of a customization file; `None` if there is none, or its kind is not allowed.
+///
+/// # Errors
+/// Fails if the file cannot be read.
+pub fn find(ctx: &Search<'_>) -> Result<Option<Data>> {
+    let sys = ctx.sys;
+    // The names are upstream's. The first one disables, and is true by default.
+    let allows_settings = !is_true(ctx.config.get("disable_vmware_customization"));
+    let allows_data = is_true(ctx.settings("VMware").and_then(|s| s.get("allow_raw_data")));
+    if !allows_settings && !allows_data {
+        debug!(sys, "VMware customization is disabled");
+        return Ok(None);
+    }
+    let mut plugins = LIBRARIES
+        .iter()
+        .flat_map(|lib| ["vmware-tools", "open-vm-tools"].map(|tools| format!("{lib}/{tools}/{PLUGIN}")));
+    if !plugins.any(|plugin| sys.is_file(plugin)) {
+        debug!(sys, "VMware customization: the tools' plugin is not installed");
+        return Ok(None);
+    }
+    let path = format!("{DIRECTORY}/{FILE}");
+    if !wait_for_file(ctx, &path) {
+        debug!(sys, "VMware customization: no {path}");
+        return Ok(None);
+    }
+    let read = sys.read_at_most(&path, MAX_FILE_SIZE).inspect_err(|e| {
+        Reporter::new(sys, false).fail("reading the customization file", e, ErrorCode::CustomizeFailed);
+    });
+    let bytes = read?;
+    let text = String::from_utf8_lossy(&bytes);
+    let ini = Ini::parse(&text);
+    for line in &ini.invalid_lines {
+        warning!(sys, "{path}:{line}: expected a section or 'KEY = VALUE'; ignored");
+    }
+    let reporter = Reporter::new(sys, ini.is_yes("MISC", "POST-GC-STATUS"));
+    let data = match ini.get("CLOUDINIT", "METADATA").filter(|name| !name.is_empty()) {
+        Some(name) if allows_data => {
+            reporter.post("Started");
+            read_data(sys, &reporter, name, &ini)
+        }
+        None if allows_settings => {
+            reporter.post("Started");
+            customize(ctx, &reporter, &ini, &text)
+        }
+        _ => {
+            info!(
+                sys,
+                "VMware customization: {path} is of a kind that the configuration does not allow; ignored"
+            );
+            return Ok(None);
+        }
+    };
+    reporter.finish();
+    Ok(Some(Data { transport: CUSTOMIZATION, key: "vmware-tools", ..data }))
+}
+
+/// Removes the tools' files, which may contain a password.
+pub fn remove_files(sys: &System) {
+    if let Err(e) = sys.remove_dir_all(DIRECTORY) {
+        warning!(sys, "{e}");
+    }
+}
+
+/// Returns the value of a setting that is true by default.
+fn is_true(node: Option<&Node>) -> bool {
+    let Some(node) = node else { return true };
+    match (node.as_bool(), node.scalar_text()) {
+        (Some(value), _) => value,
+        (None, Some(text)) => matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes"),
+        (None, None) => !node.is_falsy(),
+    }
+}
+
+fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
+    const KEY: &str = "vmware_cust_file_max_wait";
+    let seconds = match ctx.settings("VMware").and_then(|s| s.get(KEY)) {
+        None => DEFAULT_WAIT,
+        Some(node) => {
+            let number = node.scalar_text().and_then(|text| text.trim().parse::<u64>().ok());
+            number.unwrap_or_else(|| {
+                warning!(ctx.sys, "{}: {KEY}: expected a number of seconds; using {DEFAULT_WAIT}", node.at);
+                DEFAULT_WAIT
+            })
+        }
+    };
+    let deadline = Deadline::after(Duration::from_secs(seconds));
+    debug!(ctx.sys, "waiting up to {seconds} s for {path}");
+    // As upstream, no wait means no look.
+    while !deadline.is_expired() {
+        if ctx.sys.is_file(path) {
+            return true;
+        }
+        ctx.sys.clock().sleep(POLL.min(deadline.remaining()));
+    }
+    false
+}
+
+/// Returns the path of a file beside the customization file.
+fn path_of(name: &str) -> Result<String> {
+    match name {
+        "" | "." | ".." => Err(Error::new("expected the name of a file, found none")),
+        name if name.contains(['/', '\0']) => Err(Error::new("expected the name of a file, found a path")),
+        name => Ok(format!("{DIRECTORY}/{name}")),
+    }
+}
+
+/// Reads the files of metadata and user-data.
+fn read_data(sys: &System, reporter: &Reporter<'_>, metadata_name: &str, ini: &Ini<'_>) -> Data {
+    let read = |name: &str| path_of(name).and_then(|path| sys.read_at_most(path, MAX_DATA_SIZE));
+    let mut data = Data::default();
+    match read(metadata_name) {
+        Ok(bytes) => match document::parse_map(metadata_name, &bytes) {
+            Ok(map) => data.metadata = Some(map),
+            Err(e) => reporter.fail("parsing the metadata file", &e, ErrorCode::WrongMetadata),
+        },
+        Err(e) => reporter.fail("reading the metadata file", &e, ErrorCode::CustomizeFailed),
+    }
+    if let Some(name) = ini.get("CLOUDINIT", "USERDATA").filter(|name| !name.is_empty()) {
+        match read(name) {
+            Ok(mut bytes) => {
+                bytes.retain(|byte| *byte != b'\r');
+                data.user_data = Blobs(vec![bytes]);
+            }
+            Err(e) => reporter.fail("reading the user-data file", &e, ErrorCode::CustomizeFailed),
+        }
+    }
+    data
+}
+
+/// Applies the settings, and returns those that are metadata.
+fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &str) -> Data {
+    let sys = ctx.sys;
+    let get = |section: &str, key: &str| ini.get(section, key).filter(|value| !value.is_empty());
+    if let Some(id) = get("MISC", "MARKER-ID") {
+        let script = get("CUSTOM-SCRIPT", "SCRIPT-NAME");
+        let timeout = Timeout::Script.of([ctx.config]);
+        guest::customize_once(ctx, reporter, ini, &guest::Once { id, script, timeout });
+    }
+    let mut metadata = Map::new();
+    if let Some(name) = get("NETWORK", "HOSTNAME") {
+        let domain = get("NETWORK", "DOMAINNAME").map(|domain| format!(".{domain}")).unwrap_or_default();
+        metadata.insert("local-hostname", format!("{name}{domain}"));
+    }
+    if let Some(id) = get("MISC", "INSTANCE-ID") {
+        metadata.insert("instance-id", id);
+    }
+    let network = match nics::network_text(ini, text, &ctx.machine.nics()) {
+        Ok(content) => Some(NetworkConfig {
+            format: "vmware-imc-here".into(),
+            content: content.into(),
+            source: FILE.into(),
+            positions: String::new(),
+        }),
+        Err(e) => {
+            reporter.fail("preparing the network configuration", &e, ErrorCode::NetworkFailed);
+            None
+        }
+    };
+    if network.is_some() {
+        nics::replace_interfaces_file(ctx);
+    }
+    nics::connect(sys, reporter, &format!("{DIRECTORY}/nics.txt"));
+    let config = get("DATETIME", "TIMEZONE").map(|zone| json!({ "timezone": zone })).unwrap_or_default();
+    Data { metadata: Some(metadata.into()), config, network, ..Data::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn switches_and_names() {
+        for (text, expected) in [
+            ("{}", true),
+            ("a: false", false),
+            ("a: 'no'", false),
+            ("a: 'True'", true),
+            ("a: 0", false),
+            ("a:", false),
+        ] {
+            let root = config::yaml::parse("t", text).unwrap().root;
+            assert_eq!(is_true(root.get("a")), expected, "{text}");
+        }
+        assert_eq!(path_of("meta").unwrap(), "/var/run/vmware-imc/meta");
+        for name in ["", ".", "..", "../../etc/shadow", "/etc/shadow", "a\0"] {
+            assert!(path_of(name).is_err(), "{name}");
+        }
+    }
+}

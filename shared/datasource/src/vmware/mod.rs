@@ -1,0 +1,140 @@
+//! VMware: metadata that the hypervisor keeps for its guest. Three transports, the first with data is used: environment
+//! variables of this process, guestinfo variables, and a customization file (IMC) that VMware's tools unpack at boot.
+//!
+//! ```text
+//! metadata       values of variables ─► metadata, user-data        (pure)
+//! transport      reads the variables
+//! customization  the file ─► metadata; scripts, passwords, reports
+//! host           addresses and routes ─► facts for the metadata    (pure)
+//! hooks          waits for the network, tells guestinfo about it
+//! ```
+
+mod customization;
+mod hooks;
+mod host;
+mod metadata;
+mod transport;
+
+use config::Node;
+use state::{Blobs, Cached, Instance, NetworkConfig};
+use system::{Error, Result, debug, info, warning};
+
+use crate::{Datasource, Search, UpdateEvents, guestinfo, standard};
+
+pub const VMWARE: Datasource = Datasource {
+    events: UpdateEvents {
+        default: &["boot-new-instance", "hotplug"],
+        supported: &["boot-new-instance", "boot", "hotplug"],
+        // Drivers of VMware's NICs; metadata can name others.
+        hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"e1000|e1000e|vlance|vmxnet2|vmxnet3|vrdma\"",
+    },
+    setup: Some(hooks::set_up),
+    activate: Some(hooks::activate),
+    ..Datasource::new("VMware", find)
+};
+
+/// The transport of customization files, in descriptions.
+const CUSTOMIZATION: &str = "imc";
+const UUID_FILE: &str = "/sys/class/dmi/id/product_uuid";
+/// The names of SSH keys; the first one that exists is used.
+const PUBLIC_KEYS: [&str; 4] = ["public-keys-data", "public_keys_data", "public-keys", "public_keys"];
+
+/// The data of a transport.
+#[derive(Default)]
+struct Data {
+    transport: &'static str,
+    /// The name of the metadata in the transport.
+    key: &'static str,
+    /// A map; `None` if there is metadata that cannot be used, which is logged.
+    metadata: Option<Node>,
+    user_data: Blobs,
+    vendor_data: Blobs,
+    /// Cloud-config of the datasource itself.
+    config: serde_json::Value,
+    /// A network configuration in a format of the transport.
+    network: Option<NetworkConfig>,
+}
+
+impl Data {
+    fn is_empty(&self) -> bool {
+        let has_metadata = self.metadata.as_ref().is_some_and(|map| !map.is_falsy());
+        !has_metadata && self.network.is_none() && self.user_data.is_empty() && self.vendor_data.is_empty()
+    }
+}
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    if let Some(data) = transport::read_environment(ctx.sys) {
+        return build_instance(ctx, data).map(Some);
+    }
+    if !guestinfo::is_vmware_platform(ctx.sys) {
+        debug!(ctx.sys, "VMware: not detected (DMI does not match)");
+        return Ok(None);
+    }
+    let failure = match transport::read_guestinfo(ctx.sys) {
+        Ok(Some(data)) => return build_instance(ctx, data).map(Some),
+        Ok(None) => None,
+        Err(e) => Some(e),
+    };
+    if let Some(data) = customization::find(ctx)? {
+        if let Some(e) = failure {
+            warning!(ctx.sys, "{e}; using the customization file");
+        }
+        return build_instance(ctx, data).map(Some);
+    }
+    match (failure, cached_customization(ctx)) {
+        (Some(e), _) => Err(e),
+        (None, cached) => Ok(cached),
+    }
+}
+
+/// Returns the cached instance if it came from a customization file: there is one only at the boot after the customization.
+fn cached_customization(ctx: &Search<'_>) -> Option<Instance> {
+    let Cached::Instance(cached) = Instance::load(ctx.sys, ctx.layout) else { return None };
+    let is_customized = cached.datasource == VMWARE.name && cached.subplatform.starts_with(CUSTOMIZATION);
+    let is_usable = cached.raw_data_error.is_none() && standard::is_same_machine(ctx, &cached);
+    debug!(ctx.sys, "no VMware data; cached customization: {}", is_customized && is_usable);
+    (is_customized && is_usable).then_some(*cached)
+}
+
+fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
+    let sys = ctx.sys;
+    let subplatform = format!("{} ({})", data.transport, data.key);
+    info!(sys, "using data access method {subplatform}");
+    let is_valid = data.metadata.is_some();
+    let metadata = data.metadata.as_ref().and_then(Node::as_map).cloned().unwrap_or_default();
+    let (mut metadata, network) = metadata::split_network(sys, data.key, metadata);
+    let id = metadata.get("instance-id").filter(|id| !id.is_null());
+    let has_id = id.and_then(Node::scalar_text).is_some_and(|id| !id.trim().is_empty());
+    if id.is_some() && !has_id {
+        warning!(sys, "{}: instance-id: expected text; using the UUID in DMI", data.key);
+    }
+    if !has_id {
+        let uuid = sys.read_text(UUID_FILE).map(|uuid| uuid.trim().to_lowercase()).unwrap_or_default();
+        if uuid.is_empty() {
+            return Err(Error::new(format!("{}: no instance-id, and DMI has no UUID", data.key)));
+        }
+        require_same_id(ctx, &data, is_valid, &uuid)?;
+        metadata.insert("instance-id", uuid);
+    }
+    let class = format!("DataSourceVMware [seed={}]", data.transport);
+    let metadata = Node::from(metadata);
+    let mut instance = standard::from_metadata("VMware", &class, subplatform, &metadata);
+    instance.public_keys = standard::public_keys(PUBLIC_KEYS.into_iter().find_map(|key| metadata.get(key)));
+    instance.user_data = data.user_data;
+    instance.vendor_data = data.vendor_data;
+    instance.config = data.config;
+    instance.network = network.map(|network| standard::network(network, data.key)).or(data.network);
+    standard::record_machine(sys, &mut instance);
+    Ok(instance)
+}
+
+/// Metadata that cannot be read would make another instance of a machine whose ID it holds, with new host keys. On a first
+/// boot the rest of the data is better than nothing.
+fn require_same_id(ctx: &Search<'_>, data: &Data, is_valid: bool, uuid: &str) -> Result<()> {
+    let previous = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    let is_first = matches!(previous.trim(), "" | "NO_PREVIOUS_INSTANCE_ID");
+    if is_valid || is_first || previous.trim() == uuid {
+        return Ok(());
+    }
+    Err(Error::new(format!("{}: the instance-id is unknown: metadata cannot be read", data.key)))
+}

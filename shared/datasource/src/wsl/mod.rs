@@ -1,0 +1,193 @@
+//! WSL: files in the profile of the Windows user, by the name of the instance, and those that Ubuntu Pro's agent and
+//! Landscape have put there.
+
+mod merge;
+mod windows;
+
+use config::Node;
+use state::{Blobs, Instance};
+use system::{Command, Error, Result, System, debug, error, info, warning};
+
+use crate::{Datasource, IdentityCheck, Search, assignments, document, standard};
+use merge::UserData;
+
+pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) };
+
+const DEFAULT_ID: &str = "iid-datasource-wsl";
+
+/// The places of this instance's files.
+struct Places {
+    /// The name of the instance.
+    name: String,
+    /// The directory that Ubuntu Pro's agent writes.
+    pro: String,
+    /// The user's directory.
+    user: String,
+}
+
+/// Asks Windows where the files are; `None` if this is not WSL.
+fn places(sys: &System) -> Result<Option<Places>> {
+    if !windows::is_wsl(sys) {
+        debug!(sys, "WSL: not detected ({} does not exist)", windows::WSLPATH);
+        return Ok(None);
+    }
+    let Some(home) = windows::profile(sys)? else { return Ok(None) };
+    Ok(Some(Places {
+        name: windows::instance_name(sys)?,
+        pro: format!("{home}/.ubuntupro/.cloud-init"),
+        user: format!("{home}/.cloud-init"),
+    }))
+}
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    let Some(places) = places(sys)? else { return Ok(None) };
+    let metadata = metadata(sys, &places)?;
+    let id = document::text(&metadata, "instance-id").unwrap_or_default();
+    let (mut agent, mut user) = (None, None);
+    if ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str) == Some("ubuntu") {
+        let request_id = Some(id.as_str()).filter(|id| *id != DEFAULT_ID && landscape_takes_request_id(sys));
+        let pro = |name: &str| read_pro(sys, &format!("{}/{name}", places.pro), request_id);
+        agent = pro("agent.yaml");
+        user = pro(&format!("{}.user-data", places.name));
+    }
+    if user.is_none() && sys.is_dir(&places.user) {
+        match user_file(sys, &places) {
+            Some(path) => user = read(sys, &path),
+            None if agent.is_some() => info!(sys, "{}: no file with user-data", places.user),
+            None => error!(sys, "WSL: {}: no file with user-data", places.user),
+        }
+    }
+    let Some(user_data) = merge::merge(sys, agent, user) else { return Ok(None) };
+    let mut instance = standard::from_metadata("WSL", "DataSourceWSL", "unknown".into(), &metadata);
+    instance.user_data = Blobs(vec![user_data]);
+    Ok(Some(instance))
+}
+
+/// Reads the metadata of the instance. The agent's file takes precedence over the user's.
+fn metadata(sys: &System, places: &Places) -> Result<Node> {
+    for directory in [&places.pro, &places.user] {
+        let path = format!("{directory}/{}.meta-data", places.name);
+        let bytes = match sys.read(&path) {
+            Ok(bytes) => bytes,
+            Err(e) if e.is_not_found() => continue,
+            Err(e) => return Err(e),
+        };
+        let metadata = document::parse_map(&path, &bytes)?;
+        // With a default ID, the machine would become another instance.
+        if document::text(&metadata, "instance-id").is_none() {
+            return Err(Error::new(format!("{path}: instance-id: required, but missing")));
+        }
+        return Ok(metadata);
+    }
+    debug!(sys, "WSL: no metadata for {}; using the instance-id {DEFAULT_ID}", places.name);
+    let mut default = config::Map::new();
+    default.insert("instance-id", DEFAULT_ID);
+    Ok(default.into())
+}
+
+/// Returns whether landscape-config has the option for the ID of an installation.
+fn landscape_takes_request_id(sys: &System) -> bool {
+    let command = Command::new(["landscape-config", "--help"]).timeout(windows::TIMEOUT).read_only();
+    match sys.run(&command) {
+        Ok(output) => output.text().contains("--installation-request-id"),
+        Err(e) => {
+            warning!(sys, "{e}; not setting landscape.client.installation_request_id");
+            false
+        }
+    }
+}
+
+/// Reads a file of Ubuntu Pro; `None` if it does not exist.
+fn read_pro(sys: &System, path: &str, request_id: Option<&str>) -> Option<UserData> {
+    if !sys.is_file(path) {
+        return None;
+    }
+    let mut user_data = read(sys, path)?;
+    if let Some(id) = request_id {
+        user_data.set_request_id(id);
+    }
+    Some(user_data)
+}
+
+/// Reads user-data. A file that cannot be read is logged as an error and ignored: it costs only itself.
+fn read(sys: &System, path: &str) -> Option<UserData> {
+    match sys.read(path) {
+        Ok(bytes) => Some(UserData::new(path, bytes)),
+        Err(e) => {
+            error!(sys, "user-data ignored: {e}");
+            None
+        }
+    }
+}
+
+/// Returns the file with user-data that is most specific to this instance. Windows ignores the case of names.
+fn user_file(sys: &System, places: &Places) -> Option<String> {
+    let release = sys.read_at_most("/etc/os-release", 64 << 10).unwrap_or_default();
+    let existing = sys.list(&places.user).unwrap_or_default();
+    file_names(&String::from_utf8_lossy(&release), &places.name).into_iter().find_map(|wanted| {
+        let found = existing.iter().find(|name| name.to_lowercase() == wanted.to_lowercase())?;
+        Some(format!("{}/{found}", places.user))
+    })
+}
+
+/// Returns the names of files with user-data for a release (the text of os-release) and an instance, the most specific
+/// first.
+fn file_names(release: &str, instance: &str) -> Vec<String> {
+    let values = assignments::parse(release).values;
+    let value = |key: &str| values.get(key).filter(|text| !text.is_empty());
+    let id = match value("ID").map(String::as_str) {
+        // As cloud-init's templates call it.
+        Some("rhel") => "redhat",
+        id => id.unwrap_or_default(),
+    };
+    let version = value("VERSION_ID").or_else(|| value("VERSION_CODENAME")).map(String::as_str);
+    vec![
+        format!("{instance}.user-data"),
+        format!("{id}-{}.user-data", version.unwrap_or_default()),
+        format!("{id}-all.user-data"),
+        "default.user-data".into(),
+    ]
+}
+
+/// Compares the instance-id with that in the metadata file.
+fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    let current = || -> Result<Option<String>> {
+        let Some(places) = places(ctx.sys)? else { return Ok(None) };
+        Ok(document::text(&metadata(ctx.sys, &places)?, "instance-id"))
+    };
+    match current() {
+        Ok(Some(id)) if id.trim() == cached.id => IdentityCheck::Same,
+        Ok(Some(id)) => IdentityCheck::Different(format!("the metadata file has instance-id {}", id.trim())),
+        Ok(None) => IdentityCheck::Unknown("Windows did not tell where the metadata is".into()),
+        Err(e) => IdentityCheck::Unknown(e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_by_release() {
+        for (release, expected) in [
+            (
+                "ID=ubuntu\nVERSION_ID=\"24.04\"\n",
+                ["U.user-data", "ubuntu-24.04.user-data", "ubuntu-all.user-data"],
+            ),
+            (
+                "ID='debian'\nVERSION_CODENAME=forky",
+                ["U.user-data", "debian-forky.user-data", "debian-all.user-data"],
+            ),
+            ("ID=rhel\nVERSION_ID=9", ["U.user-data", "redhat-9.user-data", "redhat-all.user-data"]),
+            ("", ["U.user-data", "-.user-data", "-all.user-data"]),
+        ] {
+            let names = file_names(release, "U");
+            assert_eq!(
+                (&names[..3], &*names[3]),
+                (&expected.map(String::from)[..], "default.user-data"),
+                "{release}"
+            );
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Oracle, CloudStack and Exoscale, without a network: their services on loopback, the machine a directory.
+
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::{Arc, Mutex};
+
+use common::{Machine, text};
+use datasource::IdentityCheck;
+use serde_json::{Value, json};
+
+/// A server on loopback with these paths, and the requests that it received: path and, if it has one, the header that
+/// counts. A path with a header is served only to requests that have it. Everything else is 404.
+struct Server {
+    port: u16,
+    requests: Arc<Mutex<Vec<String>>>,
+}
+
+fn serve(paths: &[(&str, &str)]) -> Server {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let paths: Vec<(String, String)> = paths.iter().map(|(p, b)| ((*p).into(), (*b).into())).collect();
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let received = requests.clone();
+    std::thread::spawn(move || {
+        for mut peer in listener.incoming().flatten() {
+            let mut lines = BufReader::new(peer.try_clone().unwrap()).lines().map_while(Result::ok);
+            let first = lines.next().unwrap_or_default();
+            let headers: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let of = |name: &str| {
+                let value = headers.iter().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+                value.map(|value| format!(" {value}")).unwrap_or_default()
+            };
+            let path = first.split(' ').nth(1).unwrap_or_default();
+            let request = format!("{path}{}{}", of("DomU_Request"), of("Authorization"));
+            let body = paths.iter().find(|(p, _)| *p == request).map(|(_, body)| body.as_str());
+            received.lock().unwrap().push(request);
+            let (status, body) = body.map_or((404, ""), |body| (200, body));
+            let _ = write!(peer, "HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    Server { port, requests }
+}
+
+impl Server {
+    fn requests(&self) -> Vec<String> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn oracle(server: &Server, settings: &str) -> Machine {
+    let url = format!("http://127.0.0.1:{}/opc", server.port);
+    Machine::new()
+        .firmware(&[("chassis_asset_tag", "OracleCloud.com\n"), ("product_uuid", "AA-1\n")])
+        .config(&format!("datasource: {{Oracle: {{metadata_urls: ['{url}'], max_wait: 3{settings}}}}}"))
+        .nics(&["ens3"])
+        .network_stage()
+}
+
+const INSTANCE: &str = r#"{"id": "ocid1.a", "ociAdName": "ad-1", "hostname": "h", "displayName": "d",
+    "metadata": {"ssh_authorized_keys": "ssh-rsa A\nssh-rsa B\n", "user_data": "I2Nsb3Vk\nLWNvbmZpZwo="}}"#;
+const VNICS: &str =
+    r#"[{"macAddr": "02:00:00:00:00:01", "privateIp": "10.0.0.2", "subnetCidrBlock": "10.0.0.0/24"}]"#;
+
+#[test]
+fn oracle_versions() {
+    let v2 = serve(&[
+        ("/opc/v2/instance/ Bearer Oracle", INSTANCE),
+        ("/opc/v2/vnics/ Bearer Oracle", VNICS),
+        ("/opc/v1/instance/", "{}"),
+    ]);
+    let machine = oracle(&v2, "");
+    let i = machine.found("Oracle");
+    assert_eq!((&*i.id, i.local_hostname.as_deref(), &*i.cloud_name), ("ocid1.a", Some("h"), "oracle"));
+    assert_eq!(i.public_keys, ["ssh-rsa A", "ssh-rsa B"]);
+    assert_eq!(text(&i.user_data), "#cloud-config\n");
+    assert_eq!((i.availability_zone.as_deref(), i.launch_index), (Some("ad-1"), Some(0)));
+    assert_eq!(i.subplatform, format!("metadata (http://127.0.0.1:{}/opc/v2/)", v2.port));
+    let network = i.network.as_ref().unwrap();
+    assert_eq!(network.format, "oracle-imds");
+    assert_eq!(network.content["vnics"][0]["privateIp"], "10.0.0.2");
+    assert_eq!(network.content["configure_secondary_nics"], false);
+    assert_eq!(v2.requests().len(), 2, "{:?}", v2.requests());
+    assert_eq!(machine.check(&i), IdentityCheck::Same);
+    let other = oracle(&v2, "").firmware(&[("product_uuid", "AA-2\n")]);
+    assert!(matches!(other.check(&i), IdentityCheck::Different(_)));
+
+    let v1 = serve(&[("/opc/v1/instance/", INSTANCE), ("/opc/v1/vnics/", VNICS)]);
+    let i = oracle(&v1, "").found("Oracle");
+    assert_eq!(i.subplatform, format!("metadata (http://127.0.0.1:{}/opc/v1/)", v1.port));
+    assert_eq!(v1.requests(), ["/opc/v2/instance/ Bearer Oracle", "/opc/v1/instance/", "/opc/v1/vnics/"]);
+
+    let none = serve(&[]);
+    assert!(oracle(&none, "").find("Oracle").unwrap_err().to_string().contains("status 404"));
+    assert_eq!(Machine::new().find("Oracle").unwrap(), None);
+}
+
+/// The VNICs are requested only if they are needed.
+#[test]
+fn oracle_with_a_network_of_the_initramfs() {
+    let server =
+        serve(&[("/opc/v2/instance/ Bearer Oracle", INSTANCE), ("/opc/v2/vnics/ Bearer Oracle", VNICS)]);
+    let i = oracle(&server, "").file("/run/net-ens3.conf", "DEVICE=ens3\n").found("Oracle");
+    assert_eq!(i.network.unwrap().content, json!({"vnics": null, "configure_secondary_nics": false}));
+    assert_eq!(server.requests().len(), 1);
+    let settings = ", configure_secondary_nics: true";
+    let i = oracle(&server, settings).file("/run/net6-ens3.conf", "DEVICE6=ens3\n").found("Oracle");
+    assert_eq!(i.network.unwrap().content["vnics"].as_array().unwrap().len(), 1);
+}
+
+/// Each wrong field costs only itself.
+#[test]
+fn oracle_wrong_fields() {
+    for (key, value, warning) in [
+        ("ociAdName", json!(["x"]), "Oracle's metadata: ociAdName: expected text"),
+        ("ociAdName", Value::Null, "Oracle's metadata: ociAdName: missing"),
+        ("hostname", json!("a\u{1b}b"), "Oracle's metadata: hostname: contains control characters"),
+        ("hostname", json!("x".repeat(1 << 16)), "Oracle's metadata: hostname: too long"),
+        ("metadata", json!("x"), "Oracle's metadata: metadata: expected a map"),
+        ("metadata", json!({"user_data": "!x"}), "Oracle's metadata: metadata.user_data: expected base64"),
+        ("metadata", json!({"ssh_authorized_keys": {}}), "metadata.ssh_authorized_keys: expected text"),
+    ] {
+        let mut document: Value = serde_json::from_str(INSTANCE).unwrap();
+        document[key] = value;
+        let document = document.to_string();
+        let server =
+            serve(&[("/opc/v2/instance/ Bearer Oracle", &document), ("/opc/v2/vnics/ Bearer Oracle", "[")]);
+        let machine = oracle(&server, "");
+        let i = machine.found("Oracle");
+        assert_eq!(i.id, "ocid1.a", "{key}");
+        assert!(key == "metadata" || (i.public_keys.len() == 2 && !i.user_data.is_empty()), "{key}");
+        // The network of the fallback.
+        assert_eq!(i.network, None);
+        let warnings = machine.warnings();
+        assert!(
+            warnings.contains("the network configuration of the metadata is not available"),
+            "{warnings}"
+        );
+        assert_eq!(warnings.matches(warning).count(), 1, "{warning}: {warnings}");
+    }
+    for document in ["[]", "{", r#"{"id": {}}"#, "{}"] {
+        let server = serve(&[("/opc/v2/instance/ Bearer Oracle", document)]);
+        assert!(oracle(&server, "").find("Oracle").is_err(), "{document}");
+    }
+}
+
+fn exoscale(metadata: &Server, passwords: &Server) -> Machine {
+    let (url, port) = (format!("http://127.0.0.1:{}", metadata.port), passwords.port);
+    let settings = format!("metadata_url: '{url}', password_server_port: {port}, max_wait: 3, retries: 0");
+    Machine::new()
+        .firmware(&[("product_name", "Exoscale Compute Platform\n"), ("product_uuid", "E-1\n")])
+        .config(&format!("datasource: {{Exoscale: {{{settings}}}}}"))
+        .network_stage()
+}
+
+const TREE: [(&str, &str); 4] = [
+    ("/1.0/meta-data/instance-id", "id-1"),
+    ("/1.0/meta-data/", "instance-id\nlocal-hostname"),
+    ("/1.0/meta-data/local-hostname", "exo"),
+    ("/1.0/user-data", "#cloud-config\n"),
+];
+
+#[test]
+fn exoscale_passwords() {
+    let metadata = serve(&TREE);
+    let send = "/1.0/ send_my_password";
+    for (paths, password, warning) in [
+        (vec![(send, "secret-1"), ("/1.0/ saved_password", "")], Some("secret-1"), ""),
+        (vec![(send, "secret-1")], Some("secret-1"), "may serve the same password again"),
+        (vec![(send, "")], None, ""),
+        (vec![(send, "saved_password")], None, ""),
+        (vec![(send, "bad_request")], None, "rejects the request"),
+        (vec![(send, "secret-1\nroot:secret-1")], None, "control characters"),
+        (vec![], None, "status 404"),
+    ] {
+        let server = serve(&paths);
+        let machine = exoscale(&metadata, &server);
+        let i = machine.found("Exoscale");
+        assert_eq!(
+            (&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)),
+            ("id-1", Some("exo"), "#cloud-config\n")
+        );
+        let expected = password.map_or(
+            Value::Null,
+            |password| json!({"ssh_pwauth": true, "password": password, "chpasswd": {"expire": false}}),
+        );
+        assert_eq!(i.config, expected, "{paths:?}");
+        let warnings = machine.warnings();
+        assert!(
+            warnings.contains(warning) && (warning.is_empty() == warnings.is_empty()),
+            "{paths:?}: {warnings}"
+        );
+        assert!(!warnings.contains("secret"), "{warnings}");
+        assert_eq!(server.requests().len(), 1 + usize::from(password.is_some()), "{:?}", server.requests());
+    }
+    assert_eq!(
+        exoscale(&metadata, &serve(&[])).firmware(&[("product_name", "x")]).find("Exoscale").unwrap(),
+        None
+    );
+    assert!(exoscale(&serve(&[]), &serve(&[])).find("Exoscale").is_err());
+}
+
+/// A tree that lacks the instance-id, and one that does not list it.
+#[test]
+fn exoscale_instance_ids() {
+    let passwords = serve(&[]);
+    for (id, expected) in [("id-1", Some("id-1")), (" id-2\n", Some("id-2")), ("", None), ("a b", None)] {
+        let server =
+            serve(&[("/1.0/meta-data/instance-id", id), ("/1.0/meta-data/", "x"), ("/1.0/meta-data/x", "1")]);
+        let found = exoscale(&server, &passwords).find("Exoscale");
+        match expected {
+            Some(expected) => assert_eq!(found.unwrap().unwrap().id, expected),
+            None => assert!(found.unwrap_err().to_string().contains("instance-id"), "{id}"),
+        }
+    }
+}
+
+#[test]
+fn cloudstack_seed() {
+    let machine = || {
+        Machine::new()
+            .firmware(&[("product_name", "CloudStack KVM Hypervisor\n")])
+            .config("datasource: {CloudStack: {max_wait: 0}}")
+    };
+    let seeded = machine().seed("/var/lib/cloud/seed/cs", "instance-id: seeded\n", "u");
+    let i = seeded.found("CloudStack");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*i.subplatform), ("seeded", "u", "unknown"));
+    assert_eq!(machine().find("CloudStack").unwrap(), None, "disabled");
+}

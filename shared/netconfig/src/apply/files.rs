@@ -1,0 +1,151 @@
+//! Writes the files of a configuration, all or none, and decides about those that were edited.
+
+use system::{Change, Result, System, WriteOptions, info, warning};
+
+use super::request::{Applied, ApplyRequest};
+use crate::manifest::{self, Manifest, WriteDecision};
+use crate::render::{File, Renderer};
+
+/// The files that are to be written. One that was edited since it was written stays for the same instance, unless an
+/// event asks for the configuration; for an event and for a new instance it is overwritten, and kept beside.
+pub(super) fn select_files(
+    sys: &System,
+    files: Vec<File>,
+    manifest: &Manifest,
+    request: &ApplyRequest<'_>,
+    applied: &mut Applied,
+) -> Vec<File> {
+    let may_replace = request.is_new_instance || request.mode.is_event();
+    let mut to_write = Vec::with_capacity(files.len());
+    for file in files {
+        let there = sys.read(&file.path).ok();
+        let path = &file.path;
+        match manifest.decide(path, there.as_deref(), file.content.as_bytes(), may_replace) {
+            WriteDecision::Write => to_write.push(file),
+            WriteDecision::BackUpAndWrite => {
+                let content = there.unwrap_or_default();
+                let backup = manifest::backup_path(path, &content);
+                let why =
+                    if request.is_new_instance { "this is a new instance" } else { "an event requests it" };
+                match sys.write(&backup, &content, write_options(sys, &file)) {
+                    Ok(_) => {
+                        warning!(sys, "{path} was edited; overwriting it because {why} (backup: {backup})");
+                        applied.edited.push(backup);
+                    }
+                    failed => applied.record_problem(sys, failed),
+                }
+                to_write.push(file);
+            }
+            decision @ (WriteDecision::Keep | WriteDecision::KeepStale) => {
+                // Nothing new to say is no reason to warn at every boot.
+                if decision == WriteDecision::Keep {
+                    info!(sys, "{path} was edited; keeping it");
+                } else {
+                    warning!(
+                        sys,
+                        "{path} was edited; keeping it without the new network configuration. Remove the file to have \
+                         it rewritten"
+                    );
+                }
+                applied.edited.push(file.path);
+            }
+        }
+    }
+    to_write
+}
+
+/// What was at a file's place before it was written.
+enum Previous {
+    Absent,
+    Content(Vec<u8>),
+    /// Something that cannot be read, which is no reason to remove it.
+    Unreadable,
+}
+
+/// Writes the files all or none: what was there comes back when one cannot be written or the network service
+/// refuses them. One that the network can do without (see [`File::optional`]) is written after the others, and its failure
+/// is a warning.
+pub(super) fn write_files(
+    sys: &System,
+    renderer: &Renderer,
+    files: &[File],
+    is_new: bool,
+    applied: &mut Applied,
+) -> Result<Vec<(String, Change)>> {
+    let mut changes = Vec::with_capacity(files.len());
+    let mut earlier = Vec::with_capacity(files.len());
+    let put = |file: &File| {
+        let options = write_options(sys, file);
+        // A new instance's boot removes its note that the network is due once they are there.
+        sys.write(&file.path, &file.content, if is_new { options.durable() } else { options })
+    };
+    for file in files.iter().filter(|file| !file.optional) {
+        let before = match sys.read(&file.path) {
+            Ok(content) => Previous::Content(content),
+            Err(e) if e.is_not_found() => Previous::Absent,
+            Err(_) => Previous::Unreadable,
+        };
+        earlier.push((file, before));
+        match put(file) {
+            Ok(change) => changes.push((file.path.clone(), change)),
+            Err(error) => {
+                restore_files(sys, &earlier, true);
+                return Err(error);
+            }
+        }
+    }
+    for file in files.iter().filter(|file| file.optional) {
+        // What others wrote there is part of the content: unread it would be lost.
+        let readable = match sys.read(&file.path) {
+            Err(e) if !e.is_not_found() => Err(e),
+            _ => Ok(()),
+        };
+        match readable.and_then(|()| put(file)) {
+            Ok(change) => changes.push((file.path.clone(), change)),
+            failed => applied.record_problem(sys, failed),
+        }
+    }
+    // What was not finished for a new instance may be there already, and the service not know of it.
+    if let Some(post_write) = renderer.post_write
+        && (is_new || changes.iter().any(|(_, change)| *change != Change::Unchanged))
+        && let Err(error) = post_write(sys)
+    {
+        // Without an earlier configuration the new one, bad as it may be, is better than none.
+        if earlier.iter().any(|(_, before)| matches!(before, Previous::Content(_))) {
+            restore_files(sys, &earlier, false);
+            if let Err(e) = post_write(sys) {
+                warning!(sys, "{e}");
+            }
+        }
+        return Err(error);
+    }
+    Ok(changes)
+}
+
+/// Puts back what the files held before; those that were not there go if that is asked for.
+fn restore_files(sys: &System, earlier: &[(&File, Previous)], remove_new: bool) {
+    for (file, before) in earlier {
+        let restored = match before {
+            Previous::Content(content) => sys.write(&file.path, content, write_options(sys, file)).map(drop),
+            Previous::Absent if remove_new => sys.remove(&file.path).map(drop),
+            Previous::Absent | Previous::Unreadable => Ok(()),
+        };
+        if let Err(e) = restored {
+            warning!(sys, "{e}");
+        }
+    }
+}
+
+/// The mode and owner with which a file is written: what is there may count.
+pub fn write_options(sys: &System, file: &File) -> WriteOptions {
+    let mode = match sys.mode(&file.path) {
+        Some(mode) if file.keep_mode || (file.keep_stricter_mode && mode & !file.mode == 0) => mode,
+        _ => file.mode,
+    };
+    let owner = file.owner.and_then(|name| sys.user(name));
+    let options = WriteOptions::mode(mode);
+    match owner {
+        Some(user) => options.owner((Some(user.uid), Some(user.gid))),
+        None => options,
+    }
+}

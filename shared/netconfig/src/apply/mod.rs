@@ -1,0 +1,211 @@
+//! Applies a configuration: stores it for users and later boots, renames links and writes files. A configuration that
+//! cannot be rendered leaves the existing files unchanged.
+
+mod files;
+mod request;
+mod settle;
+#[cfg(test)]
+mod tests;
+
+use config::Node;
+use system::{Result, System, WriteOptions, debug, error, info, warning};
+
+use crate::log_lines as lines;
+use crate::manifest::Manifest;
+use crate::nics::{self, Nic};
+use crate::parse;
+use crate::rename;
+use crate::render::{self, RendererError, Target};
+use crate::source::{APPLIED_MARKER, ApplyMode, Outcome};
+
+pub use files::write_options;
+use files::{select_files, write_files};
+pub use request::{Applied, ApplyRequest};
+pub use settle::{DEFAULT_WAIT, fallback_config, from_format, settled_nics};
+use settle::{settle_udev, wait_for_nics};
+
+/// The maximum number of logged findings on one configuration.
+const MAX_LOGGED: usize = 200;
+
+/// The name of the manifest of written files, below the data directory.
+pub const MANIFEST: &str = "network-files.json";
+
+/// Applies a decision: renames links, and writes the files if they are due.
+///
+/// # Errors
+/// Fails if the configuration cannot be applied; the existing files are unchanged then.
+pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
+    let mut applied = Applied::default();
+    for text in &request.decision.warnings {
+        warning!(sys, "{text}");
+    }
+    let config = match &request.decision.outcome {
+        Outcome::Use(config) => config,
+        Outcome::Disabled | Outcome::NoConfig => {
+            if let Some(source) = request.decision.source {
+                debug!(sys, "{}{}", lines::DISABLED, source.as_str());
+            }
+            info!(sys, "{}", request.decision.reason);
+            return Ok(applied);
+        }
+    };
+    let why = match request.mode {
+        ApplyMode::NamesOnly(why) => {
+            debug!(sys, "{}", lines::NOT_APPLIED);
+            debug!(sys, "only renaming interfaces: {why}");
+            let wanted = rename::desired_links(config);
+            settle_udev(sys, &wanted);
+            let nics = nics::read(sys);
+            let missing = rename::missing(&wanted, &nics);
+            let errors: Vec<String> = missing.into_iter().map(rename::not_present_message).collect();
+            if !errors.is_empty() {
+                let errors = lines::python_list(errors.iter().map(String::as_str));
+                warning!(
+                    sys,
+                    "{}{} due to errors: {errors}",
+                    lines::NOT_RENAMED,
+                    rename::format_links(&wanted)
+                );
+            }
+            rename_links(sys, config, &nics, &mut applied);
+            return Ok(applied);
+        }
+        ApplyMode::Full(why) | ApplyMode::Event(why) => why,
+    };
+    info!(sys, "{}; {why}", request.decision.reason);
+    if let Some(dir) = request.instance_dir {
+        store_config(sys, config, dir, request.run_dir, &mut applied);
+    }
+    let (nics, missing) = wait_for_nics(sys, config, request.wait);
+    if let Some(missing) = missing {
+        applied.errors.push(missing);
+    }
+    settle_udev(sys, &rename::desired_links(config));
+    rename_links(sys, config, &nics, &mut applied);
+    let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
+    let facts = nics::facts(&nics);
+    let source = request.decision.source.map_or("", |source| source.as_str());
+    let bring_up = if request.bring_up { "True" } else { "False" };
+    info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::redacted(config));
+    let renderer = match render::select(sys, request.renderers) {
+        Ok(renderer) => renderer,
+        // A property of the image; the rest of the boot does not depend on it.
+        Err(e @ RendererError::Unavailable(_)) => {
+            let message = format!("{}{e}", lines::BROKEN);
+            error!(sys, "{message}");
+            applied.no_renderer = Some(message);
+            return Ok(applied);
+        }
+        Err(e @ RendererError::Unknown(_)) => {
+            return Err(system::Error::new(format!("{}{e}", lines::BROKEN)));
+        }
+    };
+    let priority =
+        request.renderers.map_or("None".into(), |l| lines::python_list(l.iter().map(String::as_str)));
+    debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
+    let target = Target::for_distro(request.distro).with_machine(sys);
+    let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;
+    let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
+    let mut manifest = Manifest::read(sys, &manifest_path);
+    let is_passthrough = renderer.passes_through(config);
+    match parse::parse(config, &facts) {
+        Ok(parsed) => {
+            if parsed.first_discarded.is_some()
+                && !is_passthrough
+                && !request.is_new_instance
+                && manifest.has_files(sys)
+            {
+                return Err(incomplete_config(&parsed));
+            }
+            if is_passthrough {
+                rendered.findings.extend(parsed.cycles);
+            }
+            applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
+        }
+        // netplan got it as it is and may make more of it.
+        Err(message) => {
+            warning!(sys, "{message}");
+            applied.problems.push(message);
+        }
+    }
+    for finding in rendered.findings.iter().take(MAX_LOGGED) {
+        warning!(sys, "{finding}");
+    }
+    let more = rendered.findings.iter().skip(MAX_LOGGED).count();
+    if more > 0 {
+        warning!(sys, "{more} more findings on the network configuration, not logged");
+    }
+    applied.findings = rendered.findings;
+    // Not an error: logged, but not part of the status.
+    for text in rendered.unsupported.iter().take(MAX_LOGGED) {
+        info!(sys, "{text}");
+    }
+    applied.renderer = Some(renderer.name);
+    let files = select_files(sys, rendered.files, &manifest, request, &mut applied);
+    files.iter().for_each(|file| manifest.begin_write(&file.path, file.content.as_bytes()));
+    write_manifest(sys, &manifest, &manifest_path, &mut applied);
+    let written = write_files(sys, renderer, &files, request.is_new_instance, &mut applied);
+    applied.files = written?;
+    for (path, _) in &applied.files {
+        if let Some(file) = files.iter().find(|file| file.path == *path) {
+            manifest.finish_write(path, file.content.as_bytes());
+        }
+    }
+    write_manifest(sys, &manifest, &manifest_path, &mut applied);
+    let marker = format!("{}/{APPLIED_MARKER}", request.run_dir);
+    let now = sys.clock().wall().as_secs_f64();
+    let marked = sys.write(marker, format!("{}: {now}\n", std::process::id()), WriteOptions::default());
+    applied.record_problem(sys, marked);
+    Ok(applied)
+}
+
+/// Without a record an edit goes unnoticed; without its files the machine has no network. An outdated record is worse
+/// than none: our own files would look edited.
+fn write_manifest(sys: &System, manifest: &Manifest, path: &str, applied: &mut Applied) {
+    let written = manifest.write(sys, path);
+    if written.is_err() {
+        applied.record_problem(sys, sys.remove(path));
+    }
+    applied.record_problem(sys, written);
+}
+
+/// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
+fn incomplete_config(parsed: &parse::Parsed) -> system::Error {
+    let findings: Vec<String> = parsed.findings.iter().take(MAX_LOGGED).map(ToString::to_string).collect();
+    let findings = findings.join("; ");
+    system::Error::new(format!("{findings}; keeping the files of the previous configuration"))
+}
+
+/// Keeps the mapping as applied, for `query`, `schema --system` and people. No network depends on it.
+fn store_config(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
+    let path = format!("{instance_dir}/network-config.json");
+    applied.record_problem(sys, sys.write(&path, config::json::to_text(config, 1), WriteOptions::secret()));
+    applied.record_problem(sys, sys.link(&path, format!("{run_dir}/network-config.json")));
+}
+
+/// Renames what needs it. A twin address or a busy link is said and survived.
+fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied) {
+    let wanted = rename::desired_links(config);
+    debug!(sys, "{}{}", lines::NAMES, lines::redacted(config));
+    if wanted.is_empty() {
+        debug!(sys, "{}", lines::NO_NAMES);
+        return;
+    }
+    let counted = match nics::configurable(nics) {
+        Ok(counted) => counted,
+        Err(message) => {
+            warning!(sys, "not renaming interfaces: {message}");
+            applied.problems.push(message);
+            return;
+        }
+    };
+    let present = match rename::current_links(sys, &counted) {
+        Ok(present) => present,
+        // The files say the same names to the network service.
+        failed => return applied.record_problem(sys, failed),
+    };
+    let renames = rename::plan(&wanted, &present);
+    let (renamed, problems) = rename::apply(sys, &wanted, &renames);
+    applied.renamed = renamed;
+    applied.problems.extend(problems);
+}

@@ -1,0 +1,66 @@
+//! What to apply, and the result of it.
+
+use std::time::Duration;
+
+use config::Findings;
+use system::{Change, Result, System, warning};
+
+use crate::source::{ApplyMode, Decision};
+
+/// What to apply, and where.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplyRequest<'a> {
+    /// The selected configuration.
+    pub decision: &'a Decision,
+    /// What is applied.
+    pub mode: ApplyMode,
+    /// The name of the distribution, as in cloud.cfg.
+    pub distro: &'a str,
+    /// `system_info.network.renderers`; `None` for the default order.
+    pub renderers: Option<&'a [String]>,
+    /// The instance's directory, for `network-config.json`; `None` if there is no instance yet.
+    pub instance_dir: Option<&'a str>,
+    /// `/run/cloud-init`.
+    pub run_dir: &'a str,
+    /// `/var/lib/cloud/data`, for the manifest of written files.
+    pub data_dir: &'a str,
+    /// The instance boots for the first time: edited files are backed up and replaced.
+    pub is_new_instance: bool,
+    /// How long to wait for missing NICs.
+    pub wait: Duration,
+    /// Whether the links are brought up afterwards, for the log.
+    pub bring_up: bool,
+}
+
+/// The result of [`crate::apply()`].
+#[derive(Debug, Default)]
+pub struct Applied {
+    /// The name of the renderer; `None` if no files were due.
+    pub renderer: Option<&'static str>,
+    /// The paths of the written files, and whether each was changed.
+    pub files: Vec<(String, Change)>,
+    /// Old name, new name.
+    pub renamed: Vec<(String, String)>,
+    /// The names of the links that the configuration describes, for [`crate::bring_up`].
+    pub links: Vec<String>,
+    /// Edited files that were kept, and backups of those that were replaced.
+    pub edited: Vec<String>,
+    /// Invalid or unknown parts of the configuration; logged.
+    pub findings: Findings,
+    /// Failures that do not affect the network; logged.
+    pub problems: Vec<String>,
+    /// Failures that make the stage fail.
+    pub errors: Vec<String>,
+    /// The message if no renderer is available and nothing was written; logged.
+    pub no_renderer: Option<String>,
+}
+
+impl Applied {
+    /// Logs and records a failure that does not affect the network.
+    pub(super) fn record_problem<T>(&mut self, sys: &System, result: Result<T>) {
+        if let Err(e) = result {
+            warning!(sys, "{e}");
+            self.problems.push(e.to_string());
+        }
+    }
+}

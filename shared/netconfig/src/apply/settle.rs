@@ -1,0 +1,125 @@
+//! Waits for NICs and for udev, at early boot, when drivers may still be loading.
+
+use std::time::Duration;
+
+use config::{Findings, Node};
+use system::{Deadline, Result, System, debug, warning};
+
+use crate::log_lines as lines;
+use crate::nics::{self, Nic};
+use crate::{facts, parse, rename};
+
+/// How long to wait for a NIC that the configuration identifies by its MAC address, and for udev to finish.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
+/// Missing NICs are given up once udev has been idle for this long.
+const UDEV_QUIET_PERIOD: Duration = Duration::from_millis(1500);
+
+/// Waits until every NIC that the configuration names by its address is there; what is missing is said, and the
+/// others get their files.
+pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<String>) {
+    let wanted = rename::desired_links(config);
+    let mut nics = nics::read(sys);
+    let deadline = Deadline::after(most);
+    let mut quiet = Duration::ZERO;
+    let pause = Duration::from_millis(50);
+    let macs = |nics: &[Nic]| {
+        let missing = rename::missing(&wanted, nics);
+        lines::python_set(missing.iter().map(|w| w.mac.as_str()))
+    };
+    if rename::missing(&wanted, &nics).is_empty() {
+        debug!(sys, "{}", lines::ALL_PRESENT);
+        return (nics, None);
+    }
+    debug!(sys, "{}{}", lines::WAITING, macs(&nics));
+    while !rename::missing(&wanted, &nics).is_empty()
+        && sys.is_live()
+        && !deadline.is_expired()
+        && quiet < UDEV_QUIET_PERIOD
+    {
+        sys.clock().sleep(pause.min(deadline.remaining()));
+        quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
+        nics = nics::read(sys);
+    }
+    let missing: Vec<String> =
+        rename::missing(&wanted, &nics).iter().map(|w| format!("{} ({})", w.mac, w.name)).collect();
+    if missing.is_empty() {
+        debug!(sys, "{}", lines::ALL_PRESENT);
+        return (nics, None);
+    }
+    let said = format!("{}{}: {}", lines::MISSING, macs(&nics), missing.join(", "));
+    (nics, Some(said))
+}
+
+/// Waits for udev, where a link may need another name: it names links too.
+pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink]) {
+    if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(DEFAULT_WAIT) {
+        warning!(sys, "udev is still busy after {} s; renaming interfaces anyway", DEFAULT_WAIT.as_secs());
+    }
+}
+
+/// Converts a datasource's configuration from any format to version 1 or 2. A format that names NICs by their addresses
+/// only is read again while udev is still busy with them. `renderers` is as in [`ApplyRequest`].
+///
+/// # Errors
+/// Fails if the format is unknown, the content is invalid for it, or a NIC that it names is not found.
+pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
+    let Some(row) = parse::Format::from_name(format) else {
+        return Err(system::Error::new(format!("unknown network configuration format '{format}'")));
+    };
+    let (config, findings) = retry_until_settled(sys, UDEV_QUIET_PERIOD, || {
+        let facts = facts::for_format(sys, row, content, renderers);
+        let mut findings = Findings::default();
+        row.convert(content, &facts, &mut findings).map(|config| (config, findings))
+    })
+    .map_err(system::Error::new)?;
+    for finding in findings.iter() {
+        warning!(sys, "{finding}");
+    }
+    Ok(config)
+}
+
+/// Returns a configuration with DHCP on the preferred NIC, once udev has named the NICs; `None` without a NIC.
+pub fn fallback_config(sys: &System) -> Option<Node> {
+    let command_line = sys.kernel_command_line();
+    // A machine may well have no NIC at all; it is not to wait for long for none.
+    let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD / 5, || {
+        let nics = nics::read(sys);
+        match nics::fallback_config(&nics) {
+            Some(config) if nics::names_settled(&nics, &command_line) => Ok(config),
+            // Better than nothing, but a name or a NIC may still come.
+            other => Err(other),
+        }
+    });
+    settled.map_or_else(|unsettled| unsettled, Some)
+}
+
+/// The NICs as they are once udev has named them: which of them may lead to metadata is for [`nics::candidates`].
+pub fn settled_nics(sys: &System) -> Vec<Nic> {
+    let command_line = sys.kernel_command_line();
+    let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD / 5, || {
+        let nics = nics::read(sys);
+        let done = !nics::candidates(&nics).is_empty() && nics::names_settled(&nics, &command_line);
+        if done { Ok(nics) } else { Err(nics) }
+    });
+    settled.unwrap_or_else(|unsettled| unsettled)
+}
+
+/// Looks until it succeeds, while udev has devices to work on and a moment longer: at early boot a driver may be on
+/// its way still. The last failure counts.
+fn retry_until_settled<T, E>(
+    sys: &System,
+    grace: Duration,
+    mut look: impl FnMut() -> std::result::Result<T, E>,
+) -> std::result::Result<T, E> {
+    let deadline = Deadline::after(DEFAULT_WAIT);
+    let pause = Duration::from_millis(50);
+    let mut quiet = Duration::ZERO;
+    loop {
+        let seen = look();
+        if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_expired() || quiet >= grace {
+            return seen;
+        }
+        sys.clock().sleep(pause);
+        quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
+    }
+}

@@ -1,0 +1,278 @@
+//! Statements: output, assignments, loops, macros.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::{CallArgs, Interpreter, MAX_OUTPUT, Scope};
+use crate::UndefinedVariable;
+use crate::ast::{Body, Expr, For, Macro, Stmt, StmtKind, Target};
+use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult};
+
+impl Interpreter<'_> {
+    /// What a body comes to, as text.
+    pub(super) fn capture(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<()>) -> ValueResult<String> {
+        let outer = std::mem::take(&mut self.out);
+        let done = act(self);
+        let text = std::mem::replace(&mut self.out, outer);
+        done?;
+        self.charge_memory(text.len())?;
+        Ok(text)
+    }
+
+    /// Something in a scope of its own.
+    pub(super) fn in_scope<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
+        self.scopes.push(Scope::default());
+        let done = act(self);
+        self.scopes.pop();
+        done
+    }
+
+    pub(super) fn exec_body(&mut self, body: &Body) -> ValueResult<()> {
+        body.iter().try_for_each(|statement| self.exec(statement))
+    }
+
+    pub(super) fn exec(&mut self, statement: &Stmt) -> ValueResult<()> {
+        self.line = statement.line;
+        self.consume_fuel(1)?;
+        match &statement.kind {
+            StmtKind::Data(text) => self.write_output(text)?,
+            StmtKind::Print(value) => {
+                let value = self.eval(value)?;
+                let text = self.output_text(&value)?;
+                self.record_undefined(&text, statement.line);
+                self.write_output(&text)?;
+            }
+            StmtKind::Do(value) => drop(self.eval(value)?),
+            StmtKind::If { branches, otherwise } => {
+                let mut chosen = otherwise;
+                for (condition, body) in branches {
+                    if self.eval(condition)?.is_true() {
+                        chosen = body;
+                        break;
+                    }
+                }
+                self.nested(|run| run.exec_body(chosen))?;
+            }
+            StmtKind::For(repeat) => {
+                let list = self.eval(&repeat.iterable)?;
+                self.run_loop(repeat, &list, 0)?;
+            }
+            StmtKind::Set(target, value) => {
+                let value = self.eval(value)?;
+                self.assign(target, value)?;
+            }
+            StmtKind::SetBlock { target, filters, body } => {
+                let text = self.nested(|run| run.in_scope(|run| run.capture(|run| run.exec_body(body))))?;
+                let text = self.markup(text);
+                let value = self.apply_filters(filters, text)?;
+                let value = if self.autoescape { value.into_safe() } else { value };
+                self.assign(target, value)?;
+            }
+            StmtKind::Macro(of) => {
+                let value =
+                    Val::Callable(Rc::new(Callable::Macro(of.clone(), self.scopes.clone(), self.autoescape)));
+                self.set(&of.name, value);
+            }
+            StmtKind::Call { call: Expr::Call(callee, args), caller } => {
+                let callee = self.eval(callee)?;
+                let mut call_args = self.eval_args(args)?;
+                let caller = Callable::Macro(caller.clone(), self.scopes.clone(), self.autoescape);
+                call_args.named.push(("caller".into(), Val::Callable(Rc::new(caller))));
+                let value = self.call(&callee, call_args)?;
+                let text = self.text_of(&value)?;
+                self.write_output(&text)?;
+            }
+            StmtKind::Call { .. } => {}
+            StmtKind::Filter { filters, body } => {
+                let text = self.nested(|run| run.in_scope(|run| run.capture(|run| run.exec_body(body))))?;
+                let text = self.markup(text);
+                let value = self.apply_filters(filters, text)?;
+                let text = self.text_of(&value)?;
+                self.write_output(&text)?;
+            }
+            StmtKind::With { names, body } => {
+                // Their values do not see one another.
+                let values =
+                    names.iter().map(|(_, value)| self.eval(value)).collect::<ValueResult<Vec<_>>>()?;
+                self.nested(|run| {
+                    run.in_scope(|run| {
+                        for ((target, _), value) in names.iter().zip(values) {
+                            run.assign(target, value)?;
+                        }
+                        run.exec_body(body)
+                    })
+                })?;
+            }
+            StmtKind::Block { name, scoped } => {
+                let body = self.block(name);
+                let scopes =
+                    if *scoped { self.scopes.clone() } else { self.scopes.iter().take(1).cloned().collect() };
+                let outer = std::mem::replace(&mut self.scopes, scopes);
+                // Whatever is around a block, nothing in it is escaped unless it says so itself.
+                let escapes = std::mem::take(&mut self.autoescape);
+                let done = self.nested(|run| run.in_scope(|run| run.exec_body(&body)));
+                (self.scopes, self.autoescape) = (outer, escapes);
+                done?;
+            }
+            StmtKind::Autoescape(when, body) => {
+                let escapes = self.eval(when)?.is_true();
+                let outer = std::mem::replace(&mut self.autoescape, escapes);
+                let done = self.nested(|run| run.in_scope(|run| run.exec_body(body)));
+                self.autoescape = outer;
+                done?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn run_loop(&mut self, repeat: &Rc<For>, list: &Val, level: usize) -> ValueResult<()> {
+        let mut items = match list {
+            Val::Undefined(_) => Vec::new(),
+            other => self.items(other).map_err(|message| format!("'for': {message}"))?,
+        };
+        if let Some(condition) = &repeat.condition {
+            let mut kept = Vec::new();
+            for item in items {
+                let fits = self.in_scope(|run| {
+                    run.assign(&repeat.target, item.clone())?;
+                    run.eval(condition)
+                })?;
+                if fits.is_true() {
+                    kept.push(item);
+                }
+            }
+            items = kept;
+        }
+        if items.is_empty() {
+            return self.nested(|run| run.in_scope(|run| run.exec_body(&repeat.otherwise)));
+        }
+        let state = Rc::new(Callable::Loop(LoopState {
+            items,
+            index: Cell::new(0),
+            level,
+            changed: RefCell::new(None),
+            recursive: repeat.recursive.then(|| repeat.clone()),
+            scopes: self.scopes.clone(),
+        }));
+        let Callable::Loop(inner) = &*state else { return Ok(()) };
+        for (at, item) in inner.items.iter().enumerate() {
+            inner.index.set(at);
+            self.nested(|run| {
+                run.in_scope(|run| {
+                    run.set(&"loop".into(), Val::Callable(state.clone()));
+                    run.assign(&repeat.target, item.clone())?;
+                    run.exec_body(&repeat.body)
+                })
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn call_macro(
+        &mut self,
+        of: &Rc<Macro>,
+        scopes: &[Scope],
+        call_args: CallArgs,
+    ) -> ValueResult<Val> {
+        let outer = std::mem::replace(&mut self.scopes, scopes.to_vec());
+        let line = self.line;
+        let done = self.in_scope(|run| {
+            let mut values = call_args.values.into_iter();
+            let mut named = call_args.named;
+            for (name, default) in &of.parameters {
+                let by_name = named.iter().position(|(n, _)| n == name).map(|i| named.remove(i).1);
+                let value = match (values.next(), by_name, default) {
+                    (Some(_), Some(_), _) => {
+                        return Err(format!("duplicate argument '{name}' of '{}'", of.name));
+                    }
+                    (Some(value), ..) | (None, Some(value), _) => value,
+                    (None, None, Some(default)) => run.eval(default)?,
+                    (None, None, None) => Val::Undefined(Some(name.clone())),
+                };
+                run.set(name, value);
+            }
+            let rest: Vec<Val> = values.collect();
+            if of.varargs {
+                run.set(&"varargs".into(), Val::tuple(rest)?);
+            } else if !rest.is_empty() {
+                return Err(format!("'{}' takes {} arguments at most", of.name, of.parameters.len()));
+            }
+            let caller = named.iter().position(|(n, _)| **n == *"caller").map(|i| named.remove(i).1);
+            match caller {
+                Some(caller) if of.caller => run.set(&"caller".into(), caller),
+                Some(_) => return Err(format!("'{}' does not use 'caller'", of.name)),
+                None if of.caller => run.set(&"caller".into(), Val::Undefined(Some("caller".into()))),
+                None => {}
+            }
+            if of.kwargs {
+                let map = Val::map(named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?;
+                run.set(&"kwargs".into(), map);
+            } else if let Some((name, _)) = named.first() {
+                return Err(format!("'{}' has no argument '{name}'", of.name));
+            }
+            run.capture(|run| run.exec_body(&of.body))
+        });
+        self.scopes = outer;
+        let text = done?;
+        self.line = line;
+        Ok(Val::Str(text.into()))
+    }
+
+    pub(super) fn assign(&mut self, target: &Target, value: Val) -> ValueResult<()> {
+        match target {
+            Target::Name(name) => self.set(name, value),
+            Target::Tuple(targets) => {
+                let values = self.items(&value)?;
+                if values.len() != targets.len() {
+                    let (names, found) = (targets.len(), values.len());
+                    return Err(format!("expected {names} values to unpack, got {found}"));
+                }
+                for (target, value) in targets.iter().zip(values) {
+                    self.assign(target, value)?;
+                }
+            }
+            Target::Attr(name, key) => match self.lookup(name)? {
+                Val::Map(map) if map.namespace => {
+                    self.charge_walk(&value)?;
+                    map.insert(Val::Str(key.clone()), &value)?;
+                }
+                _ => return Err(format!("cannot assign to '{name}.{key}': '{name}' is not a namespace")),
+            },
+        }
+        Ok(())
+    }
+
+    /// Text that came out of the template: what had to be escaped in it is.
+    pub(super) fn markup(&self, text: String) -> Val {
+        if self.autoescape { Val::safe(text) } else { Val::Str(text.into()) }
+    }
+
+    /// A value as it comes out.
+    pub(super) fn output_text(&mut self, value: &Val) -> ValueResult<Rc<str>> {
+        if self.autoescape { self.escape(value) } else { self.text_of(value) }
+    }
+
+    pub(super) fn write_output(&mut self, text: &str) -> ValueResult<()> {
+        if self.out.len() + text.len() > MAX_OUTPUT {
+            return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
+        }
+        self.consume_fuel(text.len() / 64 + 1)?;
+        self.out.push_str(text);
+        Ok(())
+    }
+
+    /// Remembers the names without a value that show in a text.
+    pub(super) fn record_undefined(&mut self, text: &str, line: usize) {
+        for (at, _) in text.match_indices(MISSING_JINJA_PREFIX) {
+            let name = &text[at + MISSING_JINJA_PREFIX.len()..];
+            let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
+            let name = &name[..end.min(64)];
+            if !name.is_empty()
+                && !self.undefined.iter().any(|u| u.name == name)
+                && self.undefined.len() < 100
+            {
+                self.undefined.push(UndefinedVariable { name: name.to_string(), line });
+            }
+        }
+    }
+}

@@ -1,0 +1,2 @@
+#!/bin/sh
+exec /root/.customization/customize.sh postcustomization

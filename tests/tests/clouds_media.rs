@@ -1,0 +1,80 @@
+//! Clouds without a metadata service: a machine with the cloud's disk, floppy or files runs the local and the network stage;
+//! the results are compared with those of Debian's cloud-init 26.2 on the same machine (`FIRSTLIGHT_RECORD`).
+
+use tests::Cloud;
+
+/// A disk with variables for the network, names, keys and user-data, in every kind of quotes.
+#[test]
+fn opennebula_matches_upstream() {
+    Cloud::new("opennebula").compare_with_upstream();
+}
+
+#[test]
+fn opennebula_seed_matches_upstream() {
+    Cloud::new("opennebula-seed").compare_with_upstream();
+}
+
+#[test]
+fn ibmcloud_matches_upstream() {
+    Cloud::new("ibmcloud").compare_with_upstream();
+}
+
+/// The network was configured by the provisioning boot.
+#[test]
+fn ibmcloud_template_matches_upstream() {
+    Cloud::new("ibmcloud-template").compare_with_upstream();
+}
+
+#[test]
+fn altcloud_vsphere_matches_upstream() {
+    Cloud::new("altcloud").compare_with_upstream();
+}
+
+#[test]
+fn altcloud_rhev_matches_upstream() {
+    Cloud::new("altcloud-rhev").compare_with_upstream();
+}
+
+#[test]
+fn wsl_matches_upstream() {
+    Cloud::new("wsl").compare_with_upstream();
+}
+
+/// Files of Ubuntu Pro's agent and of Landscape, merged. A comment says so in other words.
+#[test]
+fn wsl_with_ubuntu_pro_matches_upstream() {
+    let cloud = Cloud::new("wsl-pro");
+    cloud.compare_with_upstream_except(&["user-data"]);
+    let config =
+        |text: &str| text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
+    if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
+        let ours = cloud.file("/var/lib/cloud/instances/i-pro/user-data.txt");
+        assert_eq!(config(&ours), config(&cloud.recorded("user-data")), "{}", cloud.log());
+        assert!(ours.contains("tags: blue"), "{ours}");
+    }
+}
+
+/// What needs a shell is not run: it is named, and the rest of the file is used.
+#[test]
+fn opennebula_runs_nothing() {
+    let cloud = Cloud::new("opennebula-seed");
+    let text =
+        "SET_HOSTNAME=named\nUSER_DATA=\"$(touch /run/ran)\"\ntouch /run/ran\nETH0_MTU=x\nETH0_IP=10.3.0.6\n";
+    cloud.put("/var/lib/cloud/seed/opennebula/context.sh", text);
+    let boot = cloud.boot(&["local", "network"]);
+    assert!(boot.codes.values().all(|code| matches!(code, 0 | 2)), "{boot:?}\n{}", cloud.log());
+    assert_eq!(cloud.id(), "opennebula");
+    assert!(!cloud.path("/run/ran").exists());
+    for words in [["context.sh:2", "USER_DATA"], ["context.sh:3", "touch"]] {
+        assert!(cloud.logged(&words), "{words:?}\n{}", cloud.log());
+    }
+}
+
+/// A disk that is OpenNebula's and cannot be mounted is reported; no other cloud is assumed.
+#[test]
+fn unreadable_disk() {
+    let cloud = Cloud::new("opennebula-unreadable");
+    cloud.boot(&["local"]);
+    assert!(cloud.logged(&["WARNING", "OpenNebula", "/dev/vdb"]), "{}", cloud.log());
+    assert_ne!(cloud.id(), "opennebula");
+}

@@ -1,0 +1,87 @@
+//! MAAS: a machine with a network reads signed metadata from a server with another clock; the results are compared with
+//! those of Debian's cloud-init 26.2 on the same server (`FIRSTLIGHT_RECORD`). Also servers that fail.
+
+use std::time::{Duration, Instant};
+
+use tests::Cloud;
+
+/// Brings the machine's network up, as the initramfs or the network service does.
+fn with_network(case: &str) -> Cloud {
+    let cloud = Cloud::new(case);
+    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.60/24", "dev", "c0"]);
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    // Until the link-local address is no longer tentative.
+    std::thread::sleep(Duration::from_secs(3));
+    cloud
+}
+
+/// In the network stage, with a clock two hours late.
+#[test]
+fn maas_matches_upstream() {
+    with_network("maas").compare_with_upstream();
+}
+
+/// In the local stage, over the network of the initramfs.
+#[test]
+fn maas_in_the_local_stage_matches_upstream() {
+    with_network("maas-local").compare_with_upstream();
+}
+
+#[test]
+fn maas_seed_matches_upstream() {
+    Cloud::new("maas-seed").compare_with_upstream();
+}
+
+/// A service that fails for a moment costs nothing; one that is gone at a later boot, no wait.
+#[test]
+fn later_boots_do_not_ask() {
+    let cloud = with_network("maas");
+    cloud.fault("GET instance-id once:500\nGET user-data once:500\n");
+    cloud.boot(&["local", "network"]);
+    assert_eq!(cloud.id(), "maas", "{}", cloud.log());
+    assert!(
+        cloud.file("/var/lib/cloud/instances/xk3p9a/user-data.txt").contains("London"),
+        "{}",
+        cloud.log()
+    );
+    let requests = cloud.requests();
+    cloud.fault("* . silent\n");
+    cloud.forget_run();
+    let begun = Instant::now();
+    cloud.boot(&["local", "network"]);
+    assert!(begun.elapsed() < Duration::from_secs(8), "{}", cloud.log());
+    assert_eq!(cloud.id(), "maas", "{}", cloud.log());
+    assert_eq!(cloud.requests(), requests);
+}
+
+/// Each of these is an error that names the service, within the configured time, and no instance of MAAS.
+#[test]
+fn failing_services() {
+    for fault in ["404", "500", "silent", "garbage", "cut", "401"] {
+        let cloud = with_network("maas");
+        cloud.config("datasource: {MAAS: {metadata_url: \"http://10.0.0.1/MAAS/metadata\", max_wait: 4, timeout: 2}}\n");
+        cloud.fault(&format!("* . {fault}\n"));
+        let begun = Instant::now();
+        cloud.boot(&["network"]);
+        assert!(begun.elapsed() < Duration::from_secs(15), "{fault}\n{}", cloud.log());
+        assert!(cloud.logged(&["WARNING", "DataSourceMAAS", "10.0.0.1"]), "{fault}\n{}", cloud.log());
+        assert_ne!(cloud.id(), "maas", "{fault}\n{}", cloud.log());
+    }
+}
+
+/// With wrong keys the server refuses every request; half of the keys are an error of the configuration. No secret is logged.
+#[test]
+fn wrong_keys() {
+    let url = "metadata_url: \"http://10.0.0.1/MAAS/metadata\", max_wait: 3";
+    for (keys, words) in [
+        ("consumer_key: x, token_key: y, token_secret: hidden", "status 401"),
+        ("token_key: '', token_secret: hidden", "expected all of consumer_key"),
+    ] {
+        let cloud = with_network("maas");
+        cloud
+            .put("/etc/cloud/cloud.cfg.d/96-keys.cfg", &format!("datasource: {{MAAS: {{{url}, {keys}}}}}\n"));
+        cloud.boot(&["network"]);
+        assert!(cloud.logged(&["WARNING", words]), "{keys}\n{}", cloud.log());
+        assert!(!cloud.log().contains("hidden"), "{}", cloud.log());
+    }
+}

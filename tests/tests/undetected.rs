@@ -1,0 +1,127 @@
+//! Machines whose datasource is not the expected one: unknown names, a cloud that cannot be read, a report of ds-identify.
+
+use tests::{Boot, Cloud, STAGES, Sandbox, write};
+
+/// A machine without a seed.
+fn without_seed(name: &str, config: &str) -> Sandbox {
+    let sandbox = Sandbox::new(name);
+    std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
+    configure(&sandbox, config);
+    sandbox
+}
+
+fn configure(sandbox: &Sandbox, text: &str) {
+    write(&sandbox.path("/etc/cloud/cloud.cfg.d/95-undetected.cfg"), text);
+}
+
+fn boot(sandbox: &Sandbox) -> Boot {
+    sandbox.run(&STAGES)
+}
+
+fn count(text: &str, part: &str) -> usize {
+    text.lines().filter(|line| line.contains(part)).count()
+}
+
+#[test]
+fn unknown_name_in_the_list() {
+    let sandbox = Sandbox::new("unknown-name");
+    configure(&sandbox, "datasource_list: [Nimbus, NoCloud, 7, None]\n");
+    let boot = boot(&sandbox);
+    assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
+    let log = sandbox.log();
+    let place = "/etc/cloud/cloud.cfg.d/95-undetected.cfg:1:";
+    for expected in [
+        "19: datasource_list: no datasource named Nimbus",
+        "36: datasource_list: expected the name of a datasource",
+    ] {
+        assert_eq!(count(&log, &format!("[ERROR]: {place}{expected}")), 1, "{log}");
+    }
+    assert!(log.contains("Loaded datasource DataSourceNoCloud"), "{log}");
+}
+
+/// As with cloud-init the machine is set up by None, but it is an error.
+#[test]
+fn recognised_but_unreadable() {
+    let sandbox = without_seed(
+        "unreadable",
+        "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
+    );
+    let boot = boot(&sandbox);
+    let status = sandbox.status();
+    assert_eq!(boot.codes["network"], 1, "{:?}\n{}", boot.codes, sandbox.log());
+    assert!(status.contains("DataSourceNone"), "{status}");
+    let message = "no instance could be read, using the datasource None: NoCloud: ";
+    assert!(status.contains(message), "{status}");
+    assert_eq!(count(&sandbox.log(), message), 1, "{}", sandbox.log());
+}
+
+/// Nothing was recognised: None alone is no error.
+#[test]
+fn nothing_but_none() {
+    let sandbox = without_seed("nothing", "datasource_list: [NoCloud, None]\n");
+    let boot = boot(&sandbox);
+    assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
+    let status = sandbox.status();
+    assert!(status.contains("DataSourceNone") && !status.contains("could be read"), "{status}");
+}
+
+/// A list without None: the machine has a network and an error, and no instance.
+#[test]
+fn no_instance() {
+    let sandbox = without_seed("no-instance", "datasource_list: [NoCloud, GCE]\n");
+    let boot = boot(&sandbox);
+    assert_eq!((boot.codes["local"], boot.codes["network"]), (0, 1), "{:?}\n{}", boot.codes, boot.output);
+    let log = sandbox.log();
+    for line in [
+        "No local datasource found",
+        "[local] Exiting without datasource",
+        "No instance datasource found! Likely bad things to come!",
+        "[net] Exiting without datasource",
+    ] {
+        assert_eq!(count(&log, line), 1, "{line}\n{log}");
+    }
+    assert!(sandbox.status().contains("No instance datasource found."), "{}", sandbox.status());
+    assert!(!sandbox.path("/var/lib/cloud/instance").exists());
+}
+
+/// What ds-identify reports does not select the datasource, but another one is worth a warning at login.
+#[test]
+fn unexpected_datasource() {
+    let sandbox = Sandbox::with_user_data("unexpected", "#cloud-config\nusers: []\n");
+    configure(&sandbox, "di_report: {datasource_list: [ Ec2, None ]}\n");
+    let file = "/var/lib/cloud/instance/warnings/dsid_missing_source";
+    assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
+    let text = sandbox.file(file).unwrap_or_default();
+    assert!(text.contains("NoCloud") && text.contains("Ec2, None"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() == 74), "{text}");
+    let problem = "The datasource of this instance is NoCloud";
+    assert_eq!(count(&sandbox.warnings().join("\n"), problem), 1, "{}", sandbox.log());
+
+    // Turned off by the user, and expected after all.
+    for config in ["warnings: {dsid_missing_source: off}", "di_report: {datasource_list: [ NoCloud, None ]}"]
+    {
+        let sandbox = Sandbox::with_user_data("expected", "#cloud-config\nusers: []\n");
+        configure(&sandbox, &format!("di_report: {{datasource_list: [ Ec2, None ]}}\n{config}\n"));
+        assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
+        assert_eq!(sandbox.file(file), None, "{config}");
+    }
+}
+
+/// A cloud that only the local stage can read, and whose service fails: the network stage reports it too.
+#[test]
+fn unreadable_in_the_local_stage() {
+    let cloud = Cloud::new("digitalocean").dhcp(&[]);
+    cloud.fault("* . 500\n");
+    cloud.config("datasource: {DigitalOcean: {retries: 1, wait_retry: 1, timeout: 1}}\n");
+    cloud.boot(&["local"]);
+    let boot = cloud.boot(&["network"]);
+    assert_eq!((cloud.id().as_str(), boot.codes["network"]), ("none", 1), "{}", cloud.log());
+    let status = cloud.file("/run/cloud-init/status.json");
+    let message = "no instance could be read, using the datasource None: DigitalOcean: ";
+    assert!(status.contains(message), "{status}");
+    // At the next boot the service answers.
+    cloud.fault("");
+    cloud.forget_run();
+    cloud.boot(&["local"]);
+    assert_eq!(cloud.id(), "digitalocean", "{}", cloud.log());
+}
