@@ -119,7 +119,8 @@ impl Net {
     pub fn switch_media(&self) {
         for state in ["down", "up"] {
             self.in_cloud(&["ip", "link", "set", "s0", state]);
-            std::thread::sleep(Duration::from_millis(300));
+            // As long as Hyper-V's driver leaves it; the kernel merges changes of one second.
+            std::thread::sleep(Duration::from_millis(2000));
         }
     }
 
