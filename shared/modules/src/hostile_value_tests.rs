@@ -127,8 +127,13 @@ const WHOLE_TEXTS: &[&str] = &[
     "bootcmd",
     "runcmd",
     "ca_certs.trusted",
+    "mcollective.conf.private-cert",
+    "mcollective.conf.public-cert",
     "ntp.config.template",
     "random_seed.data",
+    "salt_minion.private_key",
+    "salt_minion.public_key",
+    "snap.assertions",
     "ssh_keys",
     "ssh_authorized_keys",
     "users[0].ssh_authorized_keys",
@@ -139,6 +144,7 @@ const WHOLE_TEXTS: &[&str] = &[
 
 /// Modules that do nothing at all when a value below their key cannot be read, and say so.
 const ALL_OR_NOTHING: &[&str] = &[
+    "apk_configure",
     "bootcmd",
     "ca_certs",
     "growpart",
@@ -149,6 +155,7 @@ const ALL_OR_NOTHING: &[&str] = &[
     "resizefs",
     "runcmd",
     "seed_random",
+    "snap",
     "timezone",
 ];
 

@@ -129,20 +129,6 @@ pub static SECTIONS: &[Section] = &[
         .doc("Chef's client.")],
     ),
     Section::new(
-        "mcollective",
-        "Installs and configures mcollective.",
-        &[key(
-            "mcollective",
-            &[map(&[key(
-                "conf",
-                &[map(&[key("public-cert", &[STR]), key("private-cert", &[STR])])
-                    .and_any(&key("<name>", &[BOOL, INT, STR]))],
-            )
-            .doc("Its configuration.")])],
-        )
-        .doc("mcollective.")],
-    ),
-    Section::new(
         "puppet",
         "Installs, configures and runs Puppet's agent.",
         &[key(
@@ -183,24 +169,6 @@ pub static SECTIONS: &[Section] = &[
             ])],
         )
         .doc("Puppet.")],
-    ),
-    Section::new(
-        "salt_minion",
-        "Installs and configures Salt's minion.",
-        &[key(
-            "salt_minion",
-            &[map(&[
-                key("pkg_name", &[STR]).default(&Text("salt-minion")),
-                key("service_name", &[STR]).default(&Text("salt-minion")),
-                key("config_dir", &[STR]).default(&Text("/etc/salt")),
-                key("conf", &[reference(&ANY_KEYS)]),
-                key("grains", &[reference(&ANY_KEYS)]),
-                key("public_key", &[STR]),
-                key("private_key", &[STR]),
-                key("pki_dir", &[STR]),
-            ])],
-        )
-        .doc("Salt.")],
     ),
 ];
 

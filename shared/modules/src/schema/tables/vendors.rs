@@ -70,15 +70,6 @@ pub static SECTIONS: &[Section] = &[
         .doc("The subscription.")],
     ),
     Section::new(
-        "spacewalk",
-        "Registers with a Spacewalk server.",
-        &[key(
-            "spacewalk",
-            &[map(&[key("server", &[STR]), key("proxy", &[STR]), key("activation_key", &[STR])])],
-        )
-        .doc("Spacewalk.")],
-    ),
-    Section::new(
         "ubuntu_autoinstall",
         "Looks whether Ubuntu's installer is there.",
         &[key("autoinstall", &[map(&[key("version", &[INT]).required()]).open()]).doc("For the installer.")],
