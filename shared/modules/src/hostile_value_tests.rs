@@ -83,6 +83,8 @@ fn stay_here(node: &mut Node) {
         }
         Value::Seq(items) => items.iter_mut().for_each(stay_here),
         Value::Str(text) if text.starts_with("https:") => *text = "file:///none".into(),
+        // Requests of an installer's script are repeated.
+        Value::Str(text) if text == "aio" => *text = "packages".into(),
         _ => {}
     }
 }
@@ -130,6 +132,7 @@ const WHOLE_TEXTS: &[&str] = &[
     "mcollective.conf.private-cert",
     "mcollective.conf.public-cert",
     "ntp.config.template",
+    "puppet.conf.ca_cert",
     "random_seed.data",
     "salt_minion.private_key",
     "salt_minion.public_key",
@@ -148,11 +151,13 @@ const ALL_OR_NOTHING: &[&str] = &[
     "bootcmd",
     "ca_certs",
     "growpart",
+    "grub_dpkg",
     "locale",
     "ntp",
     "phone_home",
     "power_state_change",
     "resizefs",
+    "rh_subscription",
     "runcmd",
     "seed_random",
     "snap",

@@ -18,6 +18,7 @@ mod fstab;
 #[cfg(test)]
 mod grow_device_tests;
 mod growpart;
+mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
@@ -34,7 +35,9 @@ mod package_update_upgrade_install;
 mod partition_table;
 mod phone_home;
 mod power_state_change;
+mod puppet;
 mod resizefs;
+mod rh_subscription;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -163,6 +166,7 @@ modules![
     ca_certs,
     final_message,
     growpart,
+    grub_dpkg,
     install_hotplug,
     keys_to_console,
     locale,
@@ -172,7 +176,9 @@ modules![
     package_update_upgrade_install,
     phone_home,
     power_state_change,
+    puppet,
     resizefs,
+    rh_subscription,
     runcmd,
     salt_minion,
     scripts::per_boot,
@@ -225,6 +231,8 @@ mod tests {
                  photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles TencentOS ubuntu virtuozzo",
             ),
             (&apk_configure::MODULE, "alpine"),
+            (&grub_dpkg::MODULE, "debian ubuntu"),
+            (&rh_subscription::MODULE, "fedora rhel"),
             (&snap::MODULE, "ubuntu"),
             (&spacewalk::MODULE, "fedora openeuler rhel"),
             (
