@@ -5,10 +5,12 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod apk_configure;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
 mod ca_certs;
+mod config_obj;
 mod context;
 mod encoded_content;
 mod final_message;
@@ -16,12 +18,14 @@ mod fstab;
 #[cfg(test)]
 mod grow_device_tests;
 mod growpart;
+mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
 pub mod install_hotplug;
 mod keys_to_console;
 mod locale;
+mod mcollective;
 mod module_list;
 mod mountinfo;
 mod mounts;
@@ -31,10 +35,13 @@ mod package_update_upgrade_install;
 mod partition_table;
 mod phone_home;
 mod power_state_change;
+mod puppet;
 mod resizefs;
+mod rh_subscription;
 mod run;
 mod run_parts;
 mod runcmd;
+mod salt_minion;
 pub mod schema;
 mod scripts;
 mod scripts_vendor;
@@ -42,6 +49,8 @@ mod seed_random;
 pub mod set_hostname;
 mod set_passwords;
 mod shell;
+mod snap;
+mod spacewalk;
 pub mod ssh;
 mod ssh_authkey_fingerprints;
 mod sshd_config;
@@ -50,6 +59,7 @@ mod swap;
 mod symlink_tests;
 #[cfg(test)]
 mod test_sandbox;
+mod text_values;
 mod timezone;
 mod unsupported;
 mod update_etc_hosts;
@@ -61,6 +71,8 @@ mod users_groups;
 mod users_tests;
 mod write_files;
 mod write_files_deferred;
+mod yum_add_repo;
+mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
 pub use module_list::{ModuleEntry, parse_module_list};
@@ -149,20 +161,26 @@ macro_rules! modules {
 
 // Every module. A new one is a file and a line here.
 modules![
+    apk_configure,
     bootcmd,
     ca_certs,
     final_message,
     growpart,
+    grub_dpkg,
     install_hotplug,
     keys_to_console,
     locale,
+    mcollective,
     mounts,
     ntp,
     package_update_upgrade_install,
     phone_home,
     power_state_change,
+    puppet,
     resizefs,
+    rh_subscription,
     runcmd,
+    salt_minion,
     scripts::per_boot,
     scripts::per_instance,
     scripts::per_once,
@@ -171,6 +189,8 @@ modules![
     seed_random,
     set_hostname,
     set_passwords,
+    snap,
+    spacewalk,
     ssh,
     ssh_authkey_fingerprints,
     timezone,
@@ -179,6 +199,8 @@ modules![
     users_groups,
     write_files,
     write_files_deferred,
+    yum_add_repo,
+    zypper_add_repo,
 ];
 
 /// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
@@ -196,9 +218,7 @@ mod tests {
     /// The distributions that upstream's documentation of a module names.
     #[test]
     fn distributions_of_restricted_modules() {
-        let everywhere = MODULES.iter().filter(|m| matches!(m.distros, Distros::All)).count();
-        assert_eq!(everywhere, MODULES.len() - 2);
-        for (module, names) in [
+        let restricted = [
             (
                 &ca_certs::MODULE,
                 "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
@@ -210,7 +230,28 @@ mod tests {
                  OpenCloudOS openeuler openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed \
                  photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles TencentOS ubuntu virtuozzo",
             ),
-        ] {
+            (&apk_configure::MODULE, "alpine"),
+            (&grub_dpkg::MODULE, "debian ubuntu"),
+            (&rh_subscription::MODULE, "fedora rhel"),
+            (&snap::MODULE, "ubuntu"),
+            (&spacewalk::MODULE, "fedora openeuler rhel"),
+            (
+                &yum_add_repo::MODULE,
+                "almalinux amazon azurelinux centos cloudlinux eurolinux fedora mariner OpenCloudOS openeuler \
+                 openmandriva photon rhel rocky TencentOS virtuozzo",
+            ),
+            (
+                &zypper_add_repo::MODULE,
+                "opensuse opensuse-leap opensuse-microos opensuse-tumbleweed sle-micro sle_hpc sles",
+            ),
+        ];
+        let mut listed: Vec<&str> = restricted.iter().map(|(module, _)| module.name).collect();
+        listed.sort_unstable();
+        let is_restricted = |m: &&&Module| !matches!(m.distros, Distros::All);
+        let mut found: Vec<&str> = MODULES.iter().filter(is_restricted).map(|m| m.name).collect();
+        found.sort_unstable();
+        assert_eq!(listed, found);
+        for (module, names) in restricted {
             let included = Distro::all().iter().filter(|d| module.distros.contains(d)).map(|d| d.name);
             assert_eq!(included.collect::<Vec<_>>().join(" "), names, "{}", module.name);
         }

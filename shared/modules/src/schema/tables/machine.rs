@@ -1,11 +1,8 @@
 //! Keys of upstream modules for disks, devices and users, which this version does not have.
 
 use config::schema::DefaultValue::{Bool, Text};
-use config::schema::{
-    BOOL, Definition, Deprecation, Format, INT, STR, key, list, map, map_of, reference, word,
-};
+use config::schema::{BOOL, Format, INT, STR, key, list, map, map_of, word};
 
-use super::ANY_KEYS;
 use crate::schema::Section;
 
 pub static SECTIONS: &[Section] = &[
@@ -69,14 +66,6 @@ pub static SECTIONS: &[Section] = &[
         ],
     ),
     Section::new(
-        "grub_dpkg",
-        "Tells grub's package where to install itself.",
-        &[
-            key("grub_dpkg", &[reference(&GRUB)]).doc("Answers for debconf."),
-            key("grub-dpkg", &[reference(&ANY_KEYS)]).deprecated(&Deprecation::new("22.2", "grub_dpkg")),
-        ],
-    ),
-    Section::new(
         "keyboard",
         "Sets the keyboard's layout.",
         &[key(
@@ -131,14 +120,3 @@ pub static SECTIONS: &[Section] = &[
             .doc("Ids such as gh:name and lp:name, for the default user.")],
     ),
 ];
-
-static GRUB: Definition = Definition {
-    name: "grub",
-    types: &[map(&[
-        key("enabled", &[BOOL]).default(&Bool(false)).doc("Whether to."),
-        key("grub-pc/install_devices", &[STR]).doc("The disk, for BIOS machines."),
-        key("grub-pc/install_devices_empty", &[BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))])
-            .doc("Whether it may be none."),
-        key("grub-efi/install_devices", &[STR]).doc("The partition, for EFI machines."),
-    ])],
-};
