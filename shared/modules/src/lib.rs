@@ -8,9 +8,12 @@ mod account_module_tests;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
+mod byobu;
 mod ca_certs;
 mod context;
+mod disable_ec2_metadata;
 mod encoded_content;
+mod fan;
 mod final_message;
 mod fstab;
 #[cfg(test)]
@@ -20,7 +23,9 @@ mod growpart;
 mod hostile_value_tests;
 mod hostname_info;
 pub mod install_hotplug;
+mod keyboard;
 mod keys_to_console;
+mod landscape;
 mod locale;
 mod module_list;
 mod mountinfo;
@@ -31,7 +36,10 @@ mod package_update_upgrade_install;
 mod partition_table;
 mod phone_home;
 mod power_state_change;
+mod reset_rmc;
 mod resizefs;
+mod resolv_conf;
+mod rsyslog;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -44,6 +52,7 @@ mod set_passwords;
 mod shell;
 pub mod ssh;
 mod ssh_authkey_fingerprints;
+mod ssh_import_id;
 mod sshd_config;
 mod swap;
 #[cfg(test)]
@@ -51,6 +60,9 @@ mod symlink_tests;
 #[cfg(test)]
 mod test_sandbox;
 mod timezone;
+mod ubuntu_autoinstall;
+mod ubuntu_drivers;
+mod ubuntu_pro;
 mod unsupported;
 mod update_etc_hosts;
 mod update_hostname;
@@ -59,6 +71,7 @@ mod users;
 mod users_groups;
 #[cfg(test)]
 mod users_tests;
+mod wireguard;
 mod write_files;
 mod write_files_deferred;
 
@@ -150,18 +163,26 @@ macro_rules! modules {
 // Every module. A new one is a file and a line here.
 modules![
     bootcmd,
+    byobu,
     ca_certs,
+    disable_ec2_metadata,
+    fan,
     final_message,
     growpart,
     install_hotplug,
+    keyboard,
     keys_to_console,
+    landscape,
     locale,
     mounts,
     ntp,
     package_update_upgrade_install,
     phone_home,
     power_state_change,
+    reset_rmc,
     resizefs,
+    resolv_conf,
+    rsyslog,
     runcmd,
     scripts::per_boot,
     scripts::per_instance,
@@ -173,10 +194,15 @@ modules![
     set_passwords,
     ssh,
     ssh_authkey_fingerprints,
+    ssh_import_id,
     timezone,
+    ubuntu_autoinstall,
+    ubuntu_drivers,
+    ubuntu_pro,
     update_etc_hosts,
     update_hostname,
     users_groups,
+    wireguard,
     write_files,
     write_files_deferred,
 ];
@@ -186,6 +212,8 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
+    // Its name until 24.1, which lists of older images have.
+    let name = if name == "ubuntu_advantage" { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
 }
 
@@ -197,8 +225,27 @@ mod tests {
     #[test]
     fn distributions_of_restricted_modules() {
         let everywhere = MODULES.iter().filter(|m| matches!(m.distros, Distros::All)).count();
-        assert_eq!(everywhere, MODULES.len() - 2);
+        assert_eq!(everywhere, MODULES.len() - 12);
         for (module, names) in [
+            (&byobu::MODULE, "debian raspberry-pi-os ubuntu"),
+            (&fan::MODULE, "ubuntu"),
+            (
+                &keyboard::MODULE,
+                "almalinux alpine amazon arch azurelinux centos cloudlinux debian eurolinux fedora mariner miraclelinux \
+                 openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed photon raspberry-pi-os rhel \
+                 rocky sle-micro sle_hpc sles suse ubuntu virtuozzo",
+            ),
+            (&landscape::MODULE, "ubuntu"),
+            (
+                &resolv_conf::MODULE,
+                "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \
+                 opensuse-tumbleweed photon rhel sle-micro sle_hpc sles",
+            ),
+            (&ssh_import_id::MODULE, "alpine cos debian raspberry-pi-os ubuntu"),
+            (&ubuntu_autoinstall::MODULE, "ubuntu"),
+            (&ubuntu_drivers::MODULE, "ubuntu"),
+            (&ubuntu_pro::MODULE, "ubuntu"),
+            (&wireguard::MODULE, "ubuntu"),
             (
                 &ca_certs::MODULE,
                 "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
