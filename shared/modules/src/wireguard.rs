@@ -1,7 +1,8 @@
 //! wireguard: WireGuard's interfaces: packages, kernel module, configuration files, services; then the user's probes that
 //! tell whether the tunnels work.
 
-use config::schema::{NULL, map};
+use config::schema::{NULL, Type, list, map};
+use config::{FromNode, Node, Reader};
 use distro::ServiceAction::{Enable, Restart};
 use state::Frequency;
 use system::{Command, Error, Result, System, WriteOptions, debug, warning};
@@ -36,13 +37,24 @@ config::keys! {
     }
     struct Wireguard {
         /// The interfaces.
-        interfaces: Vec<Interface>, within min(1);
+        interfaces: Interfaces, within min(1);
         /// Shell commands that fail if a tunnel does not work.
         readinessprobe: Vec<String>, within unique();
     }
     struct Keys {
         /// Interfaces of WireGuard.
         wireguard: Option<Wireguard>, types [NULL, map(Wireguard::TABLE).min(1)];
+    }
+}
+
+/// Interfaces, a list that must be set.
+#[derive(Debug, Clone)]
+struct Interfaces(Vec<Interface>);
+
+impl FromNode for Interfaces {
+    const SCHEMA: &'static [Type] = &[list(Interface::SCHEMA)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Interfaces> {
+        Vec::read(node, reader).map(Interfaces)
     }
 }
 
@@ -62,7 +74,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         sys.run(&Command::new(["modprobe", "wireguard"]))?;
     }
     let mut failed = Vec::new();
-    for (i, interface) in wanted.interfaces.iter().enumerate() {
+    for (i, interface) in wanted.interfaces.0.iter().enumerate() {
         let result =
             set_up(context, interface).map_err(|e| e.context(format_args!("wireguard.interfaces[{i}]")));
         failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
