@@ -9,10 +9,13 @@ mod apk_configure;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
+mod byobu;
 mod ca_certs;
 mod config_obj;
 mod context;
+mod disable_ec2_metadata;
 mod encoded_content;
+mod fan;
 mod final_message;
 mod fstab;
 #[cfg(test)]
@@ -23,7 +26,9 @@ mod grub_dpkg;
 mod hostile_value_tests;
 mod hostname_info;
 pub mod install_hotplug;
+mod keyboard;
 mod keys_to_console;
+mod landscape;
 mod locale;
 mod mcollective;
 mod module_list;
@@ -36,8 +41,11 @@ mod partition_table;
 mod phone_home;
 mod power_state_change;
 mod puppet;
+mod reset_rmc;
 mod resizefs;
+mod resolv_conf;
 mod rh_subscription;
+mod rsyslog;
 mod run;
 mod run_parts;
 mod runcmd;
@@ -53,6 +61,7 @@ mod snap;
 mod spacewalk;
 pub mod ssh;
 mod ssh_authkey_fingerprints;
+mod ssh_import_id;
 mod sshd_config;
 mod swap;
 #[cfg(test)]
@@ -61,6 +70,9 @@ mod symlink_tests;
 mod test_sandbox;
 mod text_values;
 mod timezone;
+mod ubuntu_autoinstall;
+mod ubuntu_drivers;
+mod ubuntu_pro;
 mod unsupported;
 mod update_etc_hosts;
 mod update_hostname;
@@ -69,6 +81,7 @@ mod users;
 mod users_groups;
 #[cfg(test)]
 mod users_tests;
+mod wireguard;
 mod write_files;
 mod write_files_deferred;
 mod yum_add_repo;
@@ -163,12 +176,17 @@ macro_rules! modules {
 modules![
     apk_configure,
     bootcmd,
+    byobu,
     ca_certs,
+    disable_ec2_metadata,
+    fan,
     final_message,
     growpart,
     grub_dpkg,
     install_hotplug,
+    keyboard,
     keys_to_console,
+    landscape,
     locale,
     mcollective,
     mounts,
@@ -177,8 +195,11 @@ modules![
     phone_home,
     power_state_change,
     puppet,
+    reset_rmc,
     resizefs,
+    resolv_conf,
     rh_subscription,
+    rsyslog,
     runcmd,
     salt_minion,
     scripts::per_boot,
@@ -193,10 +214,15 @@ modules![
     spacewalk,
     ssh,
     ssh_authkey_fingerprints,
+    ssh_import_id,
     timezone,
+    ubuntu_autoinstall,
+    ubuntu_drivers,
+    ubuntu_pro,
     update_etc_hosts,
     update_hostname,
     users_groups,
+    wireguard,
     write_files,
     write_files_deferred,
     yum_add_repo,
@@ -208,6 +234,8 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
+    // Its name until 24.1, which lists of older images have.
+    let name = if name == "ubuntu_advantage" { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
 }
 
@@ -219,6 +247,25 @@ mod tests {
     #[test]
     fn distributions_of_restricted_modules() {
         let restricted = [
+            (&byobu::MODULE, "debian raspberry-pi-os ubuntu"),
+            (&fan::MODULE, "ubuntu"),
+            (
+                &keyboard::MODULE,
+                "almalinux alpine amazon arch azurelinux centos cloudlinux debian eurolinux fedora mariner miraclelinux \
+                 openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed photon raspberry-pi-os rhel \
+                 rocky sle-micro sle_hpc sles suse ubuntu virtuozzo",
+            ),
+            (&landscape::MODULE, "ubuntu"),
+            (
+                &resolv_conf::MODULE,
+                "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \
+                 opensuse-tumbleweed photon rhel sle-micro sle_hpc sles",
+            ),
+            (&ssh_import_id::MODULE, "alpine cos debian raspberry-pi-os ubuntu"),
+            (&ubuntu_autoinstall::MODULE, "ubuntu"),
+            (&ubuntu_drivers::MODULE, "ubuntu"),
+            (&ubuntu_pro::MODULE, "ubuntu"),
+            (&wireguard::MODULE, "ubuntu"),
             (
                 &ca_certs::MODULE,
                 "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \

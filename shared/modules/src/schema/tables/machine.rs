@@ -7,24 +7,6 @@ use crate::schema::Section;
 
 pub static SECTIONS: &[Section] = &[
     Section::new(
-        "byobu",
-        "Starts byobu when a user logs in.",
-        &[key(
-            "byobu_by_default",
-            &[
-                word("enable-system"),
-                word("enable-user"),
-                word("disable-system"),
-                word("disable-user"),
-                word("enable"),
-                word("disable"),
-                word("user"),
-                word("system"),
-            ],
-        )
-        .doc("For whom.")],
-    ),
-    Section::new(
         "disk_setup",
         "Partitions disks and makes file systems.",
         &[
@@ -66,20 +48,6 @@ pub static SECTIONS: &[Section] = &[
         ],
     ),
     Section::new(
-        "keyboard",
-        "Sets the keyboard's layout.",
-        &[key(
-            "keyboard",
-            &[map(&[
-                key("layout", &[STR]).required(),
-                key("model", &[STR]).default(&Text("pc105")),
-                key("variant", &[STR]),
-                key("options", &[STR]),
-            ])],
-        )
-        .doc("The keyboard.")],
-    ),
-    Section::new(
         "raspberry_pi",
         "Switches the interfaces of a Raspberry Pi.",
         &[key(
@@ -111,12 +79,5 @@ pub static SECTIONS: &[Section] = &[
             .open()],
         )
         .doc("The board.")],
-    ),
-    Section::new("reset_rmc", "Gives the resource manager of IBM's machines an identity of its own.", &[]),
-    Section::new(
-        "ssh_import_id",
-        "Fetches users' public keys.",
-        &[key("ssh_import_id", &[list(&[STR])])
-            .doc("Ids such as gh:name and lp:name, for the default user.")],
     ),
 ];
