@@ -9,12 +9,8 @@ mod packages;
 mod provisioning;
 mod services;
 
-use config::schema::{ANY_MAP, Definition};
-
 use super::Section;
 
 /// Every section of these tables.
 pub static SECTIONS: [&[Section]; 5] =
     [boot::SECTIONS, machine::SECTIONS, packages::SECTIONS, provisioning::SECTIONS, services::SECTIONS];
-
-/// A map that is passed on as it is.
