@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use system::{Command, Error, Result, System, debug, warning};
 
-use crate::dmi;
+use crate::{Search, dmi, retry};
 
 /// The tools answer at once; one that does not waits for a hypervisor that is not there.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -23,6 +23,8 @@ pub struct Guestinfo<'s> {
     tools: Vec<Tool>,
     /// The tool in use: one that failed is not tried again.
     current: Cell<usize>,
+    /// The time limit of a request.
+    timeout: Duration,
 }
 
 /// Returns whether the machine runs on a hypervisor of VMware, by its product name in DMI.
@@ -38,7 +40,23 @@ impl<'s> Guestinfo<'s> {
             debug!(sys, "neither vmware-rpctool nor vmtoolsd is installed");
             return None;
         }
-        Some(Guestinfo { sys, tools, current: Cell::new(0) })
+        Some(Guestinfo { sys, tools, current: Cell::new(0), timeout: TIMEOUT })
+    }
+
+    /// As [`Guestinfo::new`], for a search of the datasource `name`: with a cached instance that the firmware confirms,
+    /// tools that do not answer have `max_wait_cached` together.
+    pub fn of_search(ctx: &Search<'s>, name: &str) -> Option<Guestinfo<'s>> {
+        let mut guestinfo = Guestinfo::new(ctx.sys)?;
+        if ctx.has_cached_instance {
+            let each = retry::max_wait_cached(ctx, name) / guestinfo.tools.len() as u32;
+            guestinfo.timeout = guestinfo.timeout.min(each);
+        }
+        Some(guestinfo)
+    }
+
+    fn command(&self, (name, option): &Tool, request: &str) -> Command {
+        let words = [Some(*name), *option, Some(request)];
+        Command::new(words.into_iter().flatten()).timeout(self.timeout)
     }
 
     /// Returns the value of `guestinfo.KEY` without trailing white space; `None` if it is not set or empty.
@@ -64,7 +82,7 @@ impl<'s> Guestinfo<'s> {
     }
 
     fn run(&self, tool: &Tool, request: &str) -> Result<Option<String>> {
-        let output = self.sys.run(&command(tool, request).read_only().accept_all())?;
+        let output = self.sys.run(&self.command(tool, request).read_only().accept_all())?;
         let says_not_set = |text: &[u8]| String::from_utf8_lossy(text).trim() == NOT_SET;
         if says_not_set(&output.stderr) || output.code != 0 && says_not_set(&output.stdout) {
             return Ok(None);
@@ -102,7 +120,7 @@ impl<'s> Guestinfo<'s> {
     pub fn send(&self, request: &str) -> Result<String> {
         let mut failure = None;
         for (number, tool) in self.tools.iter().enumerate().skip(self.current.get()) {
-            match self.sys.run(&command(tool, request)) {
+            match self.sys.run(&self.command(tool, request)) {
                 Ok(output) => {
                     self.current.set(number);
                     return Ok(output.text().trim_end().to_string());
@@ -114,7 +132,3 @@ impl<'s> Guestinfo<'s> {
     }
 }
 
-fn command((name, option): &Tool, request: &str) -> Command {
-    let words = [Some(*name), *option, Some(request)];
-    Command::new(words.into_iter().flatten()).timeout(TIMEOUT)
-}
