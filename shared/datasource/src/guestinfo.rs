@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use system::{Command, Error, Result, System, debug, warning};
+use system::{Command, Deadline, Error, Result, System, debug, warning};
 
 use crate::{Search, dmi, retry};
 
@@ -44,14 +44,21 @@ impl<'s> Guestinfo<'s> {
     }
 
     /// As [`Guestinfo::new`], for a search of the datasource `name`: with a cached instance that the firmware confirms,
-    /// tools that do not answer have `max_wait_cached` together.
+    /// tools that do not answer have half of `max_wait_cached` together.
     pub fn of_search(ctx: &Search<'s>, name: &str) -> Option<Guestinfo<'s>> {
         let mut guestinfo = Guestinfo::new(ctx.sys)?;
         if ctx.has_cached_instance {
-            let each = retry::max_wait_cached(ctx, name) / guestinfo.tools.len() as u32;
+            let each = retry::max_wait_cached(ctx, name) / (2 * guestinfo.tools.len() as u32);
             guestinfo.timeout = guestinfo.timeout.min(each);
         }
         Some(guestinfo)
+    }
+
+    /// As [`Guestinfo::new`], for one of the two hooks of the datasource `name`, which share the other half of
+    /// `max_wait_cached`.
+    pub fn of_hook(ctx: &Search<'s>, name: &str) -> Option<Guestinfo<'s>> {
+        let timeout = retry::max_wait_cached(ctx, name) / 4;
+        Guestinfo::new(ctx.sys).map(|guestinfo| Guestinfo { timeout: timeout.min(TIMEOUT), ..guestinfo })
     }
 
     fn command(&self, (name, option): &Tool, request: &str) -> Command {
@@ -98,32 +105,40 @@ impl<'s> Guestinfo<'s> {
         Ok(Some(value.trim_end().to_string()).filter(|value| !value.is_empty()))
     }
 
-    /// Sets `guestinfo.KEY`. A failure is logged: the machine does not depend on it.
-    pub fn set(&self, key: &str, value: &str) {
+    /// Sets `guestinfo.KEY`, and returns whether that succeeded. A failure is logged: the machine does not depend on it.
+    pub fn set(&self, key: &str, value: &str) -> bool {
         // The request is one line of words, and keys come from metadata.
         let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         if key.is_empty() || !key.chars().all(is_valid) {
             warning!(self.sys, "guestinfo: invalid key; expected letters, digits, '.', '-' and '_'; not set");
-            return;
+            return false;
         }
         // The hypervisor cannot set an empty value.
         let value = if value.is_empty() { " " } else { value };
-        if let Err(e) = self.send(&format!("info-set guestinfo.{key} {value}")) {
+        let sent = self.send(&format!("info-set guestinfo.{key} {value}"));
+        if let Err(e) = &sent {
             warning!(self.sys, "setting guestinfo.{key}: {e}");
         }
+        sent.is_ok()
     }
 
-    /// Sends a request that changes something in the hypervisor, and returns its answer.
+    /// Sends a request that changes something in the hypervisor, and returns its answer. After one that was not answered
+    /// in time, no other is sent: it is the hypervisor that does not answer.
     ///
     /// # Errors
     /// Fails if every tool fails.
     pub fn send(&self, request: &str) -> Result<String> {
         let mut failure = None;
         for (number, tool) in self.tools.iter().enumerate().skip(self.current.get()) {
+            let deadline = Deadline::after(self.timeout);
             match self.sys.run(&self.command(tool, request)) {
                 Ok(output) => {
                     self.current.set(number);
                     return Ok(output.text().trim_end().to_string());
+                }
+                Err(e) if deadline.is_expired() => {
+                    self.current.set(self.tools.len());
+                    return Err(e);
                 }
                 Err(e) => drop(failure.get_or_insert(e)),
             }
@@ -131,4 +146,3 @@ impl<'s> Guestinfo<'s> {
         Err(failure.unwrap_or_else(|| Error::new("VMware's tools failed before")))
     }
 }
-

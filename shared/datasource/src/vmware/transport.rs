@@ -2,8 +2,8 @@
 
 use system::{Result, System};
 
-use super::{Data, VMWARE};
 use super::metadata::{blobs, non_empty, parse};
+use super::{Data, VMWARE};
 use crate::Search;
 use crate::guestinfo::Guestinfo;
 
