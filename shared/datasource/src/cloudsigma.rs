@@ -73,6 +73,7 @@ fn instance(sys: &System, context: &Node) -> Result<Instance> {
     }
     let mut instance =
         standard::from_metadata("CloudSigma", "DataSourceCloudSigma", format!("cepko ({PORT})"), context);
+    instance.is_hostname_whole = true;
     instance.local_hostname = Some(hostname(field(&["name"]).as_deref(), &uuid));
     instance.public_keys = field(&["meta", "ssh_public_key"]).filter(|k| !k.is_empty()).into_iter().collect();
     // `disabled` is accepted and has no effect, as upstream.
