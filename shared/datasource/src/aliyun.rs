@@ -98,6 +98,7 @@ fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
     let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
     let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });
+    instance.is_hostname_whole = true;
     let name = document::text(&metadata, "hostname");
     instance.local_hostname = name.or_else(|| Some("localhost.localdomain".into()));
     instance.public_keys = public_keys(&metadata);
