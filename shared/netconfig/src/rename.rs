@@ -105,7 +105,7 @@ pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
         .filter(|(_, device)| device.get("set-name").is_none())
         .filter_map(|(id, device)| {
             let mac = normalized(&text(device, &["match", "macaddress"])?);
-            Some(DesiredLink { name: id.scalar_text()?.into(), mac, ..DesiredLink::default() })
+            Some(DesiredLink { name: id.scalar_text()?, mac, ..DesiredLink::default() })
         })
         .collect()
 }
