@@ -31,10 +31,10 @@ pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Resul
             redact(sys, &guestinfo, &metadata);
         }
         for key in ["local-ipv4", "local-ipv6"] {
-            if let Some(address) = facts.get(key).and_then(Value::as_str) {
-                if guestinfo.set(key, address) {
-                    info!(sys, "advertised {key} address {address} in guestinfo");
-                }
+            if let Some(address) = facts.get(key).and_then(Value::as_str)
+                && guestinfo.set(key, address)
+            {
+                info!(sys, "advertised {key} address {address} in guestinfo");
             }
         }
     }
