@@ -64,7 +64,7 @@ impl Server {
         let mut found = vec![None; count + 1];
         System::new("/nonexistent").crawl(self.get("/"), &mut |index, response| {
             found[index] = Some(format!("{} {}", response.status, String::from_utf8_lossy(&response.body)));
-            let below = if index == 0 { 1..=count } else { 1..=0 };
+            let below = 1..=if index == 0 { count } else { 0 };
             Some(below.map(|n| self.get(&format!("/{n}"))).collect())
         });
         found
@@ -111,7 +111,10 @@ fn chunked_answers_keep_the_connection() {
 #[test]
 fn servers_that_close() {
     let closing: [Answer; 3] = [
-        |stream, path, _| answer(stream, path, "Connection: Close\r\n") && false,
+        |stream, path, _| {
+            answer(stream, path, "Connection: Close\r\n");
+            false
+        },
         |stream, path, _| {
             let _ = write!(stream, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{path}", path.len());
             false
@@ -159,8 +162,14 @@ fn failures() {
         },
         |stream, _, _| write!(stream, "HTTP/1.1 302 X\r\nLocation: /3\r\nContent-Length: 0\r\n\r\n").is_ok(),
         |stream, _, _| write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n").is_ok(),
-        |stream, _, _| write!(stream, "\0\0 garbage\r\n\r\n").is_ok() && false,
-        |stream, _, _| write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf").is_ok() && false,
+        |stream, _, _| {
+            let _ = write!(stream, "\0\0 garbage\r\n\r\n");
+            false
+        },
+        |stream, _, _| {
+            let _ = write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+            false
+        },
         |_, _, _| {
             std::thread::sleep(Duration::from_secs(2));
             false
