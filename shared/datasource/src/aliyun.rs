@@ -72,7 +72,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
         Ok(document) => leaves(document),
         Err(e) => {
             warning!(session.sys, "AliYun: {e}; reading the tree of directories");
-            tree::read(session.sys, &format!("{VERSION}/meta-data/"), &mut |path| session.get(path))?
+            session.tree(&format!("{VERSION}/meta-data/"))?
         }
     };
     let (base, nic) = (session.base.clone(), session.nic.to_string());
