@@ -13,6 +13,8 @@ use crate::options::Dirs;
 use crate::part::Part;
 
 const SHIM: &str = include_str!("part_handler.py");
+/// The line that the shim writes to standard error after it made all calls without a failure.
+const ALL_CALLS_MADE: &str = "all calls were made";
 /// The maximum number of part handlers of a source.
 const MAX_HANDLERS: usize = 100;
 
@@ -235,7 +237,7 @@ impl PartHandlers {
                             sys.print(done.text().trim_end());
                         }
                         handler
-                            .check(&done)
+                            .check_calls(&done)
                             .map_err(|e| Error::new(format!("part handler {}: {e}", handler.path)))
                     })
                 }
@@ -268,6 +270,16 @@ impl PartHandler {
         let said = String::from_utf8_lossy(&done.stderr);
         let last = said.lines().last().filter(|_| done.code == 3);
         Err(Error::new(last.unwrap_or("could not be run")))
+    }
+
+    /// Returns the error that the shim reports for failed calls, or that it did not reach its end.
+    fn check_calls(&self, done: &Output) -> Result<()> {
+        self.check(done)?;
+        let reported = String::from_utf8_lossy(&done.stderr);
+        match reported.lines().any(|line| line == ALL_CALLS_MADE) {
+            true => Ok(()),
+            false => Err(Error::new("ended its process; further parts were not handled")),
+        }
     }
 
     fn command(&self, words: &[&str], context: HandlerContext<'_>) -> Command {

@@ -657,6 +657,25 @@ fn a_python_part_handler_that_exits_misses_no_further_part() {
     }
 }
 
+/// `os._exit` cannot be intercepted: the parts that were not handled are reported.
+#[test]
+fn a_python_part_handler_that_ends_its_process_is_reported() {
+    let machine = Machine::new("ends-process");
+    fs::create_dir_all(&machine.top).unwrap();
+    fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
+    let ends = "#part-handler\nimport os\ndef list_types():\n    return ['text/one']\n\
+                def handle_part(data, ctype, filename, payload):\n    if filename == 'a':\n        os._exit(0)\n";
+    let parts =
+        [("", ends), ("Content-Type: text/one; name=a", "x"), ("Content-Type: text/one; name=b", "x")];
+    let boot = machine.boot(&multipart(&parts), "", "");
+    assert_eq!(boot.warnings.len(), 1, "{:#?}", boot.warnings);
+    assert!(
+        boot.warnings[0].ends_with("part-handler-000.py: ended its process; further parts were not handled"),
+        "{:#?}",
+        boot.warnings
+    );
+}
+
 #[test]
 fn installed_part_handlers_override_built_in_types() {
     let machine = Machine::new("lasting");
