@@ -84,6 +84,7 @@ quick: deps ## run what needs neither root nor a release build: lint and unit te
 lint: ## check formatting, clippy, wording, installed files and test dependencies
 	tests/programs
 	tests/words
+	tests/ignored
 	tests/files.sh
 	$(RUN) $(CARGO) fmt --all --check
 	$(RUN) $(CARGO) clippy --workspace --all-targets -j $(JOBS) -- -D warnings
@@ -94,14 +95,14 @@ licences: ## check the dependencies against deny.toml (licences, bans, sources)
 unit: ## run the unit tests of every crate
 	$(RUN) $(CARGO) test --no-fail-fast --workspace $(if $(TESTS),--exclude tests) -j $(JOBS)
 
-# As root: growth of partitions and file systems, and labelled disks.
+# Tests with #[ignore = "...: make devices"]; `tests/ignored` checks that each is in a target that is named here.
 devices: root ## run the tests that need loop devices (root)
 	@[ -e /dev/loop-control ] || { echo 'make: the disk tests need loop devices (/dev/loop-control not found)' >&2; exit 1; }
 	@ext4=$$($(AS_ROOT) sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status); left_out=''; \
 	[ $$((0x$$ext4 >> 24 & 1)) = 1 ] || { left_out='--skip ext4'; \
 	    echo 'not tried: growth of ext4: needs CAP_SYS_RESOURCE, which root does not have on this host'; }; \
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) growth -- --include-ignored $$left_out
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --include-ignored
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) -- --ignored $$left_out
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --ignored
 
 check: devices check-units package-tests whole ## run every test that needs root or release binaries (root)
 

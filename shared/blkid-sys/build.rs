@@ -23,7 +23,7 @@ fn main() {
     };
     println!("cargo:rerun-if-changed={}", library.display());
 
-    // A directory of its own: the library's one holds glibc's libc.a too, which a musl link must not see.
+    // A separate directory: that of the library also has glibc's libc.a, which a musl link must not find.
     if let Err(e) = std::fs::copy(&library, out.join("libblkid.a")) {
         fail(&format!("copying {}: {e}", library.display()));
     }
@@ -33,7 +33,7 @@ fn main() {
     let from_musl = library.parent().is_some_and(|dir| dir.ends_with(format!("{arch}-linux-musl")));
     if musl && !from_musl && !is_musl_machine() {
         if variable("CARGO_CFG_TARGET_POINTER_WIDTH") != "64" {
-            // There the two libraries disagree on the size of time_t, and so on struct stat.
+            // On these machines the two C libraries disagree on the size of time_t, and therefore on struct stat.
             fail("a 32-bit musl build needs a libblkid.a built for musl: set BLKID_LIB_DIR");
         }
         shim(&out);
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// Where distributions keep static libraries of that machine.
+/// Returns the directories in which distributions install static libraries for a machine.
 fn library_dirs(arch: &str, musl: bool) -> Vec<PathBuf> {
     if let Some(dir) = std::env::var_os("BLKID_LIB_DIR") {
         return vec![dir.into()];
@@ -58,21 +58,21 @@ fn library_dirs(arch: &str, musl: bool) -> Vec<PathBuf> {
         library_dirs.push(Path::new("/usr/lib").join(format!("{arch}-linux-musl")));
     }
     library_dirs.push(Path::new("/usr/lib").join(triple));
-    // Directories without the machine in their name hold this machine's libraries only.
+    // Directories without the machine in their name have libraries of the build machine only.
     if variable("HOST").starts_with(&format!("{arch}-")) {
         library_dirs.extend(["/usr/lib64", "/usr/lib", "/lib64", "/lib"].map(PathBuf::from));
-        // Where packaging/libblkid puts it.
+        // The directory of packaging/libblkid.
         library_dirs.push(Path::new(&variable("CARGO_MANIFEST_DIR")).join("../../build/libblkid"));
     }
     library_dirs
 }
 
-/// Alpine and its like: the system's own libblkid.a is built for musl.
+/// Returns whether this is Alpine or a similar system, whose libblkid.a is built for musl.
 fn is_musl_machine() -> bool {
     std::env::var_os("BLKID_LIB_DIR").is_none() && Path::new("/etc/alpine-release").exists()
 }
 
-/// Compiles the shim, which needs no header at all, so that any C compiler for the machine will do.
+/// Compiles the shim. It includes no header, so that any C compiler for the machine suffices.
 fn shim(out: &Path) {
     let target = variable("TARGET");
     let env_tool = |what: &str| {

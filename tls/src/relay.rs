@@ -156,7 +156,7 @@ impl Relay {
             match self.connection.write_tls(&mut self.wire) {
                 Ok(_) => {}
                 Err(e) if is_retryable(&e) => return,
-                // It takes nothing more, but what it answered before may still be there to read.
+                // It accepts no more data, but an earlier answer may still be there to read.
                 Err(_) => self.write_closed = true,
             }
         }

@@ -1,4 +1,4 @@
-//! Privileges that cannot be given up: then this program reads nothing. The kernel's refusals are strace's.
+//! Privileges that cannot be dropped: the program then reads nothing. strace injects the kernel's errors.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cloud-init-tls");
 
-/// The exit code, what was said, and what was called.
+/// Returns the exit code, standard error, and the system calls.
 fn run(inject: Option<&str>, in_namespace: bool) -> (Option<i32>, String, String) {
     let trace = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
         "trace-{}-{}",
@@ -53,16 +53,16 @@ fn refuses_to_run_with_privileges() {
         refused("setuid:error=EINVAL", "setuid");
         refused("setgid:error=EPERM", "setgid");
         refused("setgroups:error=EPERM", "setgroups");
-        // It says that it worked, and did not.
+        // A call that reports success without an effect.
         refused("setuid:retval=0", "setuid");
     } else {
-        // In a namespace of one user the kernel refuses some of them itself.
+        // In a namespace with a single user the kernel itself refuses some of the calls.
         refused("setuid:error=EPERM", "setgroups");
         refused("setuid:retval=0", "setgroups");
     }
 }
 
-/// With nothing in the way it reads, and complains of what it read; in a namespace of one user too.
+/// Without injected errors it reads the request and reports that it is invalid; in a namespace with a single user too.
 #[test]
 fn runs_after_dropping_privileges() {
     for in_namespace in [false, true] {

@@ -1,4 +1,4 @@
-//! System's https through this program, against a server with OpenSSL's TLS and certificates that openssl made.
+//! `System`'s https through this program, against OpenSSL's server and certificates that openssl created.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -21,7 +21,7 @@ fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{number}", std::process::id()))
 }
 
-/// The certificates, made once.
+/// The certificates, created once.
 fn pki() -> &'static Path {
     static PKI: OnceLock<PathBuf> = OnceLock::new();
     PKI.get_or_init(|| {
@@ -33,7 +33,7 @@ fn pki() -> &'static Path {
     })
 }
 
-/// A server that ends with this value.
+/// A server that is stopped when this value is dropped.
 struct Server {
     port: u16,
     scheme: &'static str,
@@ -76,7 +76,7 @@ impl Drop for Server {
     }
 }
 
-/// A machine that trusts these authorities.
+/// Returns a machine that trusts these CAs.
 struct Machine {
     sys: System,
     dir: PathBuf,
@@ -101,7 +101,7 @@ impl Machine {
         Machine { sys: System::new(&dir).with_libexec_dir(programs), dir }
     }
 
-    /// The body as text, or what went wrong.
+    /// Returns the body as text, or the error.
     fn get(&self, url: &str) -> String {
         self.fetch(&Request::get(url).timeout(Duration::from_secs(5)))
     }
@@ -174,11 +174,11 @@ fn untrusted_servers() {
         assert_contains(&said, part);
         assert_contains(&said, &format!("fetching https://localhost:{}/…: ", server.port));
         assert!(!said.contains("secret"), "{said}");
-        // Nothing was sent, and another try makes no sense.
+        // Nothing was sent, and a retry is useless.
         assert!(!server.log().contains("GET"), "{}", server.log());
         assert_eq!(server.log().lines().filter(|l| *l == "+").count(), 1, "{}", server.log());
     }
-    // That it is on the list itself excuses its calling itself an authority, and nothing else.
+    // Being on the list allows the certificate to be a CA certificate, and nothing else.
     let own = Machine::trusting(&["self-expired", "self"]);
     assert_contains(
         &own.get(&Server::new(Some("self-expired"), &[]).url("/hello")),
@@ -200,7 +200,7 @@ fn missing_certificate_bundle() {
             "the trust store of this machine contains no certificate",
         );
     }
-    // Red Hat's place, and an unreadable certificate beside a good one.
+    // The path of Red Hat, and an unreadable certificate beside a valid one.
     let ca = std::fs::read_to_string(pki().join("ca.pem")).unwrap();
     machine.sys.remove("/etc/ssl/certs/ca-certificates.crt").unwrap();
     let list = format!("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n{ca}");
@@ -216,7 +216,7 @@ fn helper_program_is_missing() {
     assert!(!said.contains("program"), "nothing is started before anybody answers: {said}");
     let server = Server::new(Some("good"), &[]);
     assert_contains(&sys.fetch(&Request::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
-    // Where it is not needed nobody misses it.
+    // Without https the program is not needed.
     assert_eq!(sys.fetch(&Request::get(Server::new(None, &[]).url("/hello"))).unwrap().body, b"hello");
 }
 
@@ -265,7 +265,7 @@ fn large_responses() {
 fn slow_servers() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
-    // One that accepts and says nothing at all.
+    // A server that accepts and sends nothing.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mute_url = format!("https://localhost:{}/", mute.local_addr().unwrap().port());
     for (url, least, why) in [
@@ -279,7 +279,7 @@ fn slow_servers() {
         let took = start.elapsed();
         assert!(took > Duration::from_millis(least) && took < Duration::from_secs(12), "{url}: {took:?}");
     }
-    // Slow, and healthy: four times as long as the limit for a silence.
+    // Slow but working: four times the limit for a silence.
     let start = Instant::now();
     let got = machine.fetch(&Request::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
     assert!(got.len() == 400_000 && start.elapsed() > Duration::from_millis(3900), "{}", got.len());
@@ -305,7 +305,7 @@ fn server_does_not_speak_tls() {
     assert_contains(&machine.get(&secure), "the server does not speak TLS on this port");
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert_contains(&machine.get(&format!("https://{closed}/")), "onnection refused");
-    // TLS where HTTP was expected.
+    // TLS on a port on which HTTP was expected.
     let server = Server::new(Some("good"), &[]);
     let said = machine.get(&server.url("/hello").replace("https", "http"));
     assert_contains(&said, "response");
@@ -319,19 +319,19 @@ fn redirects() {
     assert_eq!(machine.get(&to(&secure, "/hello")), "hello");
     assert_eq!(machine.get(&to(&secure, &secure.url("/hello"))), "hello");
     assert_eq!(machine.get(&to(&open, &secure.url("/hello"))), "hello");
-    // To where everybody can read: it is followed, as upstream does, and said; headers stay at home.
+    // To an unencrypted URL: followed with a warning, as upstream does; credentials are not sent.
     let down =
         Request::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
     let told = machine.fetch(&down);
     assert_contains(&told, "GET /echo\n");
     assert!(!told.contains("X-Token") && !told.contains("Authorization"), "{told}");
-    // To another place: all but what proves who one is.
+    // To another server: all headers but credentials are sent.
     let other = Server::new(Some("good"), &[]);
     let across =
         Request::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
     let told = machine.fetch(&across);
     assert!(told.contains("X-Token: t") && !told.contains("Authorization"), "{told}");
-    // What becomes of a POST.
+    // The method after a redirect of a POST.
     for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
         let told = machine.fetch(&Request::post(secure.url(&format!("/to?{status},/echo")), "body"));
         assert_contains(&told, &format!("{method} /echo\n"));
@@ -368,7 +368,7 @@ fn client_certificates() {
         assert_contains(&machine.fetch(&fetch), "the server requires a client certificate");
         place(&dirs[1], "client", "client");
         assert_contains(&machine.fetch(&fetch), "commonName");
-        // The instance's comes before the machine's; with a key of another one nothing is sent.
+        // The instance's certificate precedes the machine's; with the key of another certificate nothing is sent.
         place(&dirs[0], "client", "good");
         assert_contains(&machine.fetch(&fetch), "the client certificate does not match its private key");
         machine.sys.remove("/instance/ssl/key.pem").unwrap();

@@ -1,4 +1,4 @@
-//! The program by itself: what it gives up, and that it does not outlive whoever started it.
+//! The program by itself: dropped privileges, and its exit with the process that started it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -17,7 +17,7 @@ fn start(wire: TcpStream) -> (UnixStream, Child) {
     (plain, command.spawn().unwrap())
 }
 
-/// Its exit code and its words, within a few seconds.
+/// Returns its exit code and standard error, within a few seconds.
 fn ending(mut program: Child) -> (Option<i32>, String) {
     let start = Instant::now();
     while program.try_wait().unwrap().is_none() {
@@ -70,7 +70,7 @@ fn privileges_are_dropped() {
 fn ends_with_its_parent() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (mut plain, program) = start(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-    // A real order; the server hears of us and is silent.
+    // A valid request; the server accepts the connection and is silent.
     let (mut silent, _) = listener.accept().unwrap();
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("program");
     let pki = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/lib/pki");

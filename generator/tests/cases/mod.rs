@@ -203,7 +203,7 @@ pub const CASES: &[Case] = cases! {
         devices: "DEVNAME=/dev/sr0\nLABEL=cidata\nTYPE=iso9660\n\nDEVNAME=/dev/vdb\nLABEL=config-2\nTYPE=vfat\n",
         config: NOCLOUD,
     }
-    // None, and lists that leave nothing to find out
+    // None, and lists that need no check
     "none alone" { files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ None ]\n")], config: "datasource_list: [ None ]\n" }
     "one alone is not checked" { files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ Oracle ]\n")], config: "datasource_list: [ Oracle ]\n" }
     "one and none is not checked" {
@@ -254,7 +254,7 @@ pub const CASES: &[Case] = cases! {
         files: &[LIST, ("/proc/cmdline", "root=/dev/vda1 cc:{'datasource_list': ['Azure']}end_cc quiet\n")],
         config: "datasource_list: [ Azure ]\n",
     }
-    // Nothing there
+    // Machines without any sign
     "nothing" { code: 1, config: NOTHING }
     "nothing in the built-in list" { files: &[], code: 1, config: NOTHING }
     "nothing, reported" {
@@ -288,7 +288,7 @@ pub const CASES: &[Case] = cases! {
     // Modes without a search
     "mode enabled" { files: &[LIST, ("/etc/cloud/ds-identify.cfg", "policy: enabled\n")] }
     "mode disabled" { files: &[LIST, ("/etc/cloud/ds-identify.cfg", "policy: disabled\n")], devices: ISO_CIDATA, code: 1 }
-    // Named by hand
+    // Named explicitly
     "named in the file" { files: &[LIST, ("/etc/cloud/ds-identify.cfg", "datasource: 'Ec2' # why\n")], config: "datasource_list: [ Ec2, None ]\n" }
     "named on the command line" {
         files: &[LIST, ("/proc/cmdline", "quiet ds=nocloud-net;s=http://x/ \n")],
@@ -324,7 +324,7 @@ pub const CASES: &[Case] = cases! {
         devices: ISO_CIDATA,
         config: NOCLOUD,
     }
-    // Switched off
+    // Disabled
     "off by a word" { files: &[LIST, ("/proc/cmdline", "quiet cloud-init=disabled\n")], devices: ISO_CIDATA, code: 2 }
     "off by the environment" {
         devices: ISO_CIDATA,
@@ -347,7 +347,7 @@ pub const CASES: &[Case] = cases! {
         env: CONTAINER,
         code: 2,
     }
-    // Maybe
+    // The verdict "maybe"
     "ec2 is not strict, and maybe counts" {
         files: &[
             ("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Ec2 ]\n"),
@@ -396,7 +396,7 @@ pub const CASES: &[Case] = cases! {
         env: CONTAINER,
         config: "datasource_list: [ Ec2, None ]\n",
     }
-    // The others
+    // The other clouds
     "firmware in a container is the host's" { files: &[("/sys/class/dmi/id/sys_vendor", "Hetzner")], env: CONTAINER, code: 1, config: NOTHING }
     "scaleway's vendor in a container" {
         files: &[("/sys/class/dmi/id/sys_vendor", "Scaleway")],
@@ -597,7 +597,7 @@ pub const CASES: &[Case] = cases! {
         code: 1,
         config: NOTHING,
     }
-    // The kernel shows no DMI, and dmidecode does
+    // The kernel has no DMI, but dmidecode does
     "dmidecode" { files: &[HETZNERS_LIST, DMIDECODE], config: "datasource_list: [ Hetzner, None ]\n" }
     "dmidecode by its uuid" {
         files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, Ec2 ]\n"), DMIDECODE],
@@ -613,7 +613,7 @@ pub const CASES: &[Case] = cases! {
     "maas by name" { files: &[LIST, ("/proc/cmdline", "ci.ds=MAAS\n")], config: "datasource_list: [ MAAS, None ]\n" }
     "maas alone" { files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS ]\n")], config: "datasource_list: [ MAAS ]\n" }
     "maas among others" { files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS, NoCloud, None ]\n")], code: 1, config: NOTHING }
-    // Machines that need not have DMI
+    // Machines that may lack DMI
     "openstack elsewhere, and maybe counts" {
         files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, OpenStack ]\n"), ("/etc/cloud/ds-identify.cfg", "policy: search,maybe=all\n")],
         env: &[("SYSTEMD_VIRTUALIZATION", "vm:kvm"), ("MACHINE", "aarch64")],

@@ -70,14 +70,14 @@ impl Drop for Sandbox {
     }
 }
 
-/// The start of an ISO 9660 file system with that label: its primary volume descriptor and the end of the
-/// descriptors (ECMA-119, 8.4 and 8.3), which is what identification looks at.
+/// Returns the start of an ISO 9660 file system with this label: its primary volume descriptor and the end of the
+/// descriptors (ECMA-119, 8.4 and 8.3), which identification reads.
 #[allow(dead_code)]
 pub fn iso(label: &str) -> Vec<u8> {
     const SECTOR: usize = 2048;
     const ROOT_SECTOR: u8 = 20;
     let mut image = vec![0_u8; 1 << 20];
-    // A directory record of the root directory, by the name "." or "..". libblkid since 2.42 looks at both.
+    // The records "." and ".." of the root directory. libblkid since 2.42 reads both.
     let record = |name: u8| {
         let mut record = [0_u8; 34];
         record[0] = 34;

@@ -1,10 +1,8 @@
-//! Bindings to libblkid, written by hand: its low-level prober, reduced to what finding a file system's
-//! type, label and UUID takes. The safe side is the crate `blockdev`; nothing else should use this one.
-//!
-//! Names, types and meanings are those of the "libblkid Reference Manual" of util-linux (chapters
-//! "Low-level probing", "Superblocks probing"), sections named at each item; the interface is stable since
-//! util-linux 2.21 (ABI version BLKID_2.21 in the library's symbol table, soname libblkid.so.1).
-//! No bindgen, so that building takes no libclang.
+//! Hand-written bindings to libblkid: its low-level prober, reduced to what detecting a file system's type, label and
+//! UUID needs. The safe interface is the crate `blockdev`; no other crate should use this one.
+//! ("Low-level probing", "Superblocks probing"), whose sections are named at each item; the interface is stable since
+//! util-linux 2.21 (ABI version BLKID_2.21 in the library's symbol table, soname libblkid.so.1). There is no bindgen, so
+//! that a build does not need libclang.
 
 #![no_std]
 #![warn(missing_docs)]
@@ -30,15 +28,15 @@ pub const SUBLKS_TYPE: c_int = 1 << 5;
 /// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
 pub const FLTR_ONLYIN: c_int = 2;
 
-/// "blkid_do_safeprobe": what it returns besides 0, success.
+/// "blkid_do_safeprobe": results other than 0, success.
 pub const NOTHING_DETECTED: c_int = 1;
 /// Several valid signatures collide on the device.
 pub const AMBIVALENT: c_int = -2;
 
-// SAFETY: names, arguments and results are those of blkid.h, as its documentation gives them; what a call asks for is
-// said beside it, and `blockdev` keeps to it.
+// SAFETY: names, arguments and results are those of blkid.h, as its documentation gives them. Each declaration has its
+// requirements, which `blockdev` meets.
 unsafe extern "C" {
-    /// "blkid_new_probe": a new setting, or NULL when memory is short.
+    /// "blkid_new_probe": a new setting, or NULL if memory is exhausted.
     pub fn blkid_new_probe() -> *mut Probe;
 
     /// "blkid_free_probe": frees the setting; a descriptor given to it by the caller stays open.
@@ -63,8 +61,8 @@ unsafe extern "C" {
     /// checks for collisions. 0: found, 1: nothing, -2: ambivalent, -1: an error.
     pub fn blkid_do_safeprobe(probe: *mut Probe) -> c_int;
 
-    /// "blkid_probe_lookup_value": the value of that name, NUL-terminated and owned by the setting (valid
-    /// until the next probing or the end); `len` may be NULL. 0 on success, -1 when there is none.
+    /// "blkid_probe_lookup_value": the value of that name, NUL-terminated and owned by the setting (valid until the
+    /// next probing or until it is freed); `len` may be NULL. 0 on success, -1 if there is no such value.
     pub fn blkid_probe_lookup_value(
         probe: *mut Probe,
         name: *const c_char,

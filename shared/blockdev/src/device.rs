@@ -20,7 +20,8 @@ pub struct Device {
     pub sectors: u64,
 }
 
-/// An extended partition shows its first sectors only: it is a container, not a place for a file system.
+/// The size in sectors up to which a partition is an extended one: the kernel shows only its first sectors. It is a
+/// container and has no file system.
 const EXTENDED_PARTITION_SECTORS: u64 = 2;
 
 /// Returns all devices that can have a file system, sorted by name. Excluded are devices without a medium (unconfigured loop
@@ -43,9 +44,9 @@ pub fn devices(sys: &System) -> Vec<Device> {
         if sectors <= EXTENDED_PARTITION_SECTORS {
             continue;
         }
-        // The disk has to be there too; asking the kernel about every device would cost more than that.
+        // The disk must be listed too, which is cheaper to check than asking the kernel about every device.
         let is_partition = has_disk(&names[..at], name) && sys.exists(format!("{directory}/partition"));
-        // Sorted, a disk stands before its partitions, though not always next to them (sda, sdaa, sda1).
+        // In sorted order a disk precedes its partitions, though not always directly (sda, sdaa, sda1).
         if is_partition {
             devices.retain(|d| d.is_partition || !is_partition_name(name, &d.name));
         }
@@ -85,7 +86,7 @@ fn is_partition_name(partition: &str, disk: &str) -> bool {
     })
 }
 
-// linux/cdrom.h: answers of a drive about its disc.
+// linux/cdrom.h: a drive's answers about its disc.
 const CDS_NO_INFO: libc::c_int = 0;
 const CDS_DRIVE_NOT_READY: libc::c_int = 3;
 const CDS_DISC_OK: libc::c_int = 4;
@@ -106,7 +107,7 @@ fn drive_status(file: &File) -> libc::c_int {
     // linux/cdrom.h: the request, and "the current slot".
     const CDROM_DRIVE_STATUS: libc::Ioctl = 0x5326;
     const CDSL_CURRENT: libc::c_int = libc::c_int::MAX;
-    // SAFETY: this request takes an integer and touches no memory of ours; other devices answer -1.
+    // SAFETY: this request takes an integer and accesses no memory of this process; other devices return -1.
     unsafe { libc::ioctl(file.as_raw_fd(), CDROM_DRIVE_STATUS, CDSL_CURRENT) }
 }
 

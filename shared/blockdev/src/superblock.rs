@@ -101,8 +101,8 @@ impl Prober {
     #[allow(unsafe_code)]
     pub fn probe(&mut self, file: &File) -> Result<Option<Superblock>> {
         prefetch(file);
-        // SAFETY: the prober is valid. It keeps the descriptor beyond this function, but does nothing with it
-        // before another one is set: one that was given to it is not closed by it either.
+        // SAFETY: the prober is valid. It keeps the descriptor after this function returns, but does not use it before
+        // another one is set, and does not close it, because the caller opened it.
         let result = unsafe {
             if blkid::blkid_probe_set_device(self.0, file.as_raw_fd(), 0, 0) != 0 {
                 return Err(Error::io("getting the device size", &std::io::Error::last_os_error()));

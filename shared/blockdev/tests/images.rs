@@ -1,4 +1,4 @@
-//! Real file systems, made by their own tools, in images that stand where a root's device nodes would be.
+//! Real file systems in images that take the place of device nodes. Each is created by its own tool.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -24,7 +24,7 @@ impl Sandbox {
         System::new(&self.0)
     }
 
-    /// A disk of that many KiB, known to the root's /sys.
+    /// Returns a disk of this many KiB, which the root's /sys lists.
     fn disk(&self, name: &str, kib: u64) -> PathBuf {
         let path = self.0.join("dev").join(name);
         std::fs::File::create(&path).unwrap().set_len(kib << 10).unwrap();
@@ -34,7 +34,7 @@ impl Sandbox {
     }
 }
 
-/// Runs a tool that these tests are about; a missing one is a failure, not a pass.
+/// Runs a tool that the tests need; without it they fail.
 fn tool(argv: &[&str], path: &Path) {
     let program = ["/usr/sbin", "/sbin", "/usr/bin", "/bin"]
         .map(|dir| Path::new(dir).join(argv[0]))
@@ -73,7 +73,7 @@ fn file_systems_made_by_mkfs() {
     let found = blockdev::scan(&sys, Deadline::after(Duration::from_secs(30)));
     assert!(found.failed.is_empty(), "{:?}", found.failed);
     let mut seen: Vec<_> = found.superblocks.into_iter().map(|(d, s)| (d.path, s)).collect();
-    // The UUID of an ISO is the time of its making.
+    // The UUID of an ISO image is its creation time.
     assert!(seen[0].1.uuid.take().is_some_and(|u| u.len() == 22));
     assert_eq!(
         seen,
@@ -92,7 +92,7 @@ fn devices_without_a_file_system() {
     let sys = sandbox.sys();
     let garbage: Vec<u8> = (0_u32..1 << 18).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
     std::fs::write(sandbox.disk("vda", 256), garbage).unwrap();
-    // The node is missing, is a directory, is shorter than the kernel says, is empty.
+    // The node is missing, is a directory, is shorter than the kernel reports, is empty.
     sandbox.disk("vdb", 64);
     std::fs::remove_file(sandbox.0.join("dev/vdb")).unwrap();
     sandbox.disk("vdc", 64);
@@ -119,7 +119,7 @@ fn labels_that_are_not_utf8() {
     let path = sandbox.disk("vda", 4096);
     tool(&["mkfs.vfat", "-n", "CIDATA"], &path);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Both places of the label: the boot sector, and the entry in the root directory.
+    // Both copies of the label: in the boot sector, and in the root directory.
     for at in (0..bytes.len() - 6).filter(|at| &bytes[*at..*at + 6] == b"CIDATA").collect::<Vec<_>>() {
         bytes[at] = 0xE9;
     }

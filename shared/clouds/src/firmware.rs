@@ -1,4 +1,4 @@
-//! What a stage may ask without opening a device: does the firmware say that this machine runs on the cloud?
+//! The check that stages make without opening a device: whether the firmware shows that the machine runs on a cloud.
 
 use system::System;
 

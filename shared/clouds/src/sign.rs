@@ -1,4 +1,4 @@
-//! The kinds of evidence that the table knows.
+//! The kinds of evidence that the table can have.
 
 /// Evidence that a machine runs on a cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

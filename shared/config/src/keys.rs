@@ -197,7 +197,7 @@ macro_rules! keys {
                 },)*)?
             ];
 
-            /// The keys, for checks, documentation and schema: each with its deprecated spellings behind it.
+            /// The keys, for checks, documentation and schema; deprecated spellings follow their key.
             #[allow(dead_code, reason = "a struct that only one program reads needs no table")]
             pub const TABLE: &'static [$crate::schema::Field] = {
                 const FIELDS: &[$crate::schema::Field] = &[$(

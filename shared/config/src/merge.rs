@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::{FindingKind, Findings, Map, Node, Position, Value};
 
-/// What one `dict(…)`, `list(…)` or `str(…)` says.
+/// A rule: one `dict(…)`, `list(…)` or `str(…)` with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
     Dict { replace: bool, delete: bool, into: Recurse },
@@ -17,7 +17,7 @@ enum Rule {
     Text { append: bool },
 }
 
-/// Which kinds of new values are merged with the old one at the same place instead of winning or losing whole.
+/// The kinds of new values that are merged with the old value of the same key; other kinds replace it or are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Recurse {
     maps: bool,
@@ -99,9 +99,9 @@ impl Strategy {
         let items = match &value.value {
             Value::Str(text) => return Strategy::parse_text(text).map_err(|message| bad(value, message)),
             Value::Seq(items) => items,
-            // Nothing is named, so the default counts, as upstream has it.
+            // An empty map names no merger: the default applies, as in upstream.
             Value::Map(map) | Value::Set(map) if map.is_empty() => return Ok(Strategy::default()),
-            // Of a map's keys upstream makes nothing.
+            // Upstream does not accept a map with keys either.
             _ => return Err(bad(value, EXPECTED.to_string())),
         };
         let mut rules = Vec::new();
@@ -229,7 +229,7 @@ impl Strategy {
                     _ => {}
                 }
             }
-            // Numbers, booleans and nulls know no merging: the old one stays.
+            // Numbers, booleans and null are not merged: the old value is kept.
             _ => {}
         }
     }
@@ -269,8 +269,8 @@ fn unknown_merger(name: &str) -> String {
     format!("unknown merger '{name}', expected dict, list or str")
 }
 
-/// What is said of a merger. In a text each option counts that occurs in it, even within another word: upstream asks
-/// whether it is in there.
+/// Parses the options of a merger. In the text form an option is set if its name occurs anywhere in the text, even
+/// within another word, because upstream searches for it.
 enum Options<'a> {
     Words(Vec<&'a str>),
     Text(&'a str),

@@ -203,7 +203,7 @@ impl Node {
         }
     }
 
-    /// Returns the value as JSON: keys as text, binary as base64 behind `ci-b64:`, non-finite numbers as null.
+    /// Returns the value as JSON: keys as text, binary data as base64 after `ci-b64:`, non-finite numbers as null.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -245,7 +245,8 @@ impl Node {
     }
 }
 
-/// Formats like Python's `repr(float)`: the shortest form that reads back, `1.0` for whole numbers, exponents from 1e16 on.
+/// Formats like Python's `repr(float)`: the shortest form that is read as the same number, `1.0` for whole numbers,
+/// exponents from 1e16 on.
 fn python_float(f: f64) -> String {
     if f.is_nan() {
         return "nan".into();

@@ -234,7 +234,7 @@ mod tests {
                 "m.z: from user:2:8",
                 "m.y: from vendor:2:8, replaced base:2:14",
                 "m.x: from base:2:8",
-                // A weaker map takes a text's place: upstream's rule.
+                // A map replaces text of higher precedence: upstream's rule.
                 "s.t: from base:3:8, dropped user:3:4",
             ]
         );

@@ -176,7 +176,7 @@ pub fn positions(node: &Node) -> String {
             Value::Seq(items) => items.iter().for_each(|item| list(item, out)),
             Value::Set(map) => map.iter().for_each(|(key, _)| list(key, out)),
             Value::Map(map) => {
-                // As serde_json's map has them: by the text of their keys, the last of equal ones.
+                // Sorted by the text of the keys, as in serde_json's map; of equal keys the last value is used.
                 let sorted: BTreeMap<String, (&Node, &Node)> = map
                     .iter()
                     .map(|(key, value)| (crate::json::key_text(key).into_owned(), (key, value)))
@@ -254,7 +254,7 @@ mod tests {
         let elsewhere = read("/etc/x", "a: 1");
         assert_eq!(origin(&elsewhere), "/etc/x:1:1");
 
-        // Edited since: the lines differ.
+        // The file was edited: its lines differ.
         sys.write(path, format!("# mine\n{text}"), WriteOptions::secret()).unwrap();
         let edited = SourceMap::open(table);
         assert_eq!(edited.resolve(&sys, &users[0].at), users[0].at);

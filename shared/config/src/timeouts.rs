@@ -1,4 +1,4 @@
-//! How long things may take that have a limit for the sake of the boot: `timeouts: {KEY: SECONDS}`.
+//! Time limits that keep work from delaying the boot: `timeouts: {KEY: SECONDS}`.
 
 use std::time::Duration;
 
@@ -27,14 +27,14 @@ impl Timeout {
 
     fn default(self) -> Duration {
         Duration::from_secs(match self {
-            // Long enough to install a large package.
+            // Long enough for installing a large package.
             Timeout::Script => 3600,
             Timeout::Hotplug => 120,
         })
     }
 
-    /// Returns the time that there is. The first of the configurations, the strongest first, that has a positive
-    /// number of seconds counts; one that cannot be used never means "no time".
+    /// Returns the time limit: that of the first configuration with a positive number of seconds (highest precedence
+    /// first). An invalid number never means "no time".
     pub fn of<'a>(self, configs: impl IntoIterator<Item = &'a Node>) -> Duration {
         let seconds = |config: &Node| {
             let seconds = config.at_path(&["timeouts", self.key()])?.as_int()?;

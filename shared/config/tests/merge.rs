@@ -1,7 +1,6 @@
-//! Merging against what cloud-init 22.4.2 of Debian 12 made of the same values (26.2 of sid makes the same):
-//! `merge/recorded.json` holds `pairs` of [strategy, old, new, outcome] and `stacks` of [configurations with the
-//! strongest first, outcome]. The values were drawn at random and the outcomes written down once, so that no Python is
-//! needed here.
+//! Compares merging with cloud-init 22.4.2 of Debian 12 (26.2 of sid gives the same results): `merge/recorded.json`
+//! has `pairs` of [strategy, old, new, result] and `stacks` of [configurations, highest precedence first, result]. The
+//! values were generated at random and the results recorded once, so that the test needs no Python.
 
 use config::merge::{Strategy, merge_first_wins};
 use config::{Node, yaml};

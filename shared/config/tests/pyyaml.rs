@@ -1,9 +1,9 @@
-//! Reading and writing YAML compared with PyYAML itself, on the documents of `corpus/`: the same values, the same
-//! refusals, the same bytes when written again. One Python process judges all of them.
+//! Compares reading and writing YAML with PyYAML on the documents of `corpus/`: the same values, the same rejected
+//! documents, the same bytes when written again. A single Python process checks all of them.
 //!
-//! A corpus file holds many documents, each after a line `==== good: title` or `==== bad: title`. In those with
-//! `esc` behind the word, `\r`, `\t`, `\e`, `\0` and `\u{…}` are put in by the test, and a `\` at the end of a line
-//! takes the line break away; any other `\` is one.
+//! A corpus file has many documents, each after a line `==== good: title` or `==== bad: title`. In those marked `esc`
+//! the test replaces `\r`, `\t`, `\e`, `\0` and `\u{…}`, and a `\` at the end of a line joins it with the next; any
+//! other `\` is literal.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -87,7 +87,7 @@ fn judge(texts: &[String]) -> Vec<Json> {
     serde_json::from_slice(&output.stdout).expect("the judge's answer as JSON")
 }
 
-/// The judge's own form of a value. Entries in the order of the map.
+/// Returns a value in the form that the Python process prints. Entries are in the order of the map.
 fn tagged(node: &Node) -> Json {
     match &node.value {
         Value::Null => Json::Null,
@@ -123,7 +123,8 @@ fn corpus_matches_pyyaml() {
     let mut wrong = Vec::new();
     for (Document { name, good, text }, answer) in documents.iter().zip(&answers) {
         let refused = answer["refused"].as_str();
-        // Python's binascii refuses base64 text that goes on after its padding since 3.14; before, and here, it is read.
+        // Since Python 3.14 binascii rejects base64 text that continues after its padding; earlier versions and this
+        // crate accept it.
         if *good && refused.is_some_and(|error| error.contains("Incorrect padding")) {
             assert!(yaml::parse("text", text).is_ok(), "{name}");
             continue;

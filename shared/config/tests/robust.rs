@@ -1,12 +1,12 @@
-//! Texts that nobody would write: nothing panics, what is read and written again is the same value, and the cost
-//! grows with the length alone.
+//! Random and extreme texts: the parser never panics, a value that is written and read again is the same, and the cost is
+//! linear in the length.
 
 use std::time::{Duration, Instant};
 
 use config::yaml::{self, Style};
 use config::{Node, Value};
 
-/// The same sequence in each run (xorshift).
+/// A random sequence that is the same in each run (xorshift).
 struct Random(u64);
 
 impl Random {
@@ -83,7 +83,7 @@ const PIECES: &[&str] = &[
     "very long words that go on and on and on and on and on",
 ];
 
-/// All that a value holds, in its order, with its places.
+/// Returns all values of a node, in order, with their positions.
 fn places(node: &Node) -> Vec<String> {
     let mut all = vec![format!("{:?} {} {}", node.at, node.kind(), node.scalar_text().unwrap_or_default())];
     match &node.value {
@@ -169,7 +169,7 @@ fn cost_is_linear() {
             }
             start.elapsed()
         };
-        // Quadratic would be a hundredfold, each time; a busy machine makes one of them dear.
+        // A quadratic cost would grow a hundredfold each time; on a busy machine one of the runs may take longer.
         let tries: Vec<_> = (0..5).map(|_| (time(2_000), time(20_000))).collect();
         let (small, large) = (tries.iter().map(|t| t.0).min(), tries.iter().map(|t| t.1).min());
         let (small, large) = (small.unwrap_or_default(), large.unwrap_or_default());

@@ -8,10 +8,10 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Request, Result, warning};
 
-use crate::document::Shape::{self, Text};
+use crate::fields::Shape::{self, Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard, tree};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, fields, standard, tree};
 
 pub const ALIYUN: Datasource = Datasource {
     events: UpdateEvents {
@@ -93,8 +93,8 @@ fn leaves(node: Node) -> Node {
 
 fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
     let Fetched { base, nic, mut metadata, user_data, vendor_data } = fetched;
-    let fields = [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true)];
-    document::check_fields(ctx.sys, "AliYun's metadata", &mut metadata, &fields);
+    let expected = [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true)];
+    fields::drop_invalid(ctx.sys, "AliYun's metadata", &mut metadata, &expected);
     let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
     let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });

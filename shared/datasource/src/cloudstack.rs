@@ -96,7 +96,7 @@ fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
     let metadata = session.tree("latest/meta-data/")?;
     let subplatform = format!("metadata ({}/)", session.base);
     let mut instance = standard::from_metadata("CloudStack", class, subplatform, &metadata);
-    instance.id = standard::served_id(session, &instance.id)?;
+    instance.id = session.instance_id(&instance.id)?;
     instance.user_data = Blobs(user_data.into_iter().collect());
     let policy = RetryPolicy {
         timeout: std::time::Duration::from_secs(PASSWORD_TIMEOUT),

@@ -1,7 +1,7 @@
 //! Metadata documents: text in YAML or JSON becomes a value, and fields of the value become text.
 
-use config::{Map, Node, Value};
-use system::{Error, Result, System, warning};
+use config::{Map, Node};
+use system::{Error, Result};
 
 /// Parses a YAML or JSON document whose top level is a map. An empty document is an empty map.
 ///
@@ -37,68 +37,6 @@ pub fn items<'n>(map: &'n Node, key: &str) -> &'n [Node] {
 /// become null.
 pub fn select(map: &Node, names: &[(&str, &str)]) -> Map {
     names.iter().map(|(new, old)| (Node::from(*new), map.get(old).cloned().unwrap_or_default())).collect()
-}
-
-/// The expected type of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// Text, or a number that is read as text.
-    Text,
-    /// A map.
-    Map,
-    /// SSH keys: lines, or a list or map of texts.
-    Keys,
-}
-
-/// A field of a document: its name, its type, and whether each document must have it.
-pub type Field = (&'static str, Shape, bool);
-
-/// Replaces fields of other types than expected by null, so that an invalid field costs only itself. All of them, and
-/// missing required ones, are named in one warning.
-pub fn check_fields(sys: &System, source: &str, document: &mut Node, fields: &[Field]) {
-    let mut problems = Vec::new();
-    for (name, shape, is_required) in fields {
-        match document.get(name).filter(|node| !node.is_null()) {
-            None if *is_required => problems.push(format!("{name} is missing")),
-            None => {}
-            Some(field) => {
-                let (is_valid, said) = check_field(name, field, *shape);
-                problems.extend(said);
-                if let (false, Some(map)) = (is_valid, document.as_map_mut()) {
-                    map.insert(*name, Node::null());
-                }
-            }
-        }
-    }
-    if !problems.is_empty() {
-        warning!(sys, "{source}: {}", problems.join("; "));
-    }
-}
-
-/// Returns whether a field has the expected type, and what is wrong with it or with its items.
-fn check_field(name: &str, field: &Node, shape: Shape) -> (bool, Vec<String>) {
-    let wrong = |name: &str, expected: &str, found: &Node| {
-        format!("{name}: expected {expected}, found {}; ignored", found.kind())
-    };
-    let (is_valid, expected) = match (shape, &field.value) {
-        (Shape::Text, _) => (field.scalar_text().is_some(), "text"),
-        (Shape::Map, value) => (matches!(value, Value::Map(_)), "a map"),
-        (Shape::Keys, Value::Seq(items)) => {
-            let wrong_items = items.iter().enumerate().filter(|(_, item)| item.as_str().is_none());
-            return (
-                true,
-                wrong_items.map(|(i, item)| wrong(&format!("{name}[{i}]"), "text", item)).collect(),
-            );
-        }
-        (Shape::Keys, Value::Map(map)) => {
-            let wrong_items =
-                map.iter().filter(|(_, item)| !matches!(item.value, Value::Str(_) | Value::Seq(_)));
-            let place = |key: &Node| format!("{name}.{}", key.scalar_text().unwrap_or_default());
-            return (true, wrong_items.map(|(key, item)| wrong(&place(key), "SSH keys", item)).collect());
-        }
-        (Shape::Keys, value) => (matches!(value, Value::Str(_)), "SSH keys"),
-    };
-    (is_valid, if is_valid { Vec::new() } else { vec![wrong(name, expected, field)] })
 }
 
 /// Replaces escapes for halves of UTF-16 surrogate pairs (`\ud83d`): two that belong together by their character, a lone

@@ -63,7 +63,7 @@ fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance>
     let user_data = standard::ignore_too_large(session.sys, "Exoscale: user-data", user_data)?;
     let metadata = session.tree(&format!("{version}/meta-data/"))?;
     let mut instance = standard::from_metadata("Exoscale", "DataSourceExoscale", "unknown".into(), &metadata);
-    instance.id = standard::served_id(session, &instance.id)?;
+    instance.id = session.instance_id(&instance.id)?;
     instance.user_data = Blobs(user_data.into_iter().collect());
     let url = format!("{}:{port}/{version}/", without_port(&session.base));
     instance.config = password_server::fetch_config(session.sys, &url, &session.policy);

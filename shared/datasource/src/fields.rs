@@ -1,5 +1,6 @@
-//! Reads the fields of a metadata document one by one: a field of a wrong type, too long or with control characters is
-//! reported with its path, ignored, and costs nothing else.
+//! Checks the fields of a metadata document: an invalid field is reported with its path, ignored, and costs nothing else.
+//! [`Fields`] reads fields one by one and also limits their contents; [`drop_invalid`] checks the types of a document that
+//! is then used as a whole.
 
 use config::{Node, Value};
 use system::{System, warning};
@@ -10,6 +11,36 @@ const MAX_LINE: usize = 16 << 10;
 const MAX_TEXT: usize = 8 << 20;
 /// The limit of a list's length.
 const MAX_ITEMS: usize = 1000;
+/// The number of invalid items of one field that are reported.
+const MAX_REPORTED: usize = 20;
+
+/// The expected type of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Text, or a number that is read as text.
+    Text,
+    /// A map.
+    Map,
+    /// SSH keys: lines, or a list or map of texts.
+    Keys,
+}
+
+/// A field of a document: its name, its type, and whether each document must have it.
+pub type Field = (&'static str, Shape, bool);
+
+/// Replaces fields of other types than expected by null. They, invalid items of SSH keys, and missing required fields are
+/// reported.
+pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, expected: &[Field]) {
+    let fields = Fields::of(sys, source, document);
+    let invalid =
+        expected.iter().filter(|(name, shape, is_required)| !fields.check(name, *shape, *is_required));
+    let names: Vec<&str> = invalid.map(|(name, ..)| *name).collect();
+    for name in names {
+        if let Some(map) = document.as_map_mut().filter(|map| map.get(name).is_some()) {
+            map.insert(name, Node::null());
+        }
+    }
+}
 
 /// A part of a document, and its path for messages.
 #[derive(Clone)]
@@ -31,6 +62,45 @@ impl<'a> Fields<'a> {
     /// Reports a problem of a field; it is ignored.
     pub fn reject(&self, key: &str, problem: &str) {
         warning!(self.sys, "{}: {problem}; ignored", self.at(key));
+    }
+
+    /// Reports a field of another type than expected.
+    fn reject_type(&self, key: &str, expected: &str, found: &Node) {
+        self.reject(key, &format!("expected {expected}, found {}", found.kind()));
+    }
+
+    /// Returns whether a field has the expected type or is missing. A list or map of SSH keys with invalid items is valid.
+    fn check(&self, key: &str, shape: Shape, is_required: bool) -> bool {
+        let Some(node) = self.field(key) else {
+            if is_required {
+                warning!(self.sys, "{} is missing", self.at(key));
+            }
+            return true;
+        };
+        let (is_valid, expected) = match (shape, &node.value) {
+            (Shape::Text, _) => (node.scalar_text().is_some(), "text"),
+            (Shape::Map, value) => (matches!(value, Value::Map(_)), "a map"),
+            (Shape::Keys, Value::Seq(items)) => {
+                let invalid = items.iter().enumerate().filter(|(_, item)| item.as_str().is_none());
+                for (i, item) in invalid.take(MAX_REPORTED) {
+                    self.reject_type(&format!("{key}[{i}]"), "text", item);
+                }
+                (true, "")
+            }
+            (Shape::Keys, Value::Map(map)) => {
+                let is_keys = |item: &Node| matches!(item.value, Value::Str(_) | Value::Seq(_));
+                for (name, item) in map.iter().filter(|(_, item)| !is_keys(item)).take(MAX_REPORTED) {
+                    let name = name.scalar_text().unwrap_or_default();
+                    self.reject_type(&format!("{key}.{name}"), "SSH keys", item);
+                }
+                (true, "")
+            }
+            (Shape::Keys, value) => (matches!(value, Value::Str(_)), "SSH keys"),
+        };
+        if !is_valid {
+            self.reject_type(key, expected, node);
+        }
+        is_valid
     }
 
     fn at(&self, key: &str) -> String {
@@ -68,12 +138,11 @@ impl<'a> Fields<'a> {
     /// Returns the text of a scalar field, which may have several lines.
     pub fn lines(&self, key: &str) -> Option<String> {
         let node = self.field(key)?;
-        let problem = match node.scalar_text() {
+        match node.scalar_text() {
             Some(text) if text.len() <= MAX_TEXT => return Some(text),
-            Some(_) => "too long".to_string(),
-            None => format!("expected text, found {}", node.kind()),
-        };
-        self.reject(key, &problem);
+            Some(_) => self.reject(key, "too long"),
+            None => self.reject_type(key, "text", node),
+        }
         None
     }
 
@@ -81,7 +150,7 @@ impl<'a> Fields<'a> {
     pub fn map(&self, key: &str) -> Fields<'a> {
         let node = match self.field(key) {
             Some(node) if node.as_map().is_none() => {
-                self.reject(key, &format!("expected a map, found {}", node.kind()));
+                self.reject_type(key, "a map", node);
                 None
             }
             node => node,
@@ -94,7 +163,7 @@ impl<'a> Fields<'a> {
         let fields = |(i, node): (usize, &'a Node)| {
             let item = format!("{key}[{i}]");
             if node.as_map().is_none() {
-                self.reject(&item, &format!("expected a map, found {}", node.kind()));
+                self.reject_type(&item, "a map", node);
                 return None;
             }
             Some(Fields { sys: self.sys, node: Some(node), place: self.at(&item), is_top: false })
@@ -125,7 +194,7 @@ impl<'a> Fields<'a> {
                 &[]
             }
             Some((node, _)) => {
-                self.reject(key, &format!("expected a list, found {}", node.kind()));
+                self.reject_type(key, "a list", node);
                 &[]
             }
             None => &[],
@@ -145,6 +214,41 @@ fn line_problem(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn invalid_fields_of_a_whole_document() {
+        let sys = System::new("/nonexistent");
+        let fields = [
+            ("id", Shape::Text, true),
+            ("name", Shape::Text, true),
+            ("region", Shape::Text, false),
+            ("network", Shape::Map, true),
+            ("list", Shape::Keys, true),
+            ("map", Shape::Keys, true),
+            ("keys", Shape::Keys, false),
+        ];
+        let mut document = config::json::parse(
+            r#"{"id": 7, "name": null, "network": [], "list": ["a", 2], "map": {"x": "a", "y": 3}, "keys": 5}"#,
+        )
+        .unwrap();
+        drop_invalid(&sys, "doc", &mut document, &fields);
+        assert_eq!(
+            document.to_json(),
+            serde_json::json!({"id": 7, "name": null, "network": null, "list": ["a", 2],
+                               "map": {"x": "a", "y": 3}, "keys": null})
+        );
+        let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        let expected = [
+            "doc: name is missing",
+            "doc: network: expected a map, found a list; ignored",
+            "doc: list[1]: expected text, found an integer; ignored",
+            "doc: map.y: expected SSH keys, found an integer; ignored",
+            "doc: keys: expected SSH keys, found an integer; ignored",
+        ];
+        assert_eq!(logged, expected);
+        drop_invalid(&sys, "doc", &mut Node::null(), &fields[..1]);
+        assert_eq!(sys.log().logged_warnings().len(), expected.len() + 1);
+    }
 
     #[test]
     fn wrong_fields() {

@@ -259,6 +259,21 @@ impl Session<'_, '_> {
         tree::read(self.sys, top, &prefetched, &mut |path| self.get(path))
     }
 
+    /// Returns `id`, the instance-id of a tree's metadata, or, if the tree lacks it, that of the service's first response,
+    /// which is the instance-id alone.
+    ///
+    /// # Errors
+    ///
+    /// Fails if neither is a printable word.
+    pub fn instance_id(&self, id: &str) -> Result<String> {
+        let first = String::from_utf8_lossy(&self.response.body).trim().to_string();
+        let is_id = |id: &str| !id.is_empty() && id.len() < 256 && id.bytes().all(|b| b.is_ascii_graphic());
+        let found = [id, &first].into_iter().find(|id| is_id(id) && *id != standard::DEFAULT_ID);
+        found
+            .map(Into::into)
+            .ok_or_else(|| Error::new(format!("{}: the metadata has no valid instance-id", self.base)))
+    }
+
     fn renew(&self, token: &Token<'_>) -> Result<()> {
         let renewal = self.policy.with_retries(token.renewal.clone()).deadline(self.deadline);
         let value = parse_token(&self.sys.fetch(&renewal)?, &renewal.redacted_url())?;

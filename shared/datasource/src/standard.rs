@@ -5,9 +5,8 @@ use std::net::Ipv4Addr;
 use config::{Node, Value};
 use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
-use system::{Error, Result, System, error, warning};
+use system::{Result, System, error, warning};
 
-use crate::service::Session;
 use crate::{IdentityCheck, Search, dmi, document};
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
@@ -74,7 +73,7 @@ pub fn public_keys(node: Option<&Node>) -> Vec<String> {
 }
 
 /// The instance-id of an instance whose metadata has none.
-const DEFAULT_ID: &str = "iid-datasource";
+pub const DEFAULT_ID: &str = "iid-datasource";
 
 /// Returns an instance of a cloud with a metadata service, without its metadata.
 pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
@@ -103,21 +102,6 @@ pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &No
 pub fn network(config: Node, source: &str) -> NetworkConfig {
     let (format, source) = ("yaml".into(), source.to_string());
     NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
-}
-
-/// Returns the instance-id of a tree's metadata, or, if the tree lacks it, that of the service's first response, which is
-/// the instance-id alone.
-///
-/// # Errors
-///
-/// Fails if neither is a printable word.
-pub fn served_id(session: &Session<'_, '_>, id: &str) -> Result<String> {
-    let first = String::from_utf8_lossy(&session.response.body).trim().to_string();
-    let is_id = |id: &str| !id.is_empty() && id.len() < 256 && id.bytes().all(|b| b.is_ascii_graphic());
-    let found = [id, &first].into_iter().find(|id| is_id(id) && *id != DEFAULT_ID);
-    found
-        .map(Into::into)
-        .ok_or_else(|| Error::new(format!("{}: the metadata has no valid instance-id", session.base)))
 }
 
 /// Returns the text of a metadata field as user-data or vendor-data; none if the field is missing or empty.

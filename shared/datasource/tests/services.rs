@@ -471,7 +471,9 @@ fn aliyuns_tree_of_directories() {
         let said = machine.warnings();
         assert_eq!(said.contains("reading the tree of directories"), is_read, "{document}: {said}");
         assert_eq!((i.local_hostname.as_deref(), i.network), (Some("localhost.localdomain"), None));
-        assert!(said.contains("hostname is missing; network is missing"), "{said}");
+        for name in ["hostname", "network"] {
+            assert!(said.contains(&format!("AliYun's metadata: {name} is missing")), "{said}");
+        }
     }
 }
 

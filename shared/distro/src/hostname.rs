@@ -4,14 +4,14 @@ use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::{Distro, InitSystem, make_header};
 
-/// Who keeps the name.
+/// How a hostname is stored and set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostnameMethod {
     /// hostname(5), and the kernel's hostname.
     File,
     /// The file, and the running system through hostnamectl(1).
     FileAndHostnamectl,
-    /// hostnamectl(1) does both; a file of an older system when systemd does not run.
+    /// hostnamectl(1) does both; a file in the style of older releases if systemd does not run.
     Hostnamectl,
     /// hostname(5), or OpenRC's conf.d.
     Gentoo,
@@ -19,12 +19,12 @@ pub enum HostnameMethod {
 
 const HOSTNAME_FILE: &str = "/etc/hostname";
 
-/// The name in a hostname(5) text.
+/// Returns the name in a hostname(5) text.
 pub fn parse_hostname(text: &str) -> Option<&str> {
     text.lines().map(|l| l.split('#').next().unwrap_or_default().trim()).find(|l| !l.is_empty())
 }
 
-/// The text with the name replaced, comments kept.
+/// Returns the text with the name replaced; comments are kept.
 pub fn replace_hostname(text: &str, name: &str) -> String {
     let mut out = String::new();
     let mut done = false;
@@ -52,7 +52,7 @@ pub fn replace_hostname(text: &str, name: &str) -> String {
     out
 }
 
-/// One `KEY=value` in a file of shell variables: replaced, or added.
+/// Returns a text of shell variables with one `KEY=value` replaced or added.
 pub fn set_variable(text: &str, key: &str, value: &str) -> String {
     let mut out = String::new();
     let mut done = false;
@@ -72,7 +72,7 @@ pub fn set_variable(text: &str, key: &str, value: &str) -> String {
     out
 }
 
-/// The value of `KEY=value` in a file of shell variables, unquoted; the last one counts.
+/// Returns the value of the last `KEY=value` in a text of shell variables, unquoted.
 pub fn get_variable(text: &str, key: &str) -> Option<String> {
     let line = text.lines().rev().find_map(|l| l.trim_start().strip_prefix(key)?.strip_prefix('='))?;
     Some(line.trim().trim_matches(['"', '\'']).to_string())
@@ -93,7 +93,7 @@ impl Distro {
             argv.push(name);
             return match sys.run(&Command::new(argv)) {
                 Ok(_) => Ok(()),
-                // Before D-Bus is up it cannot answer; the file and the kernel can be told without it.
+                // hostnamectl needs D-Bus, which may not be up yet; the file and the kernel's hostname do not.
                 Err(e) => {
                     debug!(sys, "{e}; writing a new file");
                     self.write_hostname(sys, name, create_file)?;
@@ -147,7 +147,7 @@ impl Distro {
         .to_string()
     }
 
-    /// The name that the machine was given last: of its file, else the kernel's.
+    /// Returns the stored hostname: that of the file, else the kernel's.
     pub fn read_hostname(&self, sys: &System) -> Option<String> {
         let path = self.hostname_file(sys);
         let text = match sys.read_text_if_exists(&path) {

@@ -9,7 +9,7 @@ use crate::{Distro, Family, InitSystem, ServiceAction};
 pub struct Keymap {
     /// The layout: `us`.
     pub layout: String,
-    /// The model; `None` for the usual one.
+    /// The model; `None` for the default.
     pub model: Option<String>,
     /// The variant of the layout.
     pub variant: String,
@@ -17,7 +17,7 @@ pub struct Keymap {
     pub options: String,
 }
 
-/// The model of keyboards that are not described further.
+/// The default model.
 const DEFAULT_MODEL: &str = "pc105";
 const DEBIAN_FILE: &str = "/etc/default/keyboard";
 /// The directory of Alpine's package kbd-bkeymaps.

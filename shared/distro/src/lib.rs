@@ -1,5 +1,5 @@
-//! What differs between distributions: first as data, one row each, then the few operations that read the row.
-//! Knows no cloud and no module.
+//! Differences between distributions: a table with one row each, and the operations that read it. Independent of clouds
+//! and modules.
 
 #![warn(missing_docs)]
 

@@ -1,10 +1,10 @@
-//! The system's locale: where it is kept, and what makes one usable.
+//! The system's locale: where it is stored, and how a locale is generated.
 
 use system::{Command, Error, Result, System, WriteOptions, debug};
 
 use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
-/// Who keeps the locale.
+/// How a locale is stored and generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocaleMethod {
     /// locale.gen(5), locale-gen(8), update-locale(8).
@@ -15,9 +15,9 @@ pub enum LocaleMethod {
     LocaleConf,
     /// locale.conf(5), then a restart of systemd-localed.
     LocaleConfAndRestart,
-    /// locale.gen(5) holds the one locale; localectl(1).
+    /// locale.gen(5) has the single locale; localectl(1).
     ArchGen,
-    /// A fixed pair of locales; eselect.
+    /// A fixed pair of locales, selected by eselect.
     Gentoo,
     /// A file for login shells.
     AlpineProfile,
@@ -28,15 +28,15 @@ const SUPPORTED: &str = "/usr/share/i18n/SUPPORTED";
 const DEBIAN_DEFAULT: &str = "/etc/default/locale";
 const LOCALE_CONF: &str = "/etc/locale.conf";
 
-/// `fi_FI.ISO-8859-1@euro` as (`fi_FI`, `ISO-8859-1`, `euro`).
+/// Splits `fi_FI.ISO-8859-1@euro` into (`fi_FI`, `ISO-8859-1`, `euro`).
 fn split_locale(locale: &str) -> (&str, Option<&str>, Option<&str>) {
     let (rest, modifier) = locale.split_once('@').map_or((locale, None), |(a, b)| (a, Some(b)));
     let (language, charset) = rest.split_once('.').map_or((rest, None), |(a, b)| (a, Some(b)));
     (language, charset, modifier)
 }
 
-/// The line of locale.gen(5) for a locale, by glibc's list of supported ones: the charset asked for, else UTF-8,
-/// else the list's first. What is not in the list gets a line that says what was asked for.
+/// Returns the line of locale.gen(5) for a locale from glibc's list of supported ones: with the requested charset, else
+/// UTF-8, else the first in the list. For a locale that is not in the list the line has what was requested.
 pub fn locale_gen_line(supported: &str, locale: &str) -> String {
     let (language, charset, modifier) = split_locale(locale);
     let same = |line: &&str| {
@@ -53,7 +53,7 @@ pub fn locale_gen_line(supported: &str, locale: &str) -> String {
                 || map_of(line).eq_ignore_ascii_case(wanted)
         })
     });
-    // Plain `fi_FI` must not turn into `fi_FI@euro`.
+    // Plain `fi_FI` must not match `fi_FI@euro`.
     let plain = || lines.iter().filter(|l| split_locale(&first_of(l)).2 == modifier);
     let default = || plain().find(|l| map_of(l) == "UTF-8").or_else(|| plain().next()).or(lines.first());
     let line = if charset.is_some() { exact.or_else(default) } else { default() };
@@ -67,7 +67,7 @@ pub fn locale_gen_line(supported: &str, locale: &str) -> String {
     }
 }
 
-/// A locale.gen(5) text with that line on: uncommented where it stands, or added.
+/// Returns a locale.gen(5) text with this line enabled: uncommented if it exists, else added.
 pub fn enable_locale_line(text: &str, line: &str) -> String {
     let mut found = false;
     let mut out: Vec<&str> = text
@@ -87,13 +87,13 @@ pub fn enable_locale_line(text: &str, line: &str) -> String {
     out.join("\n").trim_end().to_string() + "\n"
 }
 
-/// Whether the C library has it built in.
+/// Returns whether the C library has the locale built in.
 fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
 }
 
 impl Distro {
-    /// The locale that the machine has, or the distribution's own.
+    /// Returns the machine's locale, or the distribution's default.
     pub fn current_locale(&self, sys: &System) -> String {
         self.configured_locale(sys).unwrap_or_else(|| self.default_locale.to_string())
     }
@@ -107,12 +107,12 @@ impl Distro {
         get_variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
     }
 
-    /// Generates a locale where that is necessary and makes it the system's. `file` replaces the default file.
+    /// Generates a locale if necessary and makes it the system's. `file` replaces the default file.
     ///
     /// # Errors
-    /// Fails if the name has characters that no locale has, a file cannot be read or written, or a program fails.
+    /// Fails if the name has characters that no locale has, if a file cannot be read or written, or if a program fails.
     pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
-        // It ends up in files that shells read.
+        // The name is written to files that shells read.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_.@-+".contains(c);
         if locale.is_empty() || locale.starts_with('-') || !locale.chars().all(fits) {
             return Err(Error::new("setting the locale: expected a name such as en_US.UTF-8"));
@@ -180,7 +180,7 @@ impl Distro {
             debug!(sys, "the locale is already {locale}");
             return Ok(());
         }
-        // The tools are Perl and shell: they get a locale that is there.
+        // The tools are Perl and shell scripts, which need a locale that exists.
         let with_env = |argv: &[&str]| {
             ["LANG", "LANGUAGE", "LC_ALL"]
                 .iter()
@@ -196,7 +196,7 @@ impl Distro {
             sys.run(&with_env(&["locale-gen", "--keep-existing"]))?;
         }
         if is_builtin_locale(locale) || sys.which("update-locale").is_none() {
-            // The tool edits one line of one file; a locale that needs no generating needs no Perl either.
+            // The tool edits one line of one file. Without a locale to generate, Perl is not needed for that.
             let old = sys.read_text_if_exists(file)?.unwrap_or_default();
             return sys.write(file, set_variable(&old, "LANG", locale), WriteOptions::default()).map(drop);
         }

@@ -1,4 +1,4 @@
-//! Time clients: which there are, what each needs, and where distributions keep its files.
+//! Time clients: which exist, what each needs, and where distributions have its files.
 
 use system::System;
 
@@ -7,7 +7,7 @@ use crate::{Distro, Family};
 /// The columns of a distribution's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NtpSettings {
-    /// Whether upstream names the distribution as one that `ntp` is for.
+    /// Whether upstream's `ntp` supports the distribution.
     pub verified: bool,
     /// The configuration file of chrony.
     pub chrony_conf: &'static str,
@@ -21,7 +21,7 @@ pub struct NtpSettings {
     pub timesyncd_conf: &'static str,
     /// The domain of public pools.
     pub pool_domain: &'static str,
-    /// The distribution's name in that domain; `*` its own, empty none.
+    /// The distribution's name in that domain: `*` for its own name, empty for no name.
     pub vendor_zone: &'static str,
     /// Clients, the preferred one first.
     pub preferred_clients: &'static [&'static str],
@@ -46,7 +46,7 @@ impl NtpSettings {
 pub struct NtpClient {
     /// The name of the client.
     pub name: String,
-    /// Present when the client is installed.
+    /// The program whose existence shows that the client is installed.
     pub program: String,
     /// The path of its configuration file.
     pub config_path: String,
@@ -54,12 +54,12 @@ pub struct NtpClient {
     pub packages: Vec<String>,
     /// Its service.
     pub service: String,
-    /// Names of templates, the more particular first.
+    /// The names of its templates, the most specific first.
     pub templates: Vec<String>,
 }
 
 impl NtpClient {
-    /// Whether its program is installed. /usr/lib was /lib on systems that are not merged.
+    /// Returns whether its program is installed. Systems without a merged /usr have it in /lib instead of /usr/lib.
     pub fn is_installed(&self, sys: &System) -> bool {
         let unmerged = self.program.strip_prefix("/usr").filter(|p| p.starts_with("/lib/"));
         sys.which(&self.program).is_some() || unmerged.is_some_and(|p| sys.which(p).is_some())
@@ -67,7 +67,7 @@ impl NtpClient {
 }
 
 impl Distro {
-    /// The first client of the distribution's preference that is there, else the first of all.
+    /// Returns the first installed client in the distribution's order of preference, else the first of the order.
     pub fn preferred_ntp_client(&self, sys: &System) -> Option<NtpClient> {
         let mut names = self.ntp.preferred_clients.to_vec();
         if self.family == Family::Suse && self.is_old_suse(sys) {
@@ -77,7 +77,7 @@ impl Distro {
         clients.iter().find(|c| c.is_installed(sys)).or(clients.first()).cloned()
     }
 
-    /// Releases before 15 had ntpd; the rolling ones have years for versions.
+    /// Releases before 15 had ntpd; rolling releases have years as versions.
     fn is_old_suse(&self, sys: &System) -> bool {
         let release = sys.os_release();
         let version = release.get("VERSION_ID").unwrap_or_default();
@@ -85,7 +85,7 @@ impl Distro {
         self.name != "sle-micro" && self.name != "opensuse-microos" && major.is_some_and(|m| m < 15)
     }
 
-    /// The client of that name, as this distribution has it.
+    /// Returns the client of this name with the distribution's settings.
     pub fn ntp_client(&self, name: &str) -> Option<NtpClient> {
         let data = &self.ntp;
         let (program, conf, package, service, template) = match name {
@@ -112,7 +112,7 @@ impl Distro {
         })
     }
 
-    /// The distribution whose template serves those of its family that have none.
+    /// Returns the distribution whose template is used for others of its family.
     fn family_template(&self) -> &'static str {
         match self.template_suffix {
             "redhat" => "rhel",
@@ -121,7 +121,7 @@ impl Distro {
         }
     }
 
-    /// The names of public servers when the configuration has none.
+    /// Returns the names of public servers, for a configuration without any.
     pub fn default_ntp_pools(&self) -> Vec<String> {
         let zone = if self.ntp.vendor_zone == "*" { self.name } else { self.ntp.vendor_zone };
         (0..4)

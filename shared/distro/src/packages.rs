@@ -1,4 +1,4 @@
-//! Packages: one row a manager, what to run for it, and what is tried where.
+//! Packages: one row per package manager, its command lines, and the order in which managers are tried.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info};
 
 use crate::Distro;
 
-/// Mirrors are slow and maintainers' scripts slower; beyond this something hangs.
+/// The limit for one run of a package manager. Mirrors and maintainer scripts are slow, but after this time it hangs.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const APT_LOCKS: [&str; 4] = [
@@ -40,23 +40,23 @@ pub enum PackageManager {
     Snap,
 }
 
-/// A package, perhaps of one version.
+/// A package, optionally of one version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Package {
     /// The package's name.
     pub name: String,
-    /// The version to install; `None`: the newest.
+    /// The version to install; `None` for the latest.
     pub version: Option<String>,
 }
 
 impl Package {
-    /// Returns a package in its newest version.
+    /// Returns a package without a version.
     pub fn new(name: &str) -> Package {
         Package { name: name.into(), version: None }
     }
 }
 
-/// What a user wants: packages, each for one manager or for whichever has it.
+/// A requested package: for one manager, or for any that has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PackageRequest {
     /// Packages for the distribution's package manager.
@@ -70,9 +70,9 @@ pub struct PackageRequest {
 /// `system_info`'s overrides of apt's command lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AptOptions {
-    /// Instead of `apt-get` and its options.
+    /// The replacement of `apt-get` and its options.
     pub command: Option<Vec<String>>,
-    /// Put before it when it is there; `eatmydata` unless said otherwise.
+    /// The wrapper program, used if it exists; `eatmydata` by default.
     pub wrapper: Wrapper,
     /// The subcommand for an upgrade, if configured.
     pub upgrade: Option<String>,
@@ -86,11 +86,11 @@ pub enum Wrapper {
     Auto,
     /// Never.
     Never,
-    /// Whether it must be used even if it is not found.
+    /// A command line, and whether it is used even if its program is not found.
     Command(Vec<String>, bool),
 }
 
-/// What is asked of a manager.
+/// An operation of a package manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
     /// Refresh the package lists.
@@ -110,11 +110,11 @@ const APT: &[&str] = &[
 ];
 
 impl PackageManager {
-    /// The program that must be there, first choice first.
+    /// Returns its programs, in order of preference.
     fn programs(self) -> &'static [&'static str] {
         match self {
             PackageManager::Apt => &["apt-get"],
-            // The last is all that a small image of Azure Linux has.
+            // Small images of Azure Linux have only the last one.
             PackageManager::Dnf => &["dnf", "yum", "tdnf"],
             PackageManager::Tdnf => &["tdnf"],
             PackageManager::Zypper => &["zypper"],
@@ -126,7 +126,7 @@ impl PackageManager {
         }
     }
 
-    /// The command line for `program`, without packages.
+    /// Returns the command line for `program`, without packages.
     fn base_argv(self, program: &str, verb: Verb) -> Vec<&'static str> {
         use Verb::*;
         let (head, tail): (&[&str], &[&str]) = match (self, verb) {
@@ -173,7 +173,7 @@ impl PackageManager {
         [head, tail].concat()
     }
 
-    /// A package as this manager's command line spells it.
+    /// Returns a package as this manager's command line has it.
     fn package_args(self, package: &Package) -> Vec<String> {
         match (&package.version, self) {
             (None, _) => vec![package.name.clone()],
@@ -183,7 +183,7 @@ impl PackageManager {
         }
     }
 
-    /// The whole command line.
+    /// Returns the complete command line.
     pub fn argv(self, program: &str, verb: Verb, packages: &[Package]) -> Vec<String> {
         let mut argv: Vec<String> = self.base_argv(program, verb).into_iter().map(Into::into).collect();
         argv.extend(packages.iter().flat_map(|p| self.package_args(p)));
@@ -191,8 +191,7 @@ impl PackageManager {
     }
 }
 
-/// The name that apt's cache would know: without a release, a version, and apt's marks for "not this one" and
-/// "a task".
+/// Returns the name as in apt's cache: without a release, a version, and apt's suffixes for "do not install" and "task".
 pub fn bare_name(name: &str) -> &str {
     name.split(['/', '=']).next().unwrap_or(name).trim_end_matches(['-', '^'])
 }
@@ -234,7 +233,7 @@ impl Distro {
         Ok(())
     }
 
-    /// Installs packages that this program itself needs.
+    /// Installs packages that this program needs.
     ///
     /// # Errors
     /// Fails as [`Distro::install_requested`] does.
@@ -243,9 +242,9 @@ impl Distro {
         self.install_requested(sys, &wanted, &AptOptions::default())
     }
 
-    /// Installs packages with the distribution's package manager, and those that it does not have as snaps where snaps are
-    /// supported. The caller has updated the index.
-    ///
+    /// Installs packages with the distribution's package manager. Packages that it does not have are installed as snaps if
+    /// Installs packages with the distribution's package manager. Packages that it does not have are installed as snaps
+    /// if snaps are supported. The caller has updated the index.
     /// # Errors
     /// Fails if a package manager fails, or with the names of the packages that no package manager has.
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
@@ -267,7 +266,7 @@ impl Distro {
             let missing: Vec<Package> = unsupported;
             failed.extend(missing.into_iter().map(|p| p.name));
         } else if !first.is_empty() {
-            // Asking apt writes its caches, and a plan has not refreshed what it knows.
+            // A query makes apt write its caches, and in a dry run the index was not updated.
             let known = if is_apt && !sys.is_dry_run() { Some(self.apt_package_names(sys)?) } else { None };
             let is_known = |p: &Package| known.as_ref().is_none_or(|k| k.contains(bare_name(&p.name)));
             let (available, missing): (Vec<_>, Vec<_>) = first.into_iter().partition(is_known);
@@ -334,7 +333,7 @@ impl Distro {
     }
 }
 
-/// apt's command line with the configured replacements.
+/// Returns apt's command line with the configured replacements.
 fn apt_argv(argv: Vec<String>, verb: Verb, options: &AptOptions, wrapper: Vec<String>) -> Vec<String> {
     let rest = argv.get(APT.len()..).unwrap_or_default();
     let head = options.command.clone().unwrap_or_else(|| argv[..APT.len()].to_vec());
@@ -359,7 +358,7 @@ fn wrapper(which: &Wrapper, is_installed: impl Fn(&str) -> bool) -> Vec<String> 
     }
 }
 
-/// Runs apt when no other process does (unattended upgrades start at boot too): waits for its locks, and retries if
+/// Runs apt when no other process does (unattended upgrades also start at boot): waits for its locks, and retries if
 /// another process takes them between the check and the start.
 fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
     let deadline = Deadline::after(LOCK_TIMEOUT);
@@ -382,7 +381,7 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
     }
 }
 
-/// A read-only root of btrfs snapshots (MicroOS).
+/// Returns whether the root is a read-only btrfs snapshot (MicroOS).
 fn is_transactional(sys: &System) -> bool {
     let root_is_btrfs = sys.read_text("/proc/mounts").is_ok_and(|text| {
         text.lines().any(|l| {

@@ -1,18 +1,18 @@
-//! sudo(8) and doas(1): what a user may do as root. Texts are decided by pure functions; a rule is added once.
+//! Privileges of users through sudo(8) and doas(1). Pure functions compute the texts; a rule is added only once.
 
 use system::{Result, System, WriteOptions, debug, error};
 
 use crate::{Distro, make_header};
 
 const SUDOERS: &str = "/etc/sudoers";
-/// Where immutable distributions ship it.
+/// The sudoers file of immutable distributions.
 const VENDOR_SUDOERS: &str = "/usr/etc/sudoers";
 const SUDOERS_DIR: &str = "/etc/sudoers.d";
-/// The name is upstream's: administrators and tools look for it.
+/// The file for rules. The name is upstream's, because administrators and tools look for it.
 const CLOUD_INIT_SUDOERS: &str = "/etc/sudoers.d/90-cloud-init-users";
 const DOAS_CONF: &str = "/etc/doas.conf";
 
-/// Whether a sudoers text reads the files of `directory`. `#includedir` is no comment in this format.
+/// Returns whether a sudoers text includes the files of `directory`. `#includedir` is not a comment in this format.
 pub fn includes_directory(text: &str, directory: &str) -> bool {
     text.lines().any(|line| {
         let line = line.trim();
@@ -23,7 +23,7 @@ pub fn includes_directory(text: &str, directory: &str) -> bool {
     })
 }
 
-/// The lines for one user, an empty line before them.
+/// Returns the lines for one user after an empty line.
 fn rules_block(title: &str, lines: impl Iterator<Item = String>) -> String {
     let mut text = format!("\n{title}\n");
     for line in lines {
@@ -33,7 +33,7 @@ fn rules_block(title: &str, lines: impl Iterator<Item = String>) -> String {
     text
 }
 
-/// Whether a line of doas.conf(5) names the user: `permit|deny [options] identity [as target] [cmd …]`.
+/// Returns whether a line of doas.conf(5) names the user: `permit|deny [options] identity [as target] [cmd …]`.
 pub fn is_doas_rule_for(rule: &str, user: &str) -> bool {
     let mut words = rule.split_whitespace();
     if !matches!(words.next(), Some("permit" | "deny")) {
@@ -104,7 +104,7 @@ impl Distro {
     }
 }
 
-/// Adds a block of lines to a file that begins with our header, unless it is there word for word.
+/// Adds a block of lines to a file that begins with this program's header, unless the file contains the same block.
 fn append_block(sys: &System, path: &str, block: &str) -> Result<()> {
     let text = match sys.read_text_if_exists(path)? {
         None => format!("{}\n{block}", make_header(sys, "Created")),

@@ -1,10 +1,10 @@
-//! Services: systemd, OpenRC or an older init, whichever runs the machine.
+//! Services of systemd, OpenRC or another init system, whichever runs the machine.
 
 use system::{Command, Result, System};
 
 use crate::{Distro, Family};
 
-/// What is to be done with a service.
+/// An operation on a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceAction {
     /// Start the service.
@@ -17,9 +17,9 @@ pub enum ServiceAction {
     Enable,
     /// Do not start the service at boot.
     Disable,
-    /// Reload, or restart where it cannot reload.
+    /// Reload the service, or restart it if it cannot reload.
     Reload,
-    /// Reload or restart, but only if it runs.
+    /// Reload or restart the service if it is running.
     TryReload,
     /// Query the state of the service.
     Status,
@@ -37,7 +37,7 @@ pub enum InitSystem {
 }
 
 impl Distro {
-    /// Which init system runs the machine (sd_booted(3) for systemd).
+    /// Returns the init system that runs the machine (sd_booted(3) for systemd).
     pub fn init_system(&self, sys: &System) -> InitSystem {
         if sys.is_dir("/run/systemd/system") {
             InitSystem::Systemd
@@ -48,7 +48,7 @@ impl Distro {
         }
     }
 
-    /// Does this to a service and waits until it is done.
+    /// Performs an operation on a service and waits until it is complete.
     ///
     /// # Errors
     /// Fails if the init system's program fails or exceeds its deadline.
@@ -70,7 +70,7 @@ impl Distro {
         sys.run(&Command::new(service_argv(self.init_system(sys), action, name, more))).map(drop)
     }
 
-    /// Whether systemd says that the unit runs or is about to.
+    /// Returns whether systemd reports the unit as active or activating.
     pub fn is_service_active(&self, sys: &System, name: &str) -> bool {
         let argv = ["systemctl", "show", "--property", "ActiveState", "--value", name];
         sys.run(&Command::new(argv))
@@ -78,7 +78,7 @@ impl Distro {
     }
 }
 
-/// The command line of an action.
+/// Returns the command line of an operation.
 pub fn service_argv(init: InitSystem, action: ServiceAction, name: &str, more: &[&str]) -> Vec<String> {
     use ServiceAction::*;
     let words: Vec<&str> = match init {

@@ -1,11 +1,11 @@
-//! One row a distribution. A column is added here when two distributions differ in it; what a column's value
-//! means is in the file that reads it.
+//! One row per distribution. A column is added here when two distributions differ in it; the values of a column are
+//! described in the file that reads it.
 
 use system::System;
 
 use crate::{HostnameMethod, LocaleMethod, NtpSettings, PackageManager, TimezoneMethod, TrustStore};
 
-/// Distributions that do most things alike.
+/// A group of distributions with mostly the same tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Debian and its derivatives.
@@ -33,15 +33,15 @@ pub struct Distro {
     pub family: Family,
     /// The name in templates that a family shares: `hosts.debian.tmpl`.
     pub template_suffix: &'static str,
-    /// Where its own name is found in /etc/hosts.
+    /// The address of the machine's own name in /etc/hosts.
     pub localhost_ip: &'static str,
-    /// Whether the whole name is the hostname when the configuration does not say.
+    /// Whether the hostname is the FQDN if the configuration does not say.
     pub prefers_fqdn: bool,
     /// How the hostname is stored.
     pub hostname: HostnameMethod,
     /// How the locale is stored.
     pub locale: LocaleMethod,
-    /// The locale when nothing names one.
+    /// The default locale.
     pub default_locale: &'static str,
     /// How the time zone is stored.
     pub timezone: TimezoneMethod,
@@ -95,7 +95,7 @@ const RED_HAT: Distro = Distro {
     trust_store: TrustStore::RED_HAT,
 };
 
-/// Red Hat's tools, but not its family's name.
+/// A distribution with Red Hat's tools that does not belong to the family by name.
 const RED_HAT_LIKE: Distro = Distro {
     family: Family::Other,
     ssh_key_group: false,
@@ -277,22 +277,22 @@ const DISTROS: &[Distro] = &[
 ];
 
 impl Distro {
-    /// Every row.
+    /// Returns every row.
     pub fn all() -> &'static [Distro] {
         DISTROS
     }
 
-    /// The row of that name.
+    /// Returns the row of this name.
     pub fn named(name: &str) -> Option<&'static Distro> {
         DISTROS.iter().find(|d| d.name.eq_ignore_ascii_case(name))
     }
 
-    /// What an unknown system is taken for.
+    /// Returns the row that is used for an unknown system.
     pub fn fallback() -> &'static Distro {
         Distro::named(DEBIAN.name).unwrap_or(&DISTROS[0])
     }
 
-    /// The distribution that the machine says it is (os-release(5): ID, then ID_LIKE).
+    /// Returns the distribution of the machine by os-release(5): ID, then ID_LIKE.
     pub fn detect(sys: &System) -> Option<&'static Distro> {
         let release = sys.os_release();
         let like = release.get("ID_LIKE").unwrap_or_default();
@@ -317,8 +317,8 @@ mod tests {
         assert!(Distro::named("plan9").is_none());
     }
 
-    /// What cloud-init 26.2 did in a Debian root that was told to be each of these (`system_info: {distro: NAME}`), with
-    /// programs in place of theirs that note how they were called.
+    /// Results of cloud-init 26.2 in a Debian root configured as each of these (`system_info: {distro: NAME}`), with
+    /// programs that record their arguments in place of the distribution's.
     #[test]
     fn fqdn_preference_and_package_manager_match_upstream() {
         let of = |name: &str| Distro::named(name).unwrap_or(&DEBIAN);

@@ -1,4 +1,4 @@
-//! The time zone: a link to the zone's file, and a text where the distribution wants one.
+//! The time zone: a link to the zone's file, and a text file for distributions that have one.
 
 use system::{Error, Result, System, WriteOptions};
 
@@ -36,7 +36,7 @@ impl Distro {
                 Family::Suse => ("/etc/sysconfig/clock", "TIMEZONE"),
                 _ => ("/etc/sysconfig/clock", "ZONE"),
             };
-            // A machine without an init (an image) has its link made too: systemd may be its init later.
+            // The link is also created on a machine without an init system (an image), because systemd may run it later.
             if sys.exists(path) {
                 let old = sys.read_text(path)?;
                 sys.write(path, set_variable(&old, key, &format!("\"{zone}\"")), WriteOptions::default())?;
@@ -49,7 +49,7 @@ impl Distro {
             && !sys.is_link("/etc/localtime")
             && sys.exists("/etc/localtime")
         {
-            // An administrator who has a copy there has his reason (/usr on its own file system).
+            // An administrator may have replaced the link by a copy, for example if /usr is a file system of its own.
             return sys.write("/etc/localtime", sys.read(&target)?, WriteOptions::default()).map(drop);
         }
         sys.link(&target, "/etc/localtime").map(drop)

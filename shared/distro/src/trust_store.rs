@@ -1,15 +1,15 @@
-//! Certificates that the machine trusts: where a distribution keeps them, and what makes a change of them known.
+//! Certificates that the machine trusts: where a distribution stores them, and how a change takes effect.
 
 /// The columns of a distribution's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustStore {
-    /// Whether upstream names the distribution as one that `ca_certs` is for.
+    /// Whether upstream's `ca_certs` supports the distribution.
     pub verified: bool,
-    /// Where additional certificates go.
+    /// The directory of additional certificates.
     pub directory: &'static str,
-    /// The end of their files' names.
+    /// The suffix of their file names.
     pub extension: &'static str,
-    /// The program that makes a change known, run without arguments.
+    /// The program that applies a change, run without arguments.
     pub update_command: &'static str,
     /// How default certificates are removed.
     pub remove_defaults: RemoveDefaults,
@@ -18,7 +18,7 @@ pub struct TrustStore {
 /// How the certificates that the distribution brings are removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoveDefaults {
-    /// Every line of the list at `path` gets a `!`. With `debconf`, its question about later ones is answered too.
+    /// Each line of the list at `path` gets a `!`. With `debconf`, its question about new certificates is answered too.
     DeselectLines {
         /// The list of certificates.
         path: &'static str,
@@ -27,7 +27,7 @@ pub enum RemoveDefaults {
     },
     /// These directories are emptied.
     EmptyDirectories(&'static [&'static str]),
-    /// There is no way.
+    /// Removal is not supported.
     Unsupported,
 }
 
@@ -40,7 +40,7 @@ impl TrustStore {
         remove_defaults: RemoveDefaults::DeselectLines { path: "/etc/ca-certificates.conf", debconf: true },
     };
 
-    /// The defaults of the family stay: upstream removes them for the two names alone that have [`Self::RHEL`].
+    /// The family's default certificates are kept: upstream removes them only for the two names that have [`Self::RHEL`].
     pub(crate) const RED_HAT: TrustStore = TrustStore {
         directory: "/usr/share/pki/ca-trust-source/anchors",
         update_command: "update-ca-trust",
@@ -86,7 +86,7 @@ impl TrustStore {
         ..TrustStore::DEBIAN
     };
 
-    /// The same for a distribution that upstream does not name.
+    /// The same for a distribution that upstream's module does not support.
     pub(crate) const fn unverified(self) -> TrustStore {
         TrustStore { verified: false, ..self }
     }

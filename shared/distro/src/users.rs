@@ -1,11 +1,11 @@
-//! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Command lines are built
-//! by pure functions; a password, hashed or not, reaches a program on its standard input only.
+//! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Pure functions build the command
+//! lines; a password, hashed or not, is passed to a program on its standard input only.
 
 use system::{Command, Error, Result, System, debug, info, warning};
 
 use crate::Distro;
 
-/// A user to be made.
+/// A user to create.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewUser {
     /// The login name.
@@ -36,11 +36,11 @@ pub struct NewUser {
     pub system: bool,
     /// Do not create the home directory.
     pub no_create_home: bool,
-    /// Make the groups that are missing.
+    /// Create missing groups.
     pub create_groups: bool,
 }
 
-/// useradd(8). `extrausers` is Ubuntu Core's writable user database.
+/// Returns the command line of useradd(8). `extrausers` selects Ubuntu Core's writable user database.
 pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
     let groups = user.groups.join(",");
     let options = [
@@ -71,13 +71,13 @@ pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
         }
     }
     argv.extend(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| flag.to_string()));
-    // A service's account has no home unless its package makes one.
+    // The account of a service has no home directory unless its package creates one.
     argv.push(if user.no_create_home || user.system { "-M" } else { "-m" }.into());
     argv
 }
 
-/// Busybox' adduser, which Alpine has instead, and an addgroup line for every further group. It knows no ageing,
-/// expiry or SELinux user.
+/// Returns the command lines of busybox' adduser, which Alpine has, and of addgroup for each additional group. They
+/// support neither password ageing nor expiry nor SELinux users.
 pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
     let mut argv = vec!["adduser".to_string(), "-D".into()];
     let options = [
@@ -104,12 +104,12 @@ pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
     all
 }
 
-/// The password field of shadow(5).
+/// Returns the password field of shadow(5).
 pub fn shadow_password<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')?.split(':').next())
 }
 
-/// Whose passwords are locked, by shadow(5).
+/// Returns the users whose passwords are locked, by shadow(5).
 pub fn locked_users(shadow: &str) -> Vec<&str> {
     shadow
         .lines()
@@ -127,7 +127,7 @@ fn to_strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|w| w.to_string()).collect()
 }
 
-/// Ubuntu Core, whose /etc/passwd is read-only.
+/// Returns whether this is Ubuntu Core, whose /etc/passwd is read-only.
 pub fn is_ubuntu_core(sys: &System) -> bool {
     sys.os_release().get("ID") == Some("ubuntu-core") || sys.kernel_command_line().contains("snap_core=")
 }
@@ -175,7 +175,7 @@ impl Distro {
     /// Fails if a program that creates a group or the user fails.
     pub fn add_user(&self, sys: &System, user: &NewUser, is_ubuntu_core: bool) -> Result<()> {
         if user.create_groups {
-            // The group that useradd makes for the user is not made beforehand.
+            // useradd creates the user's own group, so it must not exist before.
             for group in user.groups.iter().chain(&user.primary_group) {
                 if sys.group(group).is_none() {
                     self.create_group(sys, group, &[])?;
@@ -200,7 +200,7 @@ impl Distro {
         Ok(())
     }
 
-    /// Sets the passwords of users, as plain texts or hashes, with chpasswd(8).
+    /// Sets the passwords of users, as plain text or hashes, with chpasswd(8).
     ///
     /// # Errors
     /// Fails if a name or password has a character that chpasswd's input cannot have, or if chpasswd fails. Messages do not
@@ -208,7 +208,7 @@ impl Distro {
     pub fn set_passwords(&self, sys: &System, passwords: &[(String, String)], hashed: bool) -> Result<()> {
         let mut input = String::new();
         for (user, password) in passwords {
-            // A NUL would cut the password short.
+            // A NUL would truncate the password.
             if user.contains([':', '\n', '\0']) || password.contains(['\n', '\0']) {
                 return Err(Error::new(format!(
                     "setting the password of {}: user name or password contains a line break, colon or NUL",
@@ -229,7 +229,7 @@ impl Distro {
     /// # Errors
     /// Fails if passwd(1) or usermod(8) fails.
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
-        // useradd made it so, and most accounts are never anything else: one program less for each.
+        // useradd creates accounts without a password, which is locked already: usually no program needs to run.
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
         if shadow_password(&shadow, name).is_some_and(|field| field.starts_with('!')) {
             debug!(sys, "the password of {name} is already locked");
@@ -255,7 +255,7 @@ impl Distro {
         } else {
             to_strings(&["usermod", "--unlock", name])
         };
-        // 3: the password would be empty. That, or words about it, and the account is still locked.
+        // 3 means that the password would be empty. With that status, or a message about it, the account is still locked.
         let output = sys.run(&Command::new(argv).accept(&[0, 3]))?;
         if output.stderr.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
@@ -276,14 +276,14 @@ impl Distro {
         run(sys, to_strings(&["passwd", "--expire", name]))
     }
 
-    /// Whether this is the hash that shadow(5) has for the user, locked or not.
+    /// Returns whether shadow(5) has this hash for the user, locked or not.
     pub fn has_password_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
         shadow_password(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
     }
 
-    /// Whether the user of that name has no password in shadow(5): an empty field, locked or not. Unknown counts
-    /// as having one.
+    /// Returns whether the user has no password in shadow(5): an empty field, locked or not. If that is unknown, the
+    /// result is `false`.
     pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
         ["/var/lib/extrausers/shadow", "/etc/shadow"].iter().any(|path| {
             sys.read_text(path)

@@ -81,7 +81,7 @@ fn decode_with(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Optio
         } else if !skipped(byte) {
             return None;
         } else if pads > 0 && value != INVALID {
-            // Padding ends the text; what follows is somebody else's.
+            // Padding ends the text; what follows is other data.
             break;
         }
     }

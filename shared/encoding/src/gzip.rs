@@ -98,7 +98,7 @@ fn inflate_member(bytes: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize
     let (mut read, mut written) = (0, begin);
     let mut room = INITIAL_OUTPUT.max(bytes.len().saturating_mul(2));
     loop {
-        // One byte more than allowed is room enough to see that it is too much.
+        // One byte beyond the limit shows that the data exceeds it.
         out.resize(begin.saturating_add(room).min(limit.saturating_add(1)).max(written), 0);
         let (status, taken, given) = decompress(
             &mut state,
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn round_trip() {
-        // Nothing; what shrinks to little; what does not shrink, longer than every buffer on the way.
+        // No data; data that shrinks to little; data that does not shrink and is longer than every buffer.
         let mut noise = 1_u32;
         let random: Vec<u8> = std::iter::repeat_with(|| {
             noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -79,7 +79,7 @@ pub fn hex(bytes: &[u8]) -> String {
 pub fn digest(bytes: &[u8]) -> [u8; 16] {
     let mut padded = bytes.to_vec();
     padded.push(0x80);
-    // Zeros up to 8 bytes before a block's end: room for the length.
+    // Zeros up to 8 bytes before the end of a block, which are for the length.
     padded.resize((padded.len() + 8).next_multiple_of(64) - 8, 0);
     padded.extend((bytes.len() as u64).wrapping_mul(8).to_le_bytes());
     let mut state = [0x6745_2301_u32, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];

@@ -77,7 +77,7 @@ impl<'a> ChangedLink<'a> {
         made
     }
 
-    /// Asks the kernel for the state of the link again.
+    /// Reads the state of the link from the kernel again.
     pub fn refresh(&mut self) {
         if let Ok(links) = self.sys.links()
             && let Some(info) = links.into_iter().find(|l| l.index == self.info.index)

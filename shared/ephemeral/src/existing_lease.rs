@@ -1,5 +1,5 @@
-//! Leases that the network service holds already: systemd-networkd's and NetworkManager's, from what they keep below
-//! /run. Such a lease is used as it is, and nothing is asked of a server.
+//! Leases that the network service (systemd-networkd, NetworkManager) already has, from its files below /run. Such a
+//! lease is used as it is, without asking a server.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -10,7 +10,7 @@ use system::{LinkAddress, Prefix, System};
 use crate::dhcp::message::option;
 use crate::lease::{Lease, prefix_length};
 
-/// The lease that a service holds for a link, if the link still has its address.
+/// Returns a service's lease for a link, if the link still has its address.
 pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> Option<(&'static str, Lease)> {
     let has = |lease: &Lease| {
         let same = |a: &&LinkAddress| a.index == link && a.prefix.address == lease.address.address;
@@ -34,15 +34,15 @@ pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> O
         lease.address = prefix;
         return Some(("NetworkManager", lease));
     }
-    // It may keep no file, but an address for a time is one that it got.
+    // The service may have no file, but a temporary address is one that it received.
     let leased = |a: &&LinkAddress| a.index == link && !a.ipv6 && a.global && !a.permanent;
     let address = addresses.iter().find(leased)?.prefix;
     Some(("NetworkManager", lease_for(address)))
 }
 
-/// Where dhclient(8) keeps its leases, depending on the distribution.
+/// The directories of dhclient(8)'s leases, which depend on the distribution.
 const DHCLIENT_DIRECTORIES: [&str; 3] = ["/var/lib/dhcp", "/var/lib/dhclient", "/run"];
-/// The limit of a file of leases: only its end counts, but dhclient rewrites it from time to time.
+/// The limit of a file of leases. Only its end matters, but dhclient rewrites it from time to time.
 const MAX_LEASES: u64 = 4 << 20;
 
 /// Returns the last lease of a NIC in dhclient's files whose address the NIC has.
@@ -83,7 +83,7 @@ fn parse_dhclient(text: &str, nic: &str) -> Vec<Lease> {
     blocks.filter_map(lease).collect()
 }
 
-/// Whether a network service says that the link is its own.
+/// Returns whether a network service manages the link.
 pub fn is_managed(sys: &System, link: u32) -> bool {
     let networkd = sys.read_text(format!("/run/systemd/netif/links/{link}")).unwrap_or_default();
     let is_networkds =
@@ -92,7 +92,7 @@ pub fn is_managed(sys: &System, link: u32) -> bool {
     is_networkds || value(&manager, "connection-uuid").is_some_and(|u| !u.is_empty())
 }
 
-/// The value of the first line `KEY=value`.
+/// Returns the value of the first line `KEY=value`.
 fn value<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     system::assigned(text, key).map(str::trim)
 }
@@ -113,7 +113,7 @@ fn lease_for(address: Prefix) -> Lease {
     }
 }
 
-/// The file of systemd's DHCP library, which NetworkManager's own client has too.
+/// The format of systemd's DHCP library, which NetworkManager's internal client uses too.
 fn parse_networkd(text: &str) -> Option<Lease> {
     let ip = |key: &str| value(text, key)?.split_whitespace().next()?.parse::<Ipv4Addr>().ok();
     let ips = |key: &str| {
@@ -137,7 +137,7 @@ fn parse_networkd(text: &str) -> Option<Lease> {
         });
         Some(routes.collect())
     });
-    // Options for private use as bytes in hexadecimal.
+    // Private options as hexadecimal bytes.
     for code in 224..=254_u8 {
         if let Some(hex) = value(text, &format!("OPTION_{code}")) {
             let bytes: Option<Vec<u8>> =

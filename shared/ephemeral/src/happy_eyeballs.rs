@@ -1,5 +1,5 @@
-//! Several URLs asked side by side: the first good answer wins. Each waits for the family of its address to come up, so
-//! that metadata which only IPv6 reaches is not kept waiting by a DHCP server that never answers, nor the other way.
+//! Several URLs requested in parallel: the first good answer wins. Each waits for the family of its address to come up,
+//! so that metadata over IPv6 does not wait for a DHCP server that never answers, or the other way round.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -10,38 +10,38 @@ use system::{Deadline, Error, Exchange, PendingLookup, Request, Response, Result
 
 use crate::changed_link::POLL_INTERVAL;
 
-/// Between the beginnings of two of them, so that one that answers at once spares the others the question.
+/// The time between the first requests of two candidates, so that an immediate answer makes the others unnecessary.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
 
 /// One candidate.
 struct Attempt {
     state: State,
-    /// Further tries.
+    /// The number of remaining attempts.
     retries_left: u32,
-    /// Pauses that the server asked for, and got.
+    /// The number of pauses that the server requested and got.
     busy_retries: u32,
-    /// When it first was in trouble that may pass.
+    /// The time of the first temporary failure.
     transient_since: Option<Duration>,
-    /// What came of the last try.
+    /// The result of the last attempt.
     last_error: Option<Error>,
 }
 
-/// Where a candidate stands.
+/// The state of a candidate.
 enum State {
-    /// For its (next) turn.
+    /// Waits for its (next) turn.
     Waiting(Duration),
-    /// For the addresses of its host.
+    /// Waits for the addresses of its host.
     Resolving(PendingLookup),
     Running(Box<Exchange>),
     Failed,
 }
 
-/// Why a try failed.
+/// The reason for a failed attempt.
 struct Failure {
     error: Error,
-    /// The server asked to be left alone for so long.
+    /// The server requested a pause of this length.
     pause: Option<Duration>,
-    /// It may be another way in a moment.
+    /// The failure may be temporary.
     is_transient: bool,
 }
 
@@ -61,7 +61,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Whether an address can be reached by now.
+/// Returns whether an address is reachable by now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reachability {
     Reachable,
@@ -69,20 +69,20 @@ pub enum Reachability {
     Unreachable,
 }
 
-/// The network that a race runs on.
+/// The network that the requests use.
 pub trait Network {
     fn sys(&self) -> &System;
     fn reachability(&self, to: SocketAddr) -> Reachability;
-    /// The link for link-local addresses without a zone; 0: none.
+    /// The link for link-local addresses without a zone; 0 for none.
     fn link(&self) -> u32;
-    /// Whether names can be asked for.
+    /// Whether names can be resolved.
     fn is_up(&self) -> bool;
     fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline);
-    /// What is wrong with the network itself.
+    /// The problem of the network itself.
     fn network_errors(&self) -> String;
 }
 
-/// The network as it is.
+/// The machine's existing network.
 struct ExistingNetwork<'a>(&'a System);
 
 impl Network for ExistingNetwork<'_> {
@@ -119,7 +119,7 @@ pub fn fetch_without_link(
     fetch(&mut ExistingNetwork(sys), candidates, deadline)
 }
 
-/// Fetches from the first candidate that answers well, and returns its index with the response.
+/// Fetches from the candidates and returns the index of the first good answer with its response.
 pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
     let began = net.sys().clock().elapsed();
     let first = |fetch: &Request| Attempt {
@@ -138,7 +138,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                 State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, fetch) {
                     Ok(None) => continue,
                     Ok(Some(resolving)) => {
-                        // An address is known at once, and asked in the same turn.
+                        // An address needs no resolution and is requested in the same turn.
                         attempt.state = State::Resolving(resolving);
                         match begin(net, fetch, attempt, deadline) {
                             Ok(true) => {
@@ -195,7 +195,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
 }
 
 impl Attempt {
-    /// What follows from a failure: another try, or the end.
+    /// Decides after a failure: another attempt, or the end.
     fn fail(&mut self, fetch: &Request, failure: Failure, now: Duration) {
         let pause = fetch.retry_settings().1;
         let transient_since = *self.transient_since.get_or_insert(now);
@@ -222,7 +222,7 @@ impl Attempt {
     }
 }
 
-/// Begins to look where a candidate leads. `None`: not yet, names cannot be asked for.
+/// Begins to resolve a candidate's host. `None`: names cannot be resolved yet.
 fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> {
     if fetch.has_host_name() && !net.is_up() {
         return Ok(None);
@@ -230,8 +230,8 @@ fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> 
     fetch.resolve(net.link()).map(Some)
 }
 
-/// Begins to ask once it is known where. `false`: its host's addresses are not known yet, or their family still is coming
-/// up. Resolving a name does not delay other requests.
+/// Begins a request once the addresses are known. `false`: they are not known yet, or their family is still coming up.
+/// Resolving a name does not delay other requests.
 fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: Deadline) -> Result<bool> {
     let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
     let Some(found) = resolving.poll() else { return Ok(false) };
@@ -249,7 +249,7 @@ fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: De
     }
 }
 
-/// Whether what came is an answer.
+/// Returns whether a response is an answer.
 fn check_response(
     sys: &System,
     fetch: &Request,
@@ -269,7 +269,7 @@ fn check_response(
     }
 }
 
-/// One message for all of them. Of a single one the kind of its failure stays.
+/// One message for all of them. The error of a single candidate keeps its kind.
 fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors: &str) -> Error {
     if let ([fetch], [Attempt { state: State::Failed, last_error: Some(e), .. }]) =
         (candidates, &attempts[..])
@@ -299,7 +299,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// A server that answers one request after another with these texts, each after its pause.
+    /// Returns a server that answers successive requests with these texts, each after its pause.
     fn server(answers: &[(&'static str, u64)]) -> (u16, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -351,7 +351,7 @@ mod tests {
         let e = run(&[get(port).optional().retries(5, Duration::from_secs(9))], 20).unwrap_err();
         assert!(e.is_not_found(), "{e}");
         thread.join().unwrap();
-        // Nobody listens there any more.
+        // No server listens there any more.
         let e = run(&[get(port), get(port)], 20).unwrap_err().to_string();
         assert!(e.matches("refused").count() == 2, "{e}");
     }
@@ -366,7 +366,7 @@ mod tests {
             assert_eq!(run(&[tolerant(port)], 20).unwrap().0, 0);
             thread.join().unwrap();
         }
-        // A refusal is no trouble, and trouble has an end.
+        // A refusal is not a temporary failure, and temporary failures have a limit.
         let (port, thread) = server(&[(NONE, 0)]);
         assert!(run(&[tolerant(port)], 20).is_err());
         thread.join().unwrap();
@@ -376,7 +376,7 @@ mod tests {
         assert!(e.contains("refused") && (4.9..10.0).contains(&took), "{e} {took}");
     }
 
-    /// A name that no server resolves costs the others nothing. (Resolvers give up after ten seconds and more.)
+    /// A name that no server resolves does not delay the others. (Resolvers give up after ten seconds or more.)
     #[test]
     fn unresolved_names_do_not_delay_addresses() {
         let (port, thread) = server(&[(GOOD, 0)]);

@@ -12,16 +12,16 @@ use crate::dhcp::packet;
 use crate::journal::Rollback;
 use crate::lease::Lease;
 
-/// A NIC may take so long to find its carrier; some never say that they have one, so they are tried then.
+/// The limit for a NIC's carrier. Some never report one and are tried after this time.
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
-/// Larger than any Ethernet packet; DHCP messages say 1500.
+/// Larger than any Ethernet packet; DHCP messages allow 1500.
 const BUFFER: usize = 4096;
-/// Packets that are looked at before the other family gets its turn.
+/// The number of packets that are processed before the other family's turn.
 const MAX_PACKETS_PER_TURN: usize = 64;
-/// Less would end IPv6 on the link (RFC 8200).
+/// A smaller MTU would disable IPv6 on the link (RFC 8200).
 const MIN_MTU: u32 = 1280;
 
-/// How IPv4 comes up.
+/// How IPv4 is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv4Method {
     /// By DHCP, requesting these options in addition to the default ones ([`crate::dhcp::message::option`]).
@@ -34,16 +34,16 @@ pub enum Ipv4Method {
 #[derive(Debug)]
 pub struct Ipv4 {
     pub state: FamilyState<PendingIpv4>,
-    /// The lease, once it is granted.
+    /// The lease, once there is one.
     pub lease: Option<Lease>,
 }
 
-/// DHCP under way.
+/// The DHCP exchange.
 #[derive(Debug)]
 pub struct PendingIpv4 {
     socket: PacketSocket,
     client: Client,
-    /// When DHCP was wanted; times of the client count from here.
+    /// The time at which DHCP began; the client's times count from it.
     began: Duration,
     has_carrier: bool,
     last: String,
@@ -56,7 +56,7 @@ impl PendingIpv4 {
 }
 
 impl Ipv4 {
-    /// Begins what the method requires. A failure is this family's state.
+    /// Begins what the method requires. A failure becomes the state of this family.
     pub fn begin(method: Option<&Ipv4Method>, link: &mut ChangedLink<'_>) -> Ipv4 {
         let mut this = Ipv4 { state: FamilyState::Disabled, lease: None };
         let started = match method {
@@ -102,7 +102,7 @@ impl Ipv4 {
         }
     }
 
-    /// How long there is nothing to do for it.
+    /// Returns the time until there is something to do.
     pub fn next_wait(&self, link: &ChangedLink<'_>) -> Option<Duration> {
         let FamilyState::Pending(v4) = &self.state else { return None };
         let now = link.sys.clock().elapsed().saturating_sub(v4.began);
@@ -125,7 +125,7 @@ impl Ipv4 {
 }
 
 impl PendingIpv4 {
-    /// Sends what is due and reads what came. The lease, once it is granted.
+    /// Sends what is due and processes received packets. Returns the lease, once it is granted.
     fn step(&mut self, link: &mut ChangedLink<'_>) -> Result<Option<Lease>> {
         let now = link.sys.clock().elapsed();
         if !self.has_carrier {
@@ -163,7 +163,7 @@ impl PendingIpv4 {
         if let Some(message) = self.client.poll(now)
             && let Err(e) = self.socket.send(&packet::broadcast_packet(&message), &link.info.broadcast)
         {
-            // A link that is just coming up, or just went down: it is tried again in its time.
+            // The link is coming up or went down: it is tried again later.
             self.last = format!("sending on {}: {e}", link.info.name);
             debug!(link.sys, "{}", self.last);
         }
@@ -171,14 +171,14 @@ impl PendingIpv4 {
     }
 }
 
-/// Enough of it for jitter, transaction numbers and link-local addresses.
+/// Random enough for jitter, transaction IDs and link-local addresses.
 fn random(sys: &System) -> u64 {
     let drawn = sys.read_head("/dev/urandom", 8).ok().and_then(|b| b.try_into().ok());
     let clock = sys.clock().wall().as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
     drawn.map_or(clock, u64::from_ne_bytes)
 }
 
-/// An address of RFC 3927's range. It lasts for seconds, so conflicts are not probed.
+/// Returns an address in the range of RFC 3927. It is used for seconds, so conflicts are not probed.
 fn assign_link_local(link: &mut ChangedLink<'_>) -> Result<()> {
     let [a, b, ..] = random(link.sys).to_ne_bytes();
     let address = Prefix::new(Ipv4Addr::new(169, 254, 1 + a % 254, b), 16);
@@ -202,7 +202,7 @@ fn assign_address(
     Ok(())
 }
 
-/// Gives the link and the routing table what was granted.
+/// Configures the link and the routing table as granted.
 fn apply_lease(lease: &Lease, link: &mut ChangedLink<'_>) -> Result<()> {
     let server = lease.server.map_or("an unidentified server".into(), |s| s.to_string());
     let time = lease.lifetime.map_or("without a lease time".into(), |t| format!("for {} s", t.as_secs()));
@@ -210,7 +210,7 @@ fn apply_lease(lease: &Lease, link: &mut ChangedLink<'_>) -> Result<()> {
     let name = link.info.name.clone();
     if let Some(mtu) = lease.mtu.filter(|m| *m >= MIN_MTU && *m < link.info.mtu) {
         let before = link.info.mtu;
-        // Larger packets than the path takes would be lost without a word. A smaller one is never a must.
+        // Packets larger than the path's MTU would be lost silently. A smaller MTU is not required.
         if let Err(e) = link.change(Rollback::Mtu(before), |sys| sys.set_link_mtu(&name, mtu).map(|()| true))
         {
             warning!(link.sys, "{e}");
@@ -222,7 +222,7 @@ fn apply_lease(lease: &Lease, link: &mut ChangedLink<'_>) -> Result<()> {
     for route in lease.plan_routes(link.info.index, has_default) {
         let made = link.change(Rollback::Route(route.to, route.via), |sys| sys.add_route(&route));
         if let Err(e) = made {
-            // The others may do: the way to the metadata is mostly one of several.
+            // The other routes may suffice: the path to the metadata is usually one of several.
             warning!(link.sys, "{}: {e}", link.info.name);
         }
     }

@@ -1,5 +1,5 @@
-//! IPv6 on the link. Addresses and routes are the kernel's to make; it is helped where a setting keeps it from that,
-//! and routers are asked when it has no reason to ask them.
+//! IPv6 on the link. The kernel creates addresses and routes; settings that prevent it are changed, and routers are
+//! solicited if the kernel does not solicit them.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -10,19 +10,19 @@ use crate::changed_link::{ChangedLink, FamilyState, POLL_INTERVAL};
 use crate::journal::{self, Rollback};
 use crate::router_solicitation::{ALL_ROUTERS_ETHERNET, eui64_link_local, solicitation};
 
-/// Between solicitations, and how many there are (RFC 4861, 10). A router that has not answered the last one is waited for
-/// only where IPv4 does not work either.
+/// The interval and number of solicitations (RFC 4861, 10). After the last one, a router's answer is awaited only if IPv4
+/// does not work either.
 const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
 const MAX_SOLICITATIONS: u32 = 3;
-/// A kernel that makes a link-local address has begun to by then: it may take a second to note the carrier.
+/// By then a kernel that creates a link-local address has begun to: it may notice the carrier a second late.
 const KERNEL_ADDRESS_TIMEOUT: Duration = Duration::from_millis(2000);
 
-/// How IPv6 comes up.
+/// How IPv6 is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv6Method {
-    /// The link's own address suffices: metadata is at a link-local address.
+    /// The link's own address suffices: the metadata has a link-local address.
     LinkLocal,
-    /// A route from a router's advertisement, and an address if that gives one.
+    /// A route from a router advertisement, and an address if the advertisement provides one.
     RouterAdvertisement,
 }
 
@@ -32,7 +32,7 @@ pub struct Ipv6 {
     pub state: FamilyState<PendingIpv6>,
 }
 
-/// IPv6 under way.
+/// The progress of IPv6.
 #[derive(Debug)]
 pub struct PendingIpv6 {
     needs_route: bool,
@@ -53,18 +53,18 @@ impl PendingIpv6 {
 }
 
 impl Ipv6 {
-    /// Begins what the method requires. A failure is this family's state.
+    /// Begins what the method requires. A failure becomes the state of this family.
     pub fn begin(method: Option<Ipv6Method>, link: &mut ChangedLink<'_>) -> Ipv6 {
         let started = method.map_or(Ok(FamilyState::Disabled), |method| prepare(method, link));
         Ipv6 { state: started.unwrap_or_else(|e| FamilyState::Failed(e.to_string())) }
     }
 
-    /// How long there is nothing to do for it.
+    /// Returns the time until there is something to do.
     pub fn next_wait(&self) -> Option<Duration> {
         self.state.is_pending().then_some(POLL_INTERVAL)
     }
 
-    /// Does what is due. Routers are not waited for any longer than their solicitations take if IPv4 works.
+    /// Does what is due. If IPv4 works, routers are awaited no longer than their solicitations take.
     pub fn advance(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) {
         self.state.advance(|pending| pending.step(link, has_v4));
     }
@@ -82,7 +82,7 @@ impl PendingIpv6 {
             if now >= KERNEL_ADDRESS_TIMEOUT
                 && let Some(address) = eui64_link_local(&link.info.hardware_address())
             {
-                // A setting (addr_gen_mode) keeps the kernel from making one.
+                // A setting (addr_gen_mode) prevents the kernel from creating one.
                 let address = Prefix::new(address, 64);
                 link.change(Rollback::Address(address), |sys| sys.add_address(index, address, None, None))?;
             }
@@ -92,7 +92,7 @@ impl PendingIpv6 {
         if local.tentative || !self.needs_route {
             return Ok(self.has_local);
         }
-        // Where addresses are DHCPv6's to give (EC2), the router gives the way alone, and the link's own address will do.
+        // If DHCPv6 assigns addresses (EC2), the router provides the route only, and the link-local address suffices.
         if !mine.iter().any(|a| a.global && a.tentative)
             && link.sys.routes()?.iter().any(|r| r.link == index && r.via.is_some() && r.to.address.is_ipv6())
         {
@@ -124,7 +124,7 @@ fn prepare(method: Ipv6Method, link: &mut ChangedLink<'_>) -> Result<FamilyState
     }
     let needs_route = method == Ipv6Method::RouterAdvertisement;
     if needs_route {
-        // 2: advertisements count even where packets are forwarded.
+        // 2: advertisements are accepted even if packets are forwarded.
         for (key, value) in [("accept_ra", "2"), ("autoconf", "1")] {
             let before = journal::read_sysctl(link.sys, &name, key).unwrap_or_default();
             if before != value && !before.is_empty() {

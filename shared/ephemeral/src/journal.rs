@@ -1,11 +1,11 @@
-//! What was changed, and how to change it back. It is written below /run before each change, so that what a killed
-//! process left is undone by the next one. Text, one step a line, for people too.
+//! Changes to links and how to revert them. The journal is written below /run before each change, so that the next
+//! process reverts what a killed one left. It is text, one step per line, and readable for people.
 
 use std::net::IpAddr;
 
 use system::{Prefix, Result, Route, System, WriteOptions, debug, info, warning};
 
-/// A step back.
+/// A change to revert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rollback {
     /// The link was down.
@@ -13,22 +13,22 @@ pub enum Rollback {
     Mtu(u32),
     Address(Prefix),
     Route(Prefix, Option<IpAddr>),
-    /// A setting of the kernel for the link, below /proc/sys/net/ipv6/conf, and what it was.
+    /// A kernel setting of the link, below /proc/sys/net/ipv6/conf, and its previous value.
     Sysctl(String, String),
 }
 
 /// The steps of one process on one link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journal {
-    /// Whose steps they are: number and start of the process.
+    /// The process of the steps: its ID and start time.
     owner: (u32, u64),
-    /// The link's number, which stays when it is renamed.
+    /// The link's index, which a rename does not change.
     pub link: u32,
     steps: Vec<Rollback>,
 }
 
 impl Journal {
-    /// An empty one of this process.
+    /// Returns an empty journal of this process.
     pub fn new(sys: &System, link: u32) -> Journal {
         let pid = std::process::id();
         Journal { owner: (pid, start_time(sys, pid).unwrap_or(0)), link, steps: Vec::new() }
@@ -44,7 +44,7 @@ impl Journal {
         self.write(sys, dir)
     }
 
-    /// Takes the last step back: its change was not made after all.
+    /// Removes the last step, because its change was not made.
     pub fn pop(&mut self, sys: &System, dir: &str) -> Result<()> {
         self.steps.pop();
         self.write(sys, dir)
@@ -59,7 +59,7 @@ impl Journal {
         let name = match link_name(sys, self.link) {
             Some(name) => name,
             None => {
-                // The NIC is gone, and with it everything that it had.
+                // The NIC was removed, and all of its configuration with it.
                 self.steps.clear();
                 String::new()
             }
@@ -70,7 +70,7 @@ impl Journal {
                 Rollback::Mtu(mtu) => sys.set_link_mtu(&name, *mtu),
                 Rollback::Address(prefix) => sys.remove_address(self.link, *prefix).map(drop),
                 Rollback::Route(to, via) => {
-                    // Source and next hop's place play no part in finding it.
+                    // The source and the next hop are not needed to find the route.
                     let route = Route { to: *to, via: *via, link: self.link, source: None, on_link: false };
                     sys.remove_route(&route).map(drop)
                 }
@@ -101,7 +101,7 @@ impl Journal {
         text
     }
 
-    /// `None` for what is no journal.
+    /// Parses a journal; returns `None` for invalid text.
     fn parse(text: &str) -> Option<Journal> {
         let mut lines = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
         let [_, pid, start] = lines.next().filter(|w| w[0] == "process")?[..] else { return None };
@@ -125,7 +125,7 @@ impl Journal {
     }
 }
 
-/// The settings that are ever changed: a record must not lead anywhere else.
+/// The settings that are ever changed: a journal must not lead to any other file.
 fn is_known_sysctl(key: &str) -> bool {
     ["accept_ra", "autoconf"].contains(&key)
 }
@@ -134,7 +134,7 @@ fn sysctl_path(name: &str, key: &str) -> String {
     format!("/proc/sys/net/ipv6/conf/{name}/{key}")
 }
 
-/// A setting of the kernel for a link; `None` where there is no IPv6.
+/// Returns a kernel setting of a link; `None` without IPv6.
 pub fn read_sysctl(sys: &System, name: &str, key: &str) -> Option<String> {
     sys.read_text(sysctl_path(name, key)).ok().map(|t| t.trim().to_string())
 }
@@ -147,15 +147,14 @@ fn link_name(sys: &System, index: u32) -> Option<String> {
     sys.links().ok()?.into_iter().find(|l| l.index == index).map(|l| l.name)
 }
 
-/// When a process began, in the kernel's ticks; `None` when there is no such process.
+/// Returns the start time of a process in the kernel's ticks; `None` if there is no such process.
 fn start_time(sys: &System, pid: u32) -> Option<u64> {
     let stat = sys.read_text(format!("/proc/{pid}/stat")).ok()?;
-    // The name, in parentheses, may hold anything; the start is the 20th field behind it.
+    // The name, in parentheses, may contain anything; the start time is the 20th field after it.
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Undoes what processes that are no more left on links. A link that the network service has taken over by now is
-/// left to it.
+/// Reverts the changes of processes that have ended. A link that the network service manages by now is not changed.
 pub fn roll_back_stale(sys: &System, dir: &str) {
     let names = match sys.list(dir) {
         Ok(names) => names,
@@ -176,7 +175,7 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
             continue;
         };
         let (pid, start) = journal.owner;
-        // This process itself has begun nothing yet, or has been stopped while it was at it.
+        // This process has not begun yet, or was interrupted and is the same process.
         if pid != std::process::id() && start_time(sys, pid) == Some(start) {
             debug!(sys, "{path}: process {pid} is still at work");
         } else if crate::existing_lease::is_managed(sys, journal.link) {
@@ -264,7 +263,7 @@ mod tests {
             roll_back_stale(&sys, "/run/e");
             assert_eq!(sys.exists("/run/e/1"), stays, "{text}");
         }
-        // A stage that was stopped, and undoes as the same process what it had begun.
+        // A stage that was interrupted reverts its changes as the same process.
         let own = std::process::id();
         sys.write(
             format!("/proc/{own}/stat"),

@@ -1,4 +1,4 @@
-//! What a DHCP server granted, and what of it a link and the routing table get. Pure.
+//! A DHCP lease, and the addresses and routes that result from it. Pure.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,12 +8,12 @@ use system::{Prefix, Route};
 
 use crate::dhcp::message::{Message, option};
 
-/// Less is not IPv4 (RFC 791), and what servers say by mistake.
+/// A smaller MTU is not valid for IPv4 (RFC 791); servers send one by mistake.
 const MIN_MTU: u32 = 576;
-/// More routes than that are an attack or an accident.
+/// The limit of routes: more are an attack or an error.
 const MAX_ROUTES: usize = 256;
 
-/// A granted address with what came along.
+/// A granted address and its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {
     /// The address and its prefix length.
@@ -22,7 +22,7 @@ pub struct Lease {
     pub broadcast: Option<Ipv4Addr>,
     /// The routers, by preference.
     pub routers: Vec<Ipv4Addr>,
-    /// Classless static routes; where they are given the routers do not count (RFC 3442).
+    /// Classless static routes, which replace the routers (RFC 3442).
     pub routes: Option<Vec<(Prefix, Ipv4Addr)>>,
     /// The interface's MTU.
     pub mtu: Option<u32>,
@@ -34,9 +34,9 @@ pub struct Lease {
     pub domain: Option<String>,
     /// The host name.
     pub host_name: Option<String>,
-    /// `None`: the server did not say, or for ever.
+    /// `None`: the server did not say, or the lease is permanent.
     pub lifetime: Option<Duration>,
-    /// Every option as it came, for what only one cloud means something by (245: Azure's wire server).
+    /// All options as received, for those that only one cloud uses (245: Azure's wire server).
     pub options: BTreeMap<u8, Vec<u8>>,
 }
 
@@ -57,7 +57,7 @@ impl Lease {
         let text = |code| {
             let text =
                 String::from_utf8_lossy(message.option(code)?).trim_end_matches('\0').trim().to_string();
-            // What stands in no name could stand for something else in a file or a log.
+            // Characters that no name has could have a meaning in a file or log.
             let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
             (!text.is_empty() && text.chars().all(is_name)).then_some(text)
         };
@@ -81,13 +81,13 @@ impl Lease {
         })
     }
 
-    /// The four bytes of option 245 as the address that they are.
+    /// Returns the four bytes of option 245 as an address.
     pub fn wire_server(&self) -> Option<Ipv4Addr> {
         let value: [u8; 4] = self.options.get(&option::WIRE_SERVER)?.as_slice().try_into().ok()?;
         Some(value.into())
     }
 
-    /// The way to everywhere: of classless routes the one that is for all, else the first router.
+    /// Returns the default gateway: the classless default route, else the first router.
     pub fn router(&self) -> Option<Ipv4Addr> {
         match &self.routes {
             Some(routes) => routes.iter().find(|(to, _)| to.length == 0).map(|(_, via)| *via),
@@ -102,22 +102,22 @@ impl Lease {
         }
     }
 
-    /// The broadcast address: the server's, else the network's last; none where a network has no room for one.
+    /// Returns the broadcast address: the server's, else the network's last; `None` in a network without room for one.
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
         let bits = 32 - u32::from(self.address.length);
         let last = u32::from(self.ip()) | u32::MAX.checked_shl(bits).map_or(u32::MAX, |mask| !mask);
         self.broadcast.or((bits > 1).then_some(last.into()))
     }
 
-    /// The routes that the lease means, for the link of that number. `has_default`: the machine has a default route
-    /// already, and a router option adds none.
+    /// Returns the routes of the lease for the link with this index. `has_default`: the machine already has a default
+    /// route, so the router option adds none.
     pub fn plan_routes(&self, link: u32, has_default: bool) -> Vec<Route> {
         let route = |to: Prefix, via: Option<Ipv4Addr>| Route {
             to,
             via: via.map(IpAddr::V4),
             link,
             source: Some(self.address.address),
-            // Whether the next hop is in the lease's own network: with a /32, for one, it never is.
+            // Whether the next hop is in the lease's own network; with a /32, for example, it never is.
             on_link: via.is_some_and(|via| !self.address.contains(via.into())),
         };
         let mut routes = Vec::new();
@@ -125,7 +125,7 @@ impl Lease {
             (Some(given), _) => {
                 for (to, via) in given {
                     let via = Some(*via).filter(|via| !via.is_unspecified() && *via != self.ip());
-                    // What the address brings by itself.
+                    // The route that the address implies.
                     if via.is_some() || to.network() != self.address.network() {
                         routes.push(route(to.network(), via));
                     }
@@ -136,20 +136,20 @@ impl Lease {
             }
             _ => {}
         }
-        // Routes without a next hop first: they are what leads to the next hops of the others.
+        // Routes without a next hop come first, because the others' next hops are reached through them.
         routes.sort_by_key(|r| (r.via.is_some(), std::cmp::Reverse(r.to.length)));
         routes.dedup_by_key(|r| r.to);
         routes
     }
 }
 
-/// The bits of a mask; `None` when it has holes.
+/// Returns the prefix length of a mask; `None` if the mask is not contiguous.
 pub(crate) fn prefix_length(mask: Ipv4Addr) -> Option<u8> {
     let bits = u32::from(mask);
     (bits.leading_ones() + bits.trailing_zeros() >= 32).then_some(bits.leading_ones() as u8)
 }
 
-/// What the address's class says, for servers that say nothing (RFC 2132, 3.3 asks them to).
+/// Returns the mask of the address's class, for servers that send none (RFC 2132, 3.3 requires one).
 fn classful_prefix_length(address: Ipv4Addr) -> u8 {
     match address.octets()[0] {
         0..128 => 8,
@@ -158,8 +158,8 @@ fn classful_prefix_length(address: Ipv4Addr) -> u8 {
     }
 }
 
-/// RFC 3442: each route is a length, as many bytes of destination as that needs, and a router. What comes after an
-/// impossible one cannot be told apart any more and is left.
+/// RFC 3442: each route is a prefix length, as many bytes of the destination as it needs, and a router. After an invalid
+/// route the remaining bytes cannot be interpreted and are ignored.
 fn parse_classless_routes(mut value: &[u8]) -> Vec<(Prefix, Ipv4Addr)> {
     let mut routes = Vec::new();
     while let [length @ 0..=32, rest @ ..] = value {

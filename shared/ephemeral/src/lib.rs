@@ -3,13 +3,13 @@
 //! by the next one ([`roll_back_stale`]).
 //!
 //! ```text
-//! existing_lease  a lease that networkd or NetworkManager has already     (facts)
+//! existing_lease  a lease that networkd or NetworkManager already has     (facts)
 //! dhcp/           message ◄─► bytes, the client as a state machine        (pure)
-//! lease           what a server granted ──► addresses and routes          (pure)
+//! lease           a server's grant ──► addresses and routes               (pure)
 //! changed_link    a link, and the journal that each change goes through   (effects)
 //! ipv4, ipv6      the two families, brought up side by side on one link   (effects)
 //! happy_eyeballs  URLs fetched in parallel, each once its family is up    (effects)
-//! journal         what to change back, on disk before each change
+//! journal         changes to revert, on disk before each change
 //! ```
 //!
 //! Datasources describe the network ([`NetworkRequest`]) and fetch; they see no sockets, addresses or routes.
@@ -42,7 +42,7 @@ use happy_eyeballs::{Network, Reachability};
 use ipv4::Ipv4;
 use ipv6::Ipv6;
 
-/// Below the run directory: one file for each link that is changed.
+/// The directory below the run directory with one file for each changed link.
 pub const JOURNAL_DIR: &str = "ephemeral";
 /// The limit of every wait, whatever is configured: a boot has to finish.
 const MAX_WAIT: Duration = Duration::from_secs(600);
@@ -59,7 +59,7 @@ pub struct NetworkRequest<'a> {
     pub journal_dir: &'a str,
 }
 
-/// A network that is up, until it is dropped.
+/// A network that is up until the value is dropped.
 pub struct EphemeralNetwork<'a> {
     link: ChangedLink<'a>,
     v4: Ipv4,
@@ -100,18 +100,18 @@ impl<'a> EphemeralNetwork<'a> {
         };
         let mut link = ChangedLink::new(sys, link, wants.journal_dir);
         let v4 = Ipv4::begin(wants.v4.as_ref(), &mut link);
-        // Before the link goes up, since that is when the kernel asks for routers.
+        // Before the link is set up, because the kernel then solicits routers.
         let v6 = Ipv6::begin(wants.v6, &mut link);
         link.set_up()?;
         Ok(EphemeralNetwork { link, v4, v6, deadline: deadline.earlier(Deadline::after(MAX_WAIT)) })
     }
 
-    /// The lease, once there is one.
+    /// Returns the lease, once there is one.
     pub fn lease(&self) -> Option<&Lease> {
         self.v4.lease.as_ref()
     }
 
-    /// The link's name: the zone for link-local addresses in URLs.
+    /// Returns the link's name: the zone for link-local addresses in URLs.
     pub fn nic(&self) -> &str {
         &self.link.info.name
     }
@@ -130,7 +130,7 @@ impl<'a> EphemeralNetwork<'a> {
         self.has_v4() || self.has_v6()
     }
 
-    /// Which families are still on their way.
+    /// Returns the families that are still coming up.
     fn pending(&self) -> (bool, bool) {
         (self.v4.state.is_pending(), self.v6.state.is_pending())
     }
@@ -139,8 +139,8 @@ impl<'a> EphemeralNetwork<'a> {
         self.pending() == (false, false)
     }
 
-    /// Fetches from the first of the candidates that answers well, and returns its index. They are asked in parallel, 150 ms
-    /// apart, each as soon as its family is up, and retried as each requests.
+    /// Fetches from the candidates and returns the index of the first good answer. They are requested in parallel, 150 ms
+    /// apart, each as soon as its family is up, and retried as each request says.
     ///
     /// # Errors
     /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes. The message has the last error
@@ -149,8 +149,8 @@ impl<'a> EphemeralNetwork<'a> {
         happy_eyeballs::fetch(self, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
     }
 
-    /// Goes on with both families and waits for the earliest of: something came for them or for these descriptors
-    /// (to be read, or written where that is `true`), it is time to do something, the deadline.
+    /// Continues with both families and waits for the earliest of: data for them or for these descriptors (readable, or
+    /// writable where the value is `true`), the time of the next step, the deadline.
     fn poll_once(&mut self, others: &[(BorrowedFd<'_>, bool)], deadline: Deadline) {
         if self.deadline.is_expired() {
             self.expire();
@@ -160,7 +160,7 @@ impl<'a> EphemeralNetwork<'a> {
         let has_v4 = self.has_v4();
         self.v6.advance(&mut self.link, has_v4);
         if self.pending() != before {
-            // That is what the caller waits for.
+            // The caller waits for these descriptors.
             return;
         }
         let mut until = if self.has_failed() { deadline } else { deadline.earlier(self.deadline) };
@@ -176,7 +176,7 @@ impl<'a> EphemeralNetwork<'a> {
         }
     }
 
-    /// A family that is not up by now is not waited for any longer.
+    /// Stops waiting for a family that is not up by now.
     fn expire(&mut self) {
         if let FamilyState::Pending(v4) = &self.v4.state {
             self.v4.state = FamilyState::Failed(v4.waiting_for());
@@ -186,7 +186,7 @@ impl<'a> EphemeralNetwork<'a> {
         }
     }
 
-    /// Why there is no network: the failure of each family, or what it waits for.
+    /// Returns why there is no network: the failure of each family, or what it waits for.
     fn failure_reasons(&self) -> String {
         let carrier = if self.link.info.carrier { "" } else { " (the link has no carrier)" };
         let v4 = match &self.v4.state {
@@ -208,7 +208,7 @@ impl Network for EphemeralNetwork<'_> {
         self.link.sys
     }
 
-    /// A family that was not requested may be up all the same.
+    /// A family that was not requested may still be up.
     fn reachability(&self, to: SocketAddr) -> Reachability {
         let (ready, pending) = match to {
             SocketAddr::V4(_) => (self.v4.state.is_usable(), self.v4.state.is_pending()),
@@ -244,7 +244,7 @@ pub fn existing_lease(sys: &System, nic: &str) -> Option<Lease> {
     let link = sys.links().ok()?.into_iter().find(|link| link.name == nic)?;
     let addresses = sys.link_addresses().ok()?;
     let found = existing_lease::find(sys, link.index, nic, &addresses).map(|(_, lease)| lease);
-    // NetworkManager may keep no file of its lease.
+    // NetworkManager may have no file for its lease.
     let is_known = |lease: &Lease| lease.server.is_some();
     found.filter(is_known).or_else(|| existing_lease::of_dhclient(sys, link.index, nic, &addresses))
 }
@@ -257,7 +257,7 @@ pub fn fetch(sys: &System, candidates: &[Request], deadline: Deadline) -> Result
     happy_eyeballs::fetch_without_link(sys, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
 }
 
-/// Whether one of these answers with the network that there is, asked side by side: then none has to be made.
+/// Returns whether one of these URLs answers over the existing network, requested in parallel: then none is set up.
 pub fn find_responding(sys: &System, candidates: &[Request], deadline: Deadline) -> Option<usize> {
     happy_eyeballs::fetch_without_link(sys, candidates, deadline).ok().map(|(which, _)| which)
 }

@@ -1,5 +1,5 @@
-//! Asking for routers (RFC 4861): the one ICMPv6 packet that makes them speak. What they answer is the kernel's
-//! business, which makes addresses and routes of it. Pure.
+//! Router solicitations (RFC 4861): the ICMPv6 packet that makes routers send advertisements. The kernel processes the
+//! advertisements and creates addresses and routes. Pure.
 
 use std::net::Ipv6Addr;
 
@@ -10,13 +10,13 @@ const SOLICITATION: u8 = 133;
 const SOURCE_LINK_ADDRESS: u8 = 1;
 const ALL_ROUTERS: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 2);
 
-/// Where it goes on Ethernet: the group of all routers (RFC 2464, 7).
+/// The destination on Ethernet: the group of all routers (RFC 2464, 7).
 pub const ALL_ROUTERS_ETHERNET: [u8; 6] = [0x33, 0x33, 0, 0, 0, 2];
 
-/// A router solicitation from this address, whole with its IPv6 header.
+/// Returns a router solicitation from this address, with its IPv6 header.
 pub fn solicitation(from: Ipv6Addr, hardware: &[u8]) -> Vec<u8> {
     let mut body = vec![SOLICITATION, 0, 0, 0, 0, 0, 0, 0];
-    // The option is counted in units of 8 bytes; other hardware than Ethernet goes without.
+    // The option's length is in units of 8 bytes; it is omitted for hardware other than Ethernet.
     if hardware.len() == 6 {
         body.extend([SOURCE_LINK_ADDRESS, 1]);
         body.extend(hardware);
@@ -32,7 +32,7 @@ pub fn solicitation(from: Ipv6Addr, hardware: &[u8]) -> Vec<u8> {
     body[2..4].copy_from_slice(&sum.to_be_bytes());
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend(length.to_be_bytes());
-    // 255 hops prove that it was sent on this link.
+    // A hop limit of 255 proves that it was sent on this link.
     packet.extend([ICMPV6, 255]);
     packet.extend(from.octets());
     packet.extend(ALL_ROUTERS.octets());
@@ -40,7 +40,7 @@ pub fn solicitation(from: Ipv6Addr, hardware: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The link-local address that a hardware address makes (RFC 4291, appendix A), for links whose kernel makes none.
+/// Returns the link-local address for a hardware address (RFC 4291, appendix A), for kernels that create none.
 pub fn eui64_link_local(hardware: &[u8]) -> Option<Ipv6Addr> {
     let [a, b, c, d, e, f] = *hardware else { return None };
     let half = |high: u8, low: u8| u16::from_be_bytes([high, low]);

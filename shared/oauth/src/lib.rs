@@ -242,7 +242,7 @@ mod tests {
         let known = Signer::new(&sys, None).skews;
         let wall = sys.clock().wall().as_secs() as i64;
         assert!((known["h:80"] + wall - 784_111_777).abs() < 5, "{known:?}");
-        // The same again is not written.
+        // The same difference is not written again.
         std::fs::remove_file(top.join("run/oauth_skew.json")).unwrap();
         signer.learn("h:80", &answer("Sun, 06 Nov 1994 08:49:38 GMT"));
         assert!(!top.join("run/oauth_skew.json").exists());

@@ -57,7 +57,7 @@ impl System {
         self.ignore_unprivileged(std::os::unix::fs::fchown(file, uid, gid))
     }
 
-    /// Turns an error that [`may_ignore_chown_error`] allows to ignore into success.
+    /// Ignores an error that [`may_ignore_chown_error`] allows.
     fn ignore_unprivileged(&self, result: io::Result<()>) -> io::Result<()> {
         let is_root = nix::unistd::geteuid().is_root();
         match result {

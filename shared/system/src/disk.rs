@@ -59,8 +59,8 @@ impl System {
         Ok(bytes)
     }
 
-    /// Writes pieces (offset and bytes) to a disk in this order, flushing each before the next. udev does not probe the disk
-    /// in the meantime.
+    /// Writes pieces (offset and bytes) to a disk in this order, flushing each before the next. udev does not probe the
+    /// disk in the meantime.
     ///
     /// # Errors
     /// Fails below a root other than `/`, or if a piece cannot be written; earlier ones are written then.
@@ -74,7 +74,7 @@ impl System {
             .custom_flags(libc::O_CLOEXEC)
             .open(self.root().host_followed(path))
             .context(&what)?;
-        // Block devices that are locked are left alone by udev (systemd's "block device locking").
+        // udev does not probe block devices that are locked (systemd's "block device locking").
         let deadline = Deadline::after(LOCK_TIMEOUT);
         while file.try_lock().is_err() && !deadline.is_expired() {
             self.clock().sleep(Duration::from_millis(20));

@@ -1,8 +1,8 @@
 //! The unwinder of programs that never unwind: see docs/small-binaries.md, "Build".
 //!
-//! Names and results are those of the Itanium C++ ABI, "Exception Handling", level I, as far as the standard
-//! library's crate `unwind` declares them: all of them, as for one that lacks the linker would take the real library,
-//! and have the others twice. `packaging/build` tries that first, and leaves this file out where it fails.
+//! Names and results are those of the Itanium C++ ABI, "Exception Handling", level I, as declared by the standard
+//! library's crate `unwind`. All of them are defined: if one were missing, the linker would add the real library, and
+//! the others would be duplicates. `packaging/build` tries to link with this file first, and without it if that fails.
 
 #![allow(non_snake_case, unsafe_code)]
 
@@ -11,14 +11,14 @@ use std::ffi::{c_int, c_void};
 /// "_URC_END_OF_STACK": no frame, or none left.
 const END_OF_STACK: c_int = 5;
 
-/// The one that is called: by a panic if RUST_BACKTRACE is set. `visit` would be called for each frame.
-// SAFETY: the names here are reserved for an unwinder, which is what this is, the only one that is linked.
+/// Called by a panic if RUST_BACKTRACE is set. `visit` would be called for each frame.
+// SAFETY: these names are reserved for an unwinder; this is the only one that is linked.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Backtrace(_visit: *const c_void, _data: *mut c_void) -> c_int {
     END_OF_STACK
 }
 
-/// What a panic that unwinds calls: "no handler was found", for which the standard library aborts.
+/// Called by a panic that unwinds: "no handler was found", after which the standard library aborts.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_RaiseException(_exception: *mut c_void) -> c_int {
@@ -42,7 +42,7 @@ none! {
     _Unwind_GetTextRelBase _Unwind_SetGR _Unwind_SetIP
 }
 
-/// What the end of a clean-up calls, to go on unwinding. It must not return.
+/// Called at the end of a clean-up to continue unwinding. It must not return.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 extern "C" fn _Unwind_Resume(_exception: *mut c_void) -> ! {

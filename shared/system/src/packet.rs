@@ -1,4 +1,4 @@
-//! Packets on one link below the kernel's own IP, for what must be said before there is an address (packet(7)).
+//! Packets on one link below the kernel's IP, for protocols that run before there is an address (packet(7)).
 
 use std::io::{Error as IoError, Result as IoResult};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -32,7 +32,7 @@ impl Protocol {
 #[repr(C)]
 struct SockaddrLl {
     family: u16,
-    /// In the network's order.
+    /// In network byte order.
     protocol: u16,
     index: i32,
     hardware: u16,
@@ -60,8 +60,8 @@ impl System {
         open(link, protocol).context(format_args!("opening a packet socket on network link {link}"))
     }
 
-    /// Waits until one of the descriptors is readable (`false`) or writable (`true`), or until the deadline. Returns for each
-    /// whether it is.
+    /// Waits until one of the descriptors is readable (`false`) or writable (`true`), or until the deadline. Returns
+    /// for each whether it is.
     pub fn poll_fds(&self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
         let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         let mut polled: Vec<PollFd> = fds.iter().map(|(fd, write)| PollFd::new(*fd, flags(*write))).collect();
@@ -70,7 +70,7 @@ impl System {
         let timeout = if deadline.is_expired() { 0 } else { left as u16 };
         match poll(&mut polled, PollTimeout::from(timeout)) {
             Ok(_) => polled.iter().map(|p| p.any().unwrap_or(true)).collect(),
-            // A signal: the caller looks at its deadline and comes again.
+            // Interrupted by a signal: the caller checks its deadline and calls again.
             Err(_) => vec![false; fds.len()],
         }
     }
@@ -96,8 +96,8 @@ fn address(index: u32, protocol: Protocol, to: &[u8]) -> SockaddrLl {
 fn open(index: u32, protocol: Protocol) -> IoResult<PacketSocket> {
     use std::os::fd::FromRawFd;
     let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket(2) takes no pointers; what it returns is checked, and then owned by nobody else. Protocol 0: no
-    // packet is queued before bind(2) has named the link.
+    // SAFETY: socket(2) takes no pointers; its result is checked and has no other owner. Protocol 0: no packet is queued
+    // before bind(2) has named the link.
     let socket = unsafe {
         let fd = libc::socket(libc::AF_PACKET, kind, 0);
         if fd < 0 {
@@ -106,7 +106,7 @@ fn open(index: u32, protocol: Protocol) -> IoResult<PacketSocket> {
         OwnedFd::from_raw_fd(fd)
     };
     let address = address(index, protocol, &[]);
-    // SAFETY: the address lives through the call and is longer than the length that is given.
+    // SAFETY: the address lives through the call and is not shorter than the given length.
     let done = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), SOCKADDR_LL_SIZE as libc::socklen_t)
     };
@@ -122,7 +122,7 @@ impl PacketSocket {
     pub fn send(&self, packet: &[u8], to: &[u8]) -> IoResult<()> {
         let address = address(self.index, self.protocol, to);
         let length = SOCKADDR_LL_SIZE.max(SOCKADDR_LL_SIZE - 8 + to.len()).min(size_of::<SockaddrLl>());
-        // SAFETY: packet and address live through the call; both lengths are theirs.
+        // SAFETY: packet and address live through the call; both lengths are correct.
         let sent = unsafe {
             libc::sendto(
                 self.socket.as_raw_fd(),
@@ -136,7 +136,8 @@ impl PacketSocket {
         if sent < 0 { Err(IoError::last_os_error()) } else { Ok(()) }
     }
 
-    /// Returns the next received packet without waiting; `None` if there is none. A packet longer than the buffer is truncated.
+    /// Returns the next received packet without waiting; `None` if there is none. A packet longer than the buffer is
+    /// truncated.
     ///
     /// # Errors
     /// Fails if the socket cannot be read.

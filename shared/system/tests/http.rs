@@ -1,5 +1,5 @@
-//! `System::fetch` against servers that are slow, broken or hostile: what is good arrives, and everything else ends within
-//! its bound, with one line that says why.
+//! `System::fetch` against servers that are slow, broken or hostile: valid responses arrive, and everything else ends
+//! within its limit, with one line that says why.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use system::{Deadline, Request, Response, Result, System};
 
-/// Answers each connection by a function that gets the request's head and how many came before it.
+/// Answers each connection by a function of the request's head and the number of earlier requests.
 struct Server {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -71,13 +71,13 @@ fn pause(seconds: f64) {
     std::thread::sleep(Duration::from_secs_f64(seconds));
 }
 
-/// Keeps the connection open for longer than any limit here.
+/// Keeps the connection open for longer than any limit of these tests.
 fn keep_open() -> std::io::Result<()> {
     pause(20.0);
     Ok(())
 }
 
-/// Sends the same again and again, with pauses between, until nobody takes it.
+/// Sends the same bytes repeatedly, with pauses, until the client has closed the connection.
 fn endless(stream: &mut TcpStream, piece: &[u8], seconds: f64) -> std::io::Result<()> {
     loop {
         stream.write_all(piece)?;
@@ -85,7 +85,7 @@ fn endless(stream: &mut TcpStream, piece: &[u8], seconds: f64) -> std::io::Resul
     }
 }
 
-/// So many bytes that differ from place to place.
+/// Returns this many bytes, which differ from position to position.
 fn bytes(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i % 251) as u8).collect()
 }
@@ -94,7 +94,7 @@ const OK: &str = "HTTP/1.1 200 OK\r\n";
 
 #[test]
 fn a_slow_body_is_received() {
-    // Six times as long as the limit for a silence.
+    // Six times the limit for a silence.
     let server = Server::new(|stream, _, _| {
         write!(stream, "{OK}Content-Length: 300000\r\n\r\n")?;
         for piece in bytes(300_000).chunks(10_000) {
@@ -108,7 +108,7 @@ fn a_slow_body_is_received() {
     assert_eq!(server.asked().len(), 1);
 }
 
-/// Each ends within its bound: a limit of half a second for silences, and one try.
+/// Each request ends within its limit: half a second for a silence, and one attempt.
 #[test]
 fn hostile_servers() {
     type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
@@ -234,7 +234,7 @@ fn hostile_servers() {
 
 #[test]
 fn redirects() {
-    // Round and round: ends at once, however many tries there are.
+    // A loop ends at once, whatever the number of retries.
     let server = Server::new(|s, head, _| {
         let next = if head.starts_with("GET /x ") { "/y" } else { "/x" };
         write!(s, "HTTP/1.1 302 X\r\nLocation: {next}\r\nContent-Length: 0\r\n\r\n")
@@ -243,7 +243,7 @@ fn redirects() {
     let e = result.unwrap_err();
     assert!(e.to_string().ends_with("a redirect loop") && e.is_permanent() && took < 1.0, "{e}, {took}");
     assert_eq!(server.asked().len(), 2);
-    // Always to another place.
+    // Always to another URL.
     let server =
         Server::new(|s, _, n| write!(s, "HTTP/1.1 307 X\r\nLocation: /{n}\r\nContent-Length: 0\r\n\r\n"));
     let (result, took) = fetch(&server.get().retries(50, Duration::from_secs(1)));
@@ -272,7 +272,7 @@ fn busy_servers() {
         assert_eq!(text(result), "200 hi", "{status} {header}");
         assert!(took >= least && took < most, "{status} {header} {took}");
     }
-    // Longer than there is time: a last try before its end.
+    // Longer than the remaining time: a last attempt before the deadline.
     let server =
         Server::new(|s, _, _| write!(s, "HTTP/1.1 503 X\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"));
     let (result, took) = fetch(&server.get().deadline(Deadline::after(Duration::from_secs(3))));
@@ -280,7 +280,7 @@ fn busy_servers() {
     assert_eq!(server.asked().len(), 2);
 }
 
-/// A server of a file that it sends in pieces, breaking off after each.
+/// Serves a file in pieces and closes the connection after each.
 fn interrupted_server(length: usize, piece: usize, headers: &'static str, whole: bool) -> Server {
     Server::new(move |s, head, _| {
         let file = bytes(length);
@@ -319,14 +319,14 @@ fn a_retry_resumes_the_download() {
         "If-Range: \"v1\"",
     ];
     assert_eq!(ranges, expected);
-    // In a language without it: from the start each time.
+    // A server without support for ranges: from the start each time.
     for headers in ["", "ETag: W/\"v1\"\r\n", "ETag: \"v1\"\r\nAccept-Ranges: none\r\n"] {
         let server = interrupted_server(1_000_000, 300_000, headers, false);
         let (result, _) = fetch(&again(&server));
         assert!(text(result).contains("truncated after 300000 of 1000000"), "{headers}");
         assert!(server.asked().iter().all(|head| !head.contains("Range")));
     }
-    // A server that sends all of it in spite of the question.
+    // A server that sends the whole file although a part was requested.
     let server = interrupted_server(1000, 1000, "ETag: \"v1\"\r\n", true);
     assert!(fetch(&again(&server)).0.unwrap().body == bytes(1000));
 }
@@ -360,7 +360,7 @@ fn a_changed_file_is_downloaded_again() {
         assert!(asked.len() == tries && asked[1].contains("Range: bytes=3-"), "{answer}: {asked:?}");
         assert!(tries == 2 || !asked[2].contains("Range"), "{answer}: {asked:?}");
     }
-    // A part that nobody asked for.
+    // A part that was not requested.
     let server = Server::new(|s, _, _| {
         write!(s, "HTTP/1.1 206 P\r\nContent-Range: bytes 0-2/9\r\nContent-Length: 3\r\n\r\nabc")
     });
@@ -369,7 +369,7 @@ fn a_changed_file_is_downloaded_again() {
 
 #[test]
 fn unreachable_addresses() {
-    // Link-local addresses of a link that there is not.
+    // Link-local addresses of a link that does not exist.
     let (result, took) = fetch(&Request::get("http://[fe80::1%25nolink0]/"));
     assert!(text(result).contains("no network interface named nolink0") && took < 1.0);
     let (result, took) = fetch(&Request::get("http://127.0.0.1:1/").timeout(Duration::from_secs(2)));

@@ -1,4 +1,4 @@
-//! Programs that cannot be started, and what is said of them.
+//! Programs that cannot be started, and the error messages.
 
 use system::{Command, System, WriteOptions};
 

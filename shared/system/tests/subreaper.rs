@@ -1,4 +1,5 @@
-//! A command that is ended at its deadline, and what it started: in a process of its own, for all children are ended.
+//! A command that is terminated at its deadline, with its descendants: in a process of its own, because all children are
+//! terminated.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ fn descendants_are_killed() {
     let sys = System::new("/");
     let top = scratch::TempDir::new();
     let told = |name: &str| std::fs::read_to_string(top.join(name)).unwrap_or_default().trim().to_string();
-    // One in a session of its own, as daemons are, and its child, which goes on when it has ended.
+    // One in a session of its own, as daemons are, and its child, which continues after its parent has exited.
     let script = format!(
         "setsid sh -c 'sleep 300 & echo $! > {top}/two; exec sleep 300' & echo $! > {top}/one; wait",
         top = top.display()
@@ -23,6 +24,6 @@ fn descendants_are_killed() {
     assert!(pids.iter().all(|pid| !pid.is_empty() && lives(pid)), "{pids:?}");
     subreaper.kill_all();
     assert!(!pids.iter().any(lives), "{pids:?}");
-    // What is started afterwards is waited for as ever.
+    // Programs that are started later are waited for normally.
     assert_eq!(sys.run(&Command::new(["echo", "x"])).map(|ended| ended.text()).ok().as_deref(), Some("x\n"));
 }

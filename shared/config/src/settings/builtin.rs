@@ -1,8 +1,8 @@
-//! What counts when no file says otherwise.
+//! The default settings that are part of the program.
 
 use crate::{Map, Node};
 
-/// The weakest layer of all settings.
+/// Returns the layer of lowest precedence.
 pub fn config() -> Node {
     let vendor = || map([("enabled", true.into()), ("prefix", list([]))]);
     map([

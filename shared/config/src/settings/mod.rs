@@ -18,8 +18,8 @@ use crate::{FindingKind, Findings, Node, Position};
 
 const CLOUD_CFG: &str = "/etc/cloud/cloud.cfg";
 
-/// Renders a file of the system configuration, given by its path and text, that begins as a template. `None`: it is to be
-/// read as it is. The function itself reports what is wrong.
+/// Renders a template in the system configuration, given its path and text. `None`: the file is read as it is. The
+/// function itself reports errors.
 pub type Render<'a> = &'a dyn Fn(&str, &str) -> Option<String>;
 
 /// Sources of layers outside /etc/cloud.
@@ -31,14 +31,14 @@ pub struct Sources<'a> {
     pub command_line: Option<String>,
     /// The configuration that the datasource brings.
     pub datasource: Option<Node>,
-    /// The directory with the instance's cloud-config.txt and its vendor siblings; `None` for none of them.
+    /// The directory with the instance's cloud-config.txt and vendor-cloud-config.txt; `None`: these layers are omitted.
     pub instance_dir: Option<String>,
     /// The value of `CLOUD_CFG`.
     pub environment_file: Option<String>,
-    /// Those of `--file`, as given.
+    /// The files of `--file`, in the order of the command line.
     pub files: Vec<String>,
-    /// For files of the system configuration that begin with `## template: jinja`. Before the instance is known they are
-    /// read as they are, as upstream does, which works where they are YAML all the same.
+    /// Renders files of the system configuration that begin with `## template: jinja`. Before the instance is known they
+    /// are read unrendered, as in upstream, which works if they are valid YAML.
     pub render: Option<Render<'a>>,
 }
 
@@ -117,7 +117,7 @@ pub struct Settings {
     pub findings: Findings,
     /// Files that only root may read, skipped for another user.
     pub root_only: Vec<String>,
-    /// A file of the system configuration is a template; its content may change once the instance is known.
+    /// Whether a file of the system configuration is a template, whose content may change once the instance is known.
     pub has_templates: bool,
 }
 

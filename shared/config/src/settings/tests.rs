@@ -1,4 +1,4 @@
-//! Layers in a folder of their own.
+//! The order of layers, each test in its own directory.
 
 use super::*;
 use scratch::TempDir;
@@ -152,7 +152,7 @@ fn parsed_file_is_reused_while_unchanged() {
     let (path, text) = ("/i/cloud-config.txt", "a: 1\n");
     let machine = Machine::new(&[(path, text)]);
     let sources = Sources { instance_dir: Some("/i".into()), ..no_sources() };
-    // What is known is another value than what the text says: so one can tell which of the two was taken.
+    // The cached value differs from the file's, which shows which of them was used.
     let known = |path: &str, text: &str| {
         let parsed = yaml::parse(path, "a: known\n").unwrap();
         vec![ParsedFile { path: path.into(), text: text.into(), parsed }]
@@ -163,7 +163,7 @@ fn parsed_file_is_reused_while_unchanged() {
         format!("{} {}", a.at, a.scalar_text().unwrap())
     };
     assert_eq!(a(known(path, text)), "/i/cloud-config.txt:1:4 known");
-    // Written since, or another one.
+    // The file was changed later, or it is another file.
     assert_eq!(a(known(path, "a: 2\n")), "/i/cloud-config.txt:1:4 1");
     assert_eq!(a(known("/i/vendor-cloud-config.txt", text)), "/i/cloud-config.txt:1:4 1");
 }

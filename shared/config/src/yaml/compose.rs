@@ -16,7 +16,7 @@ use super::tree::{ComposeError, Content, Id, MergeState, RawNode, Repair, Result
 /// The largest number of nodes to preallocate: some megabytes, of which unused pages cost nothing.
 const MAX_PREALLOCATED: usize = 1 << 17;
 
-/// Parses a text that `placeholders` were put into, with positions before the `shifts`.
+/// Parses a text in which `placeholders` replace characters, with positions before the `shifts`.
 pub(super) fn read(
     source: &Rc<str>,
     text: &str,

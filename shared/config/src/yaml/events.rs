@@ -29,7 +29,7 @@ pub(super) enum Event {
     Scalar {
         props: Properties,
         text: String,
-        /// Its form, and not its quotes or its tag, says what it is.
+        /// Whether the type follows from the text, because the scalar has neither quotes nor a tag.
         plain: bool,
     },
     SequenceStart(Properties),
@@ -62,8 +62,8 @@ impl<'a> Events<'a> {
     /// Returns `None` if libyaml cannot allocate memory.
     pub fn new(input: &'a str) -> Option<Events<'a>> {
         let mut parser = Box::new(MaybeUninit::uninit());
-        // SAFETY: initialize writes the whole struct or fails; a failure leaves nothing that must be freed and
-        // the box goes without running `Drop` of `Events`. The input outlives the parser by lifetime 'a.
+        // SAFETY: initialize writes the whole struct or fails; a failed call leaves nothing to free, and the box is
+        // dropped without running `Drop` of `Events`. The input outlives the parser by lifetime 'a.
         let ready = unsafe {
             unsafe_lib::yaml_parser_initialize(parser.as_mut_ptr()).ok && {
                 unsafe_lib::yaml_parser_set_input_string(
@@ -90,8 +90,8 @@ impl<'a> Events<'a> {
     pub fn next(&mut self) -> Result<(Event, LineColumn), Problem> {
         loop {
             let mut event = MaybeUninit::<unsafe_lib::yaml_event_t>::uninit();
-            // SAFETY: the parser was initialized in `new` and has not moved; parse fills the event when it
-            // says ok, and only then it is read and deleted, once.
+            // SAFETY: the parser was initialized in `new` and has not moved. On success parse has filled the event, and
+            // only then it is read and, once, deleted.
             let read = unsafe {
                 if unsafe_lib::yaml_parser_parse(self.parser.as_mut_ptr(), event.as_mut_ptr()).fail {
                     None
@@ -141,7 +141,7 @@ impl<'a> Events<'a> {
             let parser = self.parser.assume_init_ref();
             (parser, static_str(parser.problem), static_str(parser.context))
         };
-        // The library counts places that it cannot read in bytes, all others in lines and columns.
+        // The library counts positions of unreadable bytes in bytes, all others in lines and columns.
         let at = if parser.error as u32 == unsafe_lib::YAML_READER_ERROR as u32 {
             line_column_of(self.input, usize::try_from(parser.problem_offset).unwrap_or(usize::MAX))
         } else {
@@ -164,7 +164,7 @@ fn line_column(mark: &unsafe_lib::yaml_mark_t) -> LineColumn {
     LineColumn { line: count(mark.line), column: count(mark.column) }
 }
 
-/// SAFETY: `text` is null or a constant of the library that ends with a zero byte.
+/// SAFETY: `text` is null or a constant of the library that ends in NUL.
 unsafe fn static_str(text: *const c_char) -> &'static str {
     if text.is_null() {
         return "";
@@ -180,12 +180,12 @@ unsafe fn c_string(text: *const u8) -> Option<Box<str>> {
     Some(unsafe { CStr::from_ptr(text.cast()) }.to_string_lossy().into())
 }
 
-/// SAFETY: a whole event as `yaml_parser_parse` has filled it, not deleted yet; its type says which member of
-/// the union is the written one.
+/// SAFETY: the event was filled by `yaml_parser_parse` and is not deleted yet; its type says which member of the
+/// union was written.
 unsafe fn to_owned_event(event: &unsafe_lib::yaml_event_t) -> RawEvent {
     let data = &event.data;
     let (mut form, mut flow) = (ScalarStyle::Quoted, false);
-    // SAFETY: each member is read under its own type alone; its strings live as long as the event.
+    // SAFETY: each member is read only for its own type; its strings live as long as the event.
     let read = unsafe {
         match event.type_ {
             unsafe_lib::YAML_DOCUMENT_START_EVENT => Some(Event::DocumentStart),

@@ -1,7 +1,7 @@
-//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `validator`
-//! rejects what PyYAML rejects, `compose` and `construct` turn events into a tree and the tree into values, and `scalar` resolves plain scalars. `repair`
-//! edits valid input that the parser rejects.
-//! Never panics on any input. `emit` writes YAML, with `quote` for text.
+//! YAML 1.1 as PyYAML's safe loader reads it, with positions and limits: `events` runs the parser, `validator` rejects
+//! what PyYAML rejects, `compose` and `construct` turn events into a tree and the tree into values, and `scalar` resolves
+//! plain scalars. `repair` edits valid input that the parser rejects. Never panics on any input. `emit` writes YAML, with
+//! `quote` for text, to a `writer`.
 //!
 //! Differences from PyYAML: timestamps and integers beyond 128 bits stay text; recursive values, input beyond the
 //! limits below and unknown `%` directives are rejected; JSON's surrogate pairs (`\ud83d\ude00`) are characters, and a
@@ -20,6 +20,7 @@ mod repair;
 mod scalar;
 mod tree;
 mod validator;
+mod writer;
 
 pub use emit::{Style, emit, emit_entry, emit_with_positions};
 pub use limits::{MAX_BYTES, MAX_COPIES, MAX_DEPTH, MAX_NODES};

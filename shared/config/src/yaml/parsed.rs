@@ -1,4 +1,4 @@
-//! What parsing results in: a document or an error.
+//! The result of parsing: a document or an error.
 
 use crate::{Finding, Node, Position};
 

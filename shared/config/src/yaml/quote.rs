@@ -1,39 +1,41 @@
-//! How a text is written as a scalar: plain where it reads back as the same text, else in single quotes, else,
-//! with escapes, in double quotes; and where a long one is folded. As PyYAML decides when it writes ASCII only.
+//! Writes text as a scalar as PyYAML does when it writes ASCII only: plain if it is read as the same text, else in single
+//! quotes, else in double quotes with escapes. Long text is folded.
 
-use super::emit::{Emitter, WIDTH, reads_as_text};
+use super::scalar::{self, Tag};
+use super::writer::{WIDTH, Writer};
 
-/// What counts as a line break in YAML 1.1.
+/// Returns whether YAML 1.1 reads a character as a line break.
 pub(super) fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
+/// Returns whether text contains a line break.
 pub(super) fn has_break(text: &str) -> bool {
     if text.is_ascii() { text.contains('\n') } else { text.contains(is_break) }
 }
 
-/// Writes a text; whether it came to be quoted. `split`: it may go on over more lines, at that indent.
-pub(super) fn write_text(emitter: &mut Emitter, text: &str, indent: usize, split: bool) -> bool {
+/// Writes text and returns whether it was quoted. With `split` it may be folded over several lines, indented by `indent`.
+pub(super) fn write_text(writer: &mut Writer, text: &str, indent: usize, split: bool) -> bool {
     if may_be_plain(text) && reads_as_text(text) {
-        emitter.write_indicator("", true);
-        write_folded(emitter, text, indent, split, false);
+        writer.write_indicator("", true);
+        write_folded(writer, text, indent, split, false);
         return false;
     }
     if may_be_single(text) {
-        emitter.write_indicator("'", true);
-        write_folded(emitter, text, indent, split, true);
-        emitter.write_indicator("'", false);
+        writer.write_indicator("'", true);
+        write_folded(writer, text, indent, split, true);
+        writer.write_indicator("'", false);
     } else {
-        write_double_quoted(emitter, text, indent, split);
+        write_double_quoted(writer, text, indent, split);
     }
     true
 }
 
-/// Nothing that YAML would take for a sign of its own, nor blanks and breaks that it would not keep.
+/// Returns whether text has neither YAML indicators nor blanks and line breaks that a plain scalar would lose.
 fn may_be_plain(text: &str) -> bool {
     let followed = |rest: &str| rest.chars().next().is_none_or(is_white);
     let Some(first) = text.chars().next() else { return false };
-    // Most texts: no look at each character's neighbours is needed.
+    // Most texts pass this check, which needs no look at each character's neighbours.
     let harmless = |b: u8| (b' '..=b'~').contains(&b) && !matches!(b, b'#' | b':');
     if (first.is_ascii_alphanumeric() || first == '_') && !text.ends_with(' ') && text.bytes().all(harmless) {
         return true;
@@ -65,20 +67,20 @@ fn is_white(c: char) -> bool {
     matches!(c, '\0' | ' ' | '\t' | '\r') || is_break(c)
 }
 
-/// ASCII without controls, and no blank beside a line break, which folding would eat.
+/// Returns whether text is ASCII without control characters and has no blank beside a line break, which folding would drop.
 fn may_be_single(text: &str) -> bool {
     let printable = text.bytes().all(|b| b == b'\n' || (b' '..=b'~').contains(&b));
     printable && !(text.contains('\n') && (text.contains(" \n") || text.contains("\n ")))
 }
 
-/// The inside of a plain or single-quoted scalar. A line that has grown too wide ends at the next single blank;
-/// each line break is written as an empty line. Within quotes an apostrophe is doubled.
-fn write_folded(emitter: &mut Emitter, text: &str, indent: usize, split: bool, quoted: bool) {
+/// Writes the content of a plain or single-quoted scalar. A line wider than [`WIDTH`] ends at the next single blank; each
+/// line break is written as an empty line. In quotes an apostrophe is doubled.
+fn write_folded(writer: &mut Writer, text: &str, indent: usize, split: bool, quoted: bool) {
     if !text.is_empty() && !text.contains('\n') {
         let doubled = if quoted && text.contains('\'') { &*text.replace('\'', "''") } else { text };
-        if !split || emitter.column + doubled.len() <= WIDTH {
-            emitter.write(doubled);
-            (emitter.after_blank, emitter.only_indicators) = (false, false);
+        if !split || writer.column + doubled.len() <= WIDTH {
+            writer.write(doubled);
+            (writer.after_blank, writer.only_indicators) = (false, false);
             return;
         }
     }
@@ -91,60 +93,61 @@ fn write_folded(emitter: &mut Emitter, text: &str, indent: usize, split: bool, q
         let run = &rest[..length];
         let inside = at > 0 && at + length < text.len();
         match first {
-            (true, _) if length == 1 && split && inside && emitter.column > WIDTH => {
-                emitter.write_indent(indent)
+            (true, _) if length == 1 && split && inside && writer.column > WIDTH => {
+                writer.write_indent(indent)
             }
             (_, true) => {
-                emitter.write_line_break();
+                writer.write_line_break();
                 for _ in 0..length {
-                    emitter.write_line_break();
+                    writer.write_line_break();
                 }
-                emitter.write_indent(indent);
+                writer.write_indent(indent);
             }
-            _ if quoted => emitter.write(&run.replace('\'', "''")),
-            _ => emitter.write(run),
+            _ if quoted => writer.write(&run.replace('\'', "''")),
+            _ => writer.write(run),
         }
         at += length;
-        emitter.after_blank = false;
-        emitter.only_indicators = false;
+        writer.after_blank = false;
+        writer.only_indicators = false;
     }
 }
 
-/// In double quotes, everything but printable ASCII escaped. A line that has grown too wide ends with a backslash at
-/// a blank or behind an escape.
-fn write_double_quoted(emitter: &mut Emitter, text: &str, indent: usize, split: bool) {
+/// Writes text in double quotes and escapes everything but printable ASCII. A line wider than [`WIDTH`] ends with a
+/// backslash at a blank or after an escape.
+fn write_double_quoted(writer: &mut Writer, text: &str, indent: usize, split: bool) {
     let chars: Vec<char> = text.chars().collect();
-    emitter.write_indicator("\"", true);
-    // Where what is not written yet begins; beyond `at` right after an escape.
+    writer.write_indicator("\"", true);
+    // The beginning of the text that is not written yet; after an escape it exceeds `at`.
     let mut start = 0;
     let pending = |from: usize, to: usize| chars.get(from..to).unwrap_or_default().iter().collect::<String>();
     for at in 0..=chars.len() {
         let here = chars.get(at).copied();
         if here.is_none_or(|c| matches!(c, '"' | '\\') || !(' '..='~').contains(&c)) {
-            emitter.write(&pending(start, at));
+            writer.write(&pending(start, at));
             start = start.max(at);
             if let Some(c) = here {
-                emitter.write(&escape(c));
+                writer.write(&escape(c));
                 start = at + 1;
             }
         }
-        let wide = emitter.column + at > WIDTH + start;
+        let wide = writer.column + at > WIDTH + start;
         if split && at > 0 && at + 1 < chars.len() && (here == Some(' ') || start >= at) && wide {
-            emitter.write(&pending(start, at));
-            emitter.write("\\");
+            writer.write(&pending(start, at));
+            writer.write("\\");
             start = start.max(at);
-            emitter.write_indent(indent);
-            emitter.after_blank = false;
-            emitter.only_indicators = false;
-            // A blank at the beginning of a line would be eaten.
+            writer.write_indent(indent);
+            writer.after_blank = false;
+            writer.only_indicators = false;
+            // A blank at the beginning of a line would be dropped.
             if chars.get(start) == Some(&' ') {
-                emitter.write("\\");
+                writer.write("\\");
             }
         }
     }
-    emitter.write_indicator("\"", false);
+    writer.write_indicator("\"", false);
 }
 
+/// Returns the escape sequence of a character in double quotes.
 fn escape(c: char) -> String {
     let short = match c {
         '\0' => '0',
@@ -170,4 +173,9 @@ fn escape(c: char) -> String {
         }
     };
     format!("\\{short}")
+}
+
+/// Returns whether a plain scalar is read as text.
+fn reads_as_text(text: &str) -> bool {
+    scalar::resolve(text) == Tag::Str
 }

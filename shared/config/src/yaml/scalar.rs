@@ -1,9 +1,9 @@
-//! What a scalar means in YAML 1.1 as PyYAML's safe loader reads it: which type a plain word has (`resolve`),
-//! and the value of a word of a given type (the rest). Pure functions on text, without regular expressions.
+//! Implicit types of YAML 1.1 as PyYAML's safe loader resolves them: the type of a plain scalar (`resolve`) and the value
+//! of a scalar of a given type. Pure functions on text, without regular expressions.
 
 use crate::Value;
 
-/// The types that YAML 1.1 knows, without its prefix `tag:yaml.org,2002:`.
+/// The types of YAML 1.1, without the prefix `tag:yaml.org,2002:`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Tag {
     Null,
@@ -47,7 +47,7 @@ impl Tag {
         }
     }
 
-    /// What a person calls it.
+    /// Returns the name of the type for messages.
     pub fn short_name(&self) -> &str {
         match self {
             Tag::Null => "!!null",
@@ -69,7 +69,7 @@ impl Tag {
     }
 }
 
-/// The type of a plain scalar. The first letter decides which forms come into question.
+/// Returns the type of a plain scalar. The first character selects the candidates.
 pub(super) fn resolve(text: &str) -> Tag {
     let Some(first) = text.bytes().next() else { return Tag::Null };
     match first {
@@ -83,7 +83,7 @@ pub(super) fn resolve(text: &str) -> Tag {
     }
 }
 
-/// All small, all large or a capital first: no other mixture counts.
+/// Returns whether text is a word in lower case, in upper case or capitalized; other mixtures do not match.
 fn is_bool(text: &str) -> bool {
     let known = ["yes", "no", "true", "false", "on", "off"].iter().any(|w| text.eq_ignore_ascii_case(w));
     let rest = &text.as_bytes()[1..];
@@ -113,7 +113,7 @@ fn strip_sign(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// How many bytes at the beginning are of that sort.
+/// Returns the number of bytes at the beginning that match.
 fn prefix_length(bytes: &[u8], sort: impl Fn(u8) -> bool) -> usize {
     bytes.iter().position(|b| !sort(*b)).unwrap_or(bytes.len())
 }
@@ -122,7 +122,7 @@ fn is_digit_or_underscore(b: u8) -> bool {
     b.is_ascii_digit() || b == b'_'
 }
 
-/// Decimal digits and underscores that begin with a digit: their length.
+/// Returns the length of a number in decimal digits and underscores, which begins with a digit.
 fn digits(bytes: &[u8]) -> usize {
     if bytes.first().is_some_and(u8::is_ascii_digit) {
         prefix_length(bytes, is_digit_or_underscore)
@@ -131,7 +131,7 @@ fn digits(bytes: &[u8]) -> usize {
     }
 }
 
-/// One or more `:n` or `:nn` below 60: their length.
+/// Returns the length of one or more `:n` or `:nn` below 60.
 fn sexagesimal_length(bytes: &[u8]) -> usize {
     let mut end = 0;
     while bytes.get(end) == Some(&b':') {
@@ -144,7 +144,7 @@ fn sexagesimal_length(bytes: &[u8]) -> usize {
     end
 }
 
-/// Nothing, or an exponent, which must have a sign.
+/// Returns whether text is empty or an exponent with a sign.
 fn exponent_or_end(bytes: &[u8]) -> bool {
     match bytes {
         [] => true,
@@ -160,7 +160,7 @@ fn is_float(bytes: &[u8]) -> bool {
         b".inf" | b".Inf" | b".INF" => return true,
         b".nan" | b".NaN" | b".NAN" => return !signed,
         [b'.', fraction @ ..] => {
-            // PyYAML takes no sign here: `-.5` is text.
+            // PyYAML accepts no sign here: `-.5` is text.
             let length = digits(fraction);
             return !signed && length > 0 && exponent_or_end(&fraction[length..]);
         }
@@ -192,8 +192,8 @@ fn is_int(bytes: &[u8]) -> bool {
     }
 }
 
-/// A date, or a date with a time: `None` if the form is another, else whether such a day and time exist.
-/// `alone`: a tag says that this is one, which allows a short month and day without a time too.
+/// Parses a date, or a date and time. Returns `None` for another form, else whether that day and time exist.
+/// `alone`: a tag names the type, which allows a month and day of one digit without a time.
 fn timestamp(text: &str, alone: bool) -> Option<bool> {
     let mut rest = Cursor(text.as_bytes());
     let year = rest.number(4, 4)?;
@@ -305,7 +305,7 @@ pub(super) fn unknown_tag(tag: &Tag) -> String {
     format!("unsupported tag '{short}'")
 }
 
-/// `Some(None)`: an integer that is too large to keep as a number.
+/// Parses an integer; `Some(None)`: it is too large for a number.
 fn parse_int(text: &str) -> Option<Option<i128>> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let (negative, digits) = match plain.as_bytes().first()? {
@@ -366,7 +366,7 @@ fn parse_float(text: &str) -> Option<f64> {
         ".inf" => f64::INFINITY,
         ".nan" => return Some(f64::NAN),
         _ if size.contains(':') => {
-            // Summed from the small end with growing weights, so that it rounds as Python's sum does.
+            // Summed from the least significant part with growing weights, to round as Python's sum does.
             let mut weight = 1.0;
             let mut sum = 0.0;
             for part in size.rsplit(':') {

@@ -18,7 +18,7 @@ pub(super) enum Content {
     Seq(Vec<Id>),
     Map {
         pairs: Vec<(Id, Id)>,
-        /// How many of them, at the beginning, came from merge keys.
+        /// The number of pairs, at the beginning, that came from merge keys.
         merged: usize,
         /// Whether its merge keys have been resolved.
         merge_state: MergeState,

@@ -1,6 +1,6 @@
-//! The client's side of the exchange (RFC 2131, 4.4) as a state machine: told what time it is and what came, it says
-//! what to send, and when it wants to be asked again. It has no socket and no clock, and ends only with a lease:
-//! giving up is its owner's business.
+//! The client's side of the exchange (RFC 2131, 4.4) as a state machine: given the time and the received packets, it
+//! returns what to send and when it is due again. It has no socket and no clock, and ends only with a lease: its
+//! owner decides when to give up.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -8,25 +8,25 @@ use std::time::Duration;
 use super::message::{Message, MessageType, option};
 use crate::lease::Lease;
 
-/// The first wait for an answer, doubled each time up to the longest; each up to a quarter (a second at most) shorter or
-/// longer, so that a hall of machines that power up together does not speak at once. RFC 2131 (4.1) begins with four
-/// seconds on a ten-megabit Ethernet and leaves it to the client to know its network: here every second is one of a boot.
+/// The first wait for an answer, which doubles each time up to the maximum. Each varies by up to a quarter (at most a
+/// second), so that many machines that power up together do not send at once. RFC 2131 (4.1) begins with four seconds
+/// on 10 Mbit/s Ethernet and allows clients to use other values: here every second delays the boot.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const MAX_WAIT: Duration = Duration::from_secs(64);
-/// Requests to a server that offered and then says nothing, before others are asked too.
+/// The number of requests to a server that offered and no longer answers, before other servers are asked too.
 const MAX_REQUESTS: u32 = 4;
-/// After a refusal, so that a server that always refuses is not asked without a pause.
+/// The pause after a refusal, so that a server that always refuses is not asked continuously.
 const NAK_DELAY: Duration = Duration::from_secs(1);
-/// Servers that are remembered as refusing.
+/// The maximum number of servers that are remembered as refusing.
 const MAX_REFUSING: usize = 16;
-/// Ethernet's payload.
+/// The maximum payload of an Ethernet frame.
 const MAX_MESSAGE_SIZE: u16 = 1500;
-/// ARP's number for InfiniBand, whose addresses have no room in a message (RFC 4390).
+/// ARP's hardware type of InfiniBand, whose addresses do not fit into a message (RFC 4390).
 const INFINIBAND: u8 = 32;
 
-/// What a client asks for besides an address.
+/// The options that a client requests besides an address.
 const REQUESTED_OPTIONS: [u8; 11] = [
-    // In this order (RFC 3442): servers may cut what they have no room for.
+    // In this order (RFC 3442): servers may omit options that do not fit.
     option::CLASSLESS_ROUTES,
     option::SUBNET_MASK,
     option::ROUTER,
@@ -40,25 +40,25 @@ const REQUESTED_OPTIONS: [u8; 11] = [
     option::SERVER_IDENTIFIER,
 ];
 
-/// Who asks, and for what.
+/// The identity of the client, and what it requests.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
-    /// ARP's number for the hardware: 1 for Ethernet, 32 for InfiniBand.
+    /// ARP's hardware type: 1 for Ethernet, 32 for InfiniBand.
     pub hardware: u8,
     /// The hardware address.
     pub address: Vec<u8>,
-    /// Options to ask for beyond the usual ones.
+    /// Options to request in addition to the default ones.
     pub options: Vec<u8>,
 }
 
-/// What came of a packet.
+/// The result of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// Nothing: not for us, or of no use; and why.
+    /// The packet is for another client or not usable, with the reason.
     Ignored(&'static str),
     /// The server offers this address.
     Offered(Ipv4Addr),
-    /// The server takes its offer back, in its own words.
+    /// The server withdraws its offer, with its message.
     Refused(String),
     /// The server grants this lease.
     Granted(Box<Lease>),
@@ -77,20 +77,20 @@ pub struct Client {
     identity: Identity,
     state: State,
     xid: u32,
-    /// A xorshift generator: jitter and transaction numbers need no better one.
+    /// A xorshift generator: jitter and transaction IDs need no better one.
     random: u64,
-    /// When to send again.
+    /// The time of the next message.
     next: Duration,
     sent: u32,
     began: Option<Duration>,
     refusals: u32,
-    /// Servers that refused or fell silent, and an offer of such a server for the case that there is no other.
+    /// Servers that refused or no longer answer, and an offer of such a server in case there is no other.
     refusing: Vec<Ipv4Addr>,
     second_choice: Option<(Message, Ipv4Addr)>,
 }
 
 impl Client {
-    /// One that begins at once. `seed`: any number that differs between machines and boots.
+    /// Returns a client that begins at once. `seed`: any number that differs between machines and boots.
     pub fn new(identity: Identity, seed: u64) -> Client {
         let mut client = Client {
             identity,
@@ -115,12 +115,12 @@ impl Client {
         self.random.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// When it wants to be asked next; `None` once it has a lease.
+    /// Returns the time of the next message; `None` once there is a lease.
     pub fn next_poll(&self) -> Option<Duration> {
         (!matches!(self.state, State::Bound)).then_some(self.next)
     }
 
-    /// The message to send now, if one is due.
+    /// Returns the message to send now, if one is due.
     pub fn poll(&mut self, now: Duration) -> Option<Vec<u8>> {
         if now < self.next {
             return None;
@@ -133,7 +133,7 @@ impl Client {
                 self.start_over(silent);
             }
             State::Discovering if self.sent > 0 => {
-                // Nobody better answered in all that time.
+                // No other server answered in all that time.
                 if let Some((offer, server)) = self.second_choice.take() {
                     self.request(offer, server);
                 }
@@ -154,7 +154,7 @@ impl Client {
         self.second_choice = None;
     }
 
-    /// Back to the beginning, with a new transaction, so that late answers to the old one do not count.
+    /// Begins again with a new transaction ID, so that late answers to the old one are ignored.
     fn start_over(&mut self, server: Ipv4Addr) {
         if self.refusing.len() < MAX_REFUSING && !self.refusing.contains(&server) {
             self.refusing.push(server);
@@ -191,7 +191,7 @@ impl Client {
             hardware: self.identity.hardware,
             xid: self.xid,
             seconds: u16::try_from(elapsed.as_secs()).unwrap_or(u16::MAX),
-            // Packets reach a packet socket before there is an address; an InfiniBand link cannot be told which.
+            // A packet socket receives packets before there is an address; over InfiniBand the address is not known.
             broadcast: is_infiniband,
             ciaddr: Ipv4Addr::UNSPECIFIED,
             yiaddr: Ipv4Addr::UNSPECIFIED,
@@ -202,7 +202,7 @@ impl Client {
         }
     }
 
-    /// Takes what came from `source` for a DHCP client.
+    /// Processes a message for a DHCP client that came from `source`.
     pub fn receive(&mut self, now: Duration, source: Ipv4Addr, bytes: &[u8]) -> Event {
         let Some(message) = Message::decode(bytes) else { return Event::Ignored("invalid message") };
         if !message.is_reply || message.xid != self.xid {
@@ -357,7 +357,7 @@ mod tests {
         let discover = sent(client.poll(Duration::ZERO));
         give(&mut client, 0.0, &answer(&discover, MessageType::Offer, SERVER));
         let mut now = 0.0;
-        // It falls silent: so many requests, then a discover.
+        // The server no longer answers: the limit of requests, then a discover.
         for _ in 0..MAX_REQUESTS {
             assert_eq!(sent(client.poll(seconds(now))).kind(), Some(MessageType::Request));
             now = client.next_poll().unwrap().as_secs_f64();

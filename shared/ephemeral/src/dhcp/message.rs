@@ -1,14 +1,14 @@
-//! DHCP messages: bytes ↔ values (RFC 2131, 2132, 3396). Whatever the bytes, reading them ends, never panics and
-//! keeps no more than they hold.
+//! DHCP messages: bytes ↔ values (RFC 2131, 2132, 3396). Parsing terminates for any bytes, never panics, and allocates
+//! no more than their size.
 
 use std::net::Ipv4Addr;
 
-/// Fixed fields up to the options, and the cookie that begins those.
+/// The length of the fixed fields and of the magic cookie before the options.
 const HEADER_SIZE: usize = 236;
 const MAGIC_COOKIE: [u8; 4] = [99, 130, 83, 99];
-/// What every relay and server takes (RFC 1542: BOOTP messages were never shorter).
+/// The size that every relay and server accepts (RFC 1542: BOOTP messages were never shorter).
 const MIN_SIZE: usize = 300;
-/// No datagram is longer.
+/// The maximum size of a datagram.
 const MAX_SIZE: usize = 65_507;
 
 /// Codes of options (RFC 2132 and others).
@@ -31,7 +31,7 @@ pub mod option {
     pub const REQUESTED_ADDRESS: u8 = 50;
     /// The lease time in seconds.
     pub const LEASE_TIME: u8 = 51;
-    /// Fixed fields that hold options.
+    /// Fixed fields that also hold options.
     pub const OVERLOAD: u8 = 52;
     /// The message type.
     pub const MESSAGE_TYPE: u8 = 53;
@@ -47,7 +47,7 @@ pub mod option {
     pub const CLIENT_IDENTIFIER: u8 = 61;
     /// Classless static routes (RFC 3442).
     pub const CLASSLESS_ROUTES: u8 = 121;
-    /// The number that was used for classless static routes before RFC 3442.
+    /// The number of classless static routes before RFC 3442.
     pub const MICROSOFT_CLASSLESS_ROUTES: u8 = 249;
     /// Private use; Azure's wire server.
     pub const WIRE_SERVER: u8 = 245;
@@ -55,7 +55,7 @@ pub mod option {
     pub(super) const END: u8 = 255;
 }
 
-/// What a message is (option 53).
+/// The type of a message (option 53).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MessageType {
     /// DHCPDISCOVER.
@@ -90,27 +90,27 @@ const MESSAGE_TYPES: [MessageType; 8] = [
 /// A DHCP message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// From a server to a client.
+    /// Whether a server sent it to a client.
     pub is_reply: bool,
-    /// ARP's number for the hardware.
+    /// ARP's hardware type.
     pub hardware: u8,
     /// The transaction ID.
     pub xid: u32,
     /// Seconds since the client began.
     pub seconds: u16,
-    /// The client cannot get unicast packets yet.
+    /// Whether the client cannot receive unicast packets yet.
     pub broadcast: bool,
-    /// The address that the client has.
+    /// The client's current address.
     pub ciaddr: Ipv4Addr,
-    /// The address that the client gets.
+    /// The address for the client.
     pub yiaddr: Ipv4Addr,
-    /// The next server of a boot.
+    /// The next server in the boot process.
     pub siaddr: Ipv4Addr,
     /// The relay's address.
     pub giaddr: Ipv4Addr,
     /// The client's hardware address, at most 16 bytes.
     pub address: Vec<u8>,
-    /// Code and value, in order; one that came in pieces is whole.
+    /// Codes and values, in order; an option in several pieces is joined.
     pub options: Vec<(u8, Vec<u8>)>,
 }
 
@@ -120,7 +120,7 @@ impl Message {
         self.options.iter().find(|(c, _)| *c == code).map(|(_, value)| value.as_slice())
     }
 
-    /// An option that is one address; its first where it is a list.
+    /// Returns an option that is an address, or the first address of a list.
     pub fn address_option(&self, code: u8) -> Option<Ipv4Addr> {
         self.addresses(code).into_iter().next()
     }
@@ -177,7 +177,7 @@ impl Message {
         bytes
     }
 
-    /// `None` for what is no DHCP message. Options end where the bytes do, whatever their lengths say.
+    /// Returns `None` for anything but a DHCP message. Options end with the bytes, whatever their lengths say.
     pub fn decode(bytes: &[u8]) -> Option<Message> {
         let bytes = &bytes[..bytes.len().min(MAX_SIZE)];
         let fixed = bytes.get(..HEADER_SIZE)?;
@@ -203,7 +203,7 @@ impl Message {
             options: Vec::new(),
         };
         message.read_options(area);
-        // Where they did not suffice the two name fields hold more of them: the boot file's first.
+        // If the options did not fit, the two name fields have more: first the boot file's.
         let overload = message.option(option::OVERLOAD).and_then(|v| v.first().copied()).unwrap_or(0);
         if overload & 1 != 0 {
             message.read_options(&fixed[108..HEADER_SIZE]);
@@ -222,7 +222,7 @@ impl Message {
                 code => {
                     let Some((length, after)) = after.split_first() else { return };
                     let Some(value) = after.get(..usize::from(*length)) else { return };
-                    // The pieces of one option are one value (RFC 3396).
+                    // The pieces of an option are one value (RFC 3396).
                     match self.options.iter_mut().find(|(c, _)| *c == code) {
                         Some((_, whole)) => whole.extend_from_slice(value),
                         None => self.options.push((code, value.to_vec())),
@@ -299,7 +299,7 @@ pub(crate) mod tests {
         assert_eq!((m.address_option(6), m.number_option(6), m.kind()), (None, None, None));
     }
 
-    /// A cheap stand-in for a fuzzer that every test run affords; the fuzz target next door has more patience.
+    /// A small substitute for a fuzzer, fast enough for every test run; the fuzz target covers more.
     #[test]
     fn random_bytes_do_not_panic() {
         let good = message(vec![(53, vec![2]), (52, vec![3]), (121, vec![1; 300])]).encode();

@@ -8,7 +8,7 @@ const UDP: u8 = 17;
 const IP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 
-/// The Internet checksum (RFC 1071) over all parts together.
+/// Returns the Internet checksum (RFC 1071) of all parts together.
 pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     let mut sum = 0_u32;
     let mut odd = None;
@@ -17,7 +17,7 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
             None => odd = Some(*byte),
             Some(high) => sum += u32::from(u16::from_be_bytes([high, *byte])),
         }
-        // Folded as it goes, so that no length can overflow it.
+        // Folded after each addition, so that no length can overflow it.
         sum = (sum & 0xffff) + (sum >> 16);
     }
     if let Some(high) = odd {
@@ -27,7 +27,7 @@ pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     !(sum as u16)
 }
 
-/// From 0.0.0.0 to the broadcast address, as a client without an address sends.
+/// Returns a packet from 0.0.0.0 to the broadcast address, as a client without an address sends it.
 pub fn broadcast_packet(message: &[u8]) -> Vec<u8> {
     let (from, to) = (Ipv4Addr::UNSPECIFIED.octets(), Ipv4Addr::BROADCAST.octets());
     let length = (UDP_HEADER + message.len()) as u16;
@@ -37,13 +37,13 @@ pub fn broadcast_packet(message: &[u8]) -> Vec<u8> {
     }
     udp.extend_from_slice(message);
     let sum = match checksum(&[&from, &to, &[0, UDP], &length.to_be_bytes(), &udp]) {
-        // 0 would say that there is no checksum.
+        // 0 would mean that there is no checksum.
         0 => 0xffff,
         sum => sum,
     };
     udp[6..8].copy_from_slice(&sum.to_be_bytes());
     let total = (IP_HEADER + udp.len()) as u16;
-    // Version and header length, low delay, total, no fragments, 64 hops.
+    // Version and header length, low delay, total length, no fragments, 64 hops.
     let mut packet = vec![0x45, 0x10, 0, 0, 0, 0, 0, 0, 64, UDP, 0, 0];
     packet[2..4].copy_from_slice(&total.to_be_bytes());
     packet.extend(from);
@@ -54,8 +54,8 @@ pub fn broadcast_packet(message: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// The message of a packet that is for a DHCP client, and who sent it. The checksum of UDP is not looked at: between
-/// virtual machines of one host it is not filled in.
+/// Returns the message of a packet for a DHCP client, and its sender. The UDP checksum is not verified: between virtual
+/// machines of one host it is not set.
 pub fn parse_client_packet(packet: &[u8]) -> Option<(Ipv4Addr, &[u8])> {
     let first = *packet.first()?;
     let header = usize::from(first & 15) * 4;
@@ -81,7 +81,7 @@ mod tests {
 
     fn answer(message: &[u8]) -> Vec<u8> {
         let mut packet = broadcast_packet(message);
-        // A server's: the ports change places.
+        // A server's packet: the ports are swapped.
         packet[20..24].copy_from_slice(&[0, 67, 0, 68]);
         packet
     }
@@ -108,7 +108,7 @@ mod tests {
         for length in 0..packet.len() {
             assert_eq!(parse_client_packet(&packet[..length]), None);
         }
-        // Every byte of the headers but those that may differ: source port, checksum of UDP.
+        // Every byte of the headers except those that may differ: source port, UDP checksum.
         for at in (0..20).chain([22, 23, 24]) {
             let mut bad = packet.clone();
             bad[at] ^= 0x21;

@@ -1,5 +1,4 @@
-//! Connections: names are resolved and addresses tried within the deadline; by way of a proxy where the environment
-//! names one.
+//! Connections: names are resolved and addresses tried within the deadline, through a proxy if the environment names one.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, TcpStream, ToSocketAddrs};
@@ -12,12 +11,12 @@ use super::message;
 use super::url::Url;
 use crate::{Deadline, Error, Result, ResultExt, channel};
 
-/// glibc loads its resolver's parts at run time, which a static binary must not try; musl's resolver is all there.
+/// glibc loads parts of its resolver at run time, which a static binary cannot do; musl's resolver is complete.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
-/// Of a proxy's answer to CONNECT.
+/// The size limit of a proxy's response to CONNECT.
 const MAX_PROXY_HEAD: usize = 16 << 10;
 
-/// A TCP connection whose reads and writes keep to a [`TimeLimits`].
+/// A TCP connection whose reads and writes are limited by [`TimeLimits`].
 pub struct Connection {
     pub stream: TcpStream,
     pub limits: TimeLimits,
@@ -45,7 +44,7 @@ impl Write for Connection {
     }
 }
 
-/// To a host: each of its addresses gets its share of the time. Its name may take as long to be resolved.
+/// Connects to a host: each of its addresses gets its share of the time. Resolving its name may take as long again.
 pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connection> {
     limits.begin_phase();
     let addresses = addresses(host, port, limits.deadline())?;
@@ -56,7 +55,7 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
         let share = deadline.remaining() / (addresses.len() - i) as u32;
         match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
             Ok(stream) => {
-                // A request is one piece already.
+                // Nagle's algorithm would only delay a request, which is sent in one piece.
                 let _ = stream.set_nodelay(true);
                 limits.begin_phase();
                 return Ok(Connection { stream, limits });
@@ -70,7 +69,8 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
     Err(last)
 }
 
-/// To a Unix socket. Its stream is typed as TCP's: only reads, writes and their timeouts are used, which are the same.
+/// Connects to a Unix socket. Its stream is typed as TCP's: only reads, writes and their timeouts are used, which are
+/// the same.
 pub fn connect_unix(path: &Path, name: &str, mut limits: TimeLimits) -> Result<Connection> {
     limits.begin_phase();
     let socket = channel::connect_unix(path, limits.deadline().remaining());
@@ -79,13 +79,13 @@ pub fn connect_unix(path: &Path, name: &str, mut limits: TimeLimits) -> Result<C
     Ok(Connection { stream, limits })
 }
 
-/// The addresses of a host, known by the deadline.
+/// Returns the addresses of a host, if they are known by the deadline.
 pub fn addresses(host: &str, port: u16, deadline: Deadline) -> Result<Vec<SocketAddr>> {
     Lookup::begin(host, port)?.wait(deadline)
 }
 
-/// A host's addresses on their way. The resolver knows no deadline of ours: it is left behind with its thread when it
-/// is late.
+/// The resolution of a host's addresses. The resolver does not support deadlines: after one it is abandoned with its
+/// thread.
 #[derive(Debug)]
 pub struct Lookup {
     host: String,
@@ -93,7 +93,7 @@ pub struct Lookup {
 }
 
 impl Lookup {
-    /// Begins to look; an address is there at once.
+    /// Begins a resolution; that of an address is complete at once.
     pub fn begin(host: &str, port: u16) -> Result<Lookup> {
         let (tell, found) = std::sync::mpsc::channel();
         let lookup = Lookup { host: host.to_string(), found };
@@ -111,7 +111,7 @@ impl Lookup {
         started.map(|_| lookup).context(format_args!("resolving {host}"))
     }
 
-    /// What was found, if the resolver is done.
+    /// Returns the result if the resolver has finished.
     pub fn poll(&self) -> Option<Result<Vec<SocketAddr>>> {
         match self.found.try_recv() {
             Ok(found) => Some(self.check(found)),
@@ -131,13 +131,13 @@ impl Lookup {
         found.map_err(|_| Error::new(format!("could not resolve {}", self.host)))
     }
 
-    /// The error of a name that was not resolved in time.
+    /// Returns the error of a name that was not resolved in time.
     pub fn timeout_error(&self) -> Error {
         Error::new(format!("resolving {} timed out", self.host))
     }
 }
 
-/// A host that is an address already, `fe80::1%eth0` among them.
+/// Parses a host that is an address, `fe80::1%eth0` included.
 fn parse_address(host: &str, port: u16) -> Result<Option<SocketAddr>> {
     let (bare, zone) = host.split_once('%').map_or((host, None), |(bare, zone)| (bare, Some(zone)));
     let Ok(address) = bare.parse::<IpAddr>() else { return Ok(None) };
@@ -151,16 +151,16 @@ fn parse_address(host: &str, port: u16) -> Result<Option<SocketAddr>> {
     }))
 }
 
-/// A proxy of the environment.
+/// A proxy from the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Proxy {
     pub url: Url,
 }
 
 impl Proxy {
-    /// As Python's requests have it: `https_proxy` or `http_proxy`, else `all_proxy`, unless `no_proxy` names the host;
-    /// in lower or in upper case. Loopback and link-local addresses, where metadata services live, mean this machine's
-    /// own surroundings and are never asked of a proxy.
+    /// Returns the proxy as Python's requests selects it: `https_proxy` or `http_proxy`, else `all_proxy`, unless
+    /// `no_proxy` names the host; in lower or upper case. Loopback and link-local addresses, at which metadata services
+    /// are, are specific to this machine and never requested through a proxy.
     pub fn from_environment(
         url: &Url,
         environment: &dyn Fn(&str) -> Option<String>,
@@ -191,7 +191,7 @@ impl Proxy {
         connect(&self.url.host, self.url.port, limits).context("proxy")
     }
 
-    /// A connection through it to where `url` is.
+    /// Connects to the host of `url` through the proxy.
     pub fn tunnel(&self, url: &Url, limits: TimeLimits) -> Result<Connection> {
         let mut connection = self.connect(limits)?;
         self.open_tunnel(&mut connection, url).map_err(|e| match e.kind() {
@@ -208,7 +208,7 @@ impl Proxy {
     fn open_tunnel(&self, connection: &mut Connection, url: &Url) -> std::io::Result<()> {
         connection.write_all(&message::connect(url, self.url.user.as_deref()))?;
         connection.limits.begin_phase();
-        // Byte by byte: what follows the head is the other end's already.
+        // One byte at a time: what follows the head belongs to the tunneled connection.
         let (mut head, mut byte) = (Vec::new(), [0]);
         while !head.ends_with(b"\r\n\r\n") && head.len() < MAX_PROXY_HEAD {
             connection.read_exact(&mut byte)?;
@@ -223,7 +223,7 @@ impl Proxy {
     }
 }
 
-/// Loopback and link-local.
+/// Returns whether an address is a loopback or link-local one.
 fn is_local(host: &str) -> bool {
     match host.split('%').next().unwrap_or(host).parse::<IpAddr>() {
         Ok(IpAddr::V4(address)) => address.is_loopback() || address.is_link_local(),
@@ -232,7 +232,8 @@ fn is_local(host: &str) -> bool {
     }
 }
 
-/// `no_proxy`: `*`, hosts, domains (with or without a dot before them), networks, each perhaps with a port.
+/// Returns whether `no_proxy` names the host: `*`, hosts, domains (with or without a leading dot), networks, each with
+/// an optional port.
 fn matches_no_proxy(host: &str, port: u16, list: &str) -> bool {
     let host = host.to_ascii_lowercase();
     list.split([',', ' ']).map(str::trim).filter(|entry| !entry.is_empty()).any(|entry| {
@@ -297,7 +298,8 @@ mod tests {
         }
     }
 
-    /// What opening a tunnel through a proxy that answers so comes to, with half a second for each silence.
+    /// Returns the result of opening a tunnel through a proxy with this response, with a limit of half a second per
+    /// silence.
     #[test]
     fn proxies_that_fail() {
         type Answer = fn(&mut TcpStream) -> std::io::Result<()>;

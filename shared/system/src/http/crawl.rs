@@ -20,7 +20,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// that follow from it; `None` ends the crawl.
 pub type Received<'f> = &'f mut dyn FnMut(usize, Response) -> Option<Vec<Request>>;
 
-/// A request on its way.
+/// A request in progress.
 struct Pending {
     index: usize,
     request: Request,
@@ -29,7 +29,7 @@ struct Pending {
     is_reused: bool,
 }
 
-/// The connections to a service, and what is still to be requested.
+/// The connections to a service, and the pending requests.
 struct Crawl<'a> {
     sys: &'a System,
     to: std::net::SocketAddr,
@@ -40,12 +40,12 @@ struct Crawl<'a> {
 }
 
 impl System {
-    /// Makes GET requests to one http service, a few at a time, over connections that are kept as long as the service keeps
-    /// them. `first` is followed by the requests that `received` returns.
+    /// Makes GET requests to one http service, a few at a time, over connections that are kept as long as the service
+    /// keeps them. `first` is followed by the requests that `received` returns.
     ///
-    /// Each request is made once. The crawl ends when one fails, or has a response other than success, 404 or 410; requests
-    /// that `received` has no response of are the caller's to make again, with retries, by [`System::fetch`]. Nothing is requested from a
-    /// service that is not reached directly (https, a proxy, a Unix socket).
+    /// Each request is made once. The crawl ends when one fails, or has a response other than success, 404 or 410.
+    /// Requests without a response in `received` are to be repeated by the caller, with retries, by [`System::fetch`].
+    /// Nothing is requested from a service that is not reached directly (https, a proxy, a Unix socket).
     pub fn crawl(&self, first: Request, received: Received<'_>) {
         let place = redact(&first.url);
         if let Err(e) = self.try_crawl(first, received) {
@@ -70,7 +70,7 @@ impl System {
         loop {
             result = result.and_then(|()| crawl.begin_requests());
             if result.is_err() {
-                // What was sent is received, so that it need not be requested again.
+                // Responses to requests that were sent are received, so that they need not be requested again.
                 crawl.queue.clear();
             }
             if crawl.pending.is_empty() {
@@ -90,14 +90,14 @@ impl System {
 
 /// Returns the deadline of a request, at most `limit` from now.
 fn deadline(request: &Request, limit: Option<Duration>) -> Deadline {
-    // Without either, the limits for each silence and for the rate still hold.
+    // The limits for each silence and for the rate hold in any case.
     const LONGEST: Duration = Duration::from_secs(3600);
     let limit = Deadline::after(limit.unwrap_or(LONGEST));
     request.deadline.map_or(limit, |deadline| deadline.earlier(limit))
 }
 
 impl Crawl<'_> {
-    /// Starts as many requests as there may be connections.
+    /// Starts as many requests as connections are allowed.
     fn begin_requests(&mut self) -> Result<()> {
         while self.pending.len() < MAX_CONNECTIONS
             && let Some((index, request, needs_new)) = self.queue.pop_front()
@@ -118,7 +118,7 @@ impl Crawl<'_> {
         self.sys.poll_fds(&fds, Deadline::after(POLL_INTERVAL));
     }
 
-    /// Takes the responses that are complete. A request whose kept connection was closed is made again on another.
+    /// Processes complete responses. A request whose kept connection was closed is repeated on another one.
     fn responses(&mut self, result: &mut Result<()>) -> Vec<(usize, Response)> {
         let mut complete = Vec::new();
         for mut pending in std::mem::take(&mut self.pending) {

@@ -29,24 +29,24 @@ pub struct Exchange {
     stream: TcpStream,
     limits: TimeLimits,
     is_connected: bool,
-    /// What is still to be sent.
+    /// The bytes that are not sent yet.
     unsent: Vec<u8>,
     received: Vec<u8>,
-    /// What the head said, once it is there.
+    /// The head of the response, once it is complete.
     answer: Option<Answer>,
     limit: usize,
-    /// The answer is complete, and the server keeps the connection open.
+    /// Whether the response is complete and the server keeps the connection open.
     is_reusable: bool,
 }
 
-/// An answer of which the head has come.
+/// A response whose head is complete.
 #[derive(Debug)]
 struct Answer {
     head: Response,
     length: BodyLength,
-    /// Where the body begins.
+    /// The offset of the body.
     start: usize,
-    /// Where the line before the next chunk begins.
+    /// The offset of the line before the next chunk.
     next_chunk: usize,
 }
 
@@ -100,8 +100,8 @@ impl Request {
         message::request(&ask, false, None)
     }
 
-    /// Starts resolving the host, for at most the timeout of one try. A link-local address without a zone is on the link of
-    /// that number.
+    /// Starts resolving the host, for at most the timeout of one attempt. A link-local address without a zone is on the
+    /// link with this index.
     ///
     /// # Errors
     /// Fails if the URL is invalid or not http, or if the resolver cannot be started.
@@ -148,7 +148,7 @@ impl Exchange {
         if let Some(port) = fetch.port {
             let any: IpAddr =
                 if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-            // A connection that ended a moment ago still has the port.
+            // A connection that was closed just before still occupies the port.
             setsockopt(&socket, sockopt::ReuseAddr, &true).context(&what)?;
             let from = SockaddrStorage::from(SocketAddr::new(any, port));
             bind(socket.as_raw_fd(), &from).context(format_args!("{what} from port {port}"))?;
@@ -236,7 +236,7 @@ impl Exchange {
                     if self.is_complete(length)? {
                         return self.finish().map(Some);
                     }
-                    // A server that never stops sending must not keep us from the deadline.
+                    // The deadline applies even if a server never stops sending.
                     if self.limits.deadline().is_expired() {
                         return Ok(None);
                     }
@@ -248,12 +248,12 @@ impl Exchange {
         }
     }
 
-    /// Whether the answer, of which the last so many bytes are new, says by itself that it has ended: there are servers
-    /// that leave the connection open though they were asked to close it.
+    /// Returns whether the response, of which this many bytes are new, is complete by its own length: some servers
+    /// leave the connection open although the request asks them to close it.
     fn is_complete(&mut self, new: usize) -> Result<bool> {
         let bytes = &self.received;
         if self.answer.is_none() {
-            // A head can only end with a blank line.
+            // A head can only end with an empty line.
             let fresh = &bytes[bytes.len().saturating_sub(new + 2)..];
             if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
                 if bytes.len() > MAX_HEAD {
@@ -282,7 +282,7 @@ impl Exchange {
                     size if size > self.limit => {
                         return Err(Error::too_large("response", None, self.limit as u64));
                     }
-                    // A chunk has a line end behind it, which may be a bare one: a blank line is no size.
+                    // A chunk is followed by a line end, which may be a bare line feed: an empty line is not a size.
                     size => {
                         let after = answer.next_chunk.saturating_add(end + 1).saturating_add(size);
                         answer.next_chunk = match body.get(after..) {
@@ -297,12 +297,12 @@ impl Exchange {
         }
     }
 
-    /// The head, if all of it is there.
+    /// Parses the head, if it is complete.
     fn begin_answer(&self) -> Result<Option<Answer>> {
         let mut rest = self.received.as_slice();
         let head = match message::head(&mut rest) {
             Ok(head) => head,
-            // It said that it goes on, and there is no more of it yet.
+            // An interim response, which the final one follows.
             Err(e) if e.kind() == Some(ErrorKind::UnexpectedEof) => return Ok(None),
             Err(e) => return Err(e),
         };
@@ -320,7 +320,7 @@ impl Exchange {
             None => (message::head(&mut rest)?, BodyLength::UntilClose),
         };
         message::body(&mut rest, &mut answer, self.limit)?;
-        // Anything else behind the body, a trailer that is still on its way included, would be read as the next answer.
+        // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
         let is_whole = match length {
             BodyLength::Bytes(_) => rest.is_empty(),
             BodyLength::Chunked => rest == b"\r\n",
@@ -387,7 +387,7 @@ mod tests {
         assert!(Request::get("https://10.0.0.1/").resolve(0).is_err());
     }
 
-    /// What an exchange makes of an answer that comes in these pieces, over a connection that stays open.
+    /// Returns what an exchange makes of a response in these pieces, over a connection that stays open.
     fn outcome(pieces: &'static [&'static str]) -> String {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -438,7 +438,7 @@ mod tests {
                 ),
                 (&["HTTP/1.1 200 OK\r\n\r\n", "123456789012345678901"], "response: larger than 20 bytes"),
                 (&[CHUNKED, "2\r\nhi\r\n", "0\r\n\r\n"], "200 hi"),
-                // What looks like the end of it in the middle of a chunk is not.
+                // An apparent end in the middle of a chunk does not count.
                 (
                     &[CHUNKED, "9\r\n\r\n\r\n0\r\n\r\n", "\r\n1\r", "\nx\r\n0", "\r\n"],
                     "200 \\r\\n\\r\\n0\\r\\n\\r\\nx",

@@ -1,29 +1,30 @@
-//! How long one exchange may take. A single deadline for all of it would end a large download over a slow line, so the
-//! limits are for the connection, for each silence, and for a body that is slower than any line.
+//! The time limits of one exchange. A single deadline would end a large download over a slow line, so the limits are for
+//! the connection, for each silence, and for a body that is slower than any line.
 
 use std::io::ErrorKind;
 use std::time::Duration;
 
 use crate::{Deadline, Error};
 
-/// In bytes a second: a body that comes more slowly is ended. A dial-up line is faster.
+/// The minimum rate of a body in bytes per second. A dial-up line is faster.
 const MIN_RATE: u64 = 4 << 10;
-/// A phase of an exchange may take so many silences beyond what its size needs at the slowest rate.
+/// The number of silences that a phase may have in addition to the time for its size at the minimum rate.
 const GRACE_SILENCES: u32 = 3;
 
-/// The time limits of one exchange. Each of its phases (a handshake, the request, the answer) begins with [`TimeLimits::begin_phase`].
+/// The time limits of one exchange. Each of its phases (a handshake, the request, the response) begins with
+/// [`TimeLimits::begin_phase`].
 #[derive(Debug, Clone, Copy)]
 pub struct TimeLimits {
     idle: Duration,
     until: Option<Deadline>,
     silence: Deadline,
-    /// From the phase's first byte on.
+    /// The end of the phase at the minimum rate, from its first byte on.
     whole: Option<Deadline>,
     moved: u64,
 }
 
 impl TimeLimits {
-    /// `idle`: the longest wait for a connection or a byte. `until`: the end of everything, whatever has come.
+    /// Returns limits: `idle` for each wait for a connection or a byte, `until` for the whole exchange.
     pub fn new(idle: Duration, until: Option<Deadline>) -> TimeLimits {
         TimeLimits { idle, until, silence: Deadline::after(idle), whole: None, moved: 0 }
     }
@@ -33,7 +34,7 @@ impl TimeLimits {
         *self = TimeLimits::new(self.idle, self.until);
     }
 
-    /// Notes that so many bytes were sent or received.
+    /// Records that bytes were sent or received.
     pub fn record_bytes(&mut self, bytes: usize) {
         if bytes == 0 {
             return;
@@ -44,18 +45,18 @@ impl TimeLimits {
         self.whole = Some(whole.later(Duration::from_micros(bytes as u64 * 1_000_000 / MIN_RATE)));
     }
 
-    /// The moment at which waiting for the next byte ends.
+    /// Returns the time at which the wait for the next byte ends.
     pub fn deadline(&self) -> Deadline {
         [self.whole, self.until].into_iter().flatten().fold(self.silence, Deadline::earlier)
     }
 
-    /// The time that is left, for a socket, for which 0 means "for ever".
+    /// Returns the remaining time, for a socket, for which 0 would mean "no limit".
     pub fn timeout(&self) -> std::io::Result<Duration> {
         let left = self.deadline().remaining();
         if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
     }
 
-    /// Why the exchange ended at [`TimeLimits::deadline`].
+    /// Returns the reason for the end of the exchange at [`TimeLimits::deadline`].
     pub fn error(&self) -> Error {
         let (idle, moved) = (self.idle.as_secs_f64(), self.moved);
         let text = match () {
@@ -90,7 +91,7 @@ mod tests {
         assert!(limits.error().to_string().contains("no response in time (5 s)"));
         limits.record_bytes(1);
         assert_eq!((seconds(limits.deadline()), seconds(limits.whole.unwrap())), (5.0, 15.0));
-        // 400 KiB buy 100 seconds, 64 MiB four and a half hours.
+        // 400 KiB take at most 100 seconds, 64 MiB four and a half hours.
         limits.record_bytes(400 << 10);
         assert_eq!(seconds(limits.whole.unwrap()), 115.0);
         limits.record_bytes(64 << 20);

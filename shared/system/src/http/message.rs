@@ -12,14 +12,14 @@ use super::url::Url;
 use crate::clock::MONTHS;
 use crate::{Error, Result};
 
-/// Of all header lines of an answer together.
+/// The size limit of all header lines of a response.
 const MAX_HEAD: usize = 256 << 10;
-/// Of the lines between the chunks of a body.
+/// The size limit of the lines between the chunks of a body.
 const MAX_CHUNK_LINE: usize = 1024;
-/// Answers of 1xx before the one that counts.
+/// The maximum number of interim responses (1xx).
 const MAX_INTERIM_RESPONSES: usize = 8;
 
-/// The request as it is sent. A proxy that relays it wants the `whole` URL, and its own credentials.
+/// Returns the bytes of a request. A proxy that relays it requires the `whole` URL, and its own credentials.
 pub fn request(ask: &RequestParts<'_>, whole: bool, proxy_user: Option<&str>) -> Result<Vec<u8>> {
     let url = &ask.url;
     let start = if whole { format!("http://{}", url.authority()) } else { String::new() };
@@ -28,7 +28,7 @@ pub fn request(ask: &RequestParts<'_>, whole: bool, proxy_user: Option<&str>) ->
     let mut add = |name: &str, value: &str| -> Result<()> {
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
         if !is_name || value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
-            // Another header, or another request, would begin in it.
+            // A line break would begin another header or request.
             return Err(Error::new("a header's name or value has a character that cannot be sent"));
         }
         head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
@@ -61,21 +61,21 @@ pub fn request(ask: &RequestParts<'_>, whole: bool, proxy_user: Option<&str>) ->
     Ok(head)
 }
 
-/// The opening of a tunnel through a proxy.
+/// Returns the request for a tunnel through a proxy.
 pub fn connect(url: &Url, proxy_user: Option<&str>) -> Vec<u8> {
     let place = url.host_and_port();
     let user = proxy_user.map(|u| format!("Proxy-Authorization: {}\r\n", basic(u))).unwrap_or_default();
     format!("CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n{user}\r\n").into_bytes()
 }
 
-/// RFC 7617; what a URL has of it is percent-encoded.
+/// Returns credentials as in RFC 7617; those of a URL are percent-encoded.
 fn basic(user: &str) -> String {
     let plain = encoding::percent::decode_bytes(user.as_bytes());
     let colon: &[u8] = if user.contains(':') { b"" } else { b":" };
     format!("Basic {}", encoding::base64::encode(&[&plain, colon].concat()))
 }
 
-/// The answer, whole or an error.
+/// Receives the whole response.
 #[cfg(test)]
 pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Response> {
     let mut stream = BufReader::new(stream);
@@ -84,16 +84,16 @@ pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Response> {
     Ok(answer)
 }
 
-/// How an answer says where it ends.
+/// How the end of a response's body is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLength {
     Bytes(usize),
     Chunked,
-    /// With the connection.
+    /// The body ends with the connection.
     UntilClose,
 }
 
-/// How the body of an answer with this head ends; `room`: how many bytes of it are taken.
+/// Returns how the body of a response with this head ends; `room` is the maximum number of its bytes.
 pub fn length(answer: &Response, room: usize) -> Result<BodyLength> {
     if matches!(answer.status, 204 | 304) {
         return Ok(BodyLength::Bytes(0));
@@ -116,8 +116,8 @@ fn too_large(size: Option<u64>, limit: usize) -> Error {
     Error::too_large("response", size, limit as u64)
 }
 
-/// The body behind a head, added to what the answer has of it already, up to `limit` bytes altogether. After an error the
-/// answer has what came.
+/// Receives the body after a head and appends it to the response's body, up to `limit` bytes in total. After an error the
+/// response has the bytes received so far.
 pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> Result<()> {
     let room = limit.saturating_sub(answer.body.len());
     let length = length(answer, room)?;
@@ -132,7 +132,7 @@ pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> R
             loop {
                 let size = chunk_size(&line(stream, MAX_CHUNK_LINE)?)?;
                 if size == 0 {
-                    // What follows the last chunk are headers again, and nobody here wants them.
+                    // The trailer after the last chunk, which is not used.
                     return Ok(());
                 }
                 if size > limit.saturating_sub(body.len()) {
@@ -147,22 +147,22 @@ pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> R
     }
 }
 
-/// The number in the line before a chunk.
+/// Parses the chunk size in a line.
 pub fn chunk_size(line: &str) -> Result<usize> {
     let digits = line.split(';').next().unwrap_or_default().trim();
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(invalid_chunk());
     }
-    // More than a number can say is more than anybody takes.
+    // A number that overflows exceeds any limit.
     Ok(usize::from_str_radix(digits, 16).unwrap_or(usize::MAX))
 }
 
-/// The error of a body whose chunks do not fit together.
+/// Returns the error of invalid chunks.
 pub fn invalid_chunk() -> Error {
     Error::new("invalid chunk in response")
 }
 
-/// The status and the headers of the answer that counts, names in lower case.
+/// Receives the status and the headers of the final response, names in lower case.
 pub fn head(stream: &mut impl BufRead) -> Result<Response> {
     for _ in 0..=MAX_INTERIM_RESPONSES {
         let first = line(stream, MAX_HEAD)?;
@@ -186,14 +186,14 @@ pub fn head(stream: &mut impl BufRead) -> Result<Response> {
     Err(Error::new("too many interim (1xx) responses"))
 }
 
-/// How long a server that is busy (503, or 429 that says so) asks to be left alone; `now` in seconds of 1970 where the
-/// answer has no date of its own.
+/// Returns the pause that a busy server requests (503, or 429 with `Retry-After`). `now`, in seconds since the epoch, is
+/// used if the response has no date.
 pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
     let named = answer.headers.get("retry-after").map(|text| text.trim());
     let seconds = named.and_then(|text| match text.parse::<u64>() {
         Ok(seconds) => Some(seconds),
         Err(_) => {
-            // This machine's clock may be wrong; the server's own fits its answer.
+            // This machine's clock may be wrong; the server's clock matches its response.
             let now = answer.headers.get("date").and_then(|date| http_date(date)).unwrap_or(now);
             http_date(text).map(|then| then.saturating_sub(now))
         }
@@ -211,7 +211,7 @@ impl Response {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT` in seconds of 1970.
+/// Parses `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since the epoch.
 fn http_date(text: &str) -> Option<u64> {
     let mut words = text.split_once(", ")?.1.split([' ', ':']);
     let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -222,20 +222,20 @@ fn http_date(text: &str) -> Option<u64> {
     if words.next() != Some("GMT") || year < 1970 {
         return None;
     }
-    // Years that begin in March, so that the leap day is the last of one.
+    // Years begin in March, so that the leap day is the last of one.
     let (years, months) = if month >= 2 { (year, month - 2) } else { (year - 1, month + 10) };
     let days = years * 365 + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1;
     Some((days.checked_sub(719_468)?) * 86400 + hour * 3600 + minute * 60 + second)
 }
 
-/// The status of the first line of a head.
+/// Parses the status in the first line of a head.
 pub fn status(line: &str) -> Option<u16> {
     let (version, rest) = line.split_once(' ')?;
     let status: u16 = rest.split(' ').next()?.parse().ok()?;
     (version.starts_with("HTTP/1.") && (100..600).contains(&status)).then_some(status)
 }
 
-/// One line without its end.
+/// Receives one line, without its end.
 fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     let mut bytes = Vec::new();
     stream.take(most as u64 + 2).read_until(b'\n', &mut bytes).map_err(read_error)?;
@@ -250,7 +250,7 @@ fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// So many bytes and not one less.
+/// Receives exactly this number of bytes.
 fn read_body(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Result<()> {
     let before = body.len();
     stream.take(length as u64).read_to_end(body).map_err(read_error)?;
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Cut anywhere, an answer that says how long it is is never taken for whole; nothing panics, whatever the bytes.
+    /// A response with a length that is cut anywhere is never accepted as complete; no bytes cause a panic.
     #[test]
     fn truncated_answers() {
         for text in [

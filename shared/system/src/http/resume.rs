@@ -1,32 +1,33 @@
-//! Going on with a download that was cut off, where the server can say that it still is the same file (RFC 9110, 14).
+//! Resuming an interrupted download if the server confirms that the file is unchanged (RFC 9110, 14).
 
 use super::request::Response;
 use super::url::Url;
 
-/// The beginning of a file, and what tells that the rest belongs to it.
+/// The beginning of a file, and the validator of the rest.
 #[derive(Debug)]
 pub struct PartialDownload {
     url: Url,
     /// An entity tag or a date, for `If-Range`.
     validator: String,
-    /// Of the whole file, where the server said so.
+    /// The size of the whole file, if the server sent it.
     size: Option<u64>,
     body: Vec<u8>,
 }
 
-/// What an answer is to a request for the rest.
+/// The kind of response to a request for the rest.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Continuation {
-    /// The rest: its body belongs behind what is there.
+    /// The rest: its body follows the bytes received before.
     Resumed,
-    /// Something else: all of a file that has changed, or an error of the server.
+    /// Another response: a changed file as a whole, or an error of the server.
     Other,
-    /// It cannot be put together; to be asked for from the start.
+    /// The parts do not fit together; the download starts again.
     Unusable(&'static str),
 }
 
 impl PartialDownload {
-    /// What an answer to a GET of this URL brought before it broke off, if the rest can be asked for.
+    /// Returns the part of a response to a GET of this URL that was received before an interruption, if it can be
+    /// resumed.
     pub fn from_answer(url: &Url, answer: Response) -> Option<PartialDownload> {
         let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
         if answer.status != 200 || answer.body.is_empty() || header("accept-ranges") == Some("none") {
@@ -34,7 +35,7 @@ impl PartialDownload {
         }
         let validator = match header("etag") {
             Some(tag) => Some(tag).filter(|tag| tag.starts_with('"') && tag.len() > 2),
-            // Two versions of one second would have the same date.
+            // Two versions within one second would have the same date.
             None => header("last-modified").filter(|date| header("date").is_some_and(|now| now != *date)),
         }?;
         let size = match header("transfer-encoding") {
@@ -44,19 +45,19 @@ impl PartialDownload {
         Some(PartialDownload { url: url.clone(), validator: validator.to_string(), size, body: answer.body })
     }
 
-    /// Whether it is of this URL.
+    /// Returns whether the part is of this URL.
     pub fn is_for(&self, url: &Url) -> bool {
         self.url == *url
     }
 
-    /// The headers that ask for the rest.
+    /// Returns the headers of a request for the rest.
     pub fn headers(&self) -> [(String, String); 2] {
         let range = format!("bytes={}-", self.body.len());
         [("Range".into(), range), ("If-Range".into(), self.validator.clone())]
     }
 
-    /// Looks at the head of an answer. If the rest follows, the answer gets the beginning as its body and becomes one of
-    /// the whole file.
+    /// Examines the head of a response. If the rest follows, the response gets the beginning as its body and becomes a
+    /// response with the whole file.
     pub fn resume(&mut self, answer: &mut Response) -> Continuation {
         match answer.status {
             206 => {}
@@ -92,18 +93,18 @@ impl PartialDownload {
         Continuation::Resumed
     }
 
-    /// Whether a file that was put together is whole.
+    /// Returns whether a resumed file is complete.
     pub fn is_complete(&self, length: usize) -> bool {
         self.size.is_none_or(|size| size == length as u64)
     }
 
-    /// Takes back what has come by now, with more of it than before.
+    /// Stores the bytes received so far, for another attempt.
     pub fn set_body(&mut self, body: Vec<u8>) {
         self.body = body;
     }
 }
 
-/// `bytes FIRST-LAST/SIZE`, whose size may be `*`.
+/// Parses `bytes FIRST-LAST/SIZE`, whose size may be `*`.
 fn range(text: &str) -> Option<(u64, u64, Option<u64>)> {
     let (range, size) = text.strip_prefix("bytes ")?.trim().split_once('/')?;
     let (first, last) = range.split_once('-')?;

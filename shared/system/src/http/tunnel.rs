@@ -1,6 +1,6 @@
-//! TLS, by a program of its own: `cloud-init-tls` gets a connected socket, the machine's trusted certificates and
-//! the name to check, and passes what goes through. It is started for https alone, knows no URL and no file, and
-//! gives its privileges up first (see `tls/`).
+//! TLS in a separate process: `cloud-init-tls` gets a connected socket, the machine's trusted certificates and the name
+//! to verify, and relays the data. It is started for https only, knows no URL and no file, and drops privileges first
+//! (see `tls/`).
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use super::request::Failure;
 use crate::{Error, Result, System, debug, libexec};
 
 pub const PROGRAM: &str = "cloud-init-tls";
-/// Where distributions keep the certificates that they trust, all in one file.
+/// The files in which distributions store all trusted certificates.
 const BUNDLES: [&str; 6] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -23,20 +23,20 @@ const BUNDLES: [&str; 6] = [
     "/var/lib/ca-certificates/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// What names another file, for OpenSSL, for Python's requests, for curl.
+/// Variables that name another file: for OpenSSL, for Python's requests, for curl.
 const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
-/// Ten times what Mozilla's list takes.
+/// Ten times the size of Mozilla's list.
 const MAX_BUNDLE: u64 = 4 << 20;
-/// The machine's own, in a directory for both.
+/// The client certificate and its key.
 const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
 const MAX_CLIENT_CERTIFICATE: u64 = 256 << 10;
-/// The program's exit code for a certificate that is not to be trusted: asking again would not change it.
+/// The program's exit code for an untrusted certificate: a retry would not help.
 const EXIT_NOT_TRUSTED: i32 = 2;
-/// Of what it says.
+/// The size limit of the program's messages.
 const MAX_STDERR: u64 = 1024;
 
-/// Milliseconds for its good-bye.
+/// The time for closing the session, in milliseconds.
 const SHUTDOWN_TIMEOUT_MS: usize = 50;
 
 /// The plain side of a TLS connection.
@@ -44,14 +44,14 @@ const SHUTDOWN_TIMEOUT_MS: usize = 50;
 pub struct Tunnel {
     plain: UnixStream,
     program: Child,
-    /// Of the answer, once the request is sent ([`TimeLimits::begin_phase`]).
+    /// The time limits of the response, once the request is sent ([`TimeLimits::begin_phase`]).
     pub limits: TimeLimits,
-    /// Why it ended, once it did.
+    /// Why the program ended, once it did.
     ended: Option<Failure>,
 }
 
 impl System {
-    /// TLS over a connection, to a server that can prove to be `host`.
+    /// Starts TLS over a connection, to a server that must prove to be `host`.
     pub(super) fn open_tunnel(
         &self,
         connection: Connection,
@@ -98,7 +98,7 @@ impl System {
         }
     }
 
-    /// The machine's own certificate and key, of the first directory that has them.
+    /// Returns the client certificate and key from the first directory that has them.
     fn identity(&self, directories: &[String]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let Some(dir) = directories.iter().find(|dir| self.exists(format!("{dir}/{CERTIFICATE}"))) else {
             return Ok(None);
@@ -107,7 +107,7 @@ impl System {
         Ok(Some((read(CERTIFICATE)?, read(KEY)?)))
     }
 
-    /// The certificates of authorities that this machine trusts, PEM.
+    /// Returns the certificates of CAs that this machine trusts, as PEM.
     fn trusted_certificates(&self) -> Result<Vec<u8>> {
         let named = VARIABLES.iter().find_map(|v| std::env::var(v).ok().filter(|path| !path.is_empty()));
         if let Some(path) = named.filter(|_| self.is_live()) {
@@ -131,12 +131,12 @@ impl System {
 }
 
 impl Tunnel {
-    /// What went wrong: what the program said of it if it ended, else the `symptom` on this side.
+    /// Returns the error: the program's message if it has exited, else the `symptom` on this side.
     pub fn failure(&self, symptom: &Error) -> Failure {
         self.ended.clone().unwrap_or_else(|| symptom.clone().into())
     }
 
-    /// Waits for the program's end, which its closing of the plain side announced. `None` when it ended well.
+    /// Waits for the program's exit, after it has closed the plain side. `None`: it succeeded.
     fn wait_for_exit(&mut self) -> Option<&Failure> {
         if self.ended.is_none() {
             let code = loop {
@@ -175,13 +175,13 @@ impl Read for Tunnel {
         self.limits.record_bytes(*read.as_ref().unwrap_or(&0));
         let is_end = match &read {
             Ok(n) => *n == 0 && !buffer.is_empty(),
-            // It ended without having taken all of the request.
+            // The program exited before it had read the whole request.
             Err(e) => e.kind() == ErrorKind::ConnectionReset,
         };
         if !is_end {
             return read;
         }
-        // The end of the stream is the end of the answer only if TLS said so.
+        // The end of the stream is the end of the response only if TLS confirms it.
         match self.wait_for_exit() {
             Some(failure) => Err(std::io::Error::other(failure.error.to_string())),
             None => Ok(0),
@@ -204,7 +204,7 @@ impl Write for Tunnel {
 
 impl Drop for Tunnel {
     fn drop(&mut self) {
-        // A moment to take leave of the server, which may think that it was cut off otherwise.
+        // Gives the program time to close the session; otherwise the server may see a truncated connection.
         let _ = self.plain.shutdown(std::net::Shutdown::Both);
         for _ in 0..SHUTDOWN_TIMEOUT_MS {
             if !matches!(self.program.try_wait(), Ok(None)) {

@@ -1,23 +1,23 @@
-//! The parts of an http or https URL. Pure; errors never show the URL, which may hold a password.
+//! The parts of an http or https URL. Pure; errors never show the URL, which may contain a password.
 
 use std::borrow::Cow;
 
 use crate::{Error, Result};
 
-/// Where a request goes, and what it asks for there.
+/// The destination of a request, and the requested resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     pub https: bool,
     /// `user:password`, as written.
     pub user: Option<String>,
-    /// Without brackets; an IPv6 address may have a zone (`fe80::1%eth0`).
+    /// The host without brackets; an IPv6 address may have a zone (`fe80::1%eth0`).
     pub host: String,
     pub port: u16,
-    /// Path and query, ready for the request line.
+    /// The path and query, as in the request line.
     pub target: String,
 }
 
-/// The scheme in lower case, of what has one.
+/// Returns the scheme in lower case, if there is one.
 pub fn scheme(url: &str) -> Option<String> {
     let (scheme, _) = url.split_once("://")?;
     let is_word =
@@ -25,7 +25,7 @@ pub fn scheme(url: &str) -> Option<String> {
     is_word.then(|| scheme.to_ascii_lowercase())
 }
 
-/// The path that a `file:` URL (on whichever host) or a plain path names: a query or fragment is no part of it.
+/// Returns the path of a `file:` URL (with any host) or of a plain path, without query and fragment.
 pub fn local_path(url: &str) -> Option<&str> {
     let url = url.trim_start();
     let rest = match url.split_at_checked("file:".len()) {
@@ -74,7 +74,7 @@ impl Url {
         Ok(Url { https, user, host, port, target: request_target(target) })
     }
 
-    /// What a `Location` of an answer to this means.
+    /// Resolves a `Location` in the response to this URL.
     pub fn join(&self, location: &str) -> Result<Url> {
         let location = location.trim();
         if scheme(location).is_some() {
@@ -98,19 +98,19 @@ impl Url {
         (self.https, self.port) == (other.https, other.port) && self.host.eq_ignore_ascii_case(&other.host)
     }
 
-    /// The host as URLs and `Host` headers have it, with the port where it is not the usual one.
+    /// Returns the host as in URLs and `Host` headers, with the port if it is not the default.
     pub fn authority(&self) -> String {
         let usual = if self.https { 443 } else { 80 };
         let host = bracketed(&self.host);
         if self.port == usual { host.into_owned() } else { format!("{host}:{}", self.port) }
     }
 
-    /// With the port in any case: for a proxy's CONNECT.
+    /// Returns the host with the port in any case, for CONNECT.
     pub fn host_and_port(&self) -> String {
         format!("{}:{}", bracketed(&self.host), self.port)
     }
 
-    /// For people: without credentials and query.
+    /// Returns the URL for messages: without credentials and query.
     pub fn redacted(&self) -> String {
         let scheme = if self.https { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or("/");
@@ -126,7 +126,7 @@ fn bracketed(host: &str) -> Cow<'_, str> {
     Cow::Owned(format!("[{}]", host.split('%').next().unwrap_or(host)))
 }
 
-/// Begins with a slash, ends before a fragment, and has nothing in it that would end a request line.
+/// Returns a path that begins with a slash, ends before a fragment, and has no character that would end a request line.
 fn request_target(text: &str) -> String {
     let text = text.split('#').next().unwrap_or(text);
     let mut target = String::with_capacity(text.len() + 1);
@@ -143,7 +143,7 @@ fn request_target(text: &str) -> String {
     target
 }
 
-/// `/a/./b/../c` is `/a/c` (RFC 3986 §5.2.4); a query stays as it is.
+/// Normalizes a path: `/a/./b/../c` becomes `/a/c` (RFC 3986 §5.2.4); the query is unchanged.
 fn remove_dot_segments(target: &str) -> String {
     let (path, query) = target.split_at(target.find(['?', '#']).unwrap_or(target.len()));
     let mut kept: Vec<&str> = Vec::new();
@@ -165,7 +165,7 @@ fn remove_dot_segments(target: &str) -> String {
     format!("/{}{query}", kept.join("/"))
 }
 
-/// Where clouds answer their own machines: these paths are documented, and no secret.
+/// Returns whether a host is that of a metadata service, whose paths are documented and not secret.
 fn is_metadata_service(host: &str) -> bool {
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let host = host.split('%').next().unwrap_or_default();
@@ -175,9 +175,9 @@ fn is_metadata_service(host: &str) -> bool {
         || matches!(host, "metadata.google.internal" | "100.100.100.200" | "168.63.129.16")
 }
 
-/// A path as people may see it: of a metadata service, without words that look random; of any other, with well-known
-/// words alone, as every other one may be what lets one in (a webhook, a signed link), however short. How many words
-/// there are, and what kind of file the last one is, stays visible.
+/// Returns a path for messages. That of a metadata service keeps all words except those that look random; any other path
+/// keeps well-known words only, because each of the others may grant access (a webhook, a signed link), however short.
+/// The number of words and the extension of the last one stay visible.
 fn redact_path(host: &str, path: &str) -> String {
     if is_metadata_service(host) {
         return redact_random_segments(path);
@@ -188,7 +188,7 @@ fn redact_path(host: &str, path: &str) -> String {
     words.collect::<Vec<Cow<'_, str>>>().join("/")
 }
 
-/// `…`, with the extension of a file of a usual kind.
+/// Returns `…`, with the extension of a known file type.
 fn redact_segment(word: &str) -> Cow<'_, str> {
     const EXTENSIONS: [&str; 14] =
         ["yaml", "yml", "cfg", "conf", "txt", "json", "sh", "py", "gz", "xz", "tar", "iso", "img", "jinja"];
@@ -198,7 +198,7 @@ fn redact_segment(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// Words of the formats that metadata have, versions and dates.
+/// Returns whether a word is part of a metadata format, a version or a date.
 fn is_well_known(word: &str) -> bool {
     const WORDS: [&str; 24] = [
         "meta-data",
@@ -251,14 +251,14 @@ fn redact_random_segments(path: &str) -> String {
     words.collect::<Vec<Cow<'_, str>>>().join("/")
 }
 
-/// A URL without the credentials and the query that it may carry, whatever else it is.
+/// Removes the credentials and the query from any text that may be a URL.
 pub fn redact(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or(url);
     match bare.split_once("://") {
         Some((scheme, rest)) => {
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             let host = authority.rsplit('@').next().unwrap_or(authority);
-            // A file is named by its path.
+            // A file is identified by its path.
             let path = if host.is_empty() {
                 Cow::Borrowed(path)
             } else {

@@ -1,5 +1,5 @@
-//! Links of every kind, whose owners and directories differ, and a user who swaps things while root writes. Giving files
-//! to others takes root.
+//! Links of every kind, whose owners and directories differ, and a user who replaces files while root writes. Changing
+//! the owner of files requires root.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,13 +16,13 @@ const OTHER: u32 = 12346;
 fn is_root(test: &str) -> bool {
     let root = nix::unistd::geteuid().is_root();
     if !root {
-        // Not by a macro, whose text the test harness keeps to itself.
+        // Not by a macro, because the test harness captures its output.
         let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
     }
     root
 }
 
-/// A machine: an image, or this one with all paths below a directory of it.
+/// A machine: an image, or the running one with all paths below a directory.
 struct Machine {
     sys: System,
     top: TempDir,
@@ -49,7 +49,7 @@ impl Machine {
     }
 }
 
-/// On an image and on the running machine, each with openat2(2) and without.
+/// Runs on an image and on the running machine, each with openat2(2) and without.
 fn machines() -> Vec<Machine> {
     let kinds = [(false, false), (false, true), (true, false), (true, true)];
     let machine = |(live, walks)| {
@@ -87,7 +87,7 @@ fn machines() -> Vec<Machine> {
     kinds.into_iter().map(machine).collect()
 }
 
-/// Path of a link, its owner and target; what is written; where that is then, or a part of the error.
+/// The path of a link, its owner and target; the written path; the resulting location, or a part of the error.
 type Case<'a> = (&'a str, u32, &'a str, &'a str, Result<&'a str, &'a str>);
 
 const CASES: &[Case<'static>] = &[
@@ -116,7 +116,7 @@ const CASES: &[Case<'static>] = &[
     ("/home/u/link", USER, "/etc", "/home/u/link/a/b/new", Err("(owner uid 12345): target not owned")),
     ("/home/u/link", USER, "/", "/home/u/link", Err("(owner uid 12345): target not owned")),
     ("/home/u/link", USER, "/proc/self/fd/0", "/home/u/link", Err("")),
-    // Root's link that the user could have put there, and another user's.
+    // Root's link in a directory of the user, and another user's link.
     ("/home/u/link", 0, "/etc/secret", "/home/u/link", Err("(owner uid 12345): target not owned")),
     ("/home/u/link", 0, "own", "/home/u/link", Ok("/home/u/own")),
     ("/home/u/link", OTHER, "own", "/home/u/link", Err("(owner uid 12346): target not owned")),
@@ -128,7 +128,7 @@ const CASES: &[Case<'static>] = &[
     ("/sticky/link", USER, "/home/u/own", "/sticky/link", Ok("/home/u/own")),
 ];
 
-/// Everything but the links, with its owner, mode and content.
+/// Returns everything except links, with owner, mode and content.
 fn tree(top: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for entry in fs::read_dir(top).unwrap().map(|e| e.unwrap().path()) {
@@ -175,7 +175,7 @@ fn links_are_followed_to_files_of_their_owner() {
                     assert!(m.sys.append(m.at(path), "x", WriteOptions::default()).is_err(), "{case}");
                     assert!(m.sys.append_as(m.at(path), "x", WriteOptions::default()).is_err(), "{case}");
                     if !matches!(*target, ".." | "/etc/new" | "/run/new/dir/file" | "../../etc/new") {
-                        // Those last ones would fail without the rule, too.
+                        // The last ones would fail even without the rule.
                         assert!(*target == "/" || m.sys.set_mode(m.at(path), 0o777).is_err(), "{case}");
                         assert!(
                             *target == "/" || m.sys.set_owner(m.at(path), (Some(USER), None)).is_err(),
@@ -208,7 +208,7 @@ fn a_users_link_in_a_parent_is_refused() {
         assert!(m.sys.remove_dir(&inside).unwrap_err().to_string().contains("(owner uid 12345)"));
         assert!(m.sys.read_to_change(&inside, 9).is_err());
         assert_eq!(tree(&m.top), before);
-        // The link itself is what these are about.
+        // These calls concern the link itself.
         m.sys.link("elsewhere", m.at("/home/u/link")).unwrap();
         assert_eq!(m.sys.read_link(m.at("/home/u/link")).unwrap(), "elsewhere");
         assert!(m.sys.remove(m.at("/home/u/link")).unwrap() && !m.sys.remove(m.at("/home/u/link")).unwrap());
@@ -234,7 +234,7 @@ fn directories_behind_a_users_link_belong_to_the_user() {
     }
 }
 
-/// A hard link shows another file under a name of the user's.
+/// A hard link gives another file a name in a user's directory.
 #[test]
 fn hard_links_to_other_users_files_are_refused() {
     if !is_root("files of others") {
@@ -258,7 +258,7 @@ fn hard_links_to_other_users_files_are_refused() {
         }
         let secret = fs::metadata(m.host("/etc/secret")).unwrap();
         assert_eq!((secret.uid(), secret.mode() & 0o7777, secret.len()), (0, 0o600, 3));
-        // Written whole, the name gets a file of its own.
+        // An atomic write gives the name a file of its own.
         m.sys.write(m.at("/home/u/hard"), "new", WriteOptions::default().owner((all, all))).unwrap();
         assert_eq!((m.owner("/home/u/hard"), m.owner("/etc/secret")), (USER, 0));
     }
@@ -280,7 +280,7 @@ fn proc_magic_links() {
     assert_eq!(fs::read_to_string(top.join("file")).unwrap(), "older!");
 }
 
-/// The link to the instance is followed at once after the first time, and where it leads now.
+/// The link to the instance is cached after its first use, and followed to its current target.
 #[test]
 fn a_followed_link_is_cached() {
     let top = TempDir::new();
@@ -299,7 +299,7 @@ fn a_followed_link_is_cached() {
     assert_eq!(["instances/a/x", "instances/b/x", "instance/x"].map(read), ["2", "3", "4"]);
 }
 
-/// Root's own files may have other names, and what nobody but root can change is root's to change.
+/// Root's own files may have several names, and root may change what only root can change.
 #[test]
 fn hard_links_among_roots_own_files() {
     if !is_root("files of others") {
@@ -324,7 +324,7 @@ fn logs_do_not_follow_a_users_link() {
         return;
     }
     for m in machines() {
-        // A directory of logs that a group of a service writes to, too.
+        // A log directory that a service's group may write to.
         fs::create_dir(m.host("/logs")).unwrap();
         fs::set_permissions(m.host("/logs"), fs::Permissions::from_mode(0o775)).unwrap();
         chown(m.host("/logs"), None, Some(OTHER)).unwrap();
@@ -361,7 +361,7 @@ fn a_dry_run_reports_refusals() {
     assert_eq!(plan.write("/etc/dangling", "x", WriteOptions::default()).unwrap(), Change::Created);
     assert_eq!(plan.read_text("/run/new/file").unwrap(), "x");
     assert!(!machine.host("/run").exists());
-    // Each directory that is made for it is noted, as on the machine itself.
+    // Each new directory is recorded, as on the machine itself.
     for sys in [plan, machine.sys] {
         sys.link("x", "/etc/deep/er/link").unwrap();
         sys.append("/etc/deep/file", "x", WriteOptions::default()).unwrap();
@@ -391,12 +391,12 @@ fn racing_renames_do_not_change_roots_files() {
             let _ = symlink(target, path);
         };
         let mine = (Some(USER), Some(USER));
-        // Before the race begins: a panic in it would leave the other thread running for ever.
+        // Before the race begins: a panic in it would leave the other thread running.
         fs::create_dir(home.join("d")).unwrap();
         chown(home.join("d"), mine.0, mine.1).unwrap();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // This thread's files are the user's, and so are its rights.
+                // This thread has the user's file system ID and permissions.
                 nix::unistd::setfsgid(nix::unistd::Gid::from_raw(USER));
                 nix::unistd::setfsuid(nix::unistd::Uid::from_raw(USER));
                 assert!(fs::write(&secret, "x").is_err());
@@ -411,11 +411,11 @@ fn racing_renames_do_not_change_roots_files() {
                         }
                     }
                     swap(&home.join("secret"), &secret);
-                    // Root's link, there and back.
+                    // Root's link, swapped and restored.
                     let _ = fs::rename(group.join("link"), group.join("away"));
                     swap(&group.join("link"), &secret);
                     let _ = fs::rename(group.join("away"), group.join("link"));
-                    // The directory itself, there and back.
+                    // The directory itself, swapped and restored.
                     if turn % 2 == 0 {
                         let _ = fs::rename(home.join("d"), home.join("away"));
                         swap(&home.join("d"), &etc);
@@ -479,12 +479,12 @@ fn stale_temporary_files_are_removed() {
     kept.iter().chain(&swept[..3]).for_each(|path| new(path));
     fs::create_dir_all(top.join("d/x/y")).unwrap();
     symlink("nowhere", top.join(swept[3])).unwrap();
-    // A second name, and a directory that is reached by a link only.
+    // A second name, and a directory that is reached through a link only.
     fs::hard_link(top.join("d/.linked.5.new"), top.join("elsewhere/name")).unwrap();
     symlink("../elsewhere", top.join("d/link")).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(20));
     let sys = System::new(&top);
-    // File systems keep time by the kernel's tick.
+    // File systems have the resolution of the kernel's tick.
     std::thread::sleep(std::time::Duration::from_millis(20));
     new("d/.later.9.new");
     assert_eq!(sys.remove_stale_temporaries("/d", 2).unwrap(), swept.len());
