@@ -15,6 +15,36 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// Returns damaged copies of an input, the same ones in each run: up to eight bytes are replaced, removed, inserted or swapped
+/// for pieces of the input itself. Parsers of outside data must survive all of them.
+pub fn mutations(input: &[u8], count: usize) -> impl Iterator<Item = Vec<u8>> {
+    // A linear congruential generator (Knuth's MMIX); the upper bits are the good ones.
+    let mut state = 1_u64;
+    let mut random = move |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below.max(1)
+    };
+    (0..count).map(move |_| {
+        let mut copy = input.to_vec();
+        for _ in 0..=random(8) {
+            let at = random(copy.len());
+            match random(5) {
+                0 => copy.truncate(at),
+                1 if at < copy.len() => drop(copy.remove(at)),
+                2 if !input.is_empty() => {
+                    let (from, length) = (random(input.len()), random(16));
+                    let piece = &input[from..input.len().min(from + length)];
+                    copy.splice(at..at, piece.iter().copied());
+                }
+                3 => copy.insert(at, random(256) as u8),
+                _ if at < copy.len() => copy[at] = random(256) as u8,
+                _ => {}
+            }
+        }
+        copy
+    })
+}
+
 /// A directory that is removed with the value. It dereferences to its path.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);

@@ -89,11 +89,8 @@ mod tests {
 
     #[test]
     fn encodings() {
-        let gzip = {
-            let mut writer = encoding::gzip::GzipEncoder::default();
-            writer.write(b"a\n");
-            encoding::base64::encode(&writer.finish())
-        };
+        let pack = |bytes: &[u8]| encoding::base64::encode(&encoding::gzip::deflate(bytes).unwrap());
+        let gzip = pack(b"a\n");
         for (encoding, value, expected) in [
             (None, "YQo=", Some("YQo=")),
             (Some("rot13"), "YQo=", Some("YQo=")),
@@ -108,9 +105,7 @@ mod tests {
             let decoded = decode(encoding, value).ok();
             assert_eq!(decoded.as_deref(), expected.map(str::as_bytes), "{encoding:?} {value}");
         }
-        let mut zeros = encoding::gzip::GzipEncoder::default();
-        zeros.write(&vec![0; MAX_SIZE + 1]);
-        let zeros = encoding::base64::encode(&zeros.finish());
+        let zeros = pack(&vec![0; MAX_SIZE + 1]);
         assert!(decode(Some("gz+b64"), &zeros).unwrap_err().to_string().contains("exceeds"));
     }
 

@@ -5,6 +5,7 @@ use super::{
     Geometry, Growth, Patch, Plan, ReadAt, SectorRange, TableError, mbr, new_end, read_exact, table_error,
 };
 use super::{u32_at, u64_at};
+use encoding::gzip::crc32;
 
 const SIGNATURE: &[u8; 8] = b"EFI PART";
 /// Of the header as far as it is defined.
@@ -23,17 +24,6 @@ const ENTRIES_LBA: usize = 72;
 const ENTRY_COUNT: usize = 80;
 const ENTRY_SIZE: usize = 84;
 const ENTRIES_CRC32: usize = 88;
-
-/// CRC-32 as GPT and Ethernet have it (polynomial 0x04C11DB7, reflected).
-pub fn crc32(bytes: &[u8]) -> u32 {
-    !bytes.iter().fold(!0, |crc, byte| {
-        let mut crc = crc ^ u32::from(*byte);
-        for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
-        }
-        crc
-    })
-}
 
 /// A header sector whose signature, place and checksum are right.
 fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {

@@ -1,14 +1,13 @@
-//! A tar archive (POSIX ustar), compressed with gzip while it is written. It is not written by tar and gzip, because an
+//! A tar archive, compressed with gzip while it is written. It is not written by the programs tar and gzip, because an
 //! image may have neither, and no uncompressed copy may be left on the disk.
 
-use encoding::gzip::GzipEncoder;
+use std::io;
 
-const BLOCK: usize = 512;
-/// The length of a name in a header, in bytes.
-const MAX_NAME_LEN: usize = 100;
+use flate2::write::GzEncoder;
+use tar::{Builder, EntryType, Header};
 
 pub struct Archive {
-    encoder: GzipEncoder,
+    builder: Builder<GzEncoder<Vec<u8>>>,
 }
 
 /// The attributes of a member.
@@ -21,68 +20,42 @@ pub struct Attributes {
 
 impl Archive {
     pub fn new() -> Archive {
-        Archive { encoder: GzipEncoder::default() }
+        Archive { builder: Builder::new(encoding::gzip::encoder()) }
     }
 
-    pub fn file(&mut self, name: &str, attributes: Attributes, content: &[u8]) {
-        self.member(name, b'0', attributes, "", content);
+    /// Adds a regular file. Names with `..` are refused.
+    pub fn file(&mut self, name: &str, attributes: Attributes, content: &[u8]) -> io::Result<()> {
+        let mut header = header(EntryType::Regular, attributes)?;
+        header.set_size(content.len() as u64);
+        self.builder.append_data(&mut header, name, content)
     }
 
     /// Adds a symbolic link without following it.
-    pub fn link(&mut self, name: &str, attributes: Attributes, target: &str) {
-        self.member(name, b'2', attributes, target, b"");
+    pub fn link(&mut self, name: &str, attributes: Attributes, target: &str) -> io::Result<()> {
+        let mut header = header(EntryType::Symlink, attributes)?;
+        header.set_size(0);
+        self.builder.append_link(&mut header, name, target)
     }
 
     /// Returns the approximate size of the archive so far, in bytes.
     pub fn len(&self) -> usize {
-        self.encoder.compressed_len()
+        self.builder.get_ref().get_ref().len()
     }
 
-    pub fn finish(mut self) -> Vec<u8> {
-        self.encoder.write(&[0; 2 * BLOCK]);
-        self.encoder.finish()
-    }
-
-    fn member(&mut self, name: &str, kind: u8, attributes: Attributes, target: &str, content: &[u8]) {
-        // GNU extension for a name or target that is too long for the header: a preceding member contains it.
-        for (kind, text) in [(b'L', name), (b'K', target)] {
-            if text.len() > MAX_NAME_LEN {
-                let long = [text.as_bytes(), b"\0"].concat();
-                let none = Attributes { mode: 0, modified: 0 };
-                self.blocks(&header("././@LongLink", kind, none, "", long.len()), &long);
-            }
-        }
-        self.blocks(&header(name, kind, attributes, target, content.len()), content);
-    }
-
-    fn blocks(&mut self, header: &[u8; BLOCK], content: &[u8]) {
-        self.encoder.write(header);
-        self.encoder.write(content);
-        self.encoder.write(&[0; BLOCK][..content.len().next_multiple_of(BLOCK) - content.len()]);
+    pub fn finish(self) -> io::Result<Vec<u8>> {
+        self.builder.into_inner()?.finish()
     }
 }
 
-/// Writes a header. The owner is root, because the ids of this machine are not valid elsewhere.
-fn header(name: &str, kind: u8, attributes: Attributes, target: &str, length: usize) -> [u8; BLOCK] {
-    let mut header = [0; BLOCK];
-    let mut put = |at: usize, room: usize, text: &[u8]| {
-        let text = &text[..text.len().min(room)];
-        header[at..at + text.len()].copy_from_slice(text);
-    };
-    put(0, MAX_NAME_LEN, name.as_bytes());
-    put(100, 8, format!("{:07o}", attributes.mode & 0o7777).as_bytes());
-    put(108, 8, b"0000000");
-    put(116, 8, b"0000000");
-    put(124, 12, format!("{length:011o}").as_bytes());
-    put(136, 12, format!("{:011o}", attributes.modified).as_bytes());
-    // The checksum counts its own field as blanks.
-    put(148, 8, b"        ");
-    put(156, 1, &[kind]);
-    put(157, MAX_NAME_LEN, target.as_bytes());
-    put(257, 8, b"ustar\x0000");
-    put(265, 4, b"root");
-    put(297, 4, b"root");
-    let sum: u32 = header.iter().map(|b| u32::from(*b)).sum();
-    header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    header
+/// Returns a header. The owner is root, because the ids of this machine are not valid elsewhere.
+fn header(kind: EntryType, attributes: Attributes) -> io::Result<Header> {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_mode(attributes.mode & 0o7777);
+    header.set_mtime(attributes.modified);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_username("root")?;
+    header.set_groupname("root")?;
+    Ok(header)
 }

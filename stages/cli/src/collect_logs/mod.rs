@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::{Archive, Attributes};
-use system::{Command, Error, Result, System, WriteOptions, warning};
+use system::{Command, Error, Result, ResultExt, System, WriteOptions, warning};
 
 use crate::arguments::CollectLogs;
 use crate::machine::{Machine, output_path};
@@ -118,7 +118,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
         collector.files(&machine.layout.cloud(directory), "", "", Redaction::WorldReadableOnly);
     }
     collector.files(&machine.layout.run(""), "", "", Redaction::WorldReadableOnly);
-    let bytes = collector.archive.finish();
+    let bytes = collector.archive.finish().context("finishing the archive")?;
     // Written under an unpredictable name and renamed: a link that another user creates meanwhile (in /tmp) is replaced, not
     // followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
@@ -177,7 +177,7 @@ impl<'a> Collector<'a> {
     fn programs(&mut self) {
         let called = std::env::args_os().next().unwrap_or_default().to_string_lossy().into_owned();
         let called = crate::arguments::program_path(&called);
-        self.text("version", &format!("{called} {}\n", env!("CARGO_PKG_VERSION")));
+        self.content("version", format!("{called} {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
         for (file, argv, is_sensitive) in PROGRAMS {
             if is_sensitive && self.redact {
                 self.log_verbose(&format!("{file} skipped: it may contain secrets"));
@@ -196,17 +196,21 @@ impl<'a> Collector<'a> {
                 Err(e) => format!("{e}\n").into_bytes(),
             };
             self.log_verbose(&format!("collected {file}"));
-            self.archive.file(
-                &format!("{}/{file}", self.top),
-                Attributes { mode: 0o644, modified: self.now },
-                &text,
-            );
+            self.content(file, &text);
         }
     }
 
-    fn text(&mut self, name: &str, text: &str) {
+    /// Adds a file that is not on the disk.
+    fn content(&mut self, name: &str, content: &[u8]) {
         let attributes = Attributes { mode: 0o644, modified: self.now };
-        self.archive.file(&format!("{}/{name}", self.top), attributes, text.as_bytes());
+        let added = self.archive.file(&format!("{}/{name}", self.top), attributes, content);
+        self.warn_unless_added(name, added);
+    }
+
+    fn warn_unless_added(&self, path: &str, added: std::io::Result<()>) {
+        if let Err(e) = added {
+            warning!(self.sys, "{path} skipped: {e}");
+        }
     }
 
     fn installer(&mut self) {
@@ -274,8 +278,9 @@ impl<'a> Collector<'a> {
                     self.log_verbose(&format!(
                         "{path} points outside of the collected directories ({target}); stored as a link"
                     ));
-                    self.archive.link(&name, Attributes { mode: 0o777, modified: self.now }, &target);
-                    return;
+                    let attributes = Attributes { mode: 0o777, modified: self.now };
+                    let added = self.archive.link(&name, attributes, &target);
+                    return self.warn_unless_added(path, added);
                 }
             }
         }
@@ -292,7 +297,8 @@ impl<'a> Collector<'a> {
             Ok((content, meta)) => {
                 let attributes =
                     Attributes { mode: meta.mode() & 0o777, modified: meta.mtime().max(0) as u64 };
-                self.archive.file(&name, attributes, &content);
+                let added = self.archive.file(&name, attributes, &content);
+                self.warn_unless_added(path, added);
                 self.log_verbose(&format!("collected {path}"));
             }
             Err(e) if e.is_not_found() => self.log_verbose(&format!("{path} not found")),
