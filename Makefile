@@ -81,10 +81,11 @@ endif
 quick: deps ## run what needs neither root nor a release build: lint and unit tests
 	+@GOAL=quick MAKE='$(MAKE)' tests/run lint unit
 
-lint: ## check formatting, clippy, wording, installed files and test dependencies
+lint: ## check formatting, clippy, wording, documents, installed files and test dependencies
 	tests/programs
 	tests/words
 	tests/ignored
+	tests/documents
 	tests/files.sh
 	$(RUN) $(CARGO) fmt --all --check
 	$(RUN) $(CARGO) clippy --workspace --all-targets -j $(JOBS) -- -D warnings

@@ -1,6 +1,6 @@
-//! Whole modules on a machine in a folder whose account programs are stand-ins: they write down how they were
-//! called and what they were told on standard input, and do the little that the next step looks at.
-//! Programs run chrooted, which takes root or a user namespace (`unshare -r cargo test -p modules`).
+//! Whole modules on a machine in a directory whose account programs are stubs: they record their arguments and standard
+//! input, and make the changes that the next step reads. Programs run chrooted, which requires root or a user namespace
+//! (`unshare -r cargo test -p modules`).
 
 use std::os::unix::fs::MetadataExt;
 
@@ -100,7 +100,7 @@ fn no_users_are_created() {
     }
 }
 
-/// What useradd locked, as it does, is not locked again; what it left open is.
+/// An account that useradd has locked is not locked again; an unlocked one is.
 #[test]
 fn new_users_passwords_are_locked_once() {
     let sandbox = machine("users: [a, b, {name: c, passwd: $6$x}, {name: d, lock_passwd: false}]");
@@ -162,7 +162,7 @@ fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
          \x20 - {name: r, type: RANDOM}\n  - {name: h, password: $6$s$thirdpw}\n",
     );
     sandbox.sys.write("/dev/console", "", WriteOptions::default()).unwrap();
-    // As chpasswd(8): nothing is changed when one line is wrong.
+    // As chpasswd(8): nothing is changed if one line is invalid.
     sandbox.stub("chpasswd", "case $all in *ghost*) exit 1;; esac");
     assert!(sandbox.run(&set_passwords::MODULE).is_err());
     let console = sandbox.sys.read_text("/dev/console").unwrap();
@@ -188,14 +188,14 @@ fn the_default_users_password() {
     for (config, calls) in [
         ("users: [default]\npassword: p", "chpasswd\n< debian:p\npasswd --expire debian\n"),
         ("users: [default]\npassword: $6$s$h\nchpasswd: {expire: false}", "chpasswd -e\n< debian:$6$s$h\n"),
-        // Passwords of users count more.
+        // Users' passwords have precedence.
         ("users: [default]\npassword: p\nchpasswd: {expire: false, list: ['a:b']}", "chpasswd\n< a:b\n"),
         ("users: []\npassword: p", ""),
         ("users: [default]\npassword: [p]", ""),
         ("users: [default]\npassword: ''", ""),
-        // Whether it expires cannot be read: then it does not.
+        // An invalid `expire` means no expiry.
         ("users: [default]\npassword: p\nchpasswd: {expire: [no]}", "chpasswd\n< debian:p\n"),
-        // A text that is taken for a hash is a password that nobody has.
+        // Text that is taken for a hash would be a password that nothing matches.
         ("chpasswd: {users: [{name: a, password: p, type: txt}]}", ""),
         ("chpasswd: {users: [{name: a, password: p, type: [text]}]}", ""),
         ("chpasswd: {expire: false, users: [{name: a, password: h, type: null}]}", "chpasswd -e\n< a:h\n"),
@@ -234,11 +234,11 @@ fn host_keys_are_regenerated() {
 #[test]
 fn host_keys_are_kept() {
     for (config, keygen) in [
-        // No new ones can be made.
+        // No new keys can be generated.
         ("{}", None),
-        // Nobody wants others.
+        // No other types are requested.
         ("ssh_deletekeys: false\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
-        // It cannot be read whether they are to go.
+        // An invalid value must not delete keys.
         ("ssh_deletekeys: flase\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
         ("ssh_deletekeys: [false]\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
     ] {
@@ -254,12 +254,12 @@ fn host_keys_are_kept() {
 
 #[test]
 fn without_openssh() {
-    // Configuration, a program of the machine, how many complaints.
+    // The configuration, a program of the machine, the number of warnings.
     for (config, program, complaints) in
         [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
     {
         let sandbox = machine(config);
-        // systemd has its own drop-in for the client there.
+        // systemd has a drop-in of its own for the client.
         sandbox.sys.create_dir_all("/etc/ssh/ssh_config.d", 0o755).unwrap();
         if let Some(name) = program {
             sandbox.stub(name, "");
@@ -292,7 +292,7 @@ fn configured_and_unusable_host_keys() {
         sandbox.logged_warnings(),
         ["test.yaml:1:91: ssh_keys.ecdsa_private: expected text, found a list"]
     );
-    // None of them can be used: a server without any would lock everybody out.
+    // None of them is valid: a server without host keys would lock out all users.
     for config in [
         "ssh_keys: {dsa_private: x}\nssh_genkeytypes: [rsa]",
         "ssh_keys: x\nssh_genkeytypes: [rsa]",
@@ -371,7 +371,7 @@ fn a_link_to_a_directory_of_another_user_is_not_followed() {
     );
 }
 
-/// Rules that cannot be written do not cost the keys: these are how one gets in to repair it.
+/// If rules cannot be written, the keys are installed nevertheless, so that the owner can log in and repair the rules.
 #[test]
 fn keys_are_installed_when_sudo_rules_fail() {
     let sandbox = machine(&format!(

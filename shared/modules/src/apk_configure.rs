@@ -49,7 +49,7 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    // The file is replaced only if all that it has to say could be read.
+    // The file is replaced only if everything that it will contain is valid.
     let Some(apk) = fully_valid_key(context, &["apk_repos"], Keys::read_known, |keys| keys.apk_repos)? else {
         return Ok(());
     };

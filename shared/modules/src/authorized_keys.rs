@@ -1,5 +1,5 @@
-//! Files of authorized keys (sshd(8)): parsed, merged, put where this machine's server looks for them, and only
-//! where the server will trust them.
+//! Files of authorized keys (sshd(8)): parsed, merged, and written where this machine's server reads them and trusts
+//! them.
 
 use std::borrow::Cow;
 use std::fs::Metadata;
@@ -58,7 +58,7 @@ fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     (KEY_TYPES.contains(&kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
 }
 
-/// The options at the beginning of a line, and what follows. A blank within quotes does not end them.
+/// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them.
 fn split_options(text: &str) -> (&str, &str) {
     let (mut quoted, mut escaped) = (false, false);
     for (i, c) in text.char_indices() {
@@ -72,7 +72,7 @@ fn split_options(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// One line; `None` for a comment, an empty line and what is no key.
+/// Parses a line; `None` for a comment, an empty line and anything but a key.
 pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
     let line = line.trim();
     if line.starts_with('#') {
@@ -93,8 +93,8 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
     })
 }
 
-/// The text of a file with keys put in: one with the same base64 is replaced in its place, others are added, each
-/// line once; what is no key stays.
+/// Returns the text of a file with keys added: a key with the same base64 is replaced in its place, others are appended,
+/// each line once; lines that are not keys are kept.
 pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
     let mut used = vec![false; keys.len()];
     let mut out = String::new();
@@ -119,8 +119,8 @@ pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
     out
 }
 
-/// The paths of AuthorizedKeysFile for a user (sshd_config(5): %h, %u, %%; relative ones below the home), and
-/// whether each is the user's own.
+/// Returns the paths of AuthorizedKeysFile for a user (sshd_config(5): %h, %u, %%; relative ones are below the home
+/// directory), and whether each is the user's own.
 pub fn key_paths(setting: &str, user: &User) -> Vec<(String, bool)> {
     setting
         .split_whitespace()
@@ -154,12 +154,12 @@ fn expand_tokens(pattern: &str, user: &User) -> String {
     out
 }
 
-/// No file of keys is larger.
+/// The size limit of a file of keys.
 const MAX_FILE_SIZE: u64 = 8 << 20;
 
-/// What the server's settings say about files of keys; read once for all users.
+/// The server's settings for files of keys, read once for all users.
 pub struct KeysFileSettings {
-    /// `AuthorizedKeysFile`; `None`: the server's own two.
+    /// `AuthorizedKeysFile`; `None` for the server's two default files.
     authorized_keys_file: Option<String>,
     strict_modes: bool,
 }
@@ -173,21 +173,21 @@ impl KeysFileSettings {
     }
 }
 
-/// A user's file of keys as it is: its path, and its text with what stat(2) says of it if it is there.
+/// A user's file of keys: its path, and its text and metadata if it exists.
 pub struct KeysFile {
     pub path: String,
     existing: Option<(Vec<u8>, Metadata)>,
 }
 
 impl KeysFile {
-    /// Empty when there is no such file.
+    /// The text; empty if the file does not exist.
     pub fn text(&self) -> Cow<'_, str> {
         self.existing.as_ref().map(|(bytes, _)| String::from_utf8_lossy(bytes)).unwrap_or_default()
     }
 }
 
-/// The user's file on this machine: the first of the server's that is his own and that the server will trust,
-/// else the usual one. Nothing is made: what is missing counts as it would be made.
+/// Returns the user's file on this machine: the first of the server's files that belongs to the user and that the server
+/// trusts, else the default one. Nothing is created: a missing component counts as it would be created.
 pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) -> Result<KeysFile> {
     let name = &user.name;
     let is_trusted_path = |path: &str| match untrusted_path(sys, user, path, settings.strict_modes) {
@@ -208,7 +208,7 @@ pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) ->
     let path = match own.find(|path| is_trusted_path(path)) {
         Some(path) => path,
         None => {
-            // A link that leads to somebody else's files must not make us write there for this user.
+            // A link to another user's files must not make this program write there.
             let owner = sys.metadata(&directory).ok().map(|meta| meta.uid());
             if sys.is_privileged() && owner.is_some_and(|uid| uid != user.uid && uid != 0)
                 || sys.is_link(&directory) && owner != Some(user.uid)
@@ -224,7 +224,7 @@ pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) ->
         |path: String| sys.read_to_change(&path, MAX_FILE_SIZE).map(|old| KeysFile { path, existing: old });
     match read(path) {
         Err(e) if e.kind() == Some(ErrorKind::PermissionDenied) => {
-            // The server reads another file too, unless it is told which.
+            // The server also reads another file unless it is configured.
             let second = format!("{usual}2");
             if settings.authorized_keys_file.is_some() || !is_trusted_path(&second) {
                 return Err(e).context(format_args!("authorized keys of {name}"));
@@ -236,7 +236,7 @@ pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) ->
     }
 }
 
-/// Why the server would not trust the file (`None`: it will).
+/// Returns why the server would not trust the file; `None` if it will.
 fn untrusted_path(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
     let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
     if parts.contains(&"..") {
@@ -265,24 +265,24 @@ fn untrusted_path(sys: &System, user: &User, path: &str, strict: bool) -> Result
     if sys.exists(path) { untrusted_component(sys, user, path, true, strict) } else { Ok(None) }
 }
 
-/// The directories that lead to a path, from the root's on.
+/// Returns the directories of a path, beginning with the root.
 fn parents(path: &str) -> Vec<String> {
     path.match_indices('/').skip(1).map(|(end, _)| path[..end].to_string()).collect()
 }
 
-/// The home and what is above it are the machine's business.
+/// The home directory and those above it are not created here.
 fn is_home_or_above(user: &User, directory: &str) -> bool {
     let home = user.home.trim_end_matches('/');
     directory == home || home.starts_with(&format!("{directory}/"))
 }
 
-/// Makes what is missing of the directories of a user's file: those in the home are the user's.
+/// Creates missing directories of a user's file: those in the home directory belong to the user.
 fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     let below = format!("{}/", user.home.trim_end_matches('/'));
     for directory in parents(path) {
         let is_in_home = directory.starts_with(&below);
         if sys.exists(&directory) {
-            // A kill came between its making and its giving away: nothing is in it yet.
+            // A kill between creation and change of owner left it; it is empty.
             let is_unfinished =
                 |meta: std::fs::Metadata| (meta.uid(), meta.permissions().mode() & 0o7777) == (0, 0o700);
             if is_in_home
@@ -303,7 +303,7 @@ fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// sshd's own checks on one component of the path.
+/// Checks one component of the path as sshd does.
 fn untrusted_component(
     sys: &System,
     user: &User,
@@ -313,7 +313,7 @@ fn untrusted_component(
 ) -> Result<Option<String>> {
     let meta = sys.metadata(path)?;
     let (mode, uid) = (meta.permissions().mode(), meta.uid());
-    // What is made without privileges (an image in a folder) belongs to whoever makes it.
+    // Files that are created without privileges (in an image) belong to the caller.
     if !sys.is_privileged() {
         return Ok(None);
     }
@@ -341,8 +341,7 @@ fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
     user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
 }
 
-/// Puts keys into a user's file. `options`: put before each key (one with options of its own has them replaced);
-/// empty: the key's own.
+/// Adds keys to a user's file. `options` precede each key and replace a key's own options; if empty, those are kept.
 pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Result<()> {
     let Some(user) = sys.user(name) else {
         return Err(Error::new(format!("authorized keys of {name}: no such user")));

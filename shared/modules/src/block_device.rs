@@ -1,10 +1,10 @@
-//! Block devices as sysfs shows them: which device a mount point is on, which disk a partition is part of.
+//! Block devices in sysfs: the device of a mount point, the disk of a partition.
 
 use system::{Error, Result, System};
 
 use crate::mountinfo::{MountInfo, mounted_at};
 
-/// A device's directory in sysfs and its node.
+/// A device's directory in sysfs, and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockDevice {
     /// `/dev/vda1`.
@@ -19,22 +19,22 @@ pub struct Partition {
     pub path: String,
     pub disk: String,
     pub number: u32,
-    /// In bytes.
+    /// The start in bytes.
     pub start: u64,
     pub length: u64,
     pub disk_size: u64,
     pub sector_size: u64,
 }
 
-/// Sysfs counts in these, whatever the disk does.
+/// The unit of sysfs, whatever the disk's sector size.
 const SYSFS_SECTOR_SIZE: u64 = 512;
 
-/// The device of a mount; `None` when it has none that can be named (a network, memory, an overlay).
+/// Returns the device of a mount; `None` if it has none with a name (a network, memory, an overlay).
 pub fn mount_device(sys: &System, mount: &MountInfo) -> Option<String> {
     if sys.is_block_device(&mount.source) {
         return Some(mount.source.clone());
     }
-    // Without an initrd the kernel calls its root /dev/root, which is no file; the number tells the name.
+    // Without an initrd the kernel calls its root /dev/root, which does not exist; the device number leads to the name.
     let numbered = devname(sys, &format!("/sys/dev/block/{}:{}", mount.major, mount.minor));
     numbered.or_else(|| {
         if mount.source != "/dev/root" {
@@ -46,7 +46,7 @@ pub fn mount_device(sys: &System, mount: &MountInfo) -> Option<String> {
     })
 }
 
-/// The device that `root=` names.
+/// Returns the device that `root=` names.
 fn resolve_root_parameter(root: &str) -> String {
     for (tag, directory) in [
         ("LABEL=", "by-label"),
@@ -67,7 +67,7 @@ fn devname(sys: &System, sysfs: &str) -> Option<String> {
     Some(format!("/dev/{name}"))
 }
 
-/// The device of a path below /dev, or of a mount point.
+/// Returns the device of a path below /dev, or of a mount point.
 pub fn find_block_device(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<BlockDevice> {
     let path = if target.starts_with("/dev/") {
         target.to_string()
@@ -93,7 +93,7 @@ impl BlockDevice {
         Ok(read_number(sys, &format!("{}/size", self.sysfs))?.saturating_mul(SYSFS_SECTOR_SIZE))
     }
 
-    /// `None` when it is a whole disk, or made of others.
+    /// Returns the partition; `None` for a whole disk or a device that is composed of others.
     pub fn partition(&self, sys: &System) -> Result<Option<Partition>> {
         let file = format!("{}/partition", self.sysfs);
         if !sys.exists(&file) {
@@ -115,14 +115,14 @@ impl BlockDevice {
         }))
     }
 
-    /// The device-mapper's name, and whether LUKS is what it maps; `None` for other devices.
+    /// Returns the device-mapper's name and whether it maps LUKS; `None` for other devices.
     pub fn device_mapper(&self, sys: &System) -> Option<(String, bool)> {
         let name = sys.read_text(format!("{}/dm/name", self.sysfs)).ok()?;
         let id = sys.read_text(format!("{}/dm/uuid", self.sysfs)).unwrap_or_default();
         Some((name.trim().to_string(), id.starts_with("CRYPT-LUKS")))
     }
 
-    /// The devices that this one is made of.
+    /// Returns the devices that this one is composed of.
     pub fn underlying_devices(&self, sys: &System) -> Vec<String> {
         let names = sys.list(format!("{}/slaves", self.sysfs)).unwrap_or_default();
         names.into_iter().map(|name| format!("/dev/{name}")).collect()

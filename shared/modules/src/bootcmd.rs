@@ -33,7 +33,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     let sys = context.sys;
-    // Not in a directory that others may write to: it is run by root.
+    // Not in a directory that other users can write to, because root runs it.
     let path = context.layout.run(&format!("bootcmd-{}.sh", std::process::id()));
     sys.write(&path, commands.script(), WriteOptions::mode(0o700))?;
     let command = Command::new(["/bin/sh", &path])

@@ -42,7 +42,7 @@ config::keys! {
     }
 }
 
-/// What is done for whom.
+/// The users and the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Plan {
     enable: bool,
@@ -84,7 +84,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if sys.which("byobu").is_none() {
         package_sources::install_names(context, &["byobu".into()])?;
     }
-    // One part that fails does not stop the other.
+    // A failure of one part does not stop the other.
     let mut failed: Vec<Error> = Vec::new();
     if plan.user {
         match Accounts::read(context).default_user() {

@@ -1,4 +1,4 @@
-//! ca_certs: certificates that the machine is to trust, and the removal of those that it trusts already.
+//! ca_certs: adds trusted certificates, and removes those that the distribution brings.
 
 use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
@@ -35,7 +35,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    // Certificates are removed only with those that take their place at hand.
+    // Certificates are removed only if the new ones are valid.
     let Some(wanted) = fully_valid_key(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)?
     else {
         return Ok(());
@@ -83,7 +83,7 @@ fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()>
     Ok(())
 }
 
-/// A list of certificates with every active line struck out, below a line that says who did it.
+/// Returns a list of certificates with every active line disabled, below a comment that names this program.
 fn deselect_lines(text: &str) -> String {
     const HEADER: &str = "# Modified by cloud-init to deselect certs due to user-data";
     let mut out = String::with_capacity(text.len() + 100);
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(deselect_lines("# nothing\n"), "# nothing\n");
     }
 
-    /// A root whose programs are links to one that cannot run: what matters is which would.
+    /// Returns a root whose programs are links to one that cannot run: the test checks which one would.
     fn run_on(distro: &str, config: &str) -> (Sandbox, String) {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = Distro::named(distro).unwrap();
@@ -145,7 +145,7 @@ mod tests {
             ("rhel", "/usr/share/pki/ca-trust-source/anchors", "update-ca-trust"),
         ] {
             let (sandbox, message) = run_on(distro, &config);
-            // The root has no programs: the refresh is what fails, after everything was written.
+            // The root has no programs: only the refresh fails, after everything was written.
             assert!(message.starts_with(&format!("running {refresh}: ")), "{distro}: {message}");
             assert_eq!(
                 sandbox.sys.list(directory).unwrap(),

@@ -3,7 +3,7 @@
 /// Characters that need quotes at either end of a value.
 const NEED_QUOTES: &[char] = &[' ', '\r', '\n', '\u{b}', '\t', '\'', '"'];
 
-/// Returns a value as it is written behind `key = `.
+/// Returns a value as it is written after `key = `.
 pub fn quote(value: &str) -> String {
     if value.is_empty() {
         return "\"\"".into();
@@ -24,7 +24,7 @@ pub fn line(key: &str, value: &str) -> String {
     format!("{} = {}", quote(key), quote(value))
 }
 
-/// Sets a key in a section of a text, or before the first section, and leaves all other lines as they are.
+/// Sets a key in a section of a text, or before the first section, and keeps all other lines.
 pub fn set(text: &str, section: Option<&str>, key: &str, value: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(Into::into).collect();
     let is_heading = |line: &String| line.trim_start().starts_with('[');
@@ -42,7 +42,7 @@ pub fn set(text: &str, section: Option<&str>, key: &str, value: &str) -> String 
     match lines[start..end].iter().position(|l| key_of(l) == Some(key)) {
         Some(at) => lines[start + at] = line(key, value),
         None => {
-            // Behind the last key of the section: blank lines and comments below it belong to the next heading.
+            // After the last key of the section: blank lines and comments below it belong to the next heading.
             let last = lines[start..end].iter().rposition(|l| key_of(l).is_some());
             lines.insert(
                 last.map_or(if section.is_some() { start } else { end }, |at| start + at + 1),

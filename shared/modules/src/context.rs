@@ -1,4 +1,4 @@
-//! What a module is given.
+//! The input of a module.
 
 use std::time::Duration;
 
@@ -45,12 +45,12 @@ pub fn fully_valid_key<K, T>(
     }
 }
 
-/// The dotted paths of values that could not be used.
+/// The dotted paths of invalid values.
 #[derive(Debug, Default)]
 pub struct InvalidKeys(Vec<String>);
 
 impl InvalidKeys {
-    /// Whether the value of a key could not be used, or one below it.
+    /// Returns whether the value of a key, or one below it, is invalid.
     pub fn contains(&self, key: &str) -> bool {
         let is_below = |path: &String| {
             path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
@@ -59,7 +59,7 @@ impl InvalidKeys {
     }
 }
 
-/// The door, the paths, the configuration and the instance. A module takes nothing from anywhere else.
+/// The machine, the paths, the configuration and the instance. A module uses no other input.
 pub struct Context<'a> {
     /// The machine.
     pub sys: &'a System,
@@ -69,38 +69,39 @@ pub struct Context<'a> {
     pub instance: &'a Instance,
     /// The distribution.
     pub distro: &'static Distro,
-    /// The merged cloud-config. Of its `system_info` modules take nothing but through the next field.
+    /// The merged cloud-config. Modules read its `system_info` only through the field of that name.
     pub config: &'a Node,
-    /// Where its values were written, for messages.
+    /// The positions of its values, for messages.
     pub source_map: &'a SourceMap,
     /// `system_info` of the merged configuration (default_user, package_mirrors, ssh_svcname, …).
     pub system_info: &'a Node,
     /// Arguments from the module list or the command line.
     pub args: &'a [Node],
-    /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says otherwise).
+    /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says
+    /// otherwise).
     pub script_timeout: Duration,
     /// The datasource's policy for hotplugged NICs.
     pub hotplug: HotplugPolicy<'a>,
 }
 
-/// What the instance's datasource has to say of NICs that are plugged in later.
+/// The datasource's policy for NICs that are plugged in while the machine runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HotplugPolicy<'a> {
-    /// They are configured unless the user says otherwise.
+    /// They are configured by default.
     pub enabled: bool,
-    /// Which of them: further conditions of a udev rule, or nothing for all.
+    /// Further conditions of the udev rule; empty for all NICs.
     pub udev_match: &'a str,
 }
 
 impl Context<'_> {
-    /// Reads a struct of top-level keys. What is wrong, unknown or old is logged with its place; keys that are
-    /// wrong have their defaults. `None` when a required key is missing.
+    /// Reads a struct of top-level keys. Invalid, unknown and deprecated keys are logged with their positions; invalid
+    /// keys have their defaults. Returns `None` if a required key is missing.
     pub fn read_keys<T>(&self, read: fn(&Node, &mut Reader) -> Option<T>) -> Option<T> {
         self.read_keys_and_errors(read).0
     }
 
-    /// As [`Context::read_keys`], with the values that could not be used: for keys whose default changes or destroys
-    /// something, which a wrong value must not set off.
+    /// Does the same as [`Context::read_keys`] and also returns the invalid values: for keys whose defaults change or
+    /// destroy something, which an invalid value must not cause.
     pub fn read_keys_and_errors<T>(
         &self,
         read: fn(&Node, &mut Reader) -> Option<T>,
@@ -115,7 +116,7 @@ impl Context<'_> {
         )
     }
 
-    /// Reads the value of one top-level key as `T`; `None` when it is missing or cannot be used.
+    /// Reads the value of one top-level key as `T`; `None` if it is missing or invalid.
     pub fn read_key<T: FromNode>(&self, key: &str) -> Option<T> {
         let node = self.config.get(key)?;
         let mut reader = Reader::new();
@@ -126,7 +127,7 @@ impl Context<'_> {
         value
     }
 
-    /// Logs a finding at the place that the user knows, unless the check of user and vendor data has told it already.
+    /// Logs a finding with the user's position, unless the check of user-data and vendor-data has reported it already.
     pub fn log_finding(&self, finding: &Finding) {
         let source = finding.at.source.as_deref().unwrap_or_default();
         let is_of_instance = source.starts_with(&self.layout.instance(""));
@@ -141,7 +142,7 @@ impl Context<'_> {
         }
     }
 
-    /// The first argument as text, where a module lets it override its key.
+    /// Returns the first argument as text, for modules in which it overrides a key.
     pub fn first_arg(&self) -> Option<String> {
         self.args.first().and_then(Node::scalar_text)
     }

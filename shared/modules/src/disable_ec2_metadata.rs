@@ -41,7 +41,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     match sys.run(&Command::new(argv)) {
-        // The module ran twice in this boot.
+        // The module ran earlier in this boot.
         Err(e) if e.to_string().contains("File exists") => debug!(sys, "the route exists already"),
         result => drop(result?),
     }

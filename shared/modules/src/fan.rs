@@ -1,4 +1,4 @@
-//! fan: Ubuntu's fan networking: its file, its package, and its service.
+//! fan: writes the configuration of Ubuntu's fan networking, installs its package and starts its service.
 
 use distro::ServiceAction::{Enable, Start, Stop};
 use state::Frequency;
@@ -46,7 +46,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if !text.ends_with('\n') {
         text.push('\n');
     }
-    // The package's service starts when it is installed, and then needs the file.
+    // The package's service starts during the installation and needs the file.
     sys.write(&config_path.0, &text, WriteOptions::default())?;
     if sys.which("fanctl").is_none() {
         package_sources::install_names(context, &[SERVICE.into()])?;

@@ -1,4 +1,4 @@
-//! final_message: says that the boot is done, and writes `boot-finished`, which others wait for.
+//! final_message: logs the end of the boot, and writes `boot-finished`, which other programs wait for.
 
 use config::{Map, Node};
 use state::Frequency;
@@ -79,7 +79,7 @@ fn render_message(context: &Context<'_>, text: &str, values: &[(&str, &str)]) ->
     }
 }
 
-/// Whether the configuration wants no datasource but None.
+/// Returns whether None is the only datasource in the configuration.
 fn is_none_the_only_datasource(config: &Node) -> bool {
     let list = config.get("datasource_list").and_then(Node::as_seq);
     list.is_some_and(|l| l.iter().all(|n| n.as_str() == Some("None")) && !l.is_empty())

@@ -1,24 +1,25 @@
-//! What fstab(5) is to hold: device names as users write them, resolved; lines planned. Pure; mounts applies it.
+//! The content of fstab(5): device names as users write them are resolved, and lines are planned. Pure; `mounts`
+//! applies the plan.
 
-/// Marks our lines, so that they are found again at the next instance.
+/// The mark of this program's lines, by which the next instance finds them.
 const CLOUDCONFIG_OPTION: &str = "comment=cloudconfig";
 pub const FIELD_COUNT: usize = 6;
 
-/// The questions about devices that a plan asks.
+/// The facts about devices that a plan needs.
 pub trait DeviceLookup {
-    /// A device path exists.
+    /// Returns whether a device path exists.
     fn exists(&self, path: &str) -> bool;
-    /// The kernel's name of a device path (links followed): `/dev/disk/by-label/x` → `vda1`.
+    /// Returns the kernel's name of a device path (links followed): `/dev/disk/by-label/x` → `vda1`.
     fn kernel_name(&self, path: &str) -> String;
-    /// The kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
+    /// Returns whether the kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
     fn in_sysfs(&self, name: &str) -> bool;
-    /// The cloud's device of that name: `ephemeral0`.
+    /// Returns the cloud's device of that name: `ephemeral0`.
     fn metadata_device(&self, name: &str) -> Option<String>;
-    /// `device_aliases` of the configuration.
+    /// Returns `device_aliases` of the configuration.
     fn alias(&self, name: &str) -> Option<String>;
 }
 
-/// The device that a name means; `None` when it cannot be told (a label, a UUID, something that is not there).
+/// Returns the device of a name; `None` if it cannot be determined (a label, a UUID, a device that does not exist).
 pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> {
     let name = if name == "ephemeral" { "ephemeral0" } else { name };
     if name.contains(':') {
@@ -53,7 +54,7 @@ pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> 
     }
 }
 
-/// `name.N` → name and N.
+/// Splits `name.N` into name and N.
 fn split_partition(name: &str) -> (&str, Option<&str>) {
     match name.rsplit_once('.') {
         Some((device, number)) if !device.is_empty() && !number.is_empty() => (device, Some(number)),
@@ -65,7 +66,7 @@ fn is_metadata_name(name: &str) -> bool {
     matches!(name, "ami" | "root" | "swap") || name.starts_with("ephemeral") || name.starts_with("ebs")
 }
 
-/// `sda1`, `xvdb`, `vdc`, `hda`, `sr0`.
+/// Returns whether the name is a device's: `sda1`, `xvdb`, `vdc`, `hda`, `sr0`.
 fn is_kernel_disk_name(name: &str) -> bool {
     let lower = |s: &str| s.bytes().all(|b| b.is_ascii_lowercase());
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
@@ -77,7 +78,7 @@ fn is_kernel_disk_name(name: &str) -> bool {
         || name.strip_prefix("sr").is_some_and(|n| !n.is_empty() && digits(n))
 }
 
-/// One line of the configuration, filled up to six fields.
+/// Returns a line of the configuration, completed to six fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FstabEntry(pub [String; FIELD_COUNT]);
 
@@ -98,18 +99,18 @@ impl FstabEntry {
     }
 }
 
-/// Blanks in a field as fstab(5) spells them.
+/// Escapes blanks in a field as in fstab(5).
 fn escape(field: &str) -> String {
     field.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
 }
 
-/// What the configuration asks for.
+/// The requested content.
 pub struct MountConfig<'a> {
-    /// The lines of `mounts`, as far as they are written.
+    /// The lines of `mounts`, with the fields that are set.
     pub lines: &'a [Vec<Option<String>>],
     /// `mount_default_fields`.
     pub defaults: &'a [String; FIELD_COUNT],
-    /// A swap file that is there.
+    /// An existing swap file.
     pub swap_file: Option<&'a str>,
 }
 
@@ -117,7 +118,7 @@ pub struct MountConfig<'a> {
 /// unless the configuration mentions them.
 pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceLookup) -> Vec<FstabEntry> {
     let have = listed_devices(fstab);
-    // Device, and the mount unless a later line took it back.
+    // Device, and the mount unless a later line removed it.
     let mut asked: Vec<(String, Option<FstabEntry>)> = Vec::new();
     for line in wanted.lines {
         let Some(Some(name)) = line.first() else { continue };
@@ -155,13 +156,13 @@ pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceL
     mounts
 }
 
-/// Whether a line is one of ours.
+/// Returns whether a line was written by this module.
 fn is_cloudconfig_line(line: &str) -> bool {
     let options = line.split_whitespace().nth(3).unwrap_or_default();
     !line.trim_start().starts_with('#') && options.split(',').any(|o| o == CLOUDCONFIG_OPTION)
 }
 
-/// Lines of others: ours are written again, empty ones are dropped.
+/// Returns the lines of others: the module's own are written again, empty ones are dropped.
 fn foreign_lines(fstab: &str) -> impl Iterator<Item = &str> {
     fstab.lines().filter(|line| !is_cloudconfig_line(line) && !line.trim().is_empty())
 }
@@ -173,8 +174,8 @@ fn listed_devices(fstab: &str) -> Vec<String> {
         .collect()
 }
 
-/// The whole new text. Upstream does not mark the line of its swap file: that is ours too. `keep`: part of the
-/// configuration could not be read, so our earlier lines stay, except those of devices and mount points that are
+/// Returns the new text. Upstream does not mark the line of its swap file, which counts as marked. `keep`: part of the
+/// configuration is invalid, so earlier lines of this module are kept, except those of devices and mount points that are
 /// written again.
 pub fn render_fstab(fstab: &str, mounts: &[FstabEntry], keep: bool) -> String {
     let again = |line: &str| mounts.iter().any(|m| m.is_swap() && line.split_whitespace().eq(&m.0));
@@ -308,11 +309,11 @@ mod tests {
     fn a_swap_file_has_one_line() {
         let ours = "/swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
         let nothing_else: &[&[Option<&str>]] = &[&[Some("swap"), None], &[Some("ephemeral0"), None]];
-        // By Python's cloud-init, and by this one at an earlier instance.
+        // By Python's cloud-init, and by this program for an earlier instance.
         for before in ["/swap.img\tnone\tswap\tsw\t0\t0\n", "/swap.img none swap sw 0 0\n", ours] {
             assert_eq!(plan(before, nothing_else, Some("/swap.img")), ours, "{before}");
         }
-        // Somebody's own line is not ours to change.
+        // Another program's line is not changed.
         let other = "/swap.img none swap sw,pri=5 0 0\n";
         assert_eq!(plan(other, nothing_else, Some("/swap.img")), format!("{other}{ours}"));
     }

@@ -1,4 +1,4 @@
-//! grub_dpkg: tells the package of grub which disk to install grub to, because images do not know it.
+//! grub_dpkg: configures the disk to which the package of grub installs grub, because images do not know it.
 
 use config::schema::{ANY_MAP, BOOL, Deprecation, STR, Type};
 use config::{FromNode, Node, Reader, Value};
@@ -95,7 +95,7 @@ fn boot_device(context: &Context<'_>, is_efi: bool) -> Result<String> {
     let probe = sys.run(&Command::new(["grub-probe", "-t", kind, path]).read_only().accept_all())?;
     if probe.code != 0 {
         let message = String::from_utf8_lossy(&probe.stderr);
-        // In a container, which has no such device.
+        // A container has no such device.
         if message.contains("failed to get canonical path") {
             return Ok(String::new());
         }

@@ -1,6 +1,6 @@
-//! Every key of every module, generated from the tables of keys, with values that nobody should write: null, empty, of
-//! another type, huge, with control characters. No module may panic, do what a default says in place of what it
-//! could not read, or let a value become a line of a file of others.
+//! Every key of every module, generated from the tables of keys, with invalid values: null, empty, of another type, huge,
+//! with control characters. No module may panic, apply a destructive default instead of an invalid value, or let a value
+//! become a line of another program's file.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -12,7 +12,7 @@ use crate::{DOCS, MODULES, Module};
 
 const MARK: &str = "INJECTED";
 
-/// Values in place of a good one.
+/// Invalid values.
 fn hostile() -> Vec<Node> {
     let texts = [
         String::new(),
@@ -40,7 +40,7 @@ fn hostile() -> Vec<Node> {
         .collect()
 }
 
-/// Each value below `node`, one after the other, with `bad` in its place; and the path of that.
+/// Returns the document with `bad` in the place of each value below `node` in turn, and the path of that value.
 fn mutations(node: &Node, bad: &Node, path: &str, out: &mut Vec<(String, Node)>) {
     out.push((path.to_string(), bad.clone()));
     match &node.value {
@@ -70,7 +70,7 @@ fn mutations(node: &Node, bad: &Node, path: &str, out: &mut Vec<(String, Node)>)
     }
 }
 
-/// No test asks the network.
+/// No test uses the network.
 fn stay_here(node: &mut Node) {
     match &mut node.value {
         Value::Map(map) => {
@@ -83,13 +83,13 @@ fn stay_here(node: &mut Node) {
         }
         Value::Seq(items) => items.iter_mut().for_each(stay_here),
         Value::Str(text) if text.starts_with("https:") => *text = "file:///none".into(),
-        // Requests of an installer's script are repeated.
+        // Requests of an installer script are repeated.
         Value::Str(text) if text == "aio" => *text = "packages".into(),
         _ => {}
     }
 }
 
-/// A machine that has what the modules change, and no program.
+/// A machine with the files that modules change, and no program.
 fn machine() -> Sandbox {
     let mut sandbox = Sandbox::new("{}");
     sandbox.system_info = crate::test_sandbox::yaml("default_user: {name: x}");
@@ -124,7 +124,7 @@ fn machine() -> Sandbox {
     sandbox
 }
 
-/// Keys whose texts are whole files or several lines by their nature.
+/// Keys whose values are whole files or texts of several lines.
 const WHOLE_TEXTS: &[&str] = &[
     "bootcmd",
     "runcmd",
@@ -148,7 +148,7 @@ const WHOLE_TEXTS: &[&str] = &[
     "write_files[0].content",
 ];
 
-/// Modules that do nothing at all when a value below their key cannot be read, and say so.
+/// Modules that do nothing, with a message, if a value below their key is invalid.
 const ALL_OR_NOTHING: &[&str] = &[
     "apk_configure",
     "bootcmd",
@@ -167,7 +167,7 @@ const ALL_OR_NOTHING: &[&str] = &[
     "timezone",
 ];
 
-/// Remarks of the kind that the value is used all the same, or replaced by what changes nothing.
+/// Messages about values that are used nevertheless, or replaced by harmless ones.
 const HARMLESS: &[&str] = &["phone_home.tries", "phone_home.post["];
 
 fn files_below(directory: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
@@ -180,7 +180,7 @@ fn files_below(directory: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
     }
 }
 
-/// What is bad about the module's work with that document.
+/// Returns the problem of the module's work with that document.
 fn check(
     sandbox: &mut Sandbox,
     module: &Module,
@@ -247,12 +247,12 @@ fn hostile_values_have_no_effect() {
                     let mut all = Vec::new();
                     mutations(&sample, value, key, &mut all);
                     for (path, document) in all {
-                        // A place is tried once with each value, whatever is beside it.
+                        // Each key is tried once with each value, whatever its siblings.
                         if !seen.insert((path.clone(), number)) {
                             continue;
                         }
                         count += 1;
-                        // One that was changed is no machine for the next value.
+                        // A changed machine is not used for the next value.
                         if !sandbox.sys.effects().is_empty() {
                             sandbox = machine();
                         }

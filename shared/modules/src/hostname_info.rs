@@ -1,4 +1,4 @@
-//! The machine's names, from the configuration, else from the cloud, else as they are. Pure but for the last.
+//! The machine's names: from the configuration, else from the cloud, else the current ones. Pure except for the last.
 
 use state::Instance;
 use system::System;
@@ -21,7 +21,7 @@ config::keys! {
     }
 }
 
-/// What the machine is called.
+/// The names of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostnameInfo {
     pub hostname: String,
@@ -30,7 +30,7 @@ pub struct HostnameInfo {
     pub is_default: bool,
 }
 
-/// The name that the cloud gave, as host and domain.
+/// Returns the name from the cloud, as host and domain.
 fn split_domain(name: &str) -> (String, Option<String>) {
     match name.split_once('.') {
         Some((host, domain)) => (host.into(), Some(domain.into()).filter(|d: &String| !d.is_empty())),
@@ -38,7 +38,7 @@ fn split_domain(name: &str) -> (String, Option<String>) {
     }
 }
 
-/// Host and whole name of a name; `localdomain` is no domain.
+/// Splits a name into hostname and FQDN; `localdomain` does not count as a domain.
 fn host_and_fqdn(name: &str) -> (String, String) {
     match split_domain(name) {
         (host, Some(domain)) if domain != "localdomain" => {
@@ -49,7 +49,7 @@ fn host_and_fqdn(name: &str) -> (String, String) {
     }
 }
 
-/// The names by configuration and cloud; `None` when neither says anything.
+/// Returns the names of configuration and cloud; `None` if neither has one.
 pub fn from_config_and_metadata(
     hostname: Option<&str>,
     fqdn: Option<&str>,
@@ -67,7 +67,7 @@ pub fn from_config_and_metadata(
     Some(HostnameInfo { hostname, fqdn, is_default: false })
 }
 
-/// The whole name that a hosts(5) text has for a host.
+/// Returns the FQDN of a host in a hosts(5) text.
 pub fn fqdn_in_hosts(text: &str, host: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let mut words = line.split('#').next()?.split_whitespace().skip(1);
@@ -76,7 +76,7 @@ pub fn fqdn_in_hosts(text: &str, host: &str) -> Option<String> {
     })
 }
 
-/// The whole name that the machine knows for a host already: of hosts(5), or its own.
+/// Returns the FQDN that the machine has for a host already: from hosts(5), or its own.
 fn known_fqdn(sys: &System, host: &str) -> Option<String> {
     let in_hosts = sys.read_text("/etc/hosts").ok().and_then(|text| fqdn_in_hosts(&text, host));
     let own = || Some(sys.kernel_hostname()).filter(|name| split_domain(name).0 == host);
@@ -95,13 +95,14 @@ fn from_system(sys: &System) -> HostnameInfo {
     HostnameInfo { is_default: hostname == "localhost", hostname, fqdn }
 }
 
-/// The names that the cloud gave, else those that the machine has, whatever the configuration says.
+/// Returns the names of the cloud, else the machine's, whatever the configuration has.
 pub fn from_metadata_or_system(context: &Context<'_>) -> HostnameInfo {
     from_config_and_metadata(None, None, context.instance.local_hostname.as_deref())
         .map_or_else(|| from_system(context.sys), |names| with_whole_name(context.instance, names))
 }
 
-/// Replaces the names by that of a cloud whose names are not split at the first dot, when only the cloud names the machine.
+/// Replaces the names by that of a cloud whose names are not split at the first dot, when only the cloud names the
+/// machine.
 fn with_whole_name(instance: &Instance, names: HostnameInfo) -> HostnameInfo {
     match instance.local_hostname.as_deref().map(str::trim) {
         Some(name) if instance.is_hostname_whole => {
@@ -111,7 +112,7 @@ fn with_whole_name(instance: &Instance, names: HostnameInfo) -> HostnameInfo {
     }
 }
 
-/// The machine's names; `metadata_only`: `None` when neither the configuration nor the cloud names it.
+/// Returns the machine's names. With `metadata_only`, `None` if neither the configuration nor the cloud has one.
 pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Option<HostnameInfo> {
     let cloud = context.instance.local_hostname.as_deref();
     let decided = from_config_and_metadata(keys.hostname.as_deref(), keys.fqdn.as_deref(), cloud);
@@ -121,7 +122,7 @@ pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Optio
     if keys.hostname.is_none() && keys.fqdn.is_none() {
         names = with_whole_name(context.instance, names);
     }
-    // A name without a domain has the one that this machine knows for it already.
+    // A name without a domain gets the domain that this machine already has for it.
     if keys.hostname.is_some()
         && keys.fqdn.is_none()
         && cloud.is_none()
@@ -134,12 +135,12 @@ pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Optio
 }
 
 impl HostnameInfo {
-    /// Which of the two is written.
+    /// Returns the name to write.
     pub fn preferred(&self, prefer_fqdn: bool) -> &str {
         if prefer_fqdn && !self.fqdn.is_empty() { &self.fqdn } else { &self.hostname }
     }
 
-    /// A name that the kernel and hosts(5) can take: anything else in there could be a line of its own.
+    /// Returns whether the kernel and hosts(5) accept a name; any other character could begin a line of its own.
     pub fn is_valid(&self) -> bool {
         [&self.hostname, &self.fqdn].iter().all(|n| {
             !n.is_empty()

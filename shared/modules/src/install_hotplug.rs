@@ -1,5 +1,5 @@
-//! install_hotplug: the udev rule that tells of NICs which are plugged in while the machine runs, where that is
-//! wanted; where it no longer is, the rule goes. What is done about such a NIC is the network stage's business.
+//! install_hotplug: writes the udev rule that reports NICs plugged in while the machine runs, or removes it if hotplug is
+//! disabled. The network stage configures such NICs.
 
 use config::schema::Type;
 use config::{FromNode, Node, Reader};
@@ -38,7 +38,7 @@ config::keys! {
         when: Events;
     }
     struct Updates {
-        /// Of the network.
+        /// The scope of networks.
         network: Option<NetworkUpdates>;
     }
     struct Keys {
@@ -47,7 +47,7 @@ config::keys! {
     }
 }
 
-/// A list that has to be there. Its words are looked at where the configuration is merged with the datasource's.
+/// A list that must be set. Its words are checked when the configuration is merged with the datasource's.
 #[derive(Debug, Clone)]
 struct Events;
 
@@ -58,14 +58,14 @@ impl FromNode for Events {
     }
 }
 
-/// Every event that there is; a list with another word counts as empty.
+/// Every event; a list with another word counts as empty.
 const EVENTS: [&str; 4] = ["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
 /// The path of the udev rule.
 pub const RULE_PATH: &str = "/etc/udev/rules.d/90-cloud-init-hook-hotplug.rules";
-/// What an operator switched on with `devel hotplug-hook enable`.
+/// The file of `devel hotplug-hook enable`.
 const ENABLED_FILE: &str = "hotplug.enabled";
-/// Where the packages of the distributions have their helpers, the first that is there.
+/// The directories of the distributions' helper, of which the first existing one is used.
 const LIBEXEC_DIRS: [&str; 2] = ["/usr/libexec/cloud-init", "/usr/lib/cloud-init"];
 
 fn run(context: &Context<'_>) -> Result<()> {
@@ -78,8 +78,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Whether NICs that are plugged in while the machine runs are wanted: by `updates: {network: {when: [hotplug]}}` or by
-/// an operator.
+/// Returns whether hotplug is enabled: by `updates: {network: {when: [hotplug]}}` or by an operator.
 pub fn is_enabled(sys: &System, layout: &Layout, config: &Node) -> bool {
     let when = config.at_path(&["updates", "network", "when"]).and_then(Node::as_seq).unwrap_or_default();
     let words: Vec<&str> = when.iter().filter_map(Node::as_str).collect();
@@ -87,7 +86,7 @@ pub fn is_enabled(sys: &System, layout: &Layout, config: &Node) -> bool {
     (all_known && words.contains(&"hotplug")) || is_enabled_by_operator(sys, layout)
 }
 
-/// Whether an operator has switched it on.
+/// Returns whether an operator has enabled hotplug.
 pub fn is_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
     let text = sys.read_text(layout.cloud(ENABLED_FILE)).unwrap_or_default();
     serde_json::from_str::<serde_json::Value>(&text)
@@ -105,7 +104,7 @@ pub fn enable(sys: &System, layout: &Layout, udev_match: &str) -> Result<()> {
     install_rule(sys, udev_match)
 }
 
-/// Writes the rule, and has udev read it if it is new.
+/// Writes the rule, and makes udev read it if it is new.
 fn install_rule(sys: &System, udev_match: &str) -> Result<()> {
     let libexec = LIBEXEC_DIRS.iter().find(|dir| sys.is_dir(dir)).unwrap_or(&LIBEXEC_DIRS[1]);
     if sys.write(RULE_PATH, rule_text(libexec, udev_match), WriteOptions::default())? == Change::Unchanged {

@@ -42,7 +42,7 @@ config::keys! {
     }
 }
 
-/// A name of xkeyboard-config(7). Quotes and the like would end the value in keyboard(5), which is a shell's.
+/// A name of xkeyboard-config(7). Quotes, for example, would end the value in keyboard(5), which is a shell's syntax.
 #[derive(Debug, Clone)]
 struct Name(String);
 

@@ -23,7 +23,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const SSH_DIR: &str = "/etc/ssh";
 const SEPARATOR: &str = "#############################################################";
-/// More is no public key.
+/// The size limit of a public key.
 const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
@@ -58,7 +58,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The texts of the host's public keys, in the order of their files' names.
+/// Returns the texts of the host's public keys, in the order of their file names.
 fn read_host_keys(sys: &System) -> Result<Vec<String>> {
     if !sys.is_dir(SSH_DIR) {
         return Ok(Vec::new());
@@ -75,12 +75,12 @@ fn read_host_keys(sys: &System) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-/// Puts lines into the system's log. Returns what the console is to show of them.
+/// Writes lines to the system log. Returns the lines for the console.
 fn log_lines(sys: &System, lines: &str) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    // With -s it prints what it logged, in the form that consoles have been read for ever since.
+    // With -s, logger prints what it has logged, in the form that readers of the console expect.
     let logger = Command::new(["logger", "-s", "-p", "user.info", "-t", "cloud-init"]).stdin(lines);
     match sys.run(&logger) {
         Ok(done) => console_lines(lines, &String::from_utf8_lossy(&done.stderr)),
@@ -91,7 +91,7 @@ fn log_lines(sys: &System, lines: &str) -> String {
     }
 }
 
-/// What a logger printed of lines; the lines themselves when it printed something else (that it has no socket).
+/// Returns a logger's output for lines, or the lines themselves if its output is something else (an error).
 fn console_lines(lines: &str, printed: &str) -> String {
     let all = lines.lines().all(|line| printed.contains(line));
     if all { printed } else { lines }.to_string()
@@ -101,7 +101,7 @@ fn key_type(text: &str) -> &str {
     text.split_whitespace().next().unwrap_or_default()
 }
 
-/// The fingerprints between their marks; empty when there are none to show.
+/// Returns the fingerprints between their marks; empty if there are none.
 fn fingerprint_block(texts: &[String], hidden: &[String]) -> String {
     let shown = texts.iter().filter(|t| !hidden.iter().any(|h| h == key_type(t)));
     let lines: Vec<String> = shown.filter_map(|text| fingerprint(text)).collect();
@@ -114,7 +114,7 @@ fn fingerprint_block(texts: &[String], hidden: &[String]) -> String {
     )
 }
 
-/// The keys between their marks; empty when there are none to show.
+/// Returns the keys between their marks; empty if there are none.
 fn key_block(texts: &[String], hidden: &[String]) -> String {
     let shown: String = texts
         .iter()
@@ -127,7 +127,7 @@ fn key_block(texts: &[String], hidden: &[String]) -> String {
     format!("-----BEGIN SSH HOST KEY KEYS-----\n{shown}-----END SSH HOST KEY KEYS-----\n")
 }
 
-/// As `ssh-keygen -l` has it: `256 SHA256:… comment (ED25519)`. `None` for what is no public key.
+/// Returns a line as of `ssh-keygen -l`: `256 SHA256:… comment (ED25519)`; `None` for anything but a public key.
 fn fingerprint(text: &str) -> Option<String> {
     let line = text.lines().next()?.trim();
     let (kind, rest) = line.split_once(char::is_whitespace)?;
@@ -143,13 +143,13 @@ fn fingerprint(text: &str) -> Option<String> {
     Some(format!("{bits} SHA256:{} {comment} ({name})", hash.trim_end_matches('=')))
 }
 
-/// The first string of an SSH key's blob (RFC 4251, 5): length, then bytes; and what follows it.
+/// Returns the first string of an SSH key's blob (RFC 4251, 5: length, then bytes), and the rest.
 fn read_string(blob: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = blob.split_first_chunk::<4>()?;
     rest.split_at_checked(u32::from_be_bytes(*length) as usize)
 }
 
-/// A key's size in bits and what its type is called.
+/// Returns a key's size in bits and the name of its type.
 fn bits_and_name(blob: &[u8]) -> Option<(usize, &'static str)> {
     let (kind, rest) = read_string(blob)?;
     Some(match kind {
@@ -163,7 +163,7 @@ fn bits_and_name(blob: &[u8]) -> Option<(usize, &'static str)> {
     })
 }
 
-/// The bits of a number that is written with its sign bit (RFC 4251, `mpint`).
+/// Returns the number of bits of an integer with a sign bit (RFC 4251, `mpint`).
 fn mpint_bits(bytes: &[u8]) -> usize {
     let first = bytes.iter().position(|b| *b != 0).unwrap_or(bytes.len());
     let digits = &bytes[first..];
@@ -176,7 +176,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
     use system::WriteOptions;
 
-    // Made for this test with ssh-keygen, which also made the fingerprints.
+    // Created for this test with ssh-keygen, which also printed the fingerprints.
     const ECDSA: &str = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKmI1B37/W2UEt7WaLeMB9Pk5+yw8eyyAdwjSEjWI1x+ofBjkM2afxzUd5A6PgPfpVvK8z7VLAZScOL8b4IexCg= root@test";
     const ECDSA_LINE: &str = "256 SHA256:avrW41S96eHiRBhNv5l0l0psgt8s/FvZhj1RXSAij7A root@test (ECDSA)";
     const ED25519: &str =
@@ -251,7 +251,7 @@ mod tests {
         }
         sandbox.sys.create_dir_all("/etc/ssh/ssh_host_x_key.pub", 0o755).unwrap();
         assert_eq!(read_host_keys(&sandbox.sys).unwrap(), [ED25519, RSA]);
-        // There is no logger in the sandbox: that is no failure.
+        // The sandbox has no logger, which is not an error.
         sandbox.run(&MODULE).unwrap();
         assert!(sandbox.logged_warnings().is_empty());
     }

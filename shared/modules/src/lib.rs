@@ -25,6 +25,7 @@ mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
+mod ini_repository;
 pub mod install_hotplug;
 mod keyboard;
 mod keys_to_console;
@@ -99,7 +100,7 @@ use system::Result;
 
 use schema::Section;
 
-/// A module: what the runner needs to know of it.
+/// A module, as the runner sees it.
 pub struct Module {
     /// The name in module lists, with underscores: `write_files`.
     pub name: &'static str,
@@ -229,7 +230,8 @@ modules![
     zypper_add_repo,
 ];
 
-/// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
+/// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`,
+/// `ssh.py`.
 pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);

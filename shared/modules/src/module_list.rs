@@ -1,4 +1,4 @@
-//! A module list as it is written: `name`, `[name, frequency, args…]` or `{name, frequency, args}`.
+//! Module lists in their three forms: `name`, `[name, frequency, args…]` or `{name, frequency, args}`.
 
 use config::{Node, Value};
 use state::Frequency;
@@ -6,17 +6,17 @@ use state::Frequency;
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModuleEntry {
-    /// As written, for the semaphore's name and the log.
+    /// The name as written, for the semaphore's name and the log.
     pub name: String,
-    /// `None`: the module's own.
+    /// The frequency; `None` for the module's own.
     pub frequency: Option<Frequency>,
     /// Arguments for the module.
     pub args: Vec<Node>,
-    /// A frequency other than the three known words.
+    /// An invalid frequency.
     pub bad_frequency: Option<String>,
 }
 
-/// The entries of a list in its order, and what was no entry. Empty entries are dropped.
+/// Returns the entries of a list in order, and the invalid ones. Empty entries are dropped.
 pub fn parse_module_list(list: Option<&Node>) -> (Vec<ModuleEntry>, Vec<String>) {
     let (mut good, mut bad) = (Vec::new(), Vec::new());
     let items = match list.map(|l| &l.value) {

@@ -1,20 +1,20 @@
-//! What is mounted where (proc_pid_mountinfo(5)).
+//! Mounted file systems (proc_pid_mountinfo(5)).
 
 use system::{Result, System};
 
-/// One mount.
+/// A mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MountInfo {
     pub major: u32,
     pub minor: u32,
     pub mount_point: String,
-    /// Of the mount, not of the file system: `rw,relatime`.
+    /// The options of the mount, not of the file system: `rw,relatime`.
     pub options: String,
     pub fs_type: String,
     pub source: String,
 }
 
-/// The lines that make sense, in the order of mounting: a later one covers an earlier one at the same point.
+/// Returns the mounts of all valid lines, in the order of mounting: a later one covers an earlier one at the same point.
 pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
     text.lines()
         .filter_map(|line| {
@@ -38,7 +38,7 @@ pub fn parse_mountinfo(text: &str) -> Vec<MountInfo> {
         .collect()
 }
 
-/// `\040` and its like as the characters that they stand for.
+/// Decodes escapes such as `\040`.
 fn unescape(field: &str) -> String {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field.as_bytes();
@@ -55,7 +55,7 @@ pub fn read_mountinfo(sys: &System) -> Result<Vec<MountInfo>> {
     Ok(parse_mountinfo(&sys.read_text("/proc/self/mountinfo")?))
 }
 
-/// The mount that is seen at a point.
+/// Returns the visible mount at a point.
 pub fn mounted_at<'m>(mounts: &'m [MountInfo], point: &str) -> Option<&'m MountInfo> {
     let point = if point.len() > 1 { point.trim_end_matches('/') } else { point };
     mounts.iter().rev().find(|m| m.mount_point == point)

@@ -1,4 +1,4 @@
-//! mounts: lines of fstab from the user and the cloud, their directories, a swap file, and the mounting.
+//! mounts: lines of fstab from the user and the cloud, their mount points, a swap file, and mounting them.
 
 use config::schema::{NULL, STR, Type, key, list, map_of};
 use config::{FromNode, Node, Reader, Value};
@@ -61,7 +61,7 @@ impl FromNode for FstabLine {
         let mut fields = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate().take(FIELD_COUNT) {
             let text = item.scalar_text().map(|text| text.trim_matches(' ').to_string());
-            // A line end would begin a line of its own, and an empty field moves those behind it.
+            // A line end would begin another line, and an empty field would shift the following ones.
             let fits = |text: &String| !text.is_empty() && !text.contains(char::is_control);
             match (&item.value, text) {
                 (Value::Null, _) => fields.push(None),
@@ -134,7 +134,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     activate(sys, &mounts, changed)
 }
 
-/// A line without its device stands for nothing.
+/// A line without a device has no effect.
 fn check_device(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>> {
     if fields.first().is_none_or(|f| f.as_deref().is_none_or(str::is_empty)) {
         warning!(sys, "mounts: ignoring an entry without a device");
@@ -143,7 +143,7 @@ fn check_device(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>
     fields
 }
 
-/// `mount_default_fields` above what is built in.
+/// Returns `mount_default_fields` with the built-in defaults.
 fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUNT] {
     let options = if has_systemd(sys) {
         "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev"
@@ -168,13 +168,13 @@ fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUN
     fields
 }
 
-/// A machine runs it or not; an image has it or not.
+/// Returns whether systemd is in use: a machine runs it, an image contains it.
 fn has_systemd(sys: &System) -> bool {
     let booted = sys.is_dir("/run/systemd/system");
     booted || (!sys.is_live() && sys.exists("/usr/lib/systemd/systemd"))
 }
 
-/// The machine's answers to the questions of a plan.
+/// The answers of the machine for a plan.
 struct SystemDevices<'a> {
     sys: &'a System,
     metadata: &'a serde_json::Map<String, serde_json::Value>,
@@ -192,7 +192,7 @@ impl DeviceLookup for SystemDevices<'_> {
     }
 
     fn in_sysfs(&self, name: &str) -> bool {
-        // A partition alone is below /sys/class only, where upstream does not look: `sda1` stays unresolved there.
+        // A partition alone is only below /sys/class, where upstream does not look: `sda1` stays unresolved there.
         let whole = !name.is_empty() && self.sys.exists(format!("/sys/block/{name}"));
         whole
             || (!name.is_empty()
@@ -209,7 +209,7 @@ impl DeviceLookup for SystemDevices<'_> {
     }
 }
 
-/// Makes what is mounted on. A directory that cannot be made is said; the mount says the rest.
+/// Creates mount points. A failure is logged; the mount then fails too.
 fn create_mount_points(sys: &System, mounts: &[FstabEntry]) {
     for mount in mounts.iter().filter(|m| m.mount_point().starts_with('/')) {
         if !sys.exists(mount.mount_point())

@@ -1,5 +1,5 @@
-//! ntp: which time servers the machine asks, with whichever client it has or prefers. Everything is decided and
-//! rendered first; files and packages are touched only when that went well.
+//! ntp: configures time servers, with the preferred or the installed client. Everything is decided and rendered first;
+//! files and packages are changed only if that succeeded.
 
 use config::schema::{NULL, map};
 use config::{FromNode, Map, Node, Reader};
@@ -62,7 +62,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
     let ntp = match crate::fully_valid_key(context, &["ntp"], Keys::read_known, |k| k.ntp)? {
         Some(ntp) => Some(ntp),
-        // `ntp:` alone asks for all defaults.
+        // `ntp:` without a value requests all defaults.
         None => Ntp::read(&Node::from(Map::new()), &mut Reader::new()),
     };
     let Some(ntp) = ntp.filter(|_| context.config.get("ntp").is_some()) else {
@@ -81,7 +81,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             debug!(sys, "no servers are configured; keeping those of the image");
             return Ok(());
         }
-        // Busybox' ntpd, which is Alpine's, knows no pools.
+        // Busybox' ntpd, which Alpine has, does not support pools.
         if distro.family == Family::Alpine && client.service == "ntpd" {
             servers = distro.default_ntp_pools();
         } else {
@@ -108,7 +108,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
     let is_new = sys.read_text_if_exists(&client.config_path).ok().flatten().is_none_or(|old| old != text);
     if is_new {
-        // What is there may be a file of our own from an earlier instance, but with other servers.
+        // The existing file may be this program's own from an earlier instance, with other servers.
         if sys.exists(&client.config_path) {
             sys.rename(&client.config_path, format!("{}.dist", client.config_path))?;
         }
@@ -123,8 +123,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     distro.manage_service(sys, ServiceAction::Reload, &client.service)
 }
 
-/// The client that is wanted, else the one that is there, else the one that the distribution prefers; with the
-/// user's changes.
+/// Returns the configured client, else the installed one, else the one that the distribution prefers; with the user's
+/// changes.
 fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     let (sys, distro) = (context.sys, context.distro);
     let named = |name: Option<&str>| name.filter(|n| !n.is_empty() && *n != "auto").map(String::from);
@@ -174,7 +174,7 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     Ok(client)
 }
 
-/// The client's template and its path.
+/// Returns the client's template and its path.
 fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(String, String)> {
     let paths: Vec<String> = client.templates.iter().map(|name| context.layout.template(name)).collect();
     for path in &paths {
@@ -185,7 +185,7 @@ fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(Strin
     Err(Error::new(format!("writing {}: no template found: {}", client.config_path, paths.join(" nor "))))
 }
 
-/// Names that fit on a line of the client's file; another one could be a line of its own.
+/// Returns the names that are safe on a line of the client's file; any other could become a line of its own.
 fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
     let (good, bad): (Vec<String>, Vec<String>) = names
         .into_iter()
@@ -203,7 +203,7 @@ mod tests {
     use crate::test_sandbox::{Sandbox, yaml};
     use distro::Distro;
 
-    /// As the packages have them.
+    /// The templates of the packages.
     const CHRONY: &str = include_str!("../../../packaging/etc-cloud/templates/chrony.conf.debian.tmpl");
     const TIMESYNCD: &str = include_str!("../../../packaging/etc-cloud/templates/timesyncd.conf.tmpl");
     const TIMESYNCD_FILE: &str = "/etc/systemd/timesyncd.conf.d/cloud-init.conf";
@@ -224,7 +224,7 @@ mod tests {
         sandbox.sys.write(path, "", WriteOptions::mode(0o755)).unwrap();
     }
 
-    /// The sandbox runs nothing: the service is what fails, after everything was written.
+    /// The sandbox runs nothing: only the service fails, after everything was written.
     fn message(sandbox: &Sandbox) -> String {
         sandbox.run(&MODULE).unwrap_err().to_string()
     }

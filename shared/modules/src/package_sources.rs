@@ -1,4 +1,4 @@
-//! Packages for modules: the indexes are refreshed once an instance, then the distribution's manager installs.
+//! Package installation for modules: the index is updated once per instance, then the package manager installs.
 
 use config::Node;
 use distro::{AptOptions, Package, PackageRequest, Wrapper};
@@ -7,10 +7,10 @@ use system::Result;
 
 use crate::Context;
 
-/// The mark of a refresh: not a module's, so that all of them share it.
+/// The semaphore of an update. It belongs to no module, so that all of them share it.
 const SEMAPHORE: &str = "update_sources";
 
-/// What `system_info` says of apt's command lines.
+/// Returns the settings in `system_info` for apt's command lines.
 pub fn apt_options(system_info: &Node) -> AptOptions {
     let wrapper = system_info.get("apt_get_wrapper");
     let words =
@@ -34,7 +34,7 @@ pub fn apt_options(system_info: &Node) -> AptOptions {
     }
 }
 
-/// A command as a list of words, or one word.
+/// Returns a command, written as a list of words or as a single word.
 fn command_words(node: &Node) -> Vec<String> {
     match node.as_seq() {
         Some(items) => items.iter().filter_map(Node::scalar_text).collect(),
@@ -42,7 +42,7 @@ fn command_words(node: &Node) -> Vec<String> {
     }
 }
 
-/// Refreshes the indexes; `again`: also when this instance did so already.
+/// Updates the index; `again`: even if this instance did so already.
 pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
     if !again && has_run(sys, layout, SEMAPHORE, Frequency::Instance) {
@@ -52,7 +52,7 @@ pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
     context.distro.update_packages(sys, &apt_options(context.system_info))
 }
 
-/// Installs what is wanted, with fresh indexes.
+/// Installs requested packages, with an updated index.
 pub fn install(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
     update(context, false)?;
     context.distro.install_requested(context.sys, wanted, &apt_options(context.system_info))

@@ -1,4 +1,4 @@
-//! package_update_upgrade_install: fresh indexes, newer packages, more packages, and a reboot when they want one.
+//! package_update_upgrade_install: updates the index, upgrades and installs packages, and reboots if they require it.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// Packages that need a reboot leave one of these.
+/// Packages that require a reboot create one of these files.
 const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
 
 config::keys! {
@@ -87,7 +87,7 @@ impl FromNode for Packages {
     }
 }
 
-/// Each item of a list; a lone value counts as a list of one.
+/// Returns the items of a list; a single value counts as a list of one.
 fn for_each_item(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &mut Reader)) {
     match &list.value {
         Value::Null => {}
@@ -100,12 +100,12 @@ fn for_each_item(list: &Node, reader: &mut Reader, mut each: impl FnMut(&Node, &
     }
 }
 
-/// `NAME`, or `[NAME, VERSION]`.
+/// Parses `NAME`, or `[NAME, VERSION]`.
 fn package(node: &Node, reader: &mut Reader) -> Option<Package> {
     read_package(node, reader, "a package's name, or a list of its name and version", is_word)
 }
 
-/// `NAME`, or `[NAME, OPTION]`: snaps have no versions, and their channel is an option (`--channel=latest/edge`).
+/// Parses `NAME`, or `[NAME, OPTION]`: snaps have no versions, and their channel is an option (`--channel=latest/edge`).
 fn snap(node: &Node, reader: &mut Reader) -> Option<Package> {
     let is_option = |text: &str| is_word(text.trim_start_matches('-'));
     read_package(node, reader, "a snap's name, or a list of its name and an option like --classic", is_option)
@@ -178,7 +178,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Those of the two keys that are on, as they were written.
+/// Returns which of the two keys are enabled, as they were written.
 fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> String {
     let keys = [(update, ["package_update", "apt_update"]), (upgrade, ["package_upgrade", "apt_upgrade"])];
     let keys = keys.iter().filter(|(is_on, _)| *is_on).flat_map(|(_, names)| names);
@@ -186,9 +186,9 @@ fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> Strin
     keys.join(", ")
 }
 
-/// Asks for a reboot and waits for its arrival: what follows in the stage belongs to the next boot.
+/// Requests a reboot and waits for it: the remaining steps of the stage belong to the next boot.
 fn reboot(context: &Context<'_>) -> Result<()> {
-    // This module has done its work: that it is interrupted now is no reason to do it again.
+    // The module is complete: the interruption is no reason to run it again.
     let name = format!("config-{}", MODULE.name);
     if let Err(e) = state::mark_finished(context.sys, context.layout, &name, MODULE.frequency) {
         system::debug!(context.sys, "{e}");
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The sandbox has a file for each program but nothing that could run it: starting one fails, and says what.
+    /// The sandbox has a file for each program but nothing that can run it: starting one fails with an error.
     fn tried(distro: &str, programs: &[&str], config: &str) -> (Sandbox, Vec<String>, bool) {
         let mut sandbox = Sandbox::new(config);
         sandbox.distro = distro::Distro::named(distro).unwrap();

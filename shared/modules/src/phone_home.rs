@@ -1,4 +1,4 @@
-//! phone_home: tells a URL that this instance is up, and its keys and names.
+//! phone_home: posts the instance's keys and names to a URL.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// What can be told, in the order in which `all` tells it.
+/// The values that can be posted, in the order of `all`.
 const ALL_VALUES: [&str; 6] =
     ["pub_key_rsa", "pub_key_ecdsa", "pub_key_ed25519", "instance_id", "hostname", "fqdn"];
 const RETRY_DELAY: Duration = Duration::from_secs(3);
@@ -97,7 +97,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let (keys, invalid) = own.read_keys_and_errors(Keys::read_known);
     let given = own.config.get("phone_home").filter(|n| !n.is_null());
-    // What is not to be told must not be told because the list of what is to be cannot be read.
+    // An invalid list must not cause values to be posted that it does not have.
     let unreadable =
         given.and_then(|n| n.get("post")).is_some_and(|n| Post::read(n, &mut Reader::new()).is_none());
     let Some(wanted) =
@@ -108,7 +108,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         return Ok(());
     };
-    // The cloud's word on the names, else the machine's; what the configuration calls it has no part in that.
+    // The names of the cloud, else the machine's; those of the configuration are not used.
     let HostnameInfo { hostname, fqdn, .. } = hostname_info::from_metadata_or_system(context);
     let value = |name: &str| match name {
         "instance_id" => Some(context.instance.id.clone()),
@@ -143,7 +143,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         .header("Content-Type", "application/x-www-form-urlencoded")
         .retries(retries, RETRY_DELAY)
         .limit(1 << 20);
-    // The machine works all the same: a warning, no failure.
+    // The machine works nevertheless: a warning, not a failure.
     match sys.fetch(&fetch) {
         Ok(answer) => info!(sys, "phone_home: told, status {}", answer.status),
         Err(e) => warning!(sys, "phone_home: {e}"),
@@ -151,7 +151,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pairs as `application/x-www-form-urlencoded`.
+/// Encodes pairs as `application/x-www-form-urlencoded`.
 fn form_encode(pairs: &[(&str, String)]) -> String {
     let encode = |text: &str| {
         let mut out = String::with_capacity(text.len());
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::test_sandbox::Sandbox;
 
-    /// Answers requests on a loopback port with the given statuses; returns what was asked.
+    /// Answers requests on a loopback port with the given statuses; returns the requests.
     fn serve(listener: TcpListener, statuses: Vec<u16>) -> std::thread::JoinHandle<Vec<String>> {
         std::thread::spawn(move || {
             let mut requests = Vec::new();
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
     }
 
-    /// The cloud's names, else the machine's; those of the configuration have no part in it.
+    /// The cloud's names, else the machine's; those of the configuration are not used.
     #[test]
     fn host_names_come_from_metadata_or_the_system() {
         for (cloud, hosts, told) in [

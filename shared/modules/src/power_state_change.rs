@@ -1,9 +1,9 @@
-//! power_state_change: powers off, reboots or halts when the boot is done.
+//! power_state_change: powers off, reboots or halts after the boot.
 //!
-//! What is wanted is decided here; the act waits for the final stage to end, so that its logs and status are
-//! written. A small shell in a session of its own does the waiting: it needs no service manager and is bounded by
-//! `timeout`. The condition and the message may hold secrets, so they are passed in its environment, which only root
-//! can read, and not as arguments, which every process can.
+//! The decision is made here; the change waits for the end of the final stage, so that its logs and status are written. A
+//! small shell in a session of its own waits: it needs no service manager and is limited by `timeout`. The condition and
+//! the message may contain secrets, so they are passed in its environment, which only root can read, and not as
+//! arguments, which every process can.
 
 use config::schema::{BOOL, Deprecation, Format, INT, LIST, STR, Type, word};
 use config::{FromNode, Node, Reader, Value};
@@ -66,7 +66,7 @@ impl FromNode for Delay {
         if text == "now" {
             return Some(Delay::Now);
         }
-        // Upstream cuts fractions off, too.
+        // Upstream truncates fractions too.
         if let Value::Float(minutes) = node.value
             && (0.0..1e6).contains(&minutes)
         {
@@ -109,9 +109,9 @@ impl FromNode for Seconds {
 enum Condition {
     Always,
     Never,
-    /// A line for the shell.
+    /// A shell command line.
     Shell(String),
-    /// Argument vector of a program.
+    /// The argument vector of a program.
     Program(Vec<String>),
 }
 
@@ -130,14 +130,14 @@ impl FromNode for Condition {
     }
 }
 
-/// What scripts look for in the log.
+/// The names that scripts search for in the log.
 const NOT_PERFORMING: &str = "Not performing power state change!";
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("power_state") {
-        // The default of what is wrong would be "now".
+        // An invalid delay would default to "now".
         warning!(sys, "power_state is invalid. {NOT_PERFORMING}");
         return Ok(());
     }
@@ -156,10 +156,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.spawn_detached(&wait_command(pid, &wanted, &action, log))
 }
 
-/// The command that changes the state: program, option, time and message (which may be empty).
+/// Returns the command that changes the state: program, option, time and message (which may be empty).
 fn shutdown_command(wanted: &PowerState, family: Family) -> [String; 4] {
     if family == Family::Alpine {
-        // Busybox has no shutdown; its programs count in seconds and say nothing.
+        // Busybox has no shutdown; its programs count in seconds and print nothing.
         let seconds = if let Delay::Minutes(m) = wanted.delay { u64::from(m) * 60 } else { 0 };
         return [wanted.mode.as_str().into(), "-d".into(), seconds.to_string(), String::new()];
     }
@@ -177,9 +177,10 @@ fn shutdown_command(wanted: &PowerState, family: Family) -> [String; 4] {
 
 const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 
-/// Arguments: PID of the stage, milliseconds, program, option and time of the act. In the environment: the message, the
-/// condition as shell text, and the log. The stage is gone when its number is, or is another process' (the start time
-/// of stat(5), counted from the end of the name, which may hold anything), or is a zombie.
+/// The script of the waiting shell. Arguments: PID of the stage, milliseconds, program, option and time of the change. In
+/// the environment: the message, the condition as shell text, and the log. The stage has ended if its PID does not exist,
+/// belongs to another process (by the start time of stat(5), counted from the end of the name, which may contain
+/// anything), or is a zombie.
 ///
 /// The condition is evaluated in a subshell, so that its text is not an argument of any process; only its exit
 /// code counts.
@@ -214,14 +215,14 @@ fi
 exec "$program" "$option" "$delay" ${message:+"$message"}
 "#;
 
-/// The shell that waits, asks the condition and acts.
+/// Returns the shell that waits, evaluates the condition and makes the change.
 fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) -> Command {
     let [program, option, delay, message] = action;
     let quoted = |word: &String| format!("'{}'", word.replace('\'', r"'\''"));
     let condition = match &wanted.condition {
         Condition::Always | Condition::Never => String::new(),
         Condition::Shell(text) => text.clone(),
-        // A program, even where the shell has a builtin of that name.
+        // A program, even if the shell has a builtin of that name.
         Condition::Program(words) => {
             words.iter().map(quoted).fold("exec".into(), |line: String, word| line + " " + &word)
         }
@@ -303,7 +304,7 @@ mod tests {
     fn condition_and_message_are_not_arguments() {
         let sandbox = Sandbox::live("{}");
         let told = sandbox.top.join("told").to_string_lossy().into_owned();
-        // Of the shell that waits, the arguments; of the condition, the environment.
+        // Of the waiting shell the arguments, of the condition the environment.
         let tell = format!("tr '\\0' '\\n' </proc/$PPID/cmdline >{told}; env >>{told}");
         let words = ["sh", "-c", &tell, "s3cret"].map(String::from).to_vec();
         for condition in [
@@ -339,7 +340,7 @@ mod tests {
     #[test]
     fn waits_for_the_stage_then_checks_the_condition() {
         for (condition, timeout, done, code, least, most, expected) in [
-            // The ended stage stays a zombie here, since nobody waits for it: that is gone, too.
+            // The ended stage stays a zombie here, because no process waits for it; that counts as ended.
             ("true", "20", true, 0, 500, 3000, ""),
             ("true", "0", true, 0, 0, 500, ""),
             (
@@ -368,7 +369,7 @@ mod tests {
             ("[test, '*', '=', '*']", "0", true, 0, 0, 500, "exited 0"),
             ("[test, \"it's a\\nb\", '=', \"it's a\\nb\"]", "0", true, 0, 0, 500, "exited 0"),
             ("[no-such-program]", "0", false, 254, 0, 500, "unexpected exit 127"),
-            // Builtins of the shell, but no programs.
+            // Builtins of the shell, not programs.
             ("[exit, '0']", "0", false, 254, 0, 500, "unexpected exit 127"),
         ] {
             let (touched, took, ended, log) = wait_and_touch(condition, timeout);

@@ -26,7 +26,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// Names of the package, and of the service, by preference.
+/// Names of the package and of the service, in order of preference.
 const NAMES: [&str; 2] = ["puppet-agent", "puppet"];
 
 config::string_enum! {
@@ -222,12 +222,12 @@ fn install(context: &Context<'_>, puppet: &Puppet) -> Result<()> {
     Ok(())
 }
 
-/// Fetches the script of Puppet's makers and runs it.
+/// Fetches the script of Puppet's vendor and runs it.
 fn install_with_script(context: &Context<'_>, puppet: &Puppet) -> Result<()> {
     let sys = context.sys;
     let request = Request::get(&puppet.aio_install_url.0).retries(5, Duration::from_secs(1)).limit(16 << 20);
     let script = sys.fetch(&request)?.body;
-    // Not in a directory that others may write to: it is run by root.
+    // Not in a directory that other users can write to, because root runs it.
     let path = context.layout.run(&format!("puppet-install-{}", std::process::id()));
     sys.write(&path, script, WriteOptions::mode(0o700))?;
     let mut argv = vec![path.as_str()];
@@ -255,7 +255,7 @@ fn write_certificate(context: &Context<'_>, ssl_dir: &str, certificate: &str, ow
     sys.write(format!("{directory}/ca.pem"), certificate, WriteOptions::default().owner(owner)).map(drop)
 }
 
-/// Writes the settings into puppet.conf, which must exist, and keeps the old file beside it.
+/// Writes the settings to puppet.conf, which must exist, and backs up the old file.
 fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
     let sys = context.sys;
     let before = sys.read_text(path)?;
@@ -274,7 +274,7 @@ fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
 
 type Sections = Vec<(String, Vec<(String, String)>)>;
 
-/// Reads puppet.conf. Comments and lines without a meaning are left out.
+/// Parses puppet.conf. Comments and invalid lines are omitted.
 fn parse(text: &str) -> Sections {
     let mut sections = Sections::new();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
@@ -346,7 +346,7 @@ mod tests {
         sandbox
     }
 
-    /// Returns the user that runs the tests, to whom files may be given.
+    /// Returns the user that runs the tests, who may own the files.
     fn nix_id() -> u32 {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata("/proc/self").unwrap().uid()

@@ -81,7 +81,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         info!(sys, "the machine is registered already");
         return Ok(());
     }
-    // A machine without its subscription works all the same: warnings, no failure.
+    // A machine without its subscription works nevertheless: warnings, not a failure.
     match subscribe(context, &wanted) {
         Ok(()) => info!(sys, "the machine is registered"),
         Err(e) => warning!(sys, "rh_subscription was not completed: {e}"),
@@ -115,7 +115,7 @@ fn subscribe(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
     }
     if let Some(Line(release)) = &wanted.release_version {
         manager(context, &["release", &format!("--set={release}")])?;
-        // What is stored there belongs to another release.
+        // The cache belongs to another release.
         for directory in ["/var/cache/dnf", "/var/cache/yum"] {
             sys.remove_dir_all(directory)?;
         }
@@ -141,7 +141,7 @@ fn register(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
         ),
         _ => return Err(Error::new("expected activation_key and org, or username and password")),
     };
-    // The password is an argument, as this program reads none from its standard input.
+    // The password is an argument, because this program does not read it from standard input.
     let mut command =
         Command::new(["subscription-manager", "register"]).arg(login[0].as_str()).arg(login[1].as_str());
     let urls = [("--baseurl", &wanted.rhsm_baseurl), ("--serverurl", &wanted.server_hostname)];

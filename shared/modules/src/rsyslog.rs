@@ -68,7 +68,7 @@ config::keys! {
 #[derive(Debug, Clone)]
 struct Settings {
     keys: Rsyslog,
-    /// Whether directory and file are named by top-level keys.
+    /// Whether the directory and the file are set by top-level keys.
     is_list: bool,
 }
 
@@ -103,7 +103,7 @@ impl FromNode for Entry {
     }
 }
 
-/// The forwarding lines that can be built.
+/// Returns the forwarding lines of valid entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Remotes(Vec<String>);
 
@@ -179,7 +179,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         match sys.write(path, text, WriteOptions::default()) {
             Ok(Change::Unchanged) => {}
             Ok(_) => changed += 1,
-            // The other files and the reload are not of less use for that.
+            // The other files and the reload are useful nevertheless.
             Err(e) => warning!(sys, "rsyslog: {e}"),
         }
     }
@@ -229,8 +229,8 @@ fn files(entries: &[Entry], directory: &str, default: &str) -> (Vec<(String, Str
     (files, unnamed)
 }
 
-/// Returns the line that forwards messages to a host; `None` if the text is not `[FILTER] [@|@@]HOST[:PORT]`. The name, or
-/// the text's own comment if the name is empty, becomes the comment.
+/// Returns the line that forwards messages to a host; `None` if the text is not `[FILTER] [@|@@]HOST[:PORT]`. The name,
+/// or the text's own comment if the name is empty, becomes the comment.
 fn forwarding_line(name: &str, text: &str) -> Option<String> {
     if name.chars().chain(text.chars()).any(char::is_control) {
         return None;

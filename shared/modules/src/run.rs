@@ -1,4 +1,4 @@
-//! Runs a list of modules: which are due is decided first, from facts; then each runs, once, in the list's order.
+//! Runs a list of modules: which ones are due is decided from facts; then each runs, once, in the list's order.
 
 use config::Node;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
@@ -13,25 +13,25 @@ const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrat
 /// The module that writes a script, and the one that runs it.
 const RUNCMD: &str = "runcmd";
 const SCRIPTS_USER: &str = "scripts_user";
-/// The semaphore of a script that was written when its module had run without it already.
+/// The semaphore of a script that was written after the module that runs it had run.
 const LATE_RUNCMD_SEMAPHORE: &str = "late_runcmd";
 
-/// How much of a list runs.
+/// The part of a list that runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunMode {
     /// Everything that is due.
     Full,
-    /// As the instance's user-data could not be consumed: what runs at every boot, and what lets the owner log in. The
-    /// latter takes no semaphore, so that it runs again once the configuration is whole.
+    /// The modules that run without the instance's user-data: those that run at every boot, and those that let the
+    /// owner log in. The latter have no semaphore then, so that they run again with the complete configuration.
     WithoutUserData,
 }
 
-/// What became of one entry.
+/// The result of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ModuleResult {
     /// It ran without an error.
     Done,
-    /// Its semaphore says that it ran before.
+    /// Its semaphore shows that it ran before.
     AlreadyRan,
     /// It waits for user-data that could not be consumed.
     Waiting,
@@ -46,7 +46,7 @@ pub enum ModuleResult {
 pub enum Skip {
     /// Upstream has removed it.
     Removed,
-    /// Upstream has it, this version does not.
+    /// Upstream has it, but this version does not.
     Unsupported,
     /// There is no module of that name.
     Unknown,
@@ -96,7 +96,7 @@ pub fn run_modules(
     outcomes
 }
 
-/// The module of an entry, if it is to run at all.
+/// Returns the module of an entry, if it runs at all.
 fn select_module(
     context: &Context<'_>,
     entry: &ModuleEntry,
@@ -169,7 +169,7 @@ pub fn run_module(
         }
         frequency = Frequency::Always;
     }
-    // The words and their order are upstream's, as in the events below: logs are searched for them.
+    // The words and their order are upstream's, as in the events below: scripts search logs for them.
     debug!(
         sys,
         "Running module {} (<module 'cc_{}'>) with frequency {}",
@@ -197,7 +197,7 @@ pub fn run_module(
                 module.name
             );
             debug!(sys, "finish: {event}: SUCCESS: {run_name} was interrupted");
-            // Said once.
+            // Reported once.
             if let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
                 debug!(sys, "{e}");
             }
@@ -209,7 +209,7 @@ pub fn run_module(
         Progress::Due => {}
     }
     if let Err(e) = mark_started(sys, layout, &run_name, frequency) {
-        // Without its mark it would run at every boot: rather not at all, and said.
+        // Without its semaphore it would run at every boot, so it does not run, and this is reported.
         error!(sys, "not running module {}: {e}", entry.name);
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
@@ -224,8 +224,8 @@ pub fn run_module(
     sys.set_cause(module.name, module.configured_keys(context.config));
     let own = Context { args: if entry.args.is_empty() { context.args } else { &entry.args }, ..*context };
     let result = (module.run)(&own);
-    // What the machine could not do this time leaves the mark of work that did not end: the next boot does it again, if
-    // that is safe, and once.
+    // A failure of the machine keeps the mark of unfinished work: the next boot repeats it, if that is safe, and only
+    // once.
     let is_system_failure = result.as_ref().is_err_and(system::Error::is_system_failure);
     let runs_again = is_system_failure
         && before == Progress::Due
@@ -257,8 +257,8 @@ pub fn run_module(
     }
 }
 
-/// After a stage was stopped by a signal: what it was at and may not do again was reported then, so the next boot need not
-/// report it.
+/// After a stage was stopped by a signal: the interrupted module that may not run again was reported then, and the next
+/// boot need not report it.
 pub fn finish_interrupted(sys: &System, layout: &Layout) {
     for (name, frequency) in state::unfinished(sys, layout) {
         let row = name.strip_prefix("config_").and_then(find_module);
@@ -276,7 +276,7 @@ pub fn finish_interrupted(sys: &System, layout: &Layout) {
     }
 }
 
-/// Whether the user's scripts ran, and runcmd's cannot have been among them.
+/// Returns whether the user's scripts ran without runcmd's.
 fn is_runcmd_late(context: &Context<'_>) -> bool {
     let (sys, layout) = (context.sys, context.layout);
     let has_run =
@@ -284,8 +284,8 @@ fn is_runcmd_late(context: &Context<'_>) -> bool {
     has_run && !sys.exists(layout.instance("scripts/runcmd"))
 }
 
-/// The user's scripts are about to run. If runcmd could not even begin, not even say so (its semaphore could not be
-/// written), it counts as begun from now on, so that the next boot makes it good.
+/// Called before the user's scripts run. If runcmd could not begin because its semaphore could not be written, it
+/// counts as begun from now on, so that the next boot runs it.
 fn mark_missing_script(context: &Context<'_>, frequency: Frequency) {
     let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", RUNCMD));
     let is_missing = frequency == Frequency::Instance
@@ -297,10 +297,10 @@ fn mark_missing_script(context: &Context<'_>, frequency: Frequency) {
     }
 }
 
-/// Runs a script that was not there yet when its time came.
+/// Runs a script that did not exist yet when the scripts ran.
 fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, event: &str) -> ModuleResult {
     let (sys, layout) = (context.sys, context.layout);
-    // First: rather not at all than twice.
+    // The semaphore comes first: not running is better than running twice.
     if let Err(e) = state::release(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) {
         error!(sys, "not running the commands of {}: {e}", RUNCMD);
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
@@ -319,7 +319,7 @@ fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, event: &str) -> M
     }
 }
 
-/// Says so when it cannot be known whether the user's scripts ran with runcmd's.
+/// Reports if it is unknown whether the user's scripts ran with runcmd's.
 fn warn_if_scripts_ran_without_runcmd(context: &Context<'_>) {
     let (module, by) = (RUNCMD, SCRIPTS_USER);
     let by_name = format!("config-{by}");
@@ -359,7 +359,7 @@ mod tests {
             mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
         sys.write(layout.instance("scripts/runcmd"), "", system::WriteOptions::mode(0o700)).unwrap();
-        // The script is written; whether it was run nobody knows, and it is not run again.
+        // The script exists; as it is unknown whether it ran, it does not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
         assert!(sys.exists(layout.instance("scripts/runcmd")));
@@ -370,7 +370,7 @@ mod tests {
             logged_warnings[1].starts_with("module scripts_user was interrupted in an earlier boot"),
             "{logged_warnings:?}"
         );
-        // And said once.
+        // Reported once.
         assert_eq!(
             run(&sandbox, &names, RunMode::Full),
             [ModuleResult::AlreadyRan, ModuleResult::AlreadyRan]
@@ -379,7 +379,7 @@ mod tests {
         assert!(state::unfinished(sys, layout).is_empty());
     }
 
-    /// What could not be written, or not even begun, when the user's scripts ran is run alone at the next boot, once.
+    /// A script that could not be written, or begun, when the user's scripts ran is run alone at the next boot, once.
     #[test]
     fn runcmd_written_too_late_runs_once() {
         let sandbox = Sandbox::live("runcmd: [echo $0 >>$OUT]\n");
@@ -392,7 +392,7 @@ mod tests {
         };
         let names = ["runcmd", "scripts_user"];
         script("own");
-        // The boot whose config stage could do nothing.
+        // A boot whose config stage could not run any module.
         assert_eq!(run(&sandbox, &names[1..], RunMode::Full), [ModuleResult::Done]);
         assert_eq!(progress(sys, layout, "config-runcmd", Frequency::Instance), Progress::Started);
         assert_eq!(run(&sandbox, &names[..1], RunMode::Full), [ModuleResult::Done]);
@@ -408,7 +408,7 @@ mod tests {
         assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }
 
-    /// Work that failed because of the machine is done again at the next boot, and at no further one.
+    /// Work that failed because of the machine runs again at the next boot, and at no further one.
     #[test]
     fn machine_failures_are_retried_once() {
         const SEMAPHORE: &str = "config-runcmd";
@@ -453,7 +453,7 @@ mod tests {
         let waits = [ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Done];
         assert_eq!(run(&sandbox, &names, RunMode::WithoutUserData), waits);
         assert!(sandbox.sys.list(sandbox.layout.instance("sem")).unwrap_or_default().is_empty());
-        // What runs at every boot does, unless it would take the cloud's word for the user's.
+        // Modules of every boot run, unless they would replace the user's configuration by the cloud's.
         let always = ["update_etc_hosts", "update_hostname"];
         assert_ne!(run(&sandbox, &always[..1], RunMode::WithoutUserData), [ModuleResult::Waiting]);
         assert_eq!(run(&sandbox, &always[1..], RunMode::WithoutUserData), [ModuleResult::Waiting]);

@@ -1,14 +1,14 @@
-//! Runs the scripts of a directory, as the scripts_* modules do: by name, one after the other, all of them.
+//! Runs the scripts of a directory for the scripts_* modules: all of them, sorted by name, one after the other.
 
 use system::{Command, Error, OutputMode, Result, System, debug, warning};
 
 use crate::Context;
 
-/// What a directory entry is, for the decision whether to run it.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileKind {
     Script,
-    /// A file without execute permission, which is most likely an oversight.
+    /// A file without execute permission, probably by mistake.
     NotExecutable,
     NotAFile,
 }
@@ -22,9 +22,8 @@ fn classify(sys: &System, path: &str) -> FileKind {
     }
 }
 
-/// Runs every executable file of `directory`, `prefix` before its path. A script that fails, or is ended at
-/// its deadline, does not keep the others from running; the error at the end names them all. What a script
-/// leaves running in the background lives on.
+/// Runs every executable file of `directory`, each with `prefix` before its path. A script that fails or exceeds its
+/// deadline does not stop the others; the error at the end names all of them. Background processes of a script continue.
 pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> Result<()> {
     run_scripts(context, directory, context.sys.list(directory)?, prefix)
 }
@@ -69,7 +68,7 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
     Err(Error::new(format!("{} of {attempted} scripts failed: {names}", failed.len())))
 }
 
-/// What brought a script of the user's: the key, or the part of that name.
+/// Returns the source of a user's script: the key, or the part of that name.
 fn script_source(context: &Context<'_>, name: &str) -> String {
     let key = "runcmd";
     let is_key = name == key && context.config.get(key).is_some();

@@ -33,7 +33,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(commands) = valid_key(context, "runcmd", Keys::read_known, |k| k.runcmd)? else {
         return Ok(());
     };
-    // Commands hold secrets more often than not.
+    // Commands often contain secrets.
     context.sys.write(
         context.layout.instance("scripts/runcmd"),
         commands.script(),

@@ -49,7 +49,7 @@ config::keys! {
     }
 }
 
-/// A map that is written to a file as it is.
+/// A map that is written to a file unchanged.
 #[derive(Debug, Clone)]
 struct Document(Node);
 
@@ -83,7 +83,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let keys = salt.pki_dir.as_ref().map_or(usual.as_str(), |path| path.0.trim_end_matches('/'));
         sys.create_dir_all(keys, 0o700)?;
         sys.write(format!("{keys}/minion.pub"), public, WriteOptions::default())?;
-        // Upstream leaves the private key readable for all whom the directory lets in.
+        // Upstream leaves the private key readable for all users who can enter the directory.
         sys.write(format!("{keys}/minion.pem"), private, WriteOptions::secret())?;
     }
     let client = salt.conf.as_ref().and_then(|Document(conf)| conf.get("file_client")?.as_str());
@@ -92,7 +92,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         distro.manage_service(sys, ServiceAction::Enable, service)?;
         return distro.manage_service(sys, ServiceAction::Restart, service);
     }
-    // A minion without a master is no service.
+    // A minion without a master is not a service.
     distro.manage_service(sys, ServiceAction::Disable, service)?;
     distro.manage_service(sys, ServiceAction::Stop, service)?;
     let apply = Command::new(["salt-call", "--local", "state.apply"]);

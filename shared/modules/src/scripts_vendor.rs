@@ -1,4 +1,4 @@
-//! scripts_vendor: runs the scripts that vendor-data brought, below the prefix that the user chose.
+//! scripts_vendor: runs the scripts from vendor-data, with the user's prefix.
 
 use config::schema::{BOOL, Deprecation, INT, STR, list};
 use state::Frequency;

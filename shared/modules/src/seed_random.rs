@@ -1,5 +1,5 @@
-//! seed_random: entropy from the user and the cloud into the kernel's pool (or a file), and a command of the
-//! user's that may bring more.
+//! seed_random: adds entropy from the user and the cloud to the kernel's pool (or a file), and runs a command of the user
+//! that may add more.
 
 use config::ByteString;
 use state::Frequency;
@@ -48,7 +48,7 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    // What the cloud gave counts whatever the user wrote.
+    // The cloud's data is used whatever the user configured.
     let (keys, invalid) =
         match fully_valid_key(context, &["random_seed"], Keys::read_known, |k| k.random_seed) {
             Ok(keys) => (keys, Ok(())),
@@ -65,7 +65,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let mut seed = from_user.as_ref().cloned().unwrap_or_default();
     let from_cloud = context.instance.random_seed.as_deref().unwrap_or_default();
-    // The cache keeps the cloud's bytes in base64; what is none is entropy all the same.
+    // The cache stores the cloud's bytes in base64; invalid base64 is entropy too.
     seed.extend(
         encoding::base64::decode(from_cloud.as_bytes()).unwrap_or_else(|| from_cloud.as_bytes().to_vec()),
     );
@@ -88,7 +88,7 @@ fn add_entropy(sys: &System, file: &str, seed: &[u8]) -> Result<()> {
     sys.append(file, seed, WriteOptions::secret())
 }
 
-/// The user's command, if there is one.
+/// Runs the user's command, if there is one.
 fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
     let sys = context.sys;
     let Some(program) = keys.command.first() else {

@@ -1,5 +1,5 @@
-//! set_hostname: the machine's name, once per instance; the stages call it before the network is configured too,
-//! when the name is known by then.
+//! set_hostname: sets the hostname once per instance. The stages also call it before the network is configured, if the
+//! name is known by then.
 
 use config::Node;
 use state::Frequency;
@@ -86,7 +86,7 @@ fn record_json(names: &HostnameInfo) -> serde_json::Value {
     map.into()
 }
 
-/// The configuration's word, else the distribution's.
+/// Returns the configured value, else the distribution's default.
 pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
     keys.prefer_fqdn_over_hostname.unwrap_or_else(|| {
         let vendor = context.system_info.get("prefer_fqdn_over_hostname").and_then(Node::as_bool);
@@ -134,7 +134,7 @@ mod tests {
         }
     }
 
-    /// CloudSigma's and AliYun's names are not split; a configured name is.
+    /// The names of CloudSigma and AliYun are not split; a configured name is.
     #[test]
     fn whole_hostname_of_the_cloud() {
         for (config, expected) in [("{}", "web-1.test\n"), ("hostname: a.b", "a\n"), ("fqdn: c.d", "c\n")] {

@@ -1,4 +1,4 @@
-//! set_passwords: passwords of users, whether the SSH server takes passwords, and who must change his.
+//! set_passwords: sets users' passwords, their expiry, and whether the SSH server accepts passwords.
 
 use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
@@ -62,7 +62,7 @@ config::keys! {
     }
 }
 
-/// One of `chpasswd.users`.
+/// An entry of `chpasswd.users`.
 #[derive(Debug, Clone)]
 enum Entry {
     Random(RandomPassword),
@@ -74,7 +74,7 @@ impl FromNode for Entry {
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
-            // A text that is taken for a hash would be one that nothing matches.
+            // Text that is taken for a hash would be a password that nothing matches.
             Some(word) if !matches!(word, "hash" | "text") => SetPassword::read(node, reader).and(None),
             None if node.get("type").is_some_and(|n| !n.is_null()) => {
                 SetPassword::read(node, reader).and(None)
@@ -84,7 +84,7 @@ impl FromNode for Entry {
     }
 }
 
-/// `user:password` lines of the old form.
+/// Parses `user:password` lines of the deprecated form.
 #[derive(Clone, Default)]
 struct UserPasswordLines(Vec<(String, String)>);
 
@@ -144,8 +144,8 @@ impl FromNode for PasswordLogin {
     }
 }
 
-/// Whether a password of the old form is a hash: `$1$…$…`, `$2a$`, `$2y$`, `$5$`, `$6$`. (Documented so; a hash of
-/// another kind needs `chpasswd.users`.)
+/// Returns whether a password of the deprecated form is a hash: `$1$…$…`, `$2a$`, `$2y$`, `$5$`, `$6$`. (As documented; a
+/// hash of another kind requires `chpasswd.users`.)
 fn is_crypt_hash(text: &str) -> bool {
     let Some(rest) = text.strip_prefix('$') else { return false };
     let Some((kind, rest)) = rest.split_once('$') else { return false };
@@ -154,7 +154,7 @@ fn is_crypt_hash(text: &str) -> bool {
         && rest.char_indices().any(|(i, c)| c == '$' && i > 0 && i + 1 < rest.len())
 }
 
-/// What is to be set: plain texts, hashes, and users who get a random one.
+/// The passwords to set: plain texts, hashes, and users with a random one.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct PasswordPlan {
     plain: Vec<(String, String)>,
@@ -200,7 +200,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     let expire = chpasswd.as_ref().is_none_or(|c| c.expire) && !invalid.contains("chpasswd.expire");
     let passwords = set_planned_passwords(context, plan(users, &lines), expire);
-    // Whether passwords open the door is settled even if one of them could not be set.
+    // Password authentication is configured even if a password could not be set.
     let login = keys.ssh_pwauth.map_or(Ok(()), |login| apply_ssh_pwauth(context, login));
     passwords.and(login)
 }
@@ -222,7 +222,7 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
         .map(|(user, password)| format!("{user}:{password}\n"))
         .collect();
     if !shown.is_empty() {
-        // To the console only: the log and the stage's output are files that others may read.
+        // On the console only: other users may read the log and the stage's output.
         if !sys.print_console(&format!("Set the following 'random' passwords\n\n{shown}")) {
             warning!(sys, "no console to print the random passwords to");
         }
@@ -238,8 +238,8 @@ fn set_planned_passwords(context: &Context<'_>, mut plan: PasswordPlan, expire: 
     errors.pop().map_or(Ok(()), Err)
 }
 
-/// Sets passwords; those that could not be set are taken out. chpasswd(8) changes nothing when one of its lines is
-/// wrong: then each user is tried alone.
+/// Sets passwords; those that could not be set are removed. chpasswd(8) changes nothing if one of its lines is invalid:
+/// then each user is tried alone.
 fn set_in_bulk(context: &Context<'_>, passwords: &mut Vec<(String, String)>, hashed: bool) -> Vec<Error> {
     let (sys, distro) = (context.sys, context.distro);
     if passwords.is_empty() {
@@ -278,8 +278,8 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
     let configured = context.system_info.get("ssh_svcname").and_then(Node::as_str);
     let service = configured.unwrap_or(distro.ssh_service);
     let restarted = match distro.init_system(sys) {
-        // We run before the server; only one that somebody started by hand runs by now, and waiting for the
-        // order of units would then wait for ourselves.
+        // The stage runs before the server. Only a manually started server can run by now, and waiting for the order of
+        // units would be a deadlock.
         InitSystem::Systemd if distro.is_service_active(sys, service) => distro.manage_service_with(
             sys,
             ServiceAction::Restart,
@@ -298,15 +298,15 @@ fn apply_ssh_pwauth(context: &Context<'_>, login: PasswordLogin) -> Result<()> {
 
 const PUNCTUATION: &str = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
 
-/// Twenty characters, at least one of each kind: some policies ask for that.
+/// Returns twenty characters, at least one of each kind, as some policies require.
 fn random_password(sys: &System) -> Result<String> {
     let digits: Vec<char> = ('0'..='9').collect();
     let lower: Vec<char> = ('a'..='z').collect();
     let upper: Vec<char> = ('A'..='Z').collect();
     let marks: Vec<char> = PUNCTUATION.chars().collect();
     let all = [&digits[..], &lower, &upper, &marks].concat();
-    // Drawing again until every kind is there keeps each such password as likely as any other; one in three
-    // draws is lost at most.
+    // Repeating until every kind is present keeps all such passwords equally likely; at most one in three attempts is
+    // discarded.
     for _ in 0..100 {
         let bytes = sys.random_bytes(80)?;
         let limit = 256 / all.len() * all.len();

@@ -1,10 +1,10 @@
-//! A list of commands as users write it in bootcmd and runcmd, and the shell script that it means.
+//! A list of commands in bootcmd and runcmd, and the shell script for it.
 
 use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 
-/// Commands in order. A text is a line of shell; a list is one command with its arguments, which the shell is
-/// to leave as they are; null stands for nothing.
+/// Commands in order. A text is a line of shell; a list is one command with its arguments, which the shell does not
+/// interpret; null is an empty line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands(Vec<Line>);
 
@@ -51,7 +51,7 @@ fn read_line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
 }
 
 impl Commands {
-    /// The script, which users find as `scripts/runcmd`: its bytes are upstream's.
+    /// Returns the script, which users find as `scripts/runcmd`: its bytes are upstream's.
     pub fn script(&self) -> String {
         let mut script = String::from("#!/bin/sh\n");
         for line in &self.0 {

@@ -21,7 +21,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// The mark that the snaps of the image are installed, which other modules may have waited for.
+/// Exists when the snaps of the image are installed; other modules may have waited for that.
 const SEEDED: &str = "snap_seeded";
 
 config::keys! {
@@ -104,7 +104,7 @@ fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
     match &node.value {
         Value::Str(text) if !text.contains('\0') => Some(Line::Shell(text.clone())),
         Value::Seq(items) => {
-            // A null in front says that the command is not one of snap, on purpose.
+            // A leading null marks a command that is intentionally not one of snap.
             let (is_other, items) = match items.split_first() {
                 Some((first, rest)) if first.is_null() => (true, rest),
                 _ => (false, &items[..]),
@@ -126,7 +126,7 @@ fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    // One invalid item makes all invalid: half of an installation is worse than none.
+    // One invalid item makes the whole list invalid: an incomplete installation is worse than none.
     let Some(snap) = fully_valid_key(context, &["snap"], Keys::read_known, |keys| keys.snap)? else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! ssh: the host's own keys, and the keys that may log in as the default user and as root.
+//! ssh: the host keys, and the keys that may log in as the default user and as root.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// Put before a key that is to open no session, as upstream has it: people search for its words.
+/// The options of keys that must not open a session. The words are upstream's, because users search for them.
 pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
 
 const SSH_DIR: &str = "/etc/ssh";
@@ -61,7 +61,7 @@ config::keys! {
     }
 }
 
-/// Whose file of a key it is.
+/// The part of a key that a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum HostKeyFile {
     Private,
@@ -69,7 +69,7 @@ enum HostKeyFile {
     Certificate,
 }
 
-/// The given host keys: type, part and text, in the order of writing.
+/// Returns the configured host keys: type, part and text, in the order of writing.
 #[derive(Clone, Default)]
 struct HostKeys(Vec<(&'static str, HostKeyFile, String)>);
 
@@ -124,7 +124,7 @@ fn host_key_path(kind: &str, part: HostKeyFile) -> String {
     format!("{SSH_DIR}/ssh_host_{kind}_key{end}")
 }
 
-/// The options that tell to log in as another user.
+/// Returns the options that name the user to log in as.
 pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
     options.replace("$USER", user).replace("$DISABLE_USER", instead_of)
 }
@@ -132,15 +132,15 @@ pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
-    // Their defaults delete and let in.
+    // Their defaults delete keys and permit logins.
     keys.ssh_deletekeys &= !invalid.contains("ssh_deletekeys");
-    // Those of this instance, from a boot that could not put in the login keys.
+    // The keys of this instance, from a boot that could not install the login keys.
     let kept = context.layout.instance(KEEP_HOST_KEYS);
     keys.ssh_deletekeys &= !sys.exists(&kept);
     keys.allow_public_ssh_keys &= !invalid.contains("allow_public_ssh_keys");
     keys.ssh_genkeytypes =
         keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !invalid.contains("ssh_genkeytypes"));
-    // A server without any host key lets nobody in: given keys of which none is private are as good as none.
+    // A server without host keys accepts no login: configured keys without a private one count as none.
     let is_private =
         |(_, part, text): &(_, HostKeyFile, String)| *part == HostKeyFile::Private && !text.trim().is_empty();
     let given = keys.ssh_keys.as_ref().filter(|given| given.0.iter().any(is_private));
@@ -154,7 +154,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             warning!(sys, "ssh-keygen is not installed: keeping the existing host keys");
         }
     }
-    // Whatever becomes of the host's keys, those that open the door are put in.
+    // The login keys are installed even if the host keys fail.
     let written = match given {
         Some(given) => write_host_keys(context, given),
         None => {
@@ -174,7 +174,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             }
         }
         Err(e) if e.is_system_failure() => {
-            // The next boot does it again, and clients know the host's keys by then.
+            // The next boot would repeat it, although clients know the host keys by then.
             if let Err(e) = sys.write(&kept, "", WriteOptions::default()) {
                 debug!(sys, "{e}");
             }
@@ -185,10 +185,11 @@ fn run(context: &Context<'_>) -> Result<()> {
     written
 }
 
-/// In the instance's directory while the host keys are its own although this module is still to run: they are kept then.
+/// A file in the instance's directory that exists while the host keys are the instance's although this module is still
+/// due: they are kept then.
 pub const KEEP_HOST_KEYS: &str = "host-keys-are-its-own";
 
-/// Names of the files in the machine's directory that hold its keys.
+/// Returns the names of the host key files in the machine's directory.
 fn host_key_files(sys: &System) -> Vec<String> {
     let names = sys.list(SSH_DIR).unwrap_or_default();
     names.into_iter().filter(|n| n.starts_with("ssh_host_") && n[9..].contains("key")).collect()
@@ -236,14 +237,14 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
 fn derive_public(sys: &System, kind: &str) -> Result<()> {
     let private = host_key_path(kind, HostKeyFile::Private);
     let out = sys.run(&Command::new(["ssh-keygen", "-y", "-f", &private]))?.text();
-    // After the private key's own comment, where that has one.
+    // After the private key's own comment, if it has one.
     let text = format!("{} root@localhost\n", out.trim());
     sys.write(host_key_path(kind, HostKeyFile::Public), text, WriteOptions::default()).map(drop)
 }
 
 fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     let sys = context.sys;
-    // A minimal image has no OpenSSH at all: no server misses its keys, unless they were asked for.
+    // A minimal image has no OpenSSH: without a server, missing keys are an error only if they were configured.
     let unwanted =
         keys.ssh_genkeytypes.is_none() && sys.which("sshd").is_none() && !sys.exists(sshd_config::MAIN_FILE);
     if unwanted && sys.which("ssh-keygen").is_none() {
@@ -260,7 +261,7 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     }
 }
 
-/// The file of a private host key: `ssh_host_TYPE_key`.
+/// Returns the path of a private host key: `ssh_host_TYPE_key`.
 fn is_private_host_key(name: &str) -> bool {
     name.starts_with("ssh_host_") && name.ends_with("_key")
 }
@@ -311,7 +312,7 @@ fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> R
     Ok(())
 }
 
-/// The server's version; its `-V` prints that, or complains and prints it.
+/// Returns the server's version, from the output of `-V` (which may be an error).
 fn openssh_major_version(sys: &System) -> Option<u32> {
     let output = sys.run(&Command::new(["sshd", "-V"]).read_only().accept_all()).ok()?;
     parse_openssh_version(&String::from_utf8_lossy(&output.stderr))
@@ -322,14 +323,14 @@ fn parse_openssh_version(text: &str) -> Option<u32> {
     version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The time and the size that a response to a published key may take.
+/// The limits of a response to a published key.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 const PUBLISH_LIMIT: usize = 64 << 10;
 
-/// Type and base64 of the host's public keys.
+/// Returns type and base64 of the host's public keys.
 fn public_host_keys(sys: &System, blacklist: &[String]) -> Vec<(String, String)> {
     let mut keys = Vec::new();
-    // Without a directory there is no server to publish keys of.
+    // Without a directory there is no server whose keys could be published.
     for name in sys.list(SSH_DIR).unwrap_or_default() {
         let kind = name.strip_prefix("ssh_host_").and_then(|n| n.strip_suffix("_key.pub"));
         let Some(kind) = kind else { continue };

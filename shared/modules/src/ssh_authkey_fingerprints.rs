@@ -48,7 +48,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if users.is_empty() {
         return Ok(());
     }
-    // Both are read once: there may be many users.
+    // Both are read once, because there may be many users.
     let (accounts, settings) = (sys.users(), authorized_keys::KeysFileSettings::read(sys)?);
     for user in users {
         let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
@@ -82,14 +82,14 @@ fn digest(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// `aa:bb:…`; `?` for what cannot be decoded or hashed.
+/// Returns `aa:bb:…`; `?` for a key that cannot be decoded or hashed.
 fn fingerprint(key: &str, hash: &str) -> String {
     let bytes = base64::decode(key.as_bytes()).and_then(|bytes| digest(hash, &bytes));
     let pairs = bytes.map(|b| b.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":"));
     pairs.unwrap_or_else(|| "?".into())
 }
 
-/// The lines about one user.
+/// Returns the lines for one user.
 fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> String {
     if entries.is_empty() {
         return format!("{PREFIX}no authorized SSH keys fingerprints found for user {user}.\n");
@@ -107,18 +107,18 @@ fn key_table(user: &str, path: &str, entries: &[AuthorizedKey], hash: &str) -> S
     let table = framed_table(&rows);
     let width = table.first().map_or(0, |line| line.chars().count());
     let title = format!("Authorized keys from {path} for user {user}");
-    // Of an odd rest the right side has more.
+    // An odd remainder is on the right.
     let padding = width.saturating_sub(title.chars().count());
     let title = format!("{}{title}{}", "+".repeat(padding / 2), "+".repeat(padding - padding / 2));
     std::iter::once(title).chain(table).map(|line| format!("{PREFIX}{line}\n")).collect()
 }
 
-/// A comment is a user's text, and a terminal obeys what it is sent.
+/// Returns a comment without control characters: it is a user's text, and a terminal would interpret it.
 fn printable(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
-/// Rows in a frame, the first one a header; every cell in the middle of its column.
+/// Returns rows in a frame, the first one as a header; cells are centred in their columns.
 fn framed_table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     let widths: [usize; N] =
         std::array::from_fn(|i| 2 + rows.iter().map(|row| row[i].chars().count()).max().unwrap_or(0));
@@ -135,7 +135,7 @@ fn framed_table<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
     lines
 }
 
-/// The odd blank goes to the left of a column of odd width, as upstream's tables (Python's `str.center`) have it.
+/// In a column of odd width the extra blank is on the left, as in upstream's tables (Python's `str.center`).
 fn centered(text: &str, width: usize) -> String {
     let padding = width.saturating_sub(text.chars().count());
     let left = padding / 2 + (padding & width & 1);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn fingerprints() {
-        // By sha256sum and its relatives of the two bytes "ab".
+        // Computed by sha256sum and its relatives from the two bytes "ab".
         for (hash, wanted) in [
             ("md5", "18:7e:f4:43:61:22:d1:cc:2f:40:dc:2b:92:f0:eb:a0"),
             ("sha1", "da:23:61:4e:02:46:9a:0d:7c:7b:d1:bd:ab:5c:9c:47:4b:19:04:dc"),
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(fingerprint("YWI=", "sha512").len(), 64 * 3 - 1);
     }
 
-    /// The frame is what upstream's own table class makes of the same rows.
+    /// The frame that upstream's own table class prints for the same rows.
     #[test]
     fn table_layout_matches_upstream() {
         let rows = [

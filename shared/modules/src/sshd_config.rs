@@ -1,5 +1,5 @@
-//! The SSH server's settings: read and changed as text. Our own go to a file of their own where the server reads
-//! such files.
+//! The SSH server's settings: parsed and changed as text. This program's settings go to a file of their own if the server
+//! reads such files.
 
 use system::{Result, System, WriteOptions};
 
@@ -8,7 +8,7 @@ pub const MAIN_FILE: &str = "/etc/ssh/sshd_config";
 const DROP_IN_DIR: &str = "/etc/ssh/sshd_config.d";
 const CLOUD_INIT_DROP_IN: &str = "/etc/ssh/sshd_config.d/50-cloud-init.conf";
 
-/// A line as key and value, `None` for comments and what is neither. Keys are case-insensitive.
+/// Returns a line as key and value, `None` for comments and invalid lines. Keys are case-insensitive.
 fn parse_setting(line: &str) -> Option<(&str, &str)> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -21,12 +21,12 @@ fn parse_setting(line: &str) -> Option<(&str, &str)> {
     Some((key, value))
 }
 
-/// The value of a key; the last one counts, as upstream reads it.
+/// Returns the value of a key; the last one is used, as upstream reads it.
 pub fn get<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text.lines().rev().filter_map(parse_setting).find(|(k, _)| k.eq_ignore_ascii_case(key)).map(|(_, v)| v)
 }
 
-/// The text with every occurrence of the key set, or one added; `None` when nothing changes.
+/// Returns the text with every occurrence of the key set, or one added; `None` if nothing changes.
 pub fn with_setting(text: &str, key: &str, new: &str) -> Option<String> {
     let (mut found, mut changed) = (false, false);
     let mut out = String::new();
@@ -49,16 +49,16 @@ pub fn with_setting(text: &str, key: &str, new: &str) -> Option<String> {
     (changed || !found).then_some(out)
 }
 
-/// Whether the main file reads the directory of further ones.
+/// Returns whether the main file includes the directory of further files.
 pub fn includes_drop_in_dir(text: &str) -> bool {
     text.lines().any(|l| l.starts_with(&format!("Include {DROP_IN_DIR}/*.conf")))
 }
 
-/// The file that our settings go to.
+/// Returns the file for this program's settings.
 fn target_file(sys: &System) -> Result<&'static str> {
     Ok(match sys.read_text_if_exists(MAIN_FILE)? {
         Some(text) if includes_drop_in_dir(&text) => CLOUD_INIT_DROP_IN,
-        // A distribution that keeps the main file in /usr reads the directory from there.
+        // A distribution with the main file in /usr includes the directory from there.
         None if sys.is_dir(DROP_IN_DIR) => CLOUD_INIT_DROP_IN,
         _ => MAIN_FILE,
     })
@@ -70,7 +70,7 @@ fn write(sys: &System, path: &str, text: &str) -> Result<()> {
     sys.write(path, text, WriteOptions::mode(mode)).map(drop)
 }
 
-/// Sets a key; whether that changed the file.
+/// Sets a key; returns whether the file changed.
 pub fn set(sys: &System, key: &str, new: &str) -> Result<bool> {
     let path = target_file(sys)?;
     let old = sys.read_text_if_exists(path)?.unwrap_or_default();
@@ -96,7 +96,7 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     write(sys, path, &text)
 }
 
-/// The main file, for those who only read.
+/// Returns the text of the main file.
 pub fn read_main_file(sys: &System) -> Result<String> {
     Ok(sys.read_text_if_exists(MAIN_FILE)?.unwrap_or_default())
 }

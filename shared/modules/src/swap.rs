@@ -1,4 +1,4 @@
-//! The swap file of `swap:` in mounts: how large, and its making.
+//! The swap file of `swap:` in mounts: its size and creation.
 
 use config::schema::{Format, INT, STR, Type, word};
 use config::{FromNode, Node, Reader, Value};
@@ -40,7 +40,7 @@ impl FromNode for Size {
     }
 }
 
-/// A number with a suffix of powers of 1024: `1.5G`, `512M`, `64KiB`, `7`.
+/// Parses a number with a suffix of powers of 1024: `1.5G`, `512M`, `64KiB`, `7`.
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim().to_ascii_uppercase();
     let text = text.strip_suffix("IB").or_else(|| text.strip_suffix('B')).unwrap_or(&text);
@@ -60,15 +60,15 @@ pub fn parse_size(text: &str) -> Option<u64> {
     (bytes < 9e18).then_some(bytes as u64)
 }
 
-/// What an automatic size is made from, in bytes.
+/// The values, in bytes, from which an automatic size is computed.
 #[derive(Debug, Clone, Copy)]
 struct Resources {
     memory: u64,
     free: u64,
 }
 
-/// As upstream suggests: the memory's size for small machines, 4 GiB for usual ones, the root of the GiBs for
-/// large ones; never more than a quarter of the free space and twice the memory, or than the user's limit.
+/// Returns upstream's suggested size: the memory's size for small machines, 4 GiB for common ones, the root of the GiBs
+/// for large ones; at most a quarter of the free space, twice the memory, and the user's limit.
 fn suggested_size(resources: Resources, limit: Option<u64>) -> u64 {
     let good = match resources.memory {
         small if small < 4 * GIB => small,
@@ -82,7 +82,7 @@ fn suggested_size(resources: Resources, limit: Option<u64>) -> u64 {
     good.min(max)
 }
 
-/// `MemTotal` of /proc/meminfo.
+/// Returns `MemTotal` of /proc/meminfo.
 fn parse_mem_total(meminfo: &str) -> Option<u64> {
     let value = meminfo.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
     let mut words = value.split_whitespace();
@@ -90,16 +90,16 @@ fn parse_mem_total(meminfo: &str) -> Option<u64> {
     (words.next() == Some("kB")).then(|| number.saturating_mul(1024))
 }
 
-/// Whether a file is swapped to (/proc/swaps).
+/// Returns whether a file is in use as swap (/proc/swaps).
 fn is_active_swap(swaps: &str, file: &str) -> bool {
     swaps.lines().skip(1).any(|l| l.split_whitespace().next() == Some(file))
 }
 
-/// The first page of a swap area of `bytes` bytes (the format of mkswap(8), version 1, in the machine's own
-/// byte order). `None` when it is too small for any page to swap to.
+/// Returns the first page of a swap area of `bytes` bytes (the format of mkswap(8), version 1, in the machine's byte
+/// order). `None` if it is too small for any page.
 fn swap_header(bytes: u64, page: usize, id: [u8; 16]) -> Option<Vec<u8>> {
     let pages = u32::try_from(bytes / page as u64).unwrap_or(u32::MAX);
-    // The kernel wants some pages beyond the header, as mkswap does.
+    // The kernel requires some pages beyond the header, as mkswap does.
     if pages < 10 {
         return None;
     }
@@ -111,7 +111,7 @@ fn swap_header(bytes: u64, page: usize, id: [u8; 16]) -> Option<Vec<u8>> {
     Some(header)
 }
 
-/// The bytes of a UUID's text.
+/// Returns the bytes of a UUID's text.
 fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
@@ -119,7 +119,7 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     bytes?.try_into().ok()
 }
 
-/// Makes the swap file if it is wanted; the file's name when it is there to be listed in fstab.
+/// Creates the swap file if it is configured. Returns its name if it exists, for fstab.
 pub fn ensure_swap_file(sys: &System, swap: &Swap) -> Option<String> {
     let file = swap.filename.0.clone();
     if file.is_empty() || matches!(swap.size, None | Some(Size::Bytes(0))) {
@@ -254,7 +254,7 @@ mod tests {
         let output = sandbox.sys.run(&command).unwrap().text();
         assert!(output.contains("TYPE=swap\n") && output.contains("VERSION=1\n"), "{output}");
         assert!(!output.contains("UUID=00000000"), "{output}");
-        // Too small, no directory, nothing wanted.
+        // Too small, no directory, not configured.
         for (name, size) in [("a", Size::Bytes(5)), ("b", Size::Bytes(0)), ("swap/x", Size::Bytes(2 * MIB))] {
             let filename = sandbox.top.join(name).to_string_lossy().into_owned();
             let swap = Swap { filename: SingleLine(filename.clone()), size: Some(size), maxsize: None };

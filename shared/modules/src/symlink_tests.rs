@@ -1,4 +1,4 @@
-//! What users' own links and files lead modules to that work in homes. Giving files to users takes root.
+//! Modules that work in home directories, with users' own links and files in them. Changing owners requires root.
 
 use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -16,13 +16,13 @@ const KEY: &str = "ssh-ed25519 AAAAC3Nz me@x";
 fn is_root(test: &str) -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if !root {
-        // Not by a macro, whose text the test harness keeps to itself.
+        // Not by a macro, because the test harness captures its output.
         let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
     }
     root
 }
 
-/// A machine with a user bob, whose home has what bob made.
+/// A machine with a user bob, whose home directory has files that bob created.
 fn machine(config: &str) -> Sandbox {
     let sandbox = Sandbox::new(config);
     let put = |path: &str, text: &str| sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
@@ -52,7 +52,7 @@ fn authorized_keys_behind_a_users_link() {
     }
     let install = |sandbox: &Sandbox| authorized_keys::install(&sandbox.sys, "bob", &[KEY.to_string()], "");
     for target in ["/etc/ld.so.preload", "/etc/passwd", "../../../etc/new", "/proc/self/fd/0"] {
-        // The server reads its second file as well.
+        // The server also reads its second file.
         let sandbox = machine("");
         link(&sandbox, KEYS, target);
         install(&sandbox).unwrap();
@@ -64,10 +64,10 @@ fn authorized_keys_behind_a_users_link() {
             "refusing to follow symlink {KEYS} (owner uid 12345): target not owned by uid 12345; using"
         );
         assert!(logged_warnings.contains(&wanted), "{logged_warnings}");
-        // And no file of root has become theirs.
+        // No file of root has become bob's.
         assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
         assert!(!sandbox.sys.exists("/etc/ld.so.preload") && !sandbox.sys.exists("/etc/new"));
-        // Unless it is told another one.
+        // Unless it is configured to read another one.
         let sandbox = machine("");
         let setting = "AuthorizedKeysFile .ssh/authorized_keys\n";
         sandbox.sys.write("/etc/ssh/sshd_config", setting, WriteOptions::default()).unwrap();
@@ -91,14 +91,14 @@ fn authorized_keys_behind_a_users_link() {
         assert_eq!(sandbox.file(KEYS), (format!("{KEY}\n"), 0o600), "{target}");
         assert_eq!(sandbox.sys.metadata(KEYS).unwrap().uid(), BOB, "{target}");
     }
-    // A hard link shows root's file under bob's name.
+    // A hard link gives root's file a name in bob's directory.
     let sandbox = machine("");
     std::fs::hard_link(sandbox.top.join("etc/passwd"), sandbox.top.join(&KEYS[1..])).unwrap();
     install(&sandbox).unwrap();
     assert_eq!((owner(&sandbox, "/etc/passwd"), owner(&sandbox, &format!("{KEYS}2"))), (0, BOB));
 }
 
-/// Every path with owner and mode.
+/// Returns every path with owner and mode.
 fn tree(top: &Path) -> Vec<String> {
     let mut all = Vec::new();
     for path in std::fs::read_dir(top).unwrap().map(|e| e.unwrap().path()) {
@@ -167,7 +167,7 @@ fn write_files_behind_a_users_link() {
         link(&sandbox, "/home/bob/link", "own");
         sandbox.run(&write_files::MODULE).unwrap();
         assert_eq!(sandbox.file("/home/bob/own"), ("new".into(), 0o644), "{more}");
-        // Root's link, to what is yet to come.
+        // Root's link, to a directory that does not exist yet.
         let sandbox = machine(&config("/etc/name"));
         sandbox.sys.link("../run/later/name", "/etc/name").unwrap();
         sandbox.run(&write_files::MODULE).unwrap();
@@ -178,7 +178,7 @@ fn write_files_behind_a_users_link() {
     std::fs::hard_link(sandbox.top.join("etc/passwd"), &hard).unwrap();
     sandbox.run(&write_files::MODULE).unwrap_err();
     assert_eq!(owner(&sandbox, "/etc/passwd"), 0);
-    // A FIFO that nobody reads is not waited for.
+    // A FIFO without a reader is not waited for.
     let sandbox = machine("write_files: [{path: /home/bob/fifo, content: x, append: true}]");
     let fifo = sandbox.top.join("home/bob/fifo");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());

@@ -1,4 +1,4 @@
-//! What the tests of the modules share: a machine in a temporary folder and a context on it.
+//! Helpers of the modules' tests: a machine in a temporary directory and a context on it.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use system::{Result, System};
 
 use crate::{Context, Module};
 
-/// A machine of a test's own; its folder is removed at the end.
+/// A machine for one test; its directory is removed at the end.
 pub struct Sandbox {
     pub sys: System,
     pub layout: Layout,
@@ -24,7 +24,7 @@ pub struct Sandbox {
     pub top: TempDir,
 }
 
-/// The value of a YAML text, with positions in `test.yaml`.
+/// Returns the value of a YAML text, with positions in `test.yaml`.
 pub fn yaml(text: &str) -> Node {
     config::yaml::parse("test.yaml", text).unwrap().root
 }
@@ -51,14 +51,14 @@ impl Sandbox {
         }
     }
 
-    /// An empty root of its own: programs would run chrooted in it, where there are none.
+    /// Returns a machine with an empty root: programs would run chrooted in it, but it has none.
     pub fn new(config: &str) -> Sandbox {
         let top = TempDir::new();
         let sys = System::new(&top);
         Sandbox::with(top, sys, Layout::default(), config)
     }
 
-    /// The running machine, but with the state and the runtime directories in the folder: for scripts, which
+    /// Returns the running machine with the state and runtime directories in a temporary directory: for scripts, which
     /// need a shell.
     pub fn live(config: &str) -> Sandbox {
         let top = TempDir::new();
@@ -67,8 +67,8 @@ impl Sandbox {
         Sandbox::with(top, System::new("/"), layout, config)
     }
 
-    /// Puts a program into the machine: a shell script that first writes how it was called, and its standard input
-    /// (which is `$all`), to /calls. The shell and its libraries are this machine's.
+    /// Adds a program to the machine: a shell script that first records its arguments and its standard input (which is
+    /// `$all`) in /calls. The shell and its libraries are the host's.
     pub fn stub(&self, name: &str, body: &str) {
         let shell = self.top.join("bin/sh");
         if !shell.exists() {
@@ -89,7 +89,7 @@ impl Sandbox {
         self.sys.write(format!("/usr/sbin/{name}"), script, system::WriteOptions::mode(0o755)).unwrap();
     }
 
-    /// What the stubs wrote.
+    /// Returns the recorded calls of the stubs.
     pub fn calls(&self) -> String {
         self.sys.read_text_if_exists("/calls").unwrap().unwrap_or_default()
     }
@@ -113,19 +113,19 @@ impl Sandbox {
         })
     }
 
-    /// The texts of what was logged at WARNING or worse.
+    /// Returns the messages of level WARNING and above.
     pub fn logged_warnings(&self) -> Vec<String> {
         self.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect()
     }
 
-    /// A file of the machine as text and mode.
+    /// Returns a file of the machine as text and mode.
     pub fn file(&self, path: &str) -> (String, u32) {
         use std::os::unix::fs::PermissionsExt;
         let text = self.sys.read_text(path).unwrap();
         (text, self.sys.metadata(path).unwrap().permissions().mode() & 0o7777)
     }
 
-    /// Programs that were run, as one would type them.
+    /// Returns the programs that were run, as they would be typed.
     pub fn commands(&self) -> Vec<String> {
         let effects = self.sys.effects().into_iter();
         effects

@@ -20,7 +20,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// The question whose answer makes linux-restricted-modules link NVIDIA's modules.
+/// The debconf question whose answer makes linux-restricted-modules link NVIDIA's modules.
 const TEMPLATE: &str = "Template: linux/nvidia/latelink\nType: boolean\nDefault: true\n\
     Description: Link NVIDIA's kernel modules?\n Whether the kernel modules of NVIDIA are linked on this machine.\n";
 /// How long a driver may take to download and build.
@@ -80,7 +80,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     Err(Error::new(format!("ubuntu-drivers install {driver}: exit code {}: {last}", output.code)))
 }
 
-/// Makes the question known to debconf. Its default is the answer.
+/// Registers the question with debconf. Its default is the answer.
 fn register_template(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let path = context.layout.run("nvidia.template");

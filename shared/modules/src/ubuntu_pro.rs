@@ -1,5 +1,5 @@
-//! ubuntu_pro: attaches the machine to Ubuntu Pro through the program `pro`: automatically where the cloud's image entitles
-//! to it, otherwise with the user's token.
+//! ubuntu_pro: attaches the machine to Ubuntu Pro through the program `pro`: automatically where the cloud's image
+//! entitles to it, otherwise with the user's token.
 
 use config::schema::DefaultValue::Bool;
 use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
@@ -99,7 +99,7 @@ impl FromNode for Token {
     }
 }
 
-/// Settings by name, in the order of names. URLs may have passwords.
+/// Returns the settings sorted by name. URLs may contain passwords.
 #[derive(Clone, Default)]
 struct Settings(Vec<(String, Option<String>)>);
 
@@ -185,13 +185,13 @@ fn run(context: &Context<'_>) -> Result<()> {
         return auto_attach(context, &pro);
     }
     let section = names.iter().filter_map(|name| context.config.get(name)?.as_map()).next();
-    // `features` alone configures the service of Ubuntu Pro's own.
+    // `features` alone configures Ubuntu Pro's own service.
     let wants_attach = section
         .is_some_and(|map| map.iter().any(|(key, _)| key.as_str().is_some_and(|key| key != "features")));
     if wants_attach { attach(context, &pro) } else { Ok(()) }
 }
 
-/// Whether a text can be the name of a service, and cannot be an option.
+/// Returns whether a text can be the name of a service, and cannot be an option.
 fn is_service(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('-')
@@ -234,7 +234,7 @@ fn first_error(answer: &Value) -> (String, String) {
     (text("title"), text("code"))
 }
 
-/// Whether the client says that this machine can be attached without a token.
+/// Returns whether the client reports that this machine can be attached without a token.
 fn should_auto_attach(context: &Context<'_>) -> bool {
     let sys = context.sys;
     if sys.is_dry_run() {
@@ -290,7 +290,7 @@ fn attach(context: &Context<'_>, pro: &Pro) -> Result<()> {
     let command = Command::new(words.iter().copied().chain([token.as_str()]))
         .redacted(format!("{} REDACTED", words.join(" ")))
         .timeout(TIMEOUT);
-    // 2: attached already.
+    // 2: already attached.
     sys.run(&command.accept(&[0, 2]))?;
     if pro.enable.is_empty() { Ok(()) } else { enable(context, &pro.enable) }
 }

@@ -1,5 +1,5 @@
-//! Modules that upstream has and this version does not, with the keys that would make each do something. A module list
-//! may name them: without these keys they are skipped silently; with them, a warning names what is not supported.
+//! Upstream's modules that this version does not have, with the keys that would activate each. A module list may name
+//! them: without these keys they are skipped silently; with them, a warning names what is not supported.
 
 /// Name and keys. A key with a dot is below another.
 const UNSUPPORTED: &[(&str, &[&str])] = &[

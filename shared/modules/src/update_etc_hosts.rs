@@ -1,4 +1,4 @@
-//! update_etc_hosts: the machine's own names in hosts(5), the whole file from a template or one line of it.
+//! update_etc_hosts: the machine's own names in hosts(5): the whole file from a template, or one line.
 
 use config::schema::{Deprecation, Type, flag, word};
 use config::{FromNode, Map, Node, Reader, Value};
@@ -25,7 +25,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const HOSTS_FILE: &str = "/etc/hosts";
 
-/// How much of the file is ours.
+/// The part of the file that the module manages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Manage {
     Nothing,
@@ -71,7 +71,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "manage_etc_hosts is false; keeping {HOSTS_FILE}");
         return Ok(());
     }
-    // Its own findings are told by the modules whose keys they are.
+    // Its findings are reported by the modules that own the keys.
     let keys = hostname_info::Keys::read_known(context.config, &mut Reader::new());
     let Some(names) = keys.and_then(|keys| hostname_info::resolve(context, &keys, false)) else {
         warning!(sys, "manage_etc_hosts: no hostname is known");
@@ -95,7 +95,7 @@ fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()
     variables.insert("hostname", names.hostname.as_str());
     variables.insert("fqdn", names.fqdn.as_str());
     let text = template::render_file(context.sys, &path, &text, &variables)?;
-    // Templates of other releases differ in their comments: what a boot need not change, it leaves.
+    // Templates of other releases differ in their comments, which are no reason to write the file.
     if context
         .sys
         .read_text_if_exists(HOSTS_FILE)?
@@ -107,7 +107,7 @@ fn write_from_template(context: &Context<'_>, names: &HostnameInfo) -> Result<()
     context.sys.write(HOSTS_FILE, text, WriteOptions::default()).map(drop)
 }
 
-/// The entries of a hosts(5) file: their words, without comments.
+/// Returns the entries of a hosts(5) file: their words, without comments.
 fn parse_entries(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .map(|line| line.split('#').next().unwrap_or_default().split_whitespace().collect::<Vec<_>>())
@@ -125,7 +125,7 @@ fn ensure_entry(context: &Context<'_>, names: &HostnameInfo) -> Result<()> {
     }
 }
 
-/// The text with an entry for the machine's names added; `None` when it has one.
+/// Returns the text with an entry for the machine's names added; `None` if it has one.
 fn with_entry(text: &str, address: &str, names: &HostnameInfo) -> Option<String> {
     let is_present = text.lines().any(|line| {
         let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
@@ -146,7 +146,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
     use distro::Distro;
 
-    /// As the packages have it.
+    /// The template of the packages.
     const DEBIAN: &str = include_str!("../../../packaging/etc-cloud/templates/hosts.debian.tmpl");
 
     fn sandbox(config: &str) -> Sandbox {

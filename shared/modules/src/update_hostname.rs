@@ -1,4 +1,4 @@
-//! update_hostname: at every boot the name follows the configuration, unless an administrator changed it.
+//! update_hostname: sets the configured hostname at every boot, unless an administrator changed it.
 
 use distro::{HostnameMethod, parse_hostname};
 use state::Frequency;
@@ -21,12 +21,12 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::without_keys(MODULE.name, "Keeps the host's name as configured.");
 
-/// What is to be written.
+/// The files to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Update {
-    /// An administrator's name stays.
+    /// An administrator's name is kept.
     Nothing,
-    /// (our record of the last name, the machine's name)
+    /// (the record of the last name, the machine's name)
     Files(bool, bool),
 }
 
@@ -67,7 +67,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 context.distro.write_hostname(sys, wanted, keys.create_hostname_file)?;
                 sys.set_kernel_hostname(&names.hostname)?;
             }
-            // Where hostnamectl keeps the name, the record is upstream's: a bare name, made in any case.
+            // With hostnamectl the record has upstream's form: a bare name, written in any case.
             let (make, end) = match context.distro.hostname {
                 HostnameMethod::Hostnamectl => (true, ""),
                 _ => (keys.create_hostname_file || sys.exists(&record), "\n"),

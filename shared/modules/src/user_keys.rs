@@ -1,9 +1,9 @@
-//! The keys of a user and of the three lists that users stand in, with the many forms that their values have had.
+//! The keys of a user in `users`, `user` and `groups`, with the many forms that their values have had.
 
 use config::schema::{BOOL, Deprecation, Format, INT, NULL, STR, Type, key, list, map_of};
 use config::{FromNode, Node, Reader, Value};
 
-/// A password or its hash. It is never shown.
+/// A password or its hash, which messages never contain.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -13,7 +13,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A null password is a blank one, as an empty one is.
+/// A null password is empty, as "" is.
 impl FromNode for Secret {
     const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
@@ -21,7 +21,7 @@ impl FromNode for Secret {
     }
 }
 
-/// A password key that may be missing; null counts as written.
+/// A password key that may be missing; null counts as set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OptionalSecret(pub Option<Secret>);
 
@@ -36,7 +36,7 @@ impl FromNode for OptionalSecret {
     }
 }
 
-/// Names: `a, b`, a list, or (old) a map's keys.
+/// Names: `a, b`, a list, or (deprecated) a map's keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameList(pub Vec<String>);
 
@@ -85,7 +85,7 @@ impl FromNode for GroupName {
     }
 }
 
-/// A number; text is the old form.
+/// A number; text is the deprecated form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uid(pub String);
 
@@ -101,7 +101,7 @@ impl FromNode for Uid {
     }
 }
 
-/// sudo's rules; `false` is the old way to say none.
+/// sudo's rules; `false` is the deprecated form of none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SudoRules(pub Vec<String>);
 
@@ -127,8 +127,8 @@ impl FromNode for SudoRules {
     }
 }
 
-/// Text that must stay on one line: a second one would be a rule or a key of its own, and other control characters
-/// make a file that its readers refuse as a whole.
+/// Text on a single line: a line break would begin another rule or key, and other control characters make a file that its
+/// readers reject as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SingleLine(pub String);
 
@@ -144,7 +144,7 @@ impl FromNode for SingleLine {
     }
 }
 
-/// Authorized keys: a text (which may have several lines), a list, or a map's values.
+/// Authorized keys: a text (which may have several lines), a list, or the values of a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshKeys(pub Vec<String>);
 
@@ -169,7 +169,7 @@ impl FromNode for SshKeys {
     }
 }
 
-/// Whether the cloud's keys lead to a note about the default user.
+/// Whether the cloud's keys only name the default user to log in as.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RedirectUser(pub bool);
 
@@ -246,7 +246,7 @@ config::keys! {
     }
 }
 
-/// A name that may stand in passwd(5), sudoers(5) and a path, and that no program takes for an option.
+/// Returns whether a name is valid in passwd(5), sudoers(5) and a path, and cannot be an option of a program.
 pub(crate) fn is_valid_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('-')
@@ -254,7 +254,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
         && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
 }
 
-/// The names of a text in which commas stand between them.
+/// Splits a text of names at commas.
 pub(crate) fn split_commas(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|n| !n.is_empty()).map(Into::into).collect()
 }

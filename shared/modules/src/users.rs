@@ -1,6 +1,5 @@
-//! `users`, `user` and `groups` in every form that has been written for fifteen years, as one normal form:
-//! groups with members, users with their keys, the default user of the distribution merged in. Pure; several
-//! modules need to know who the users are.
+//! Converts `users`, `user` and `groups` in each of their forms to one normal form: groups with members, and users with
+//! their keys, the default user of the distribution included. Pure; several modules need the list of users.
 
 use config::schema::{
     ANY_MAP, Definition, Deprecation, Format, Needs, STR, Type, key, list, map_of, reference,
@@ -10,18 +9,18 @@ use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 use crate::Context;
 use crate::user_keys::{NameList, UserKeys, is_valid_name, split_commas};
 
-/// A group and who is to be in it.
+/// A group and its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     pub name: String,
     pub members: Vec<String>,
 }
 
-/// A user with all that is configured for him.
+/// A user with all of its keys.
 #[derive(Debug, Clone)]
 pub struct User {
     pub name: String,
-    /// The one that `default` stands for.
+    /// Whether `default` refers to this user.
     pub is_default: bool,
     pub keys: UserKeys,
 }
@@ -38,7 +37,7 @@ impl Accounts {
         Self::read_with_report(context, false)
     }
 
-    /// As [`Accounts::read`]; what is wrong or old is logged, which one module does for all.
+    /// Does the same as [`Accounts::read`] and logs the findings, which a single module does.
     pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
         let mut reader = Reader::new();
         let accounts = normalize(context.config, context.system_info.get("default_user"), &mut reader);
@@ -53,7 +52,7 @@ impl Accounts {
     }
 }
 
-/// The normal form of a configuration.
+/// Returns the normal form of a configuration.
 pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
     let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| GroupList::read(n, r)));
     let overrides =
@@ -67,7 +66,7 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
     Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
 }
 
-/// `groups`.
+/// Reads `groups`.
 #[derive(Debug, Clone, Default)]
 pub struct GroupList(Vec<Group>);
 
@@ -83,7 +82,7 @@ impl FromNode for GroupList {
     }
 }
 
-/// `user`.
+/// Reads `user`.
 #[derive(Debug, Clone)]
 pub struct DefaultUserOverrides(Option<Map>);
 
@@ -101,7 +100,7 @@ impl FromNode for DefaultUserOverrides {
     }
 }
 
-/// `users`.
+/// Reads `users`.
 #[derive(Debug, Clone, Default)]
 pub struct UserList(Vec<(String, Map)>);
 
@@ -187,7 +186,7 @@ fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> 
     }
 }
 
-/// Users by name in the order of their first mention; what was said of one first counts.
+/// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
 fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
     let mut users = Vec::new();
     match &node.value {
@@ -241,7 +240,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
     };
     match &item.value {
         Value::Map(map) => {
-            // Read for its findings only: what counts is read after merging.
+            // Read for its findings only; the values are read after merging.
             let _ = UserKeys::read(item, reader);
             let mut map = underscore_keys(map);
             let written = map.remove("name");
@@ -280,7 +279,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
     }
 }
 
-/// Adds a user, or keys that are missing from one.
+/// Adds a user, or the missing keys of an existing one.
 fn add_user(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
     match users.iter_mut().find(|(n, _)| n == name) {
         Some((_, old)) => *old = merge_missing([&*old, &map]),
@@ -288,7 +287,7 @@ fn add_user(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
     }
 }
 
-/// The first map's keys, then those of the next that are missing.
+/// Returns the keys of the first map and the missing ones from the following maps.
 fn merge_missing<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
     let mut all = Map::new();
     for (key, value) in maps.into_iter().flat_map(Map::iter) {
@@ -299,7 +298,7 @@ fn merge_missing<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
     all
 }
 
-/// Keys with `_` for `-`, as they were once written.
+/// Returns the keys with `_` for `-`, a former spelling.
 fn underscore_keys(map: &Map) -> Map {
     let mut out = Map::new();
     for (key, value) in map.iter() {
@@ -314,9 +313,9 @@ fn underscore_keys(map: &Map) -> Map {
     out
 }
 
-/// `default` becomes the distribution's own user: what is said of him by name counts first, then what is said
-/// of `default`, then the distribution's word; his groups are united. He comes last, as upstream has him: uids
-/// are given in this order.
+/// Replaces `default` by the distribution's user: keys of an entry with the user's name come first, then those of
+/// `default`, then the distribution's; the groups are united. The user comes last, as in upstream: uids are assigned in
+/// this order.
 fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
     let mut default_name = None;
     if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
@@ -338,7 +337,7 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
     entries
         .into_iter()
         .filter_map(|(name, map)| {
-            // Its findings were noted where it was written.
+            // Its findings were reported at its position.
             let keys = UserKeys::read_known(&Node::from(map), &mut Reader::new())?;
             Some(User { is_default: default_name.as_deref() == Some(&name), name, keys })
         })

@@ -1,4 +1,4 @@
-//! users_groups: groups, then users, with their passwords, rules and keys.
+//! users_groups: creates groups, then users, with their passwords, rules and keys.
 
 use config::{Node, Value};
 use distro::NewUser;
@@ -51,7 +51,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     for user in &accounts.users {
         creator.because_of(user);
-        // One that cannot be made must not keep the others from logging in.
+        // A failure of one must not keep the others from logging in.
         let result = creator.create(user);
         failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
     }
@@ -83,7 +83,7 @@ fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
     }
 }
 
-/// Keys that need a home, with one of those that give none; or keys that exclude one another.
+/// Keys that require a home directory with one that prevents it; or keys that exclude each other.
 fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     let without = [("no_create_home", keys.no_create_home), ("system", keys.system)];
     let needing = [
@@ -96,23 +96,23 @@ fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     Some(format!("{need} needs a home directory, but {no_home} is set"))
 }
 
-/// The making of all users. What is the same for each is looked up once: there may be hundreds.
+/// Creates all users. Facts that they share are looked up once, because there may be hundreds of users.
 struct UserCreator<'a> {
     context: &'a Context<'a>,
     /// The default user's name.
     default: Option<&'a str>,
-    /// Names of the users that exist already.
+    /// Names of existing users.
     existing: Vec<String>,
     /// Whether this is Ubuntu Core.
     is_ubuntu_core: bool,
-    /// New ones whose password is to be locked, as useradd has left it.
+    /// New users whose password is to be locked as useradd has left it.
     to_lock: Vec<&'a User>,
 }
 
 impl<'a> UserCreator<'a> {
     fn because_of(&self, user: &User) {
         let Context { sys, config, .. } = self.context;
-        // Only a plan shows it, and it takes a search.
+        // Only a dry run shows it, and it requires a search.
         if sys.is_dry_run() {
             sys.set_cause_key(config_key_of(&user.name, user.is_default, config));
         }
@@ -139,7 +139,7 @@ impl<'a> UserCreator<'a> {
         } else {
             info!(sys, "user {name} already exists; not created");
         }
-        // Whatever becomes of password and rules, the keys are put in: they are how one gets in to repair these.
+        // The keys are installed even if password or rules fail: the owner needs them to log in and repair these.
         let mut failed: Vec<Error> = self.set_password(user, new).err().into_iter().collect();
         if !keys.doas.is_empty() {
             let rules: Vec<String> = keys.doas.iter().map(|l| l.0.clone()).collect();
@@ -164,7 +164,7 @@ impl<'a> UserCreator<'a> {
     fn set_password(&mut self, user: &'a User, new: bool) -> Result<()> {
         let (sys, distro, keys, name) = (self.context.sys, self.context.distro, &user.keys, &*user.name);
         let set = |password: &OptionalSecret, hashed: bool| match &password.0 {
-            // Setting it again would open the account until it is locked again.
+            // Setting it again would unlock the account until it is locked again.
             Some(secret)
                 if hashed && !new && keys.lock_passwd && distro.has_password_hash(sys, name, &secret.0) =>
             {
@@ -177,7 +177,7 @@ impl<'a> UserCreator<'a> {
         };
         let mut given = keys.plain_text_passwd.0.is_some() || keys.hashed_passwd.0.is_some();
         if new {
-            // The hash is not an argument of useradd, where every process could read it.
+            // The hash is not an argument of useradd, because every process could read it.
             given |= keys.passwd.0.is_some();
             set(&keys.passwd, true)?;
         } else if keys.passwd.0.is_some() && !given {
@@ -187,7 +187,7 @@ impl<'a> UserCreator<'a> {
         set(&keys.hashed_passwd, true)?;
         let has_password = !new && !distro.has_blank_password(sys, name);
         match lock_action(keys.lock_passwd, given, new, has_password) {
-            // useradd locks it. That it did is looked up once, for all of them.
+            // useradd locks it, which is verified once for all users.
             LockAction::Lock if new && !given => {
                 self.to_lock.push(user);
                 Ok(())
@@ -206,7 +206,7 @@ impl<'a> UserCreator<'a> {
         }
     }
 
-    /// Locks what useradd left open; what failed.
+    /// Locks the passwords that useradd left unlocked; returns the failures.
     fn lock_new_users(&self) -> Vec<Error> {
         let Context { sys, distro, .. } = self.context;
         if self.to_lock.is_empty() {
@@ -254,7 +254,7 @@ fn create_snap_user(sys: &System, mail: &str, known: bool) -> Result<()> {
     sys.run(&Command::new(argv)).map(drop)
 }
 
-/// What is to become of the password's lock.
+/// The operation on the lock of a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LockAction {
     Lock,
@@ -272,7 +272,7 @@ fn lock_action(lock_passwd: bool, given: bool, new: bool, has_password: bool) ->
     }
 }
 
-/// The cloud's keys open no session as this user, but say which user to log in as.
+/// Restricts the cloud's keys: they open no session as this user, but name the user to log in as.
 fn redirect_to_default_user(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<()> {
     let sys = context.sys;
     let Some(default) = default else {

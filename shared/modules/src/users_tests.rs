@@ -1,4 +1,4 @@
-//! The forms in which users and groups have been written, and what they mean.
+//! The forms of users and groups, and their meanings.
 
 use config::{FindingKind, Reader};
 
@@ -8,7 +8,7 @@ use crate::users::{Accounts, normalize};
 const DEFAULT: &str =
     "{name: debian, gecos: Debian, groups: [adm, sudo], shell: /bin/bash, lock_passwd: true}";
 
-/// The normal form, and how many things are wrong and old.
+/// Returns the normal form, and the numbers of invalid and deprecated parts.
 fn read(config: &str) -> (Accounts, usize, usize) {
     let mut reader = Reader::new();
     let accounts = normalize(&yaml(config), Some(&yaml(DEFAULT)), &mut reader);
@@ -17,7 +17,7 @@ fn read(config: &str) -> (Accounts, usize, usize) {
     (accounts, count(FindingKind::Invalid), count(FindingKind::Deprecated))
 }
 
-/// `name(group,group)` of each user, `*` before the default one.
+/// Returns `name(group,group)` of each user, with `*` before the default one.
 fn shown(accounts: &Accounts) -> String {
     let one = |user: &crate::users::User| {
         let star = if user.is_default { "*" } else { "" };
@@ -37,7 +37,7 @@ fn users() {
         // Without a name it is the default user.
         ("users: [{groups: [x]}]", "*debian(adm,sudo)", 0, 0),
         ("users: [default, {name: debian, groups: 'lp, adm'}]", "*debian(adm,lp,sudo)", 0, 0),
-        // Not asked for as the default one, he is anybody.
+        // Without `default` in the list, it is an ordinary user.
         ("users: [{name: debian, groups: lp}]", "debian(lp)", 0, 0),
         ("users: [{name: a, groups: [x]}, {name: a, groups: [y]}]", "a(x)", 0, 0),
         ("user: {name: me}\nusers: []", "*me(adm,sudo)", 0, 0),
@@ -47,7 +47,7 @@ fn users() {
         ("users: {a: true, b: false, c: {groups: x}}", "a() c(x)", 0, 1),
         ("users: [{name: a, primary-group: g, no-create-home: true}]", "a()", 0, 2),
         ("users: [{name: a, groups: {x: null}}]", "a(x)", 0, 1),
-        // What is wrong costs what it is about.
+        // An invalid part affects only itself.
         ("users: [5, null, true, {name: a}]", "5() a()", 2, 0),
         ("users: [{name: [x]}, {name: a}]", "a()", 1, 0),
         ("users: [{name: a, groups: 5, uid: x}]", "a(5)", 1, 1),

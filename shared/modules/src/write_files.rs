@@ -1,5 +1,5 @@
-//! write_files: files as users write them in cloud-config. Entries with `defer` wait for write_files_deferred,
-//! when packages and users exist; both modules read the key with the functions here.
+//! write_files: files as users write them in cloud-config. Entries with `defer` wait for write_files_deferred, until
+//! packages and users exist; both modules read the key with the functions here.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// No file that a cloud-config brings inflates to more.
+/// The size limit of an inflated file.
 const MAX_CONTENT_SIZE: usize = 64 << 20;
 
 config::keys! {
@@ -110,11 +110,11 @@ impl FromNode for Encoding {
     }
 }
 
-/// A file mode: octal in a text, a number as YAML read it (where `0644` is octal already).
+/// A file mode: octal in a text, or a number as YAML read it (where `0644` is octal already).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mode(u32);
 
-/// Modes whose octal digits get written without the leading 0 that makes YAML read them as octal.
+/// Modes whose octal digits are often written without the leading 0 that makes YAML read them as octal.
 const DECIMAL_LOOKALIKES: [i128; 18] =
     [400, 440, 444, 500, 555, 600, 640, 644, 660, 664, 700, 711, 744, 750, 755, 770, 775, 777];
 
@@ -149,8 +149,8 @@ fn parse_octal(text: &str) -> Option<i128> {
     if only_digits { i128::from_str_radix(digits, 8).ok() } else { None }
 }
 
-/// The entries that are due (`defer` as asked) with their keys, the paths of those that cannot be written, and what is
-/// wrong with all of them: each module speaks of its own.
+/// Returns the entries that are due (`defer` as requested) with their keys, the paths of invalid ones, and the findings
+/// of all: each module reports its own.
 fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String>, Findings) {
     let mut reader = Reader::new();
     let mut all = Findings::default();
@@ -173,7 +173,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
         let mut of_item = Reader::new();
         let entry = of_item.nested(&key, |r| Entry::read(item, r));
         let findings = of_item.into_findings();
-        // Without its content or source the file would be emptied; an addition that is none would replace it.
+        // Without its content or source the file would be emptied; an invalid `append` would replace it.
         let is_wrong = |name| {
             findings.of_kind(FindingKind::Invalid).any(|f| f.key.starts_with(&format!("{key}.{name}")))
         };
@@ -192,7 +192,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
     (found, refused, all)
 }
 
-/// Writes the entries that are due. One that fails is said; the others are written.
+/// Writes the entries that are due. A failure is logged; the others are written.
 pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let Some(list) = context.config.get("write_files") else { return Ok(()) };
     let (entries, refused, findings) = due_entries(list, deferred);
@@ -223,7 +223,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     .with_causes(&causes))
 }
 
-/// With SELinux, a new file has the label of its directory; the policy may want another (shadow_t).
+/// With SELinux, a new file has the label of its directory; the policy may require another (shadow_t).
 fn relabel(sys: &System, entries: &[(String, Entry)]) {
     const MAX_PATHS: usize = 200;
     if !sys.is_live() || !sys.exists("/sys/fs/selinux/enforce") || sys.which("restorecon").is_none() {
@@ -239,7 +239,7 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
     }
 }
 
-/// Absolute, whatever was written.
+/// Returns an absolute path.
 fn absolute_path(entry: &Entry) -> String {
     if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) }
 }
@@ -247,7 +247,7 @@ fn absolute_path(entry: &Entry) -> String {
 fn write_one(sys: &System, entry: &Entry) -> Result<()> {
     let path = absolute_path(entry);
     let Some(content) = load_content(sys, &path, entry)? else { return Ok(()) };
-    // A user that is not there (yet) is an error, but the file is written all the same, as root's.
+    // A missing user is an error, but the file is written nevertheless, as root's.
     let owner = owner(sys, &entry.owner);
     let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
     // Missing directories belong to the file's owner.
@@ -267,7 +267,7 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
     })
 }
 
-/// What to write; `None` when there was only a source and it failed, which is said.
+/// Returns the content; `None` if the only source failed, which is logged.
 fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
     if let Some(source) = &entry.source {
         let mut fetch = Request::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MAX_CONTENT_SIZE);
@@ -292,7 +292,7 @@ fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8
 }
 
 fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
-    // The default needs no look at a passwd file, which a bare image may lack.
+    // The default needs no passwd file, which a minimal image may lack.
     if text == "root:root" { Ok((Some(0), Some(0))) } else { sys.owner(text) }
 }
 
@@ -327,7 +327,8 @@ mod tests {
 
     #[test]
     fn every_encoding() {
-        // "hi\n", its gzip and theirs in base64.
+        // "hi
+        // ", its gzip, and the base64 of both.
         let gz = "H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=";
         for (encoding, content, written) in [
             ("text/plain", "hi", "hi"),

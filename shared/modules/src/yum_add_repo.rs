@@ -3,8 +3,9 @@
 use config::schema::{BOOL, Format, INT, Needs, STR, Type, key, map, map_of};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use state::Frequency;
-use system::{Result, WriteOptions, info, rfc2822};
+use system::{Result, rfc2822};
 
+use crate::ini_repository::{Repository, has_option, read_id, read_options, write_files};
 use crate::schema::Section;
 use crate::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
@@ -41,7 +42,7 @@ const DISTROS: &[&str] = &[
     "virtuozzo",
 ];
 
-/// One of these says where the packages are.
+/// One of these keys has the location of the packages.
 const SOURCES: &[&str] = &["baseurl", "metalink", "mirrorlist"];
 
 config::keys! {
@@ -51,13 +52,6 @@ config::keys! {
         /// Repositories by their ids.
         yum_repos: Repositories;
     }
-}
-
-/// Options are in the order in which they were written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Repository {
-    id: String,
-    options: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -90,8 +84,8 @@ impl FromNode for Repositories {
         let read = |(id, options): (&Node, &Node)| {
             let name = id.scalar_text().unwrap_or_default();
             reader.nested(&name, |reader| {
-                let options = read_options(options, reader)?;
-                Some(Repository { id: read_id(id, reader)?, options })
+                let options = read_located_options(options, reader)?;
+                Some(Repository { id: read_id(id, "-", reader)?, options })
             })
         };
         Some(Repositories(map.iter().filter_map(read).collect()))
@@ -102,33 +96,11 @@ impl FromNode for Repositories {
     }
 }
 
-/// Returns the id in the spelling that names files and sections.
-fn read_id(node: &Node, reader: &mut Reader) -> Option<String> {
-    let id = Line::read(node, reader)?.0.replace(' ', "-");
-    if id.is_empty() || id.contains(['/', '[', ']']) || id.len() > 200 {
-        return reader.type_error(node, "the id of a repository, a file name");
-    }
-    Some(id)
-}
-
-fn read_options(node: &Node, reader: &mut Reader) -> Option<Vec<(String, String)>> {
-    let mut options: Vec<(String, String)> = Vec::new();
+/// Reads the options of a repository, one of which has the location of its packages.
+fn read_located_options(node: &Node, reader: &mut Reader) -> Option<Vec<(String, String)>> {
     let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of options") };
-    for (key, value) in map.iter() {
-        let written = key.scalar_text().unwrap_or_default();
-        let name = written.trim().to_lowercase().replace('-', "_");
-        reader.nested(&written, |reader| {
-            if name.is_empty() || name.contains(|c: char| c.is_control() || "=:[]#;".contains(c)) {
-                return reader.add_finding(FindingKind::Invalid, key, "expected the name of an option");
-            }
-            let Some(text) = read_value(value, reader) else { return };
-            match options.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, old)) => *old = text,
-                None => options.push((name, text)),
-            }
-        });
-    }
-    if !options.iter().any(|(name, _)| SOURCES.contains(&name.as_str())) {
+    let options = read_options(map, None, "=:[]#;", read_value, reader);
+    if !SOURCES.iter().any(|name| has_option(&options, name)) {
         reader.add_finding(FindingKind::Invalid, node, "expected one of baseurl, metalink and mirrorlist");
         return None;
     }
@@ -168,24 +140,15 @@ fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
     let directory = keys.yum_repo_dir.0.trim_end_matches('/').to_string();
-    let mut failure = Ok(());
-    for repository in &keys.yum_repos.0 {
-        let path = format!("{directory}/{}.repo", repository.id);
-        if sys.exists(&path) {
-            info!(sys, "repository {} skipped: {path} exists", repository.id);
-            continue;
-        }
-        let header = format!("# Created by cloud-init on {}\n", rfc2822(sys.clock().wall()));
-        if let Err(e) = sys.write(path, header + &render(repository), WriteOptions::default()) {
-            system::warning!(sys, "{e}");
-            failure = Err(e);
-        }
-    }
-    failure
+    let header = format!("# Created by cloud-init on {}\n", rfc2822(sys.clock().wall()));
+    let text = |repository: &Repository| header.clone() + &render(repository);
+    write_files(sys, &directory, &keys.yum_repos.0, str::to_string, &text)
 }
 
 #[cfg(test)]
 mod tests {
+    use system::WriteOptions;
+
     use super::*;
     use crate::test_sandbox::Sandbox;
 

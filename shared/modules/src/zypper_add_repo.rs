@@ -4,8 +4,9 @@
 use config::schema::{ANY_MAP, Format, STR, Type, key, list, map};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use state::Frequency;
-use system::{Result, WriteOptions, info, warning};
+use system::{Result, WriteOptions, warning};
 
+use crate::ini_repository::{Repository, has_option, read_id, read_options, write_files};
 use crate::schema::Section;
 use crate::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, config_obj};
@@ -42,12 +43,6 @@ config::keys! {
         /// Repositories and settings of zypper.
         zypper: Option<Zypper>, types [map(Zypper::TABLE).open().min(1)];
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Repository {
-    id: String,
-    options: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -87,31 +82,13 @@ fn read_repository(node: &Node, reader: &mut Reader) -> Option<Repository> {
         });
     }
     let id = map.get("id")?;
-    let id = reader.nested("id", |reader| {
-        let text = Line::read(id, reader)?.0;
-        let is_name = !text.is_empty() && !text.contains(['/', '[', ']']) && text.len() <= 200;
-        if is_name { Some(text) } else { reader.type_error(id, "the id of a repository, a file name") }
-    })?;
-    let mut options: Vec<(String, String)> = Vec::new();
-    for (key, value) in map.iter().filter(|(key, _)| key.as_str() != Some("id")) {
-        let written = key.scalar_text().unwrap_or_default();
-        let name = written.trim().to_lowercase().replace('-', "_");
-        reader.nested(&written, |reader| {
-            if name.is_empty() || name.contains(|c: char| c.is_control() || "=[]#'\"".contains(c)) {
-                return reader.add_finding(FindingKind::Invalid, key, "expected the name of an option");
-            }
-            let Some(text) = read_value(value, reader) else { return };
-            match options.iter_mut().find(|(other, _)| *other == name) {
-                Some((_, old)) => *old = text,
-                None => options.push((name, text)),
-            }
-        });
-    }
-    if !options.iter().any(|(name, _)| name == "baseurl") {
+    let id = reader.nested("id", |reader| read_id(id, " ", reader))?;
+    let mut options = read_options(map, Some("id"), "=[]#'\"", read_value, reader);
+    if !has_option(&options, "baseurl") {
         return None;
     }
     for name in ["enabled", "autorefresh"] {
-        if !options.iter().any(|(other, _)| other == name) {
+        if !has_option(&options, name) {
             options.push((name.into(), "1".into()));
         }
     }
@@ -129,7 +106,7 @@ fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
     }
 }
 
-/// Settings as they are written behind `=`; those without a value are left out.
+/// Settings as written after `=`; those without a value are omitted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Settings(Vec<(String, String)>);
 
@@ -167,8 +144,8 @@ fn render(repository: &Repository) -> String {
     std::iter::once(heading).chain(options).collect::<Vec<_>>().join("\n")
 }
 
-/// Returns libzypp's file with the settings at its end. The module runs at every boot: the settings of an earlier boot are
-/// replaced.
+/// Returns libzypp's file with the settings at its end. The module runs at every boot: the settings of an earlier boot
+/// are replaced.
 fn with_settings(text: &str, settings: &[(String, String)]) -> String {
     let added: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
     if added.is_empty() {
@@ -209,19 +186,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let how = WriteOptions::mode(sys.mode(CONF).unwrap_or(0o644));
         sys.write(CONF, with_settings(&text, &wanted), how)?;
     }
-    let mut failure = Ok(());
-    for repository in &zypper.repos.0 {
-        let path = format!("{directory}/{}.repo", repository.id.replace(' ', "_"));
-        if sys.exists(&path) {
-            info!(sys, "repository {} skipped: {path} exists", repository.id);
-            continue;
-        }
-        if let Err(e) = sys.write(path, render(repository), WriteOptions::default()) {
-            warning!(sys, "{e}");
-            failure = Err(e);
-        }
-    }
-    failure
+    write_files(sys, directory, &zypper.repos.0, |id| id.replace(' ', "_"), &render)
 }
 
 #[cfg(test)]

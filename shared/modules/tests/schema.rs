@@ -1,10 +1,10 @@
-//! Verdicts on cloud-configs, ours and cloud-init's: the same, or a difference with its reason. `schema/record` asked
-//! Debian's cloud-init 26.2.
+//! Compares the results of checking cloud-configs with cloud-init's: equal, or an intended difference with its reason.
+//! `schema/record` records those of Debian's cloud-init 26.2.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use config::FindingKind;
 
-/// Where ours is another, on purpose: the beginning of the document, and why.
+/// Intended differences: the beginning of the document, and the reason.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("timeouts:", "a key of our own"),
     ("users: default", "deprecated: upstream says so only when its module runs"),
@@ -26,7 +26,7 @@ fn ours(text: &str) -> String {
     let count = |kind| findings.of_kind(kind).count();
     let verdict =
         if count(FindingKind::Invalid) + count(FindingKind::Unknown) > 0 { "invalid" } else { "valid" };
-    // Upstream forgets what is deprecated in a map that is wrong.
+    // Upstream does not report deprecations in an invalid map.
     if verdict == "invalid" {
         return verdict.into();
     }
@@ -34,7 +34,7 @@ fn ours(text: &str) -> String {
     format!("{verdict}{old}")
 }
 
-/// The reader has no other way to a key of `timeouts` than this list.
+/// The reader accepts only keys of `timeouts` that are in this list.
 #[test]
 fn the_schema_has_every_timeout_that_is_read() {
     for timeout in config::Timeout::ALL {

@@ -14,7 +14,7 @@ struct Candidate {
     activator: &'static Activator,
 }
 
-/// For systems whose network service has no renderer here.
+/// The activator of systems whose network service has no renderer here.
 const IFCONFIG: Candidate = Candidate {
     name: "ifconfig",
     available: |sys| sys.is_file("/sbin/ifconfig"),
@@ -39,8 +39,8 @@ pub struct BringUpResult {
     pub problems: Vec<String>,
 }
 
-/// Brings interfaces up with the first available activator, of those listed (`system_info: {network: {activators: …}}`) or
-/// of all. Failures are logged as warnings and returned.
+/// Brings interfaces up with the first available activator, of those listed (`system_info: {network: {activators: …}}`)
+/// or of all. Failures are logged as warnings and returned.
 pub fn bring_up(sys: &System, links: &[String], listed: Option<&[String]>) -> BringUpResult {
     let mut done = BringUpResult::default();
     let all = candidates();

@@ -1,5 +1,5 @@
-//! Addresses, masks and routes as people write them, made regular: an address text that stays as it was written
-//! and a prefix length. Pure; a reason says what was expected, never what was found.
+//! Addresses, masks and routes as users write them, normalized to an address text (kept as written) and a prefix length.
+//! Pure; an error says what was expected, never what was found.
 
 use std::net::IpAddr;
 
@@ -12,14 +12,14 @@ pub struct Network {
     pub prefix: u8,
 }
 
-/// What [`parse_prefix`] expects of a mask that is one, but for its holes.
+/// What [`parse_prefix`] expects of a mask that is not contiguous.
 pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
 
 pub fn is_ipv6(address: &str) -> bool {
     address.contains(':')
 }
 
-/// Returns the prefix length used when the configuration has none: the usual subnet size of the address family.
+/// Returns the prefix length if the configuration has none: the common subnet size of the address family.
 fn default_prefix(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 24 } else { 64 }
 }
@@ -30,7 +30,7 @@ fn mask_to_prefix(bits: u128, width: u32) -> Option<u8> {
     (whole == bits).then_some(ones as u8)
 }
 
-/// `24`, `255.255.255.0`, `ffff:ffff::`; an inverted IPv4 mask (`0.0.0.255`) counts too.
+/// Parses `24`, `255.255.255.0`, `ffff:ffff::`; an inverted IPv4 mask (`0.0.0.255`) is accepted too.
 pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
     let max = if ip.is_ipv4() { 32 } else { 128 };
     if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
@@ -48,7 +48,7 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
     .ok_or(CONTIGUOUS_MASK)
 }
 
-/// `given` is a number or text, as `prefix` and `netmask` are written.
+/// Parses a number or text, as `prefix` and `netmask` are written.
 fn parse_prefix_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
     match &given.value {
         Value::Int(_) | Value::Str(_) => parse_prefix(given.scalar_text().unwrap_or_default().trim(), ip),
@@ -56,7 +56,7 @@ fn parse_prefix_node(given: &Node, ip: IpAddr) -> Result<u8, &'static str> {
     }
 }
 
-/// An address with its prefix: the one behind a slash, else `prefix`, else `netmask`, else the family's usual one.
+/// Returns an address with its prefix: the one after a slash, else `prefix`, else `netmask`, else the family's default.
 pub fn parse_network(
     raw: &str,
     prefix: Option<&Node>,
@@ -76,12 +76,12 @@ pub fn parse_network(
     Ok(Network { address: address.to_string(), prefix })
 }
 
-/// Whether a gateway's text is an address (with a zone, perhaps) or a single word, and no more than that.
+/// Returns whether a gateway's text is an address (optionally with a zone) or a single word.
 pub fn is_valid_gateway(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.:%-".contains(&b))
 }
 
-/// An integer, or a text that is one.
+/// Returns an integer, also one that is written as text.
 pub fn parse_integer(node: &Node) -> Option<i64> {
     match &node.value {
         Value::Int(n) => i64::try_from(*n).ok(),
@@ -91,7 +91,7 @@ pub fn parse_integer(node: &Node) -> Option<i64> {
     }
 }
 
-/// Whether a gateway lies within a subnet; `None` when one of them is no address.
+/// Returns whether a gateway is within a subnet; `None` if one of them is not an address.
 pub fn is_in_subnet(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
     let cut = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()).checked_shr(32 - u32::from(prefix.min(32))),

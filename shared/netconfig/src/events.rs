@@ -79,8 +79,8 @@ pub fn from_updates(updates: Option<&Node>, findings: &mut Findings) -> Option<V
     Some(events)
 }
 
-/// Whether an event is on: the user's list counts instead of the datasource's, and only what it can serve. A new
-/// instance is always configured.
+/// Returns whether an event is enabled: by the user's list, else by the datasource's, if the datasource supports it. A
+/// new instance is always configured.
 pub fn is_enabled(
     event: Event,
     configured: Option<&[Event]>,
@@ -91,10 +91,10 @@ pub fn is_enabled(
     wanted || event == Event::BootNewInstance
 }
 
-/// Every event, which is what most datasources can serve.
+/// All events, which most datasources support.
 pub const ALL: &[Event] = &[Event::BootNewInstance, Event::Boot, Event::BootLegacy, Event::Hotplug];
 
-/// What most datasources ask for.
+/// The default events of most datasources.
 pub const DEFAULT: &[Event] = &[Event::BootNewInstance];
 
 #[cfg(test)]

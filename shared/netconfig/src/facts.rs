@@ -9,15 +9,15 @@ use system::{System, warning};
 use crate::parse::{Facts, Format, Include, NicFacts, eni, kernel, klibc};
 use crate::{nics, render};
 
-/// How many files one interfaces file may bring in, and how large each may be.
+/// The limits of an interfaces file's included files: their number and size.
 const MAX_FILES: usize = 256;
 const MAX_FILE_SIZE: u64 = 1 << 20;
-/// Debian's iSCSI initiator writes it in the initramfs: the root came over the network without a word `ip=`.
+/// Written by Debian's iSCSI initiator in the initramfs: the root file system came over the network without `ip=`.
 const OPEN_ISCSI: &str = "/run/initramfs/open-iscsi.interface";
-/// Bits of the flags of an iSCSI target in the firmware's table: valid, and chosen for booting.
+/// Flags of an iSCSI target in the firmware's table: valid, and selected for booting.
 const IBFT_BOOT_FLAGS: u32 = 0b11;
 
-/// What the parser of one format has to know.
+/// Reads the facts for the parser of one format.
 pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Option<&[String]>) -> Facts {
     let mut facts = nics::facts(&nics::read(sys));
     match format.name {
@@ -28,7 +28,7 @@ pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Opti
             facts.netplan = render::select(sys, renderers).is_ok_and(render::Renderer::has_passthrough);
         }
         "oracle-imds" => {
-            // That cloud's images have the files only when they matter.
+            // Images of that cloud have the files only if they matter.
             facts.initramfs = klibc_config(sys);
             facts.iscsi_root = has_boot_target(sys);
         }
@@ -37,8 +37,8 @@ pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Opti
     facts
 }
 
-/// The network that the initramfs set up, if it says so in files and was asked for one: on the command line, or by
-/// an iSCSI initiator's firmware.
+/// Returns the network that the initramfs configured, if it left files and was requested to: on the command line, or by
+/// the iSCSI initiator's firmware.
 pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
     if !kernel::has_network_argument(command_line) && !sys.exists(OPEN_ISCSI) {
         return None;
@@ -46,8 +46,8 @@ pub fn initramfs_config(sys: &System, command_line: &str) -> Option<Node> {
     klibc_config(sys)
 }
 
-/// `ip=` and its kin where no file tells what became of them, for a machine that would otherwise ask DHCP on its
-/// preferred NIC. `None` when the command line leaves that as it is.
+/// Returns the network of `ip=` and related words if there are no files of the initramfs, for a machine that would
+/// otherwise use DHCP on its preferred NIC. `None` if the command line configures nothing.
 pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
     if !kernel::has_network_argument(command_line) {
         return None;
@@ -59,7 +59,7 @@ pub fn command_line_config(sys: &System, command_line: &str) -> Option<Node> {
     config.ok()
 }
 
-/// The files of klibc's ipconfig; `None` without any.
+/// Returns the files of klibc's ipconfig; `None` if there are none.
 fn klibc_config(sys: &System) -> Option<Node> {
     let names = sys.list("/run").unwrap_or_default();
     // By name, IPv4 before IPv6.
@@ -80,7 +80,7 @@ fn klibc_config(sys: &System) -> Option<Node> {
             Err(e) => warning!(sys, "{e}"),
         }
     }
-    // The devices as they are, bonds and vlans among them: an initramfs may have made some.
+    // All devices, bonds and vlans included: an initramfs may have created some.
     let nics = nics::read(sys).into_iter();
     let nics = nics.map(|n| NicFacts { name: n.name, mac: n.mac, ..NicFacts::default() });
     let facts = Facts { nics: nics.collect(), ..Facts::default() };
@@ -96,7 +96,7 @@ fn log_findings(sys: &System, findings: &Findings) {
     }
 }
 
-/// Whether the firmware booted this machine from an iSCSI target.
+/// Returns whether the firmware booted this machine from an iSCSI target.
 fn has_boot_target(sys: &System) -> bool {
     let ibft = "/sys/firmware/ibft";
     let targets = sys.list(ibft).unwrap_or_default();
@@ -106,7 +106,7 @@ fn has_boot_target(sys: &System) -> bool {
     })
 }
 
-/// The files that an interfaces file in that folder names, and those that they name: [`Facts::includes`].
+/// Returns the files that an interfaces file in that directory includes, directly or not: [`Facts::includes`].
 pub fn interfaces_files(sys: &System, text: &str, dir: &str) -> HashMap<Include, Vec<(String, String)>> {
     let mut found: HashMap<Include, Vec<(String, String)>> = HashMap::new();
     let mut wanted = eni::includes(text, dir);
@@ -140,7 +140,7 @@ pub fn interfaces_files(sys: &System, text: &str, dir: &str) -> HashMap<Include,
     found
 }
 
-/// A folder's files with names that ifupdown reads.
+/// Returns the files of a directory with names that ifupdown reads.
 fn plain_files(sys: &System, dir: &str) -> Vec<String> {
     let is_plain = |name: &&String| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     let names = sys.list(dir).unwrap_or_default();
@@ -148,7 +148,7 @@ fn plain_files(sys: &System, dir: &str) -> Vec<String> {
     paths.filter(|path| sys.is_file(path)).collect()
 }
 
-/// The paths that a shell pattern matches, sorted.
+/// Returns the paths that match a shell pattern, sorted.
 fn glob(sys: &System, pattern: &str) -> Vec<String> {
     let mut paths = vec![if pattern.starts_with('/') { String::new() } else { ".".to_string() }];
     for part in pattern.split('/').filter(|part| !part.is_empty() && *part != ".") {
@@ -171,7 +171,7 @@ fn glob(sys: &System, pattern: &str) -> Vec<String> {
     paths
 }
 
-/// Whether a name fits a pattern of `*`, `?` and `[…]`. Steps back to the last star alone, so it stays quadratic.
+/// Returns whether a name matches a pattern of `*`, `?` and `[…]`. Backtracks to the last star only, so it is quadratic.
 fn glob_match(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut p, mut n, mut star) = (0, 0, None);
@@ -199,11 +199,11 @@ fn glob_match(pattern: &str, name: &str) -> bool {
     pattern[p..].iter().all(|c| *c == '*')
 }
 
-/// How many characters a class takes in the pattern, if it has the character. One without an end is a plain `[`.
+/// Returns the length of a character class in the pattern if it contains the character. An unclosed `[` is literal.
 fn match_bracket(pattern: &[char], c: char) -> Option<usize> {
     let negated = matches!(pattern.get(1), Some('!' | '^'));
     let start = 1 + usize::from(negated);
-    // A bracket that comes first stands for itself.
+    // A bracket at the first position is literal.
     let Some(end) = (start + 1..pattern.len()).find(|i| pattern[*i] == ']') else {
         return (c == '[').then_some(1);
     };

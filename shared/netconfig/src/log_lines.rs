@@ -1,6 +1,6 @@
-//! Log lines of the network that users' scripts and cloud-init's own tests look for: a contract, word for word. Values
-//! follow where a line ends in a blank, `=` or `:`. Lists and maps stand in them as Python prints them, so that the
-//! configuration can be found again as it was; what may be a secret is left out.
+//! Log lines of the network that users' scripts and cloud-init's own tests search for: a contract, word for word. Lines
+//! that end in a blank, `=` or `:` are followed by values. Lists and maps are formatted as by Python, so that the
+//! configuration can be recovered from the log; possible secrets are omitted.
 
 use config::{Node, Value};
 use encoding::python::put_repr;
@@ -56,7 +56,7 @@ pub fn nic_not_present(mac: &str, name: &str) -> String {
     format!("[nic not present] Cannot rename mac={mac} to {name}, not available.")
 }
 
-/// Keys of netplan whose values are secrets, wherever they stand, maps and numbers too.
+/// Keys of netplan whose values are secrets, at any depth, maps and numbers included.
 const SECRET_KEYS: [&str; 10] = [
     "password",
     "client-key-password",
@@ -70,8 +70,8 @@ const SECRET_KEYS: [&str; 10] = [
     "passthrough",
 ];
 
-/// Keys whose texts are words of the formats, or names of devices. All other texts are shown only if they are addresses: a
-/// secret may stand at a key that is misspelt, or in the wrong place.
+/// Keys whose texts are words of the formats or names of devices. Any other text is shown only if it is an address: a
+/// secret may be at a misspelled key, or in the wrong place.
 const UNREDACTED_KEYS: [&str; 18] = [
     "bond-mode",
     "bond_interfaces",
@@ -93,10 +93,10 @@ const UNREDACTED_KEYS: [&str; 18] = [
     "vlan_id",
 ];
 
-/// A configuration larger than this is cut off.
+/// The size above which a configuration is truncated.
 const MAX_LEN: usize = 16 << 10;
 
-/// A configuration as Python prints it, without what may be secret, cut off when it is large.
+/// Returns a configuration as Python prints it, without possible secrets, and truncated if it is large.
 pub fn redacted(config: &Node) -> String {
     let mut text = String::new();
     write_python(&mut text, config, &|key, value| UNREDACTED_KEYS.contains(&key) || is_address(value));
@@ -107,7 +107,7 @@ pub fn redacted(config: &Node) -> String {
     text
 }
 
-/// Whether a text is an address with or without a length of its prefix, or a MAC.
+/// Returns whether a text is an address with or without a prefix length, or a MAC.
 fn is_address(text: &str) -> bool {
     let address = text.split_once('/').map_or(text, |(address, _)| address);
     let is_mac = || {
@@ -118,13 +118,13 @@ fn is_address(text: &str) -> bool {
     text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_mac())
 }
 
-/// `is_public` is asked with the key that a text stands at, and the text.
+/// `is_public` gets the key of a text, and the text.
 fn write_python(text: &mut String, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
     write_value(text, "", node, is_public);
 }
 
 fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
-    // What is cut off need not be made.
+    // What would be truncated need not be formatted.
     if text.len() > MAX_LEN {
         return;
     }
@@ -157,7 +157,7 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
     }
 }
 
-/// Names and MACs of links as Python prints them.
+/// Returns names and MACs of links as Python prints them.
 pub fn python_repr(node: &Node) -> String {
     let mut text = String::new();
     write_python(&mut text, node, &|_, _| true);
@@ -169,7 +169,7 @@ pub fn python_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     python_repr(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
 }
 
-/// A set of texts as Python prints it.
+/// Returns a set of texts as Python prints it.
 pub fn python_set<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let list = python_list(items);
     if list == "[]" { "set()".into() } else { format!("{{{}}}", &list[1..list.len() - 1]) }

@@ -14,7 +14,7 @@ const SYS_CLASS_NET: &str = "/sys/class/net";
 const VIRTIO_NET_F_STANDBY: usize = 62;
 /// `type` of an InfiniBand NIC (ARPHRD_INFINIBAND).
 const ARPHRD_INFINIBAND: u32 = 32;
-/// Drivers of which several NICs may share one address.
+/// Drivers of which several NICs may share an address.
 const SHARED_MAC_DRIVERS: &[&str] = &["fsl_enetc", "mscc_felix", "qmi_wwan"];
 
 /// The kind of device that a NIC is a port of.

@@ -94,7 +94,8 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     }
 }
 
-/// Returns the MAC addresses that a configuration of version 2 matches without setting a name, with the ids of the entries.
+/// Returns the MAC addresses that a configuration of version 2 matches without setting a name, with the ids of the
+/// entries.
 pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
     let config = parse::network_section(config);
     if config.as_map().and_then(parse::version) != Some(2) {
@@ -112,7 +113,7 @@ pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
 
 fn text(node: &Node, path: &[&str]) -> Option<String> {
     let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
-    // Values that are kept out of the files must not become names of links either.
+    // Values that the files must not contain must not become names of links either.
     text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c))).map(str::to_string)
 }
 
@@ -164,7 +165,7 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
         let agrees = |have: &Option<String>, asked: &Option<String>| {
             asked.is_none() || have.is_none() || have == asked
         };
-        // A driver that the configuration names tells two functions of one card apart that share an address.
+        // If the configuration names a driver, it distinguishes two functions of one card that share an address.
         let matching: Vec<usize> = (0..current.len())
             .filter(|i| {
                 let p = &current[*i];

@@ -1,5 +1,5 @@
-//! Configurations that are wrong in some way: what is said, with its place, and what is rendered all the same. And
-//! everything that a program could invent: no panic, no loop, time that grows with the size.
+//! Invalid configurations: the findings with their positions, and what is rendered nevertheless. Random input causes no
+//! panic and no endless loop, and takes time linear in its size.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -13,7 +13,7 @@ fn facts() -> Facts {
     Facts::from_pairs([("ens3", "52:54:00:00:00:01")])
 }
 
-/// Messages, and the links with the number of their subnets.
+/// Returns the messages, and the links with the number of their subnets.
 fn read(text: &str) -> Result<(Vec<String>, Vec<String>), String> {
     let root = config::yaml::parse("net", text).map_err(|e| e.to_string())?.root;
     let parsed = parse::parse(&root, &facts())?;
@@ -157,7 +157,8 @@ fn findings_have_positions_and_the_rest_is_parsed() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
-/// Where what is left would take the machine off the network, or nothing sure can be said at all.
+/// Configurations that are rejected as a whole: the remaining parts would cut off the machine, or nothing certain is
+/// left.
 #[test]
 fn rejected_configurations() {
     for (text, message) in [
@@ -427,7 +428,7 @@ fn large(count: usize) -> (String, String) {
     (v1, v2)
 }
 
-/// Ten megabytes, most of it wrong: read in a moment, and ten times as much costs about ten times as long.
+/// Ten megabytes, mostly invalid, are read in a moment, and ten times as much takes about ten times as long.
 #[test]
 fn ten_megabytes_in_linear_time() {
     let time = |count: usize| {
@@ -446,7 +447,7 @@ fn ten_megabytes_in_linear_time() {
     assert!(large < 60.0 && large < 30.0 * small.max(0.05), "{small} s, {large} s");
 }
 
-/// netplan gets version 2 as it is, so that what it learns works without us; what is most likely misspelled is told.
+/// netplan gets version 2 unchanged, so that its new keys work; keys that are probably misspelled are reported.
 #[test]
 fn netplan_receives_unknown_keys() {
     let text = "version: 2\nethernets:\n  e0: {adresses: [10.0.0.2/24], critical: true}\n";

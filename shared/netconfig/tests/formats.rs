@@ -1,6 +1,6 @@
-//! Conversions into version 1 and 2, against what a packaged cloud-init's functions made of the same input:
-//! formats/FORMAT.yaml has the cases, formats/recorded/FORMAT.json the outcomes, which `record` wrote. Where we differ on
-//! purpose a case says `why`, and has our outcome.
+//! Compares conversions to version 1 and 2 with those of a packaged cloud-init's functions: formats/FORMAT.yaml has the
+//! cases, formats/recorded/FORMAT.json the results, which `record` wrote. An intended difference has a field `why` in the
+//! case, and the result of this crate.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -11,7 +11,7 @@ use config::{Findings, Node, Position};
 use netconfig::parse::{Facts, Format, Include, NicFacts, eni, kernel, klibc};
 use netconfig::source;
 
-/// What the case says of the machine.
+/// Returns the facts of the case about the machine.
 fn facts(case: &Node) -> Facts {
     let nics = case.get("nics").or_else(|| case.get("here"));
     let nics = nics.and_then(Node::as_seq).unwrap_or_default().iter().map(|nic| {
@@ -39,7 +39,7 @@ fn files(case: &Node) -> Vec<(String, String)> {
     files.map(|(path, text)| (path.as_str().unwrap().into(), text.as_str().unwrap().into())).collect()
 }
 
-/// As facts.rs does on a machine, through a root of its own.
+/// Reads the facts as facts.rs does on a machine, below a root of its own.
 fn includes(case: &Node, text: &str) -> HashMap<Include, Vec<(String, String)>> {
     let top = scratch::TempDir::new();
     let sys = system::System::new(&top);
@@ -90,7 +90,7 @@ fn same_as_upstream() {
             let name = case.get("name").and_then(Node::as_str).unwrap();
             let ours = outcome(format, case);
             let theirs = recorded[name].get("config");
-            // A refusal is null here, theirs and ours.
+            // An error is null, in upstream's results and in these.
             let found = ours.as_ref().map_or(serde_json::Value::Null, Node::to_json);
             let wanted = theirs.cloned().unwrap_or_default();
             if case.get("why").is_some() {

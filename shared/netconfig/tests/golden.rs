@@ -1,5 +1,5 @@
-//! The golden cases: each folder's input as the files of each renderer, compared whole. `tests/compare` holds the
-//! same folders against a packaged cloud-init.
+//! The golden cases: the input in each directory as the files of each renderer, compared completely. `tests/compare`
+//! compares the same directories with a packaged cloud-init.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use netconfig::render::OUTPUT_KINDS;
 
-/// Path below the folder → mode and content.
+/// Path below the directory → mode and content.
 type Tree = BTreeMap<String, (u32, String)>;
 
 fn expected(top: &Path, below: &Path, tree: &mut Tree) {
@@ -20,7 +20,7 @@ fn expected(top: &Path, below: &Path, tree: &mut Tree) {
         if host.is_dir() {
             expected(top, &path, tree);
         } else {
-            // Git keeps no modes but the executable bit, so they come from the renderers' contracts.
+            // Git stores no modes but the executable bit, so they come from the renderers.
             let name = path.to_string_lossy();
             let profile = name.ends_with(".nmconnection") || name.ends_with("addr-gen-mode.conf");
             let mode = if profile || name.ends_with("50-cloud-init.yaml") { 0o600 } else { 0o644 };
@@ -29,7 +29,7 @@ fn expected(top: &Path, below: &Path, tree: &mut Tree) {
     }
 }
 
-/// The name of a case's input tells its format.
+/// Returns the format of an input by its name.
 const INPUTS: [(&str, &str); 5] = [
     ("input.yaml", "yaml"),
     ("network_data.json", "network_data.json"),
@@ -61,7 +61,7 @@ fn golden_cases() {
             };
             let what = format!("{} as {label}", case.file_name().unwrap().display());
             let mut target = netconfig::Target::for_distro(distro);
-            // What is on the machine before.
+            // Existing files on the machine.
             let before = |path: &str| fs::read_to_string(case.join("before").join(path)).ok();
             target.resolv_conf = before("etc/resolv.conf");
             target.sysconfig_network = before("etc/sysconfig/network");
@@ -96,7 +96,7 @@ fn every_renderer_has_golden_cases() {
     assert!(tested.iter().all(|name| OUTPUT_KINDS.contains(name)), "{tested:?}");
 }
 
-/// Inputs of which nothing sure can be made: an error with the place, and no file.
+/// Inputs without any usable configuration: an error with the position, and no file.
 #[test]
 fn rejected_inputs() {
     for (input, message) in [
@@ -163,7 +163,7 @@ fn rejected_inputs() {
     assert!(foreign.contains("no netplan settings"), "{foreign}");
 }
 
-/// What is wrong but leaves something to be rendered is said with its place.
+/// Invalid parts that leave something to render are reported with their positions.
 #[test]
 fn findings() {
     let input = "version: 2\nethernets:\n  eth0:\n    dhcp4: true\n    adresses: [10.0.0.1/8]\n    match: {mac: x}\nvrfs: {}\n";
@@ -189,7 +189,7 @@ fn findings() {
     assert_eq!(converted.files.len(), 1);
 }
 
-/// Keys that an output has no words for, each renderer with the same two configurations: place and key.
+/// Keys that a format cannot express: each renderer with the same two configurations, position and key.
 #[test]
 fn unsupported_keys() {
     const V2: &str = "\

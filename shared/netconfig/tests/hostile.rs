@@ -1,6 +1,6 @@
-//! Values that try to be more than a value: each key of each golden case and of each datasource's format gets one that
-//! would be a line, a section, a command or a rule of its own, through every renderer. A key that a new case has is
-//! covered with it, and the keys of version 2's tables are put in here.
+//! Hostile values: each key of each golden case and of each datasource's format gets a value that would be a line, a
+//! section, a command or a rule of its own, and is rendered by every renderer. Keys of new cases are covered
+//! automatically, and the keys of version 2's tables are added here.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -13,10 +13,10 @@ use config::{Findings, Map, Node, Value};
 use netconfig::parse::{Facts, Format, NicFacts};
 use netconfig::render;
 
-/// What no file may hold: it would stand at the beginning of a line, or be run.
+/// Text that no file may contain: it would be at the beginning of a line, or be run.
 const MARK: &str = "INJECTED";
 
-/// What is put behind a value (or instead of it), and whether a file may hold it in quotes.
+/// The suffix (or replacement) of a value, and whether a file may contain it in quotes.
 const HOSTILE: [(&str, bool); 9] = [
     ("\nup INJECTED\n[INJECTED]\nINJECTED=1", false),
     ("\rup INJECTED", false),
@@ -29,7 +29,7 @@ const HOSTILE: [(&str, bool); 9] = [
     ("\", RUN+=\"touch INJECTED\", NAME=\"x", true),
 ];
 
-/// The paths of all scalars, indices left out so that each key is tried once; and each as a way to it.
+/// Returns the paths of all scalars, without indices so that each key is tried once; and each as a way to it.
 fn leaves(node: &Node, path: &str, way: &mut Vec<usize>, found: &mut Vec<(String, Vec<usize>)>) {
     let mut below = |i: usize, path: String, child: &Node| {
         way.push(i);
@@ -49,7 +49,7 @@ fn leaves(node: &Node, path: &str, way: &mut Vec<usize>, found: &mut Vec<(String
     }
 }
 
-/// The same with the scalar at the end of that way changed; `in_key` changes the name that leads to it.
+/// Returns a copy with the scalar at the end of the way changed; `in_key` changes its key instead.
 fn with(node: &Node, way: &[usize], hostile: &str, in_key: bool) -> Node {
     let Some((first, rest)) = way.split_first() else {
         return Node::from(format!("{}{hostile}", node.scalar_text().unwrap_or_default()));
@@ -77,10 +77,10 @@ fn with(node: &Node, way: &[usize], hostile: &str, in_key: bool) -> Node {
     }
 }
 
-/// The renderers and distributions that the golden cases cover: `NAME RENDERER DISTRIBUTION` a line.
+/// The renderers and distributions of the golden cases: one line `NAME RENDERER DISTRIBUTION` each.
 const OUTPUTS: &str = include_str!("outputs");
 
-/// Files as a shell reads them, so that one shell sees all of a case.
+/// Files as a shell reads them, so that a single shell checks all files of a case.
 #[derive(Default)]
 struct Sourced(String);
 
@@ -109,14 +109,14 @@ fn check(config: &Node, facts: &Facts, what: &str, may_be_quoted: bool, sourced:
             let name = format!("{what} as {} {distro}: {}", renderer.name, file.path);
             assert!(!file.path.contains(MARK), "{name}");
             if renderer.name == "netplan" {
-                // YAML quotes it; what netplan reads may be told from what it must not write on.
+                // YAML quotes it; netplan may read a value that it must not pass on.
                 let read = config::yaml::parse("netplan", &file.content).unwrap().root;
                 assert!(may_be_quoted || !unfit(&read), "{name}\n{}", file.content);
                 continue;
             }
             let is_sourced = ["/ifcfg-", "/route-"].iter().any(|kind| file.path.contains(kind));
             if !may_be_quoted {
-                // A list of words may have it as one of them.
+                // A list of words may have it as an item.
                 let begins =
                     |line: &str| ["up INJECTED", "[INJECTED", MARK].iter().any(|m| line.starts_with(m));
                 let mut lines = file.content.split(|c: char| c.is_control() || c == '\u{2028}');
@@ -158,7 +158,7 @@ fn try_all(
         }
         for (i, (hostile, may_be_quoted)) in HOSTILE.into_iter().enumerate() {
             for in_key in [false, true] {
-                // Of names a line end and a shell's characters are enough.
+                // For names, a line end and shell characters suffice.
                 if in_key && ![0, 7].contains(&i) {
                     continue;
                 }
@@ -172,7 +172,7 @@ fn try_all(
     count
 }
 
-/// A document of version 2 for each section, with every key of the tables, whatever its value.
+/// Returns a document of version 2 for each section, with every key of the tables, whatever its value.
 fn all_of_version_2() -> Vec<Node> {
     let documents = netconfig::parse::known_keys().map(|(section, keys)| {
         let mut device = Map::new();
@@ -186,7 +186,7 @@ fn all_of_version_2() -> Vec<Node> {
             let is_list = ["routes", "routing-policy"].contains(&key);
             device.insert(key, if is_list { Node::from(vec![Node::from(map)]) } else { Node::from(map) });
         }
-        // What makes the rest count.
+        // Keys without which the others are ignored.
         for key in ["dhcp4", "dhcp6"] {
             device.insert(key, true);
         }
@@ -225,7 +225,7 @@ fn no_configuration_value_injects_lines_or_commands() {
     assert!(tried.len() > 250 && count > 8_000, "{} keys, {count} renderings", tried.len());
 }
 
-/// Metadata and the kernel command line become version 1 or 2 first.
+/// Metadata and the kernel command line are converted to version 1 or 2 first.
 #[test]
 fn no_metadata_value_injects_lines_or_commands() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");

@@ -1,4 +1,4 @@
-//! Renames on real links, in a network namespace of their own: the outer test starts this program again inside.
+//! Renames of real links in a network namespace: the outer test starts this program again inside it.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,18 +7,18 @@ use std::process::Command;
 use netconfig::{nics, rename};
 use system::System;
 
-/// Set for the inner tests, so that `--ignored` on a machine cannot rename its links.
+/// Set for the inner tests, so that `--ignored` cannot rename the links of a machine.
 const INSIDE: &str = "NETCONFIG_TEST_IN_NAMESPACE";
 
 fn assert_inside() {
     assert!(std::env::var_os(INSIDE).is_some(), "only in a namespace of its own");
 }
 
-/// Starts one of the ignored tests below in a user, network and mount namespace, with its own view of sysfs.
+/// Runs one of the ignored tests below in a user, network and mount namespace, with its own view of sysfs.
 fn inside(test: &str) {
     let program = std::env::current_exe().unwrap();
     let script = "mount -t sysfs sysfs /sys && exec \"$0\" --ignored --exact --nocapture \"$1\"";
-    // Root needs no user namespace, which not every machine allows.
+    // Root needs no user namespace, which some machines do not allow.
     let is_root = std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0);
     let user = if is_root { "--net" } else { "--map-root-user" };
     let output = Command::new("unshare")
@@ -38,7 +38,7 @@ fn ip(line: &str) {
     assert!(output.status.success(), "ip {line}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Name and address of every link but the loopback, sorted, `+` for those that are up.
+/// Returns the name and address of every link but the loopback, sorted, with `+` if it is up.
 fn links(sys: &System) -> Vec<String> {
     let mut links: Vec<String> = sys
         .links()
@@ -51,7 +51,7 @@ fn links(sys: &System) -> Vec<String> {
     links
 }
 
-/// `eth0`…: veth links with the addresses 52:54:00:00:00:00 and up; their other ends stay out of the way.
+/// Creates `eth0`…: veth links with the addresses 52:54:00:00:00:00 and up; the other ends are not configurable.
 fn make_links(count: usize) {
     for i in 0..count {
         ip(&format!("link add eth{i} type veth peer name far{i}"));
@@ -88,21 +88,21 @@ fn inside_renames() {
     assert_eq!(links(&sys), ["eth0 00", "eth1 01", "eth2 02"]);
     assert_eq!(rename_to(&sys, &[("wan", 0)]), [""; 0]);
     assert_eq!(links(&sys), ["eth1 01", "eth2 02", "wan 00"]);
-    // A swap, one of them up: it comes up again.
+    // A swap of two links, one of which is up: it is up again afterwards.
     ip("link set eth2 up");
     assert_eq!(rename_to(&sys, &[("eth2", 1), ("eth1", 2)]), [""; 0]);
     assert_eq!(links(&sys), ["+eth1 02", "eth2 01", "wan 00"]);
-    // A circle of three.
+    // A cycle of three links.
     assert_eq!(rename_to(&sys, &[("eth1", 0), ("eth2", 2), ("wan", 1)]), [""; 0]);
     assert_eq!(links(&sys), ["+eth2 02", "eth1 00", "wan 01"]);
-    // In use: left alone, and so is who wants its name.
+    // A link in use keeps its name, so another one cannot get it.
     ip("address add 192.0.2.1/24 dev eth2");
     let problems = rename_to(&sys, &[("lan", 2), ("eth2", 0), ("dmz", 1)]);
     assert_eq!(problems.len(), 2, "{problems:?}");
     assert_eq!(links(&sys), ["+eth2 02", "dmz 01", "eth1 00"]);
     // A name that the kernel would refuse.
     assert_eq!(rename_to(&sys, &[("a-name-beyond-15", 1)]).len(), 1);
-    // Somebody else's link sits on the name.
+    // A link that no configuration describes has the name.
     assert_eq!(rename_to(&sys, &[("far0", 0)]), [""; 0]);
     assert!(sys.links().unwrap().iter().any(|l| l.name == "cirename0"));
     assert_eq!(links(&sys), ["+eth2 02", "dmz 01", "far0 00"]);

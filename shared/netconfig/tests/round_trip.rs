@@ -1,5 +1,5 @@
-//! Rendered and read back, a configuration says the same: through netplan's file, and what an interfaces file can
-//! hold through that. Thousands of configurations are made up, the same ones in each run.
+//! A configuration that is rendered and parsed again is the same: through netplan's file and, as far as the format
+//! permits, an interfaces file. Thousands of configurations are generated, the same ones in each run.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -49,7 +49,7 @@ fn rendered(text: &str) -> String {
     converted.files.into_iter().next().unwrap().content
 }
 
-/// A version 1 document that netplan's language can hold.
+/// Returns a version 1 document that netplan's format can express.
 fn version_1(random: &mut Random) -> String {
     let nics = 1 + random.roll(4);
     let mut text = "version: 1\nconfig:\n".to_string();
@@ -119,7 +119,7 @@ fn common(random: &mut Random, text: &mut String) {
     *text += &families.concat();
 }
 
-/// What both languages can say of a link.
+/// Returns the settings of a link that both formats can express.
 #[derive(Debug, PartialEq)]
 struct LinkMeaning {
     kind: LinkKind,
@@ -204,7 +204,7 @@ fn version_1_through_netplan() {
     assert!(bonds > 50 && bridges > 50 && vlans > 50, "{bonds} {bridges} {vlans}");
 }
 
-/// A version 2 document with every section.
+/// Returns a version 2 document with every section.
 fn version_2(random: &mut Random) -> String {
     let mut text = "version: 2\nethernets:\n".to_string();
     let nics = 2 + random.roll(4);
@@ -266,7 +266,7 @@ fn version_2_through_netplan() {
     for _ in 0..1_000 {
         let text = version_2(&mut random);
         let netplan = rendered(&text);
-        // netplan's file has its sections and devices sorted: the order is no part of the sense.
+        // netplan's file has its sections and devices sorted: the order has no meaning.
         let sorted = |mut model: Model| {
             model.links.sort_by(|a, b| a.id.cmp(&b.id));
             model
@@ -275,11 +275,10 @@ fn version_2_through_netplan() {
     }
 }
 
-/// Addresses, gateways, and the ways to get more.
+/// Returns addresses, gateways, and the other methods.
 type EniLink = (Vec<String>, Vec<String>, BTreeSet<&'static str>);
 
-/// What an interfaces file can hold of a link, as far as reading one brings it back: hooks, options and the families
-/// of lone stanzas do not come over.
+/// Returns what an interfaces file can express of a link and its parser reads: no hooks, options or single families.
 fn eni_links(model: &Model) -> BTreeMap<String, EniLink> {
     let of = |link: &Link| {
         let subnets = link.subnets.iter();

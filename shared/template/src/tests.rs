@@ -48,7 +48,7 @@ fn basic_templates() {
     }
 }
 
-/// Each was given to Jinja 3.1 with trim_blocks on.
+/// Results of Jinja 3.1 with trim_blocks.
 #[test]
 fn whitespace_control() {
     for (body, out) in [
@@ -149,13 +149,13 @@ fn errors_have_lines() {
         let got = render(&text, &variables("{x: 1, n: 3, l: [x], nums: [[1]]}"));
         let shown = &body[..body.len().min(60)];
         let said = got.unwrap_err().to_string();
-        // What is in the tag is another test's.
+        // The content of the tag is covered by another test.
         let said = said.split(", in {").next().unwrap_or_default();
         assert_eq!(said, format!("template {wanted}"), "{shown}");
     }
 }
 
-/// Templates that would fill a machine's memory or its hours end with a message, and soon.
+/// Templates that would exhaust memory or time end early, with a message.
 #[test]
 fn resource_limits() {
     let begun = std::time::Instant::now();

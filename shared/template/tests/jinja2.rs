@@ -1,10 +1,10 @@
-//! The same templates through Jinja2 (`jinja2/record.py` wrote its outcomes down once) and through us: the same
-//! text, or an error from both.
+//! The same templates through Jinja2 (`jinja2/record.py` recorded its results once) and this crate: equal text, or an error
+//! of both.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use config::{Map, Node};
 
-/// Where we answer otherwise, on purpose: the template, and why.
+/// Intended differences: the template, and the reason.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("{{ x.real.nope }}", "a number has no attributes here"),
     ("{{ lipsum is defined }}", "nobody configures a machine with filler text"),
@@ -13,7 +13,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
 #[test]
 fn same_as_jinja2() {
     let read = |text: &str| Node::from_json(&serde_json::from_str(text).unwrap());
-    // JSON is YAML, whose reader keeps the order of keys.
+    // JSON is YAML, whose parser keeps the order of keys.
     let values = config::yaml::parse("values", include_str!("jinja2/values.json")).unwrap().root;
     let values: &Map = values.as_map().unwrap();
     let cases = read(include_str!("jinja2/outcomes.json"));

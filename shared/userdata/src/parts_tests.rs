@@ -112,11 +112,11 @@ fn double_encoded_data_is_decoded() {
         assert_eq!(found_types, [(detect::SCRIPT, "part-001")], "{shown}");
         assert!(found.warnings.iter().any(|r| r.contains("other versions")), "{shown}");
     }
-    // Text that happens to be base64 stays what it is.
+    // Text that happens to be valid base64 is not decoded.
     for text in [b"password".to_vec(), base64(&base64(&script))] {
         assert_eq!(*parts(&text).unwrap()[0].payload, *text);
     }
-    // Nothing that is wrapped without end is unwrapped without end.
+    // Nesting without end is not unwrapped without end.
     let endless = (0..2 * MAX_LEVELS + 4).fold(script, |inner, _| gzip(&inner));
     assert!(parts(&endless).unwrap_err().to_string().contains("nested deeper"));
 }
@@ -126,7 +126,7 @@ fn decompression_bombs_stop_at_the_limits() {
     let zeros = gzip(&vec![0; MAX_BYTES + 1]);
     assert!(parts(&zeros).unwrap_err().to_string().contains("bytes when decompressed"));
 
-    // Each inflates to what is allowed, together they do not.
+    // Each inflates to less than the limit, all together do not.
     let half = encoding::base64::encode(&gzip(&vec![b' '; MAX_BYTES / 2]));
     let part = format!("--B\nContent-Type: application/gzip\nContent-Transfer-Encoding: base64\n\n{half}\n");
     let message = format!("MIME-Version: 1.0\nContent-Type: multipart/x; boundary=B\n\n{}", part.repeat(3));
@@ -143,7 +143,7 @@ fn decompression_bombs_stop_at_the_limits() {
     );
     assert!(parts(many.as_bytes()).unwrap_err().to_string().contains("more than 10000 parts"));
 
-    // A document that includes itself twice would double with each level.
+    // A document that includes itself twice would double at each level.
     let mut fetched = 0;
     let end = expand([&b"#include\nhttp://h/\nhttp://h/"[..]], &mut |_| {
         fetched += 1;
@@ -179,8 +179,8 @@ fn cost_is_linear() {
     assert!(many < few * 40, "300 parts take {few:?}, 3,000 take {many:?}");
 }
 
-/// Pieces of everything that means something to the parser, put together at random: no panic, no endless
-/// loop, and what was understood can be written and read back.
+/// Random sequences of pieces that have a meaning for the parser: no panic, no endless loop, and a parsed result can
+/// be written and read again.
 #[test]
 fn arbitrary_bytes_do_not_panic() {
     let packed = gzip(b"#cloud-config\na: 1\n");

@@ -1,4 +1,4 @@
-//! User-data and vendor-data of whole machines, in a folder: what is stored, written, run, reported and left.
+//! User-data and vendor-data of whole machines in a directory: what is stored, written, run and reported.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::fs;
@@ -12,7 +12,7 @@ use config::yaml::Style;
 use system::{Effect, System};
 use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
 
-/// A machine's /var/lib/cloud in a folder of its own. The root is the real one, for the interpreters.
+/// A machine's /var/lib/cloud in a temporary directory. The root is the real one, for the interpreters.
 struct Machine {
     top: PathBuf,
     config: Node,
@@ -57,7 +57,7 @@ impl Machine {
         let consumed = consume(&sys, &self.dirs(), &stored, &options);
         let failed = consumed.failed.join("; ");
         let result = if failed.is_empty() { Ok(consumed) } else { Err(failed) };
-        // What is known of a file is what reading it says.
+        // The known content of a file equals the result of reading it.
         for known in result.iter().flat_map(|consumed| &consumed.parsed_files) {
             let again = config::yaml::parse(&known.path, &known.text).unwrap().root;
             let told = |node: &Node| {
@@ -95,9 +95,9 @@ impl Drop for Machine {
 
 struct Boot {
     result: Result<Consumed, String>,
-    /// Of the log, from WARNING on, the folder's name taken out.
+    /// Returns the log's warnings and errors without the name of the temporary directory.
     warnings: Vec<String>,
-    /// Files written anew or with another content, below the instance.
+    /// Returns the new or changed files below the instance.
     written: Vec<String>,
 }
 
@@ -162,7 +162,7 @@ fn first_and_second_boot() {
     assert_eq!((second.warnings.len(), second.written), (0, Vec::new()));
     assert_eq!(machine.read("seen"), "i-42\ni-42\n");
 
-    // Other data of the same instance replace what they change, no more.
+    // Other data for the same instance replaces only what it changes.
     let third =
         machine.boot(&user.replace("keep: 1", "keep: 3"), "#!/bin/sh\necho vendor", "#cloud-config\nv: 2");
     assert_eq!(third.written, ["user-data.txt", "user-data.txt.i", "cloud-config.txt"]);
@@ -224,7 +224,7 @@ fn invalid_parts_are_reported_without_their_content() {
 #[test]
 fn user_overrides_system_rules_for_vendor_data() {
     let vendor = multipart(&[("", "#cloud-config\na: 1"), ("", "#!/bin/sh")]);
-    // user-data, system's rules, whether the script and the config of the vendor come through, warnings
+    // user-data, system's rules, whether the vendor's script and configuration are used, warnings
     for (user, system, script, config, warnings) in [
         ("", "{enabled: true}", true, true, 0),
         ("", "{enabled: false}", false, false, 0),
@@ -309,7 +309,7 @@ fn parts_for_another_launch_index_are_skipped() {
         };
         assert_eq!(names("instance/scripts").join(" "), scripts, "{index:?}");
         assert_eq!(machine.read("instance/cloud-config.txt").contains("a: 1"), config, "{index:?}");
-        // A vendor's parts are for every machine.
+        // A vendor's parts have no launch index: they are for every machine.
         assert_eq!(names("instance/scripts/vendor").join(" "), "all odd one zero");
     }
 }
@@ -337,12 +337,12 @@ fn incomplete_vendor_data_does_not_affect_user_data() {
     assert!(message.starts_with("vendor-data: reading "), "{message}");
     assert!(machine.read("instance/cloud-config.txt").contains("a: 1"));
     assert_eq!(machine.read("instance/vendor2-cloud-config.txt"), "(none)");
-    // A vendor that the user wants nothing of need not be there.
+    // Vendor-data that the user disables may be invalid.
     let off = "#cloud-config\nvendor_data: {enabled: false}\n";
     let boot = machine.boot(off, &include, "#cloud-config\nb: 1\n");
     assert!(boot.result.is_ok(), "{:?}", boot.result.err());
     assert!(machine.read("instance/vendor2-cloud-config.txt").contains("b: 1"));
-    // Nor user-data that the image's owner does not allow.
+    // So may user-data that the image disables.
     let mut machine = Machine::new("user-data-off");
     machine.config = yaml("allow_userdata: false");
     assert!(machine.boot(&include, "", "").result.is_ok());
@@ -371,7 +371,7 @@ fn unwritable_state_directory_is_reported() {
     assert_eq!(message.matches("is a directory").count(), 2, "{message}");
 }
 
-/// Answers each request with what `answer` makes of its path, until the sender hangs up for good.
+/// Answers each request with the result of `answer` for its path, until the client closes the connection.
 fn serve(answers: Vec<(&'static str, u16, &'static str)>) -> (String, std::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -562,7 +562,7 @@ fn part_handlers_that_are_programs() {
     assert_eq!(machine.read("log").lines().count(), 4, "later boots are not the handler's");
 }
 
-/// Needs python3, as the machines do that such handlers are written for.
+/// Needs python3, as the machines do for which such handlers are written.
 #[test]
 fn part_handlers_in_python() {
     let machine = Machine::new("python");
@@ -747,7 +747,7 @@ fn windows_user_data() {
     assert!(boot.warnings[3].contains("ignoring the text after '</script>'"), "{:#?}", boot.warnings);
 }
 
-/// A handler in Python that notes what it is called with.
+/// A handler in Python that records its calls.
 fn noting(log: &str, name: &str, kinds: &str) -> String {
     format!(
         "#part-handler\ndef list_types():\n    return [{kinds}]\ndef handle_part(data, ctype, filename, payload):\n    \
@@ -790,11 +790,11 @@ fn part_handlers_override_built_in_types() {
     assert_eq!(of("B "), ["__begin__ None", "text/cloud-config third", "__end__ None"]);
     assert_eq!(of("C "), ["__begin__ None", "__end__ None"]);
     assert_eq!(machine.read("instance/scripts/dir_script"), "(none)");
-    // What came before the handler, and what comes out of a template, is the built-in one's.
+    // Parts before the handler, and rendered templates, are the built-in handler's.
     assert_eq!(machine.mode("instance/scripts/before"), 0o700);
     assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: 1\nd: eu-1\n...\n"));
 
-    // Later boots are not these handlers', and nobody else handles their types.
+    // At later boots these handlers are not called, and no other handles their types.
     machine.first_boot = false;
     machine.boot(&parts, "", "");
     assert_eq!(machine.read("log"), said);

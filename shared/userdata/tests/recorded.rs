@@ -1,4 +1,4 @@
-//! The same documents through Python's cloud-init and through us: same parts, or a difference with its reason.
+//! The same documents through Python's cloud-init and this crate: equal parts, or a difference with its reason.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::Path;
 use userdata::Part;
 use userdata::parts::expand;
 
-/// Where we answer otherwise, on purpose.
+/// Intended differences.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("rfc822", "upstream handles what an embedded message holds twice"),
     ("gzip-twice", "upstream undoes one of the two, and handles nothing"),
@@ -26,7 +26,7 @@ fn expanded(blob: &[u8]) -> Result<Vec<Part<'_>>, String> {
     found.map(|found| found.parts).map_err(|e| e.to_string())
 }
 
-/// In the form of the recorded files.
+/// Returns parts in the form of the recorded files.
 fn lines(parts: &[Part]) -> Vec<String> {
     let line = |part: &Part| {
         let index = part.headers.get("launch-index").unwrap_or_default();
@@ -82,7 +82,7 @@ fn gzip_does_not_change_the_parts() {
     }
 }
 
-/// Each document that is no MIME message as a part of one: as text, in base64, in quoted-printable, compressed.
+/// Returns each document that is not a MIME message as a part of one: as text, in base64, in quoted-printable, compressed.
 #[test]
 fn mime_wrapper_changes_only_the_number() {
     for case in cases() {
@@ -108,7 +108,7 @@ fn mime_wrapper_changes_only_the_number() {
             let head =
                 format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n{headers}\n\n");
             let message = [head.as_bytes(), body, b"\n--B--\n"].concat();
-            // Without a header of its own, a part says text/plain where a blob says nothing.
+            // A part without a header of its own is text/plain; a blob has no type.
             let plain = |parts: Vec<Part>| -> Vec<String> {
                 lines(&parts).iter().map(|l| l.replace("text/x-not-multipart", "text/plain")).collect()
             };

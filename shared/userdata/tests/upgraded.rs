@@ -1,5 +1,5 @@
-//! A machine first booted with Python's cloud-init: our next boot handles the same data and changes no file; and
-//! a first boot of ours leaves the same files with the same content.
+//! A machine that was first booted with Python's cloud-init: the next boot with this program handles the same data and
+//! changes no file; and a first boot with this program writes the same files with the same content.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use system::System;
 use userdata::{Data, Dirs, Options, RawData, consume, store};
 
-/// Files that a first boot of ours writes otherwise, though they mean the same.
+/// Files with an equivalent but different content.
 const DIFFERENCES: &[(&str, &str, &str)] = &[
     ("utf8", "instance/user-data.txt.i", "upstream writes U+FFFD for each byte beyond ASCII"),
     (
@@ -22,7 +22,7 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
     ("full", "instance/cloud-config.txt", "a date is text here, so it is quoted"),
 ];
 
-/// Path to mode, time, inode and content.
+/// Returns path → mode, time, inode and content.
 type Files = BTreeMap<String, (u32, i64, u64, Vec<u8>)>;
 
 fn files(top: &Path, below: &Path, found: &mut Files) {
@@ -39,7 +39,7 @@ fn files(top: &Path, below: &Path, found: &mut Files) {
     }
 }
 
-/// A copy with upstream's modes, which a version control system does not keep.
+/// Returns a copy with upstream's modes, which a version control system does not store.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -56,7 +56,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Handles the raw files of one recorded machine below another folder; all files that are there then.
+/// Handles the raw files of a recorded machine below another directory; returns all resulting files.
 fn boot(recorded: &Path, top: &Path) -> Files {
     let files_of = |file: &str| fs::read(recorded.join("instance").join(file)).unwrap();
     let kept = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"].map(files_of);
@@ -65,7 +65,7 @@ fn boot(recorded: &Path, top: &Path) -> Files {
         bytes => Data::Bytes(bytes),
     });
     let raw = RawData { user, vendor, vendor2, already_stored: false };
-    // The machine's own root, so that boothooks find their interpreter; the files are below the folder.
+    // The host's root, so that boothooks find their interpreter; the files are below the directory.
     let sys = System::new("/");
     let path = |below: &str| format!("{}{below}", top.display());
     let dirs = Dirs { cloud: path(""), instance: path("/instance") };
@@ -144,7 +144,7 @@ fn first_boot_writes_the_same_files() {
         files(&top, &PathBuf::new(), &mut upstream);
         fs::remove_dir_all(&top).unwrap();
         fs::create_dir_all(&top).unwrap();
-        // An include's file is not there any more, but its cached copy is.
+        // The included file does not exist any more, but its cached copy does.
         if recorded.join("instance/data").is_dir() {
             copy(&recorded.join("instance/data"), &top.join("instance/data"));
         }

@@ -1,5 +1,5 @@
-//! The GUID partition table (UEFI specification, chapter 5): a header and a list of entries at the beginning of
-//! the disk, copies of both at its end, checksums over each.
+//! The GUID partition table (UEFI specification, chapter 5): a header and a list of entries at the beginning of the disk,
+//! copies of both at its end, and checksums.
 
 use super::{
     Geometry, Growth, Patch, Plan, ReadAt, SectorRange, TableError, mbr, new_end, read_exact, table_error,
@@ -8,9 +8,9 @@ use super::{u32_at, u64_at};
 use encoding::gzip::crc32;
 
 const SIGNATURE: &[u8; 8] = b"EFI PART";
-/// Of the header as far as it is defined.
+/// The size of the defined part of the header.
 const MIN_HEADER_SIZE: usize = 92;
-/// No list of entries is longer; the usual one has 16 KiB.
+/// The size limit of the list; the common size is 16 KiB.
 const MAX_ENTRIES_SIZE: usize = 1 << 20;
 
 // Offsets of the header's fields.
@@ -25,7 +25,7 @@ const ENTRY_COUNT: usize = 80;
 const ENTRY_SIZE: usize = 84;
 const ENTRIES_CRC32: usize = 88;
 
-/// A header sector whose signature, place and checksum are right.
+/// Returns a header sector if its signature, position and checksum are correct.
 fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {
     if &sector[..8] != SIGNATURE {
         return table_error("the GPT's header is missing");
@@ -45,7 +45,7 @@ fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {
     Ok(())
 }
 
-/// A header with its fields set and its checksum made.
+/// Returns a header with its fields set and its checksum computed.
 fn updated_header(sector: &[u8], fields: &[(usize, u64)], entries_sum: u32) -> Vec<u8> {
     let mut new = sector.to_vec();
     for (at, value) in fields {
@@ -59,14 +59,14 @@ fn updated_header(sector: &[u8], fields: &[(usize, u64)], entries_sum: u32) -> V
     new
 }
 
-/// The header and the list of partitions as they are on the disk, found sound.
+/// The header and the list of partitions from the disk, after validation.
 struct EntryArray {
-    /// One sector.
+    /// The header's sector.
     header: Vec<u8>,
-    /// The sectors that the list is in, of which the first `length` bytes count.
+    /// The sectors of the list, of which the first `length` bytes are used.
     entries: Vec<u8>,
     count: usize,
-    /// Of one entry.
+    /// The size of an entry.
     size: usize,
     length: usize,
     sectors: u64,
@@ -127,7 +127,7 @@ pub fn plan(
     if own.start < first_usable || others.iter().any(|o| o.end < o.start || o.end >= disk.sector_count) {
         return table_error("GPT has a partition outside the disk");
     }
-    // The copies at the end: the list, then the header in the last sector.
+    // The copies at the end of the disk: the list, then the header in the last sector.
     let (last, list_copy) = (disk.sector_count - 1, disk.sector_count - 1 - list_sectors);
     let (end, free) = new_end(disk, own, &others, list_copy - 1, fudge)?;
     let Some(end) = end else { return Ok(Plan::NoChange { free }) };
@@ -144,8 +144,8 @@ pub fn plan(
     let mut at_end = list.clone();
     at_end.extend(copy);
 
-    // Only the sectors that change are written: the record, the header, and the list up to the entry. For the
-    // usual table that is within the disk's first 4 KiB, one page of the kernel, which goes to the disk at once.
+    // Only the changed sectors are written: the record, the header, and the list up to the entry. In the common table
+    // these are the disk's first 4 KiB, one page of the kernel, which is written at once.
     let changed = (index * size / sector + 1) * sector;
     let mut patches = vec![Patch { offset: list_copy * disk.sector_size, bytes: at_end }];
     let mut at_start = mbr::resized_protective_mbr(first, protective, disk);

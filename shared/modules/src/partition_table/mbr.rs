@@ -12,22 +12,22 @@ fn entry(sector: &[u8], index: usize) -> &[u8] {
     &sector[TABLE_OFFSET + index * ENTRY_SIZE..][..ENTRY_SIZE]
 }
 
-/// Whether it only says that a GPT follows.
+/// Returns whether it is a protective record, which a GPT follows.
 pub fn is_protective(sector: &[u8]) -> bool {
     (0..4).any(|i| entry(sector, i)[4] == TYPE_GPT)
 }
 
-/// Whether it holds nothing beside the protective entry, whose index is returned.
+/// Returns the index of the protective entry if the record has nothing else.
 pub fn sole_protective_entry(sector: &[u8]) -> Option<usize> {
     let used: Vec<usize> = (0..4).filter(|i| entry(sector, *i)[4] != 0).collect();
     if let [one] = used[..] { Some(one) } else { None }
 }
 
-/// The protective record for a disk of another size.
+/// Returns the protective record for a disk of another size.
 pub fn resized_protective_mbr(sector: &[u8], index: usize, disk: Geometry) -> Vec<u8> {
     let mut new = sector.to_vec();
     let length = u32::try_from(disk.sector_count - 1).unwrap_or(u32::MAX);
-    // Some tools always write the largest number, which stays right.
+    // Some tools always write the largest number, which stays valid.
     if u32_at(entry(sector, index), 12) != u32::MAX {
         new[TABLE_OFFSET + index * ENTRY_SIZE + 12..][..4].copy_from_slice(&length.to_le_bytes());
     }
@@ -55,7 +55,7 @@ pub fn plan(disk: Geometry, number: u32, fudge: u64, sector: &[u8]) -> Result<Pl
         return table_error(format!("partition {number} overlaps the partition table"));
     }
     let others: Vec<SectorRange> = (0..4).filter(|i| *i != index).filter_map(range_of).collect();
-    // Start and length are numbers of 32 bits, and so is the last sector for most readers.
+    // Start and length are numbers of 32 bits; most readers also limit the last sector to that.
     let limit = (disk.sector_count - 1).min(u64::from(u32::MAX));
     let (end, free) = new_end(disk, own, &others, limit, fudge)?;
     let Some(end) = end else { return Ok(Plan::NoChange { free }) };
@@ -75,7 +75,7 @@ pub fn plan(disk: Geometry, number: u32, fudge: u64, sector: &[u8]) -> Result<Pl
     }))
 }
 
-/// A sector as BIOSes of old counted (255 heads, 63 sectors); the largest number when it is beyond that.
+/// Returns a sector in the geometry of old BIOSes (255 heads, 63 sectors); the largest number if it is beyond.
 fn cylinder_head_sector(sector: u64) -> [u8; 3] {
     let (cylinder, rest) = (sector / (255 * 63), sector % (255 * 63));
     if cylinder > 1023 {

@@ -1,6 +1,6 @@
-//! Partition tables, GPT and MBR: read, judged, and changed so that one partition becomes larger. Bytes in,
-//! bytes out; growpart writes them. A table with anything odd is refused: a partition that stays small is a
-//! nuisance, a damaged table is a lost machine.
+//! Partition tables, GPT and MBR: parsed, validated, and changed so that one partition grows. Bytes in, bytes out;
+//! growpart writes them. Unusual tables are rejected: a partition that stays small is a nuisance, a damaged table is a
+//! lost machine.
 
 mod gpt;
 mod mbr;
@@ -8,11 +8,11 @@ mod mbr;
 use std::fmt;
 
 const MIB: u64 = 1 << 20;
-/// Sectors at the end of a disk that a GPT's copy takes at most; upstream leaves them free in an MBR too, so that
-/// a disk can be converted later.
+/// The maximum number of sectors at the end of a disk for a GPT's copy; upstream leaves them free with an MBR too, so
+/// that a disk can be converted later.
 const RESERVED_SECTORS: u64 = 33;
 
-/// A disk's measure: bytes of a logical sector, and how many there are.
+/// The size of a disk: the bytes of a logical sector, and the number of sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     pub sector_size: u64,
@@ -26,7 +26,7 @@ pub struct Patch {
     pub bytes: Vec<u8>,
 }
 
-/// How a partition grows: in sectors, and what is to be written, in this order, each on the disk before the next.
+/// The growth of a partition: in sectors, and the data to write, in this order, each flushed before the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Growth {
     pub start: u64,
@@ -35,17 +35,17 @@ pub struct Growth {
     pub patches: Vec<Patch>,
 }
 
-/// What there is to do.
+/// The result of planning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     Grow(Growth),
-    /// The free space behind the partition, in bytes, is too small to be worth a change.
+    /// The free space after the partition, in bytes, is too small to be worth a change.
     NoChange {
         free: u64,
     },
 }
 
-/// Why a table is not changed.
+/// The reason for not changing a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableError(pub String);
 
@@ -62,8 +62,7 @@ fn table_error<T>(why: impl Into<String>) -> Result<T, TableError> {
 /// Reads bytes of the disk.
 pub type ReadAt<'a> = &'a mut dyn FnMut(u64, usize) -> std::io::Result<Vec<u8>>;
 
-/// Plans the growth of partition `number` into all the free space behind it; no change if that is less than
-/// `fudge` bytes.
+/// Plans the growth of partition `number` into all free space after it; no change if that is less than `fudge` bytes.
 pub fn plan_growth(disk: Geometry, number: u32, fudge: u64, read: ReadAt<'_>) -> Result<Plan, TableError> {
     if !(disk.sector_size.is_power_of_two() && (512..=4096).contains(&disk.sector_size)) {
         return table_error(format!("unsupported sector size: {} bytes", disk.sector_size));
@@ -90,15 +89,15 @@ fn read_exact(read: ReadAt<'_>, offset: u64, length: usize) -> Result<Vec<u8>, T
     }
 }
 
-/// A partition's place: first and last sector.
+/// The position of a partition: first and last sector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct SectorRange {
     start: u64,
     end: u64,
 }
 
-/// The last sector that the partition may have when `limit` is the last one there is: up to the next partition,
-/// in whole MiB from its start. An error when partitions lie over one another. `None`: not worth it.
+/// Returns the last sector that the partition may have, `limit` being the last one of the disk: up to the next
+/// partition, in whole MiB from its start. Fails if partitions overlap. `None`: not worth a change.
 fn new_end(
     disk: Geometry,
     own: SectorRange,

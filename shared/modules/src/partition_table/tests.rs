@@ -1,4 +1,4 @@
-//! Tables made by sfdisk(8), grown, and judged by sfdisk and sgdisk.
+//! Tables created by sfdisk(8), grown, and verified by sfdisk and sgdisk.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -10,7 +10,7 @@ use scratch::TempDir;
 
 use super::*;
 
-/// A directory with the image `disk` in it.
+/// A directory with the image `disk`.
 struct Image(TempDir);
 
 impl Image {
@@ -45,7 +45,7 @@ impl Image {
         })
     }
 
-    /// Makes the disk larger, grows a partition, and gives its new length in MiB.
+    /// Enlarges the disk, grows a partition, and returns its new length in MiB.
     fn grow(&self, mib: u64, number: u32) -> u64 {
         self.file().set_len(mib * MIB).unwrap();
         let Plan::Grow(growth) = self.plan(number).unwrap() else { panic!("nothing to do") };
@@ -79,14 +79,14 @@ fn gpt_grows_and_verifies() {
     assert!(image.output_of("sfdisk", &["--verify"]).contains("No errors"));
     let dump = image.output_of("sfdisk", &["--dump"]);
     assert!(dump.contains("last-lba: 614366"), "{dump}");
-    // And the same again, further; then there is nothing left to do.
+    // Once more, further; then there is nothing left to do.
     assert_eq!(image.grow(1000, 3), 968);
     assert!(image.output_of("sgdisk", &["-v"]).contains("No problems found"));
     let Ok(Plan::NoChange { free: 0 }) = image.plan(3) else { panic!() };
 }
 
-/// Sectors of the second of two partitions, as growpart of cloud-utils 0.34 grew it (Debian's 0.34-1, util-linux 2.42);
-/// none where it says that there is nothing to gain. That of 0.33 takes what is left of the last MiB, too.
+/// The sectors of the second of two partitions after growpart of cloud-utils 0.34 (Debian's 0.34-1, util-linux 2.42) grew
+/// it; none if it reports that nothing can be gained. That of 0.33 also uses the rest of the last MiB.
 #[test]
 fn lengths_match_growpart() {
     for (label, old, new, grown) in [
@@ -101,7 +101,7 @@ fn lengths_match_growpart() {
         ("dos", 100, 150, Some(262_144)),
         ("dos", 333, 4000, Some(8_146_944)),
         ("dos", 100, 2 << 20, Some(4_294_922_240)),
-        // growpart ends in an error: there is more than an MBR can name. All that it can is taken.
+        // growpart fails: the disk is larger than an MBR can address. All that it can address is used.
         ("dos", 100, 3 << 20, Some(4_294_924_288)),
     ] {
         let image = Image::new(old, &format!("label: {label}\nsize=20M\n,\n"));
@@ -147,14 +147,14 @@ fn mbr_grows_to_its_limit() {
     let image = Image::new(100, "label: dos\n,10M,c,*\n,,\n");
     assert_eq!(image.grow(500, 2), 488);
     assert!(image.output_of("sfdisk", &["--verify"]).contains("No errors"));
-    // A disk of 3 TiB, sparse: what an MBR can name is 2 TiB.
+    // A sparse disk of 3 TiB, of which an MBR can address 2 TiB.
     assert_eq!(image.grow(3 << 20, 2), (2 << 20) - 11);
     assert!(image.output_of("sfdisk", &["--verify"]).contains("No errors"));
 }
 
 #[test]
 fn four_kib_sectors() {
-    // sfdisk has no option for the sector size of a file in every release: the table is made by hand.
+    // Not every release of sfdisk has an option for the sector size of a file, so the table is built here.
     let mut disk = vec![0; 8 << 20];
     let sectors = disk.len() as u64 / 4096;
     disk[510..512].copy_from_slice(&[0x55, 0xaa]);
@@ -216,7 +216,7 @@ fn corrupt_tables_never_panic() {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             disk[(seed >> 33) as usize % 2048] = (seed >> 20) as u8;
         }
-        // With the header's sum made right again, what it says is looked at.
+        // With a correct checksum of the header, its content is checked.
         disk[512 + 12..512 + 16].copy_from_slice(&92_u32.to_le_bytes());
         disk[512 + 16..512 + 20].fill(0);
         let sum = encoding::gzip::crc32(&disk[512..512 + 92]);

@@ -1,5 +1,5 @@
-//! Holds a document against a table: what is wrong, unknown or deprecated in it, with its place. A finding says
-//! what was expected and what kind of thing was found, never the value.
+//! Checks a document against a table: invalid, unknown and deprecated parts, with their positions. A finding has the
+//! expectation and the kind of the value, never the value.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use config::schema::{BaseType, Field, Format, Type};
 
 use super::{is_module_name, tables, top_level};
 
-/// Checks a cloud-config. `source` is asked what is no key of one: where that key belongs instead.
+/// Checks a cloud-config. `where_key_belongs` names the place of a key that belongs to another configuration.
 pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Option<&'static str>) -> Findings {
     let mut validator = Validator { findings: Vec::new(), path: String::new() };
     let Value::Map(map) = &root.value else {
@@ -33,7 +33,7 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
     validator.into_findings()
 }
 
-/// Checks a network configuration, with or without its `network:` around it.
+/// Checks a network configuration, with or without an enclosing `network:`.
 pub fn check_network(root: &Node) -> Findings {
     let mut validator = Validator { findings: Vec::new(), path: String::new() };
     if root.as_map().is_none() {
@@ -135,7 +135,7 @@ impl Validator {
             if let Some(old) = kind.deprecated.filter(|_| bad == 0) {
                 trial.add_finding(FindingKind::Deprecated, &node.at, old.text(false));
             }
-            // What is not bad, and then what is not deprecated, is taken.
+            // A type without errors is preferred, then one without deprecations.
             let score = match bad {
                 0 => (0, trial.findings.len()),
                 _ => (1 + self.mismatch_count(kind, node), bad),
@@ -153,7 +153,7 @@ impl Validator {
         }
     }
 
-    /// The types with definitions in place of their names.
+    /// Returns the types with names resolved to their definitions.
     fn expand<'a>(&self, types: &'a [Type]) -> Vec<&'a Type> {
         let mut all = Vec::new();
         for kind in types {
@@ -167,7 +167,7 @@ impl Validator {
         all
     }
 
-    /// Whether the value is of that kind at all, whatever is in it.
+    /// Returns whether the value is of that kind, whatever its content.
     fn matches_base(&self, kind: &Type, node: &Node) -> bool {
         match (&kind.base, &node.value) {
             (BaseType::Any, _)
@@ -186,7 +186,7 @@ impl Validator {
         }
     }
 
-    /// In how many fixed words (`type: bond`) the map is not of that kind.
+    /// Returns the number of fixed words (`type: bond`) in which the map differs from that kind.
     fn mismatch_count(&self, kind: &Type, node: &Node) -> usize {
         let BaseType::Map(keys) = kind.base else { return 0 };
         let fixed = |t: &Type| matches!(t.base, BaseType::StrConst(_) | BaseType::IntConst(_));
@@ -330,7 +330,7 @@ pub(super) fn deprecated_spellings(keys: &[Field]) -> impl Iterator<Item = (&'st
     old.filter(|(_, replacement)| keys.iter().any(|field| field.name == *replacement))
 }
 
-/// Tells whether text has a form. Only here are the names of modules known.
+/// Returns whether text has a form. The names of modules are checked only here.
 fn matches_format(format: Format, text: &str) -> bool {
     format.matches(text) && (format != Format::Module || is_module_name(text))
 }
@@ -345,7 +345,7 @@ fn range_text(kind: &Type, end: &str) -> String {
     }
 }
 
-/// "expected text or a list, found a map", and the word that was most likely meant.
+/// Returns "expected text or a list, found a map", and the most similar word.
 fn expected_message(types: &[&Type], node: &Node) -> String {
     let names: Vec<String> = types.iter().filter(|t| t.deprecated.is_none()).map(|t| type_name(t)).collect();
     let mut unique: Vec<&str> = Vec::new();

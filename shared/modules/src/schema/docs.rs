@@ -1,4 +1,4 @@
-//! What a person reads of the tables: a module's keys with types, defaults and remarks.
+//! The documentation of modules from the tables: keys with types, defaults and remarks.
 
 use config::schema::{BaseType, Field, Type};
 
@@ -10,7 +10,7 @@ pub fn module_names() -> Vec<&'static str> {
     sections().iter().map(|s| s.name).filter(|n| *n != "base").collect()
 }
 
-/// The documentation of a module, `cc_` in front and dashes or not, or of `all`.
+/// Returns the documentation of a module (`cc_` and dashes are accepted), or of `all`.
 pub fn module_docs(name: &str) -> Option<String> {
     let wanted = name.replace('-', "_");
     let wanted = wanted.strip_prefix("cc_").unwrap_or(&wanted);
@@ -54,7 +54,7 @@ fn field_text(field: &Field, depth: usize, text: &mut String) {
     if !field.doc.is_empty() {
         *text += &format!("{indent}    {}\n", field.doc);
     }
-    // What an old spelling holds is what the new one holds.
+    // The value of a deprecated spelling is documented with the current one.
     if field.deprecated.is_none() {
         nested_text(field.types, depth, text);
     }

@@ -1,4 +1,4 @@
-//! The tables as JSON schema (draft 7), for editors. `packaging/schema` holds what comes out of here.
+//! The tables as JSON schema (draft 7), for editors. The result is in `packaging/schema`.
 
 use serde_json::{Map, Value, json};
 
@@ -70,7 +70,7 @@ fn add_definitions(types: &[Type], definitions: &mut Map<String, Value>) {
 
 fn field_schema(field: &Field) -> Value {
     let mut schema = types_schema(field.types);
-    // What stands beside $ref is ignored in this draft.
+    // Keywords beside $ref are ignored in this draft.
     if schema.get("$ref").is_some() {
         schema = json!({ "allOf": [schema] });
     }
@@ -102,7 +102,7 @@ fn types_schema(types: &[Type]) -> Value {
     if !words.is_empty() {
         schemas.push(json!({ "enum": words }));
     }
-    // What is not to be written any more stays in the list: it is accepted.
+    // Deprecated values stay in the list, because they are accepted.
     for (kind, schema) in types.iter().filter(|t| const_value(t).is_none()).zip(&mut schemas) {
         if let Some(old) = kind.deprecated {
             schema["deprecated"] = true.into();
@@ -115,7 +115,7 @@ fn types_schema(types: &[Type]) -> Value {
     }
 }
 
-/// The one value of a type that has only one.
+/// Returns the value of a type that has only one.
 fn const_value(kind: &Type) -> Option<Value> {
     match kind.base {
         BaseType::StrConst(word) => Some(word.into()),

@@ -1,8 +1,8 @@
-//! What a cloud-config and a network configuration may hold: constant tables, from which come the checks at boot and of
-//! `cloud-init schema`, the documentation of keys, and the JSON schema for editors.
+//! The schema of a cloud-config and of a network configuration: constant tables, from which the checks at boot and of
+//! `cloud-init schema`, the documentation of keys, and the JSON schema for editors are derived.
 //!
-//! The keys of a module come from the declaration that it reads them with (`config::keys!`); `tables` has the keys that
-//! no module here reads.
+//! The keys of a module come from the declaration that reads them (`config::keys!`); `tables` has the keys that no module
+//! reads.
 
 mod check;
 mod docs;

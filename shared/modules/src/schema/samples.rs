@@ -1,4 +1,4 @@
-//! For tests: values that the table takes, of each type and form at least one.
+//! For tests: values that the table accepts, at least one of each type and form.
 
 use config::schema::{BaseType, Field, Format, Type};
 use config::{Map, Node};
@@ -37,7 +37,7 @@ fn type_samples(kind: &Type) -> Vec<Node> {
     vec![value]
 }
 
-/// A map of what must be there, and the same with each of the other keys.
+/// Returns a map of the required keys, and the same with each of the other keys.
 fn map_samples(keys: &[Field], kind: &Type) -> Vec<Node> {
     let needs = kind.needs.map_or(&[][..], |needs| needs.keys);
     let mut base = Map::new();
@@ -52,7 +52,7 @@ fn map_samples(keys: &[Field], kind: &Type) -> Vec<Node> {
     for field in keys.iter().chain(kind.additional) {
         let name = if field.name.starts_with('<') { text_sample(field.format) } else { field.name };
         for value in field_samples(field) {
-            // Of keys that exclude one another it is the only one.
+            // Of keys that exclude each other it is the only one.
             let others = base
                 .iter()
                 .filter(|(key, _)| !(needs.contains(&name) && key.as_str() == needs.first().copied()));

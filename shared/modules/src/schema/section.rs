@@ -3,12 +3,12 @@
 use config::KeyStruct;
 use config::schema::Field;
 
-/// A module and the top-level keys that are its own.
+/// A module and its top-level keys.
 #[derive(Debug, Clone, Copy)]
 pub struct Section {
     /// The module's name.
     pub name: &'static str,
-    /// What the module does, for modules whose keys do not say it. May be empty.
+    /// The description of a module that its keys do not describe. May be empty.
     pub about: &'static str,
     /// The top-level keys.
     pub keys: &'static [Field],

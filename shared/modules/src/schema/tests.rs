@@ -1,4 +1,4 @@
-//! The tables against examples, against the modules' own declarations, and against what packaging publishes.
+//! The tables compared with examples, with the modules' own declarations, and with the published schema.
 
 use config::schema::{BaseType, Definition, Type};
 use config::{FindingKind, Map, Node, Reader};
@@ -83,7 +83,7 @@ fn messages_never_contain_values() {
     }
 }
 
-/// Values that the table takes, and the modules refuse: upstream's table says less than its modules ask for.
+/// Values that the table accepts and the modules reject: upstream's table is less strict than its modules.
 const STRICTER_MODULES: &[(&str, &str)] = &[
     ("chpasswd.list", "lines of user:password"),
     ("ssh_pwauth", "a word that says yes or no"),
@@ -92,7 +92,7 @@ const STRICTER_MODULES: &[(&str, &str)] = &[
     ("sudo", "true is no rule"),
 ];
 
-/// What the table takes, the module's reader takes; and both say the same of what is old.
+/// The module's reader accepts everything that the table accepts, and both report the same deprecations.
 #[test]
 fn tables_and_readers_agree() {
     let mut wrong = Vec::new();
@@ -128,7 +128,7 @@ fn tables_and_readers_agree() {
                     all.sort();
                     all
                 };
-                // That `vendor_data.enabled` is text is said where it counts, when vendor-data is consumed.
+                // The type of `vendor_data.enabled` is reported when vendor-data is consumed.
                 if old(&checked) != old(&read) && module != "scripts_vendor" {
                     wrong.push(format!(
                         "{module}: the table {:?}, the reader {:?}",
@@ -197,7 +197,7 @@ fn network_configurations() {
     }
 }
 
-/// Definitions by the name that they have in the JSON schema.
+/// Returns the definitions by their names in the JSON schema.
 fn collect_definitions(types: &[Type], found: &mut Vec<&'static Definition>) {
     for kind in types {
         match kind.base {

@@ -1,4 +1,4 @@
-//! Writes the files of a configuration, all or none, and decides about those that were edited.
+//! Writes the files of a configuration, all or none, and decides what happens to edited files.
 
 use system::{Change, Result, System, WriteOptions, info, warning};
 
@@ -6,8 +6,8 @@ use super::request::{Applied, ApplyRequest};
 use crate::manifest::{self, Manifest, WriteDecision};
 use crate::render::{File, Renderer};
 
-/// The files that are to be written. One that was edited since it was written stays for the same instance, unless an
-/// event asks for the configuration; for an event and for a new instance it is overwritten, and kept beside.
+/// Returns the files to write. A file that was edited since it was written is kept for the same instance, unless an event
+/// requests the configuration; for an event and for a new instance it is backed up and overwritten.
 pub(super) fn select_files(
     sys: &System,
     files: Vec<File>,
@@ -37,7 +37,7 @@ pub(super) fn select_files(
                 to_write.push(file);
             }
             decision @ (WriteDecision::Keep | WriteDecision::KeepStale) => {
-                // Nothing new to say is no reason to warn at every boot.
+                // Unchanged content is no reason for a warning at every boot.
                 if decision == WriteDecision::Keep {
                     info!(sys, "{path} was edited; keeping it");
                 } else {
@@ -54,17 +54,16 @@ pub(super) fn select_files(
     to_write
 }
 
-/// What was at a file's place before it was written.
+/// The previous content of a file's path.
 enum Previous {
     Absent,
     Content(Vec<u8>),
-    /// Something that cannot be read, which is no reason to remove it.
+    /// It cannot be read, and is not removed for that.
     Unreadable,
 }
 
-/// Writes the files all or none: what was there comes back when one cannot be written or the network service
-/// refuses them. One that the network can do without (see [`File::optional`]) is written after the others, and its failure
-/// is a warning.
+/// Writes the files all or none: the previous content is restored if one cannot be written or the network service
+/// rejects them. An optional file (see [`File::optional`]) is written after the others, and its failure is a warning.
 pub(super) fn write_files(
     sys: &System,
     renderer: &Renderer,
@@ -76,7 +75,7 @@ pub(super) fn write_files(
     let mut earlier = Vec::with_capacity(files.len());
     let put = |file: &File| {
         let options = write_options(sys, file);
-        // A new instance's boot removes its note that the network is due once they are there.
+        // Once they are written, the first boot of an instance removes its mark that the network is due.
         sys.write(&file.path, &file.content, if is_new { options.durable() } else { options })
     };
     for file in files.iter().filter(|file| !file.optional) {
@@ -95,7 +94,7 @@ pub(super) fn write_files(
         }
     }
     for file in files.iter().filter(|file| file.optional) {
-        // What others wrote there is part of the content: unread it would be lost.
+        // Other programs' content of the file is part of the new content: unread, it would be lost.
         let readable = match sys.read(&file.path) {
             Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),
@@ -105,12 +104,12 @@ pub(super) fn write_files(
             failed => applied.record_problem(sys, failed),
         }
     }
-    // What was not finished for a new instance may be there already, and the service not know of it.
+    // After an interrupted first boot the files may exist already, and the service may not have read them.
     if let Some(post_write) = renderer.post_write
         && (is_new || changes.iter().any(|(_, change)| *change != Change::Unchanged))
         && let Err(error) = post_write(sys)
     {
-        // Without an earlier configuration the new one, bad as it may be, is better than none.
+        // Without an earlier configuration, an invalid new one is better than none.
         if earlier.iter().any(|(_, before)| matches!(before, Previous::Content(_))) {
             restore_files(sys, &earlier, false);
             if let Err(e) = post_write(sys) {
@@ -122,7 +121,7 @@ pub(super) fn write_files(
     Ok(changes)
 }
 
-/// Puts back what the files held before; those that were not there go if that is asked for.
+/// Restores the previous content of the files; files that did not exist are removed if requested.
 fn restore_files(sys: &System, earlier: &[(&File, Previous)], remove_new: bool) {
     for (file, before) in earlier {
         let restored = match before {
@@ -136,7 +135,7 @@ fn restore_files(sys: &System, earlier: &[(&File, Previous)], remove_new: bool) 
     }
 }
 
-/// The mode and owner with which a file is written: what is there may count.
+/// Returns the mode and owner for writing a file; those of an existing file may be kept.
 pub fn write_options(sys: &System, file: &File) -> WriteOptions {
     let mode = match sys.mode(&file.path) {
         Some(mode) if file.keep_mode || (file.keep_stricter_mode && mode & !file.mode == 0) => mode,

@@ -89,7 +89,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     info!(sys, "{}{source} bringup={bring_up}: {}", lines::APPLYING, lines::redacted(config));
     let renderer = match render::select(sys, request.renderers) {
         Ok(renderer) => renderer,
-        // A property of the image; the rest of the boot does not depend on it.
+        // A defect of the image; the rest of the boot does not depend on it.
         Err(e @ RendererError::Unavailable(_)) => {
             let message = format!("{}{e}", lines::BROKEN);
             error!(sys, "{message}");
@@ -122,7 +122,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             }
             applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
         }
-        // netplan got it as it is and may make more of it.
+        // netplan gets the configuration unchanged and may support more of it.
         Err(message) => {
             warning!(sys, "{message}");
             applied.problems.push(message);
@@ -159,8 +159,8 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     Ok(applied)
 }
 
-/// Without a record an edit goes unnoticed; without its files the machine has no network. An outdated record is worse
-/// than none: our own files would look edited.
+/// Records the written files. Without the record, edits are not recognized; without the files, the machine has no
+/// network. An outdated record is worse than none: unedited files would look edited.
 fn write_manifest(sys: &System, manifest: &Manifest, path: &str, applied: &mut Applied) {
     let written = manifest.write(sys, path);
     if written.is_err() {
@@ -169,21 +169,21 @@ fn write_manifest(sys: &System, manifest: &Manifest, path: &str, applied: &mut A
     applied.record_problem(sys, written);
 }
 
-/// A configuration of which a part cannot be used does not push out a whole one that the same instance has.
+/// Keeps a valid configuration of the same instance if a part of the new one cannot be used.
 fn incomplete_config(parsed: &parse::Parsed) -> system::Error {
     let findings: Vec<String> = parsed.findings.iter().take(MAX_LOGGED).map(ToString::to_string).collect();
     let findings = findings.join("; ");
     system::Error::new(format!("{findings}; keeping the files of the previous configuration"))
 }
 
-/// Keeps the mapping as applied, for `query`, `schema --system` and people. No network depends on it.
+/// Stores the applied configuration for `query`, `schema --system` and people. The network does not depend on it.
 fn store_config(sys: &System, config: &Node, instance_dir: &str, run_dir: &str, applied: &mut Applied) {
     let path = format!("{instance_dir}/network-config.json");
     applied.record_problem(sys, sys.write(&path, config::json::to_text(config, 1), WriteOptions::secret()));
     applied.record_problem(sys, sys.link(&path, format!("{run_dir}/network-config.json")));
 }
 
-/// Renames what needs it. A twin address or a busy link is said and survived.
+/// Renames links. Duplicate addresses and busy links are logged, and the network is configured nevertheless.
 fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied) {
     let wanted = rename::desired_links(config);
     debug!(sys, "{}{}", lines::NAMES, lines::redacted(config));
@@ -201,7 +201,7 @@ fn rename_links(sys: &System, config: &Node, nics: &[Nic], applied: &mut Applied
     };
     let present = match rename::current_links(sys, &counted) {
         Ok(present) => present,
-        // The files say the same names to the network service.
+        // The files have the same names for the network service.
         failed => return applied.record_problem(sys, failed),
     };
     let renames = rename::plan(&wanted, &present);

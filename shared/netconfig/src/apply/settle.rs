@@ -54,7 +54,7 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
     (nics, Some(said))
 }
 
-/// Waits for udev, where a link may need another name: it names links too.
+/// Waits for udev if a link may get another name, because udev names links too.
 pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink]) {
     if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(DEFAULT_WAIT) {
         warning!(sys, "udev is still busy after {} s; renaming interfaces anyway", DEFAULT_WAIT.as_secs());
@@ -85,19 +85,19 @@ pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option
 /// Returns a configuration with DHCP on the preferred NIC, once udev has named the NICs; `None` without a NIC.
 pub fn fallback_config(sys: &System) -> Option<Node> {
     let command_line = sys.kernel_command_line();
-    // A machine may well have no NIC at all; it is not to wait for long for none.
+    // A machine may have no NIC at all, and must not wait for one.
     let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD / 5, || {
         let nics = nics::read(sys);
         match nics::fallback_config(&nics) {
             Some(config) if nics::names_settled(&nics, &command_line) => Ok(config),
-            // Better than nothing, but a name or a NIC may still come.
+            // A result, but a name or a NIC may still appear.
             other => Err(other),
         }
     });
     settled.map_or_else(|unsettled| unsettled, Some)
 }
 
-/// The NICs as they are once udev has named them: which of them may lead to metadata is for [`nics::candidates`].
+/// Returns the NICs once udev has named them. Which of them may lead to metadata is decided by [`nics::candidates`].
 pub fn settled_nics(sys: &System) -> Vec<Nic> {
     let command_line = sys.kernel_command_line();
     let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD / 5, || {
@@ -108,8 +108,8 @@ pub fn settled_nics(sys: &System) -> Vec<Nic> {
     settled.unwrap_or_else(|unsettled| unsettled)
 }
 
-/// Looks until it succeeds, while udev has devices to work on and a moment longer: at early boot a driver may be on
-/// its way still. The last failure counts.
+/// Repeats `look` until it succeeds, while udev processes devices and a moment longer: at early boot a driver may still
+/// be loading. The last error is returned.
 fn retry_until_settled<T, E>(
     sys: &System,
     grace: Duration,

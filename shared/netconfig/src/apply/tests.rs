@@ -40,7 +40,7 @@ fn with_networkd(sys: &System) {
     }
 }
 
-/// netplan gets version 2 as it is; what cannot be is told all the same.
+/// netplan gets version 2 unchanged; unsupported parts are reported nevertheless.
 #[test]
 fn cycle_is_reported_by_every_renderer() {
     let (sys, _top) = sandbox();
@@ -129,7 +129,7 @@ fn write_error_restores_the_other_files() {
     assert_eq!(sys.list(dir).unwrap(), ["10-cloud-init-eth0.network", "10-cloud-init-eth2.network"]);
 }
 
-/// Copies, links, marks and what the network can do without: an error there costs none of the real files.
+/// An error of a backup, a link, a mark or an optional file does not affect the required files.
 #[test]
 fn errors_in_state_files_are_warnings() {
     let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
@@ -174,7 +174,7 @@ fn errors_in_optional_files_are_warnings() {
         assert!(sys.is_file("/etc/sysconfig/network-scripts/ifcfg-eth0"), "{blocked}");
         assert!(applied.problems.iter().any(|p| p.contains(blocked)), "{:?}", applied.problems);
     }
-    // A real one costs the others, as ever.
+    // An error of a required file still restores the others.
     let (sys, _top) = sandbox();
     rhel(&sys);
     sys.create_dir_all("/etc/sysconfig/network", 0o755).unwrap();
@@ -182,7 +182,7 @@ fn errors_in_optional_files_are_warnings() {
     assert!(!sys.exists("/etc/sysconfig/network-scripts/ifcfg-eth0"));
 }
 
-/// A record that could not be written must not make our own files look edited.
+/// A record that could not be written must not make unedited files look edited.
 #[test]
 fn stale_manifest_is_removed() {
     let (sys, _top) = sandbox();
@@ -207,15 +207,15 @@ fn edited_files_are_kept_or_backed_up() {
     let first = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
     let second = decision("version: 2\nethernets: {eth0: {dhcp6: true}, eth1: {dhcp4: true}}\n");
     apply(&sys, &request(&first)).unwrap();
-    // Ours still: replaced without a word.
+    // Unedited: replaced without a warning.
     apply(&sys, &request(&second)).unwrap();
     assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
     let edited = "[Match]\nName=eth0\n[Network]\nDHCP=no\n";
     sys.write(unit, edited, WriteOptions::default()).unwrap();
-    // Nothing new: kept, and no warning.
+    // Unchanged content: kept without a warning.
     let applied = apply(&sys, &request(&second)).unwrap();
     assert_eq!((applied.edited.as_slice(), sys.log().logged_warnings().len()), (&[unit.to_string()][..], 0));
-    // Something new: kept, and said; the other file is written.
+    // Changed content: kept with a warning; the other file is written.
     let third = decision("version: 2\nethernets: {eth0: {dhcp4: true}, eth1: {dhcp6: true}}\n");
     let applied = apply(&sys, &request(&third)).unwrap();
     assert_eq!((applied.edited.len(), applied.files.len()), (1, 1));
@@ -223,19 +223,19 @@ fn edited_files_are_kept_or_backed_up() {
     assert!(
         sys.log().logged_warnings().iter().any(|(_, t)| t.contains(unit) && t.contains("Remove the file"))
     );
-    // A new instance: written, and the edited one beside it.
+    // A new instance: written, with a backup of the edited file.
     let applied = apply(&sys, &ApplyRequest { is_new_instance: true, ..request(&third) }).unwrap();
     assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv4"));
     assert_eq!(sys.read_text(&applied.edited[0]).unwrap(), edited);
     assert!(applied.edited[0].starts_with("/etc/systemd/network/.10-cloud-init-eth0.network.edited-"));
-    // And from then on it is ours again.
+    // From then on it counts as unedited.
     assert!(apply(&sys, &request(&second)).unwrap().edited.is_empty());
-    // An event asks for the file as the configuration has it, new or not.
+    // An event requests the file of the configuration, new or not.
     sys.write(unit, edited, WriteOptions::default()).unwrap();
     let applied = apply(&sys, &ApplyRequest { mode: ApplyMode::Event("test"), ..request(&second) }).unwrap();
     assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
     assert_eq!(sys.read_text(&applied.edited[0]).unwrap(), edited);
-    // Removed is not edited.
+    // A removed file does not count as edited.
     sys.remove(unit).unwrap();
     apply(&sys, &request(&second)).unwrap();
     assert!(sys.is_file(unit));
@@ -247,7 +247,7 @@ fn incomplete_config_does_not_replace_a_complete_one() {
     with_networkd(&sys);
     let unit = "/etc/systemd/network/10-cloud-init-eth0.network";
     let part = decision("version: 2\nethernets: {eth0: {dhcp6: true, addresses: [x]}}\n");
-    // Better than nothing for a machine that has nothing.
+    // A fallback for a machine without any configuration.
     assert_eq!(apply(&sys, &request(&part)).unwrap().findings.iter().count(), 1);
     assert!(sys.read_text(unit).unwrap().contains("DHCP=ipv6"));
     apply(&sys, &request(&decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n"))).unwrap();

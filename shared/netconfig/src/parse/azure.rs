@@ -1,11 +1,11 @@
-//! Azure's instance metadata, turned into version 2: DHCP for the first address of each family, the others as they
-//! are. The value is the metadata service's whole document; the datasource's settings may stand beside `network`.
+//! Azure's instance metadata, converted to version 2: DHCP for the first address of each family, static configuration for
+//! the others. The value is the metadata service's whole document; the datasource's settings may be beside `network`.
 
 use config::{FindingKind, Findings, Map, Node};
 
 use super::facts::Facts;
 
-/// `apply_network_config_for_secondary_ips` and `apply_network_config_set_name`, both on unless switched off.
+/// `apply_network_config_for_secondary_ips` and `apply_network_config_set_name`, both enabled by default.
 fn is_on(document: &Node, setting: &str) -> bool {
     document.get(setting).is_none_or(|n| !n.is_falsy())
 }

@@ -81,8 +81,8 @@ impl Builder {
         self.index = self.model.links.iter().map(|l| l.id.clone()).zip(0..).collect();
     }
 
-    /// Adds a link. One that is known by its *name* already (a bond's member that was named before it was
-    /// described) hands over what it is a member of and the options that the new one lacks.
+    /// Adds a link. If its *name* is known already (a bond's member that was named before its description), the existing
+    /// link's membership is kept, and its options that the new one lacks.
     pub fn insert(&mut self, mut link: Link) {
         if let Some(old) = self.index.get(&link.name).map(|i| &self.model.links[*i]) {
             link.bond = link.bond.or_else(|| old.bond.clone());
@@ -172,8 +172,8 @@ impl Builder {
         Some(text)
     }
 
-    /// A MAC in lower case. Written without quotes and with decimal digits only, YAML 1.1 made a number in base
-    /// 60 of it; that is turned back.
+    /// Returns a MAC in lower case. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
+    /// is converted back.
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let node = map.get(key).filter(|n| !n.is_falsy())?;
         match &node.value {

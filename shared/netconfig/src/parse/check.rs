@@ -20,8 +20,8 @@ fn position(build: &Builder, id: &str) -> Position {
     build.positions.get(id).cloned().unwrap_or_default()
 }
 
-/// Names that the kernel cannot give, or that would be more than a name in a path, a rule of udev's or a command; and
-/// those that two devices would have.
+/// Reports names that the kernel does not accept or that would be more than a name in a path, a udev rule or a command;
+/// and names of more than one device.
 fn check_names(build: &mut Builder) {
     let is_invalid = |name: &str| {
         name.contains('/') || name.chars().any(|c| c.is_whitespace() || c.is_control() || is_shell_special(c))
@@ -50,7 +50,7 @@ fn check_names(build: &mut Builder) {
     }
 }
 
-/// Reports the members of bonds, bridges and vlans that nothing describes.
+/// Reports members of bonds, bridges and vlans that the configuration does not describe.
 fn check_members(build: &mut Builder) {
     let mut container: HashMap<&str, &str> = HashMap::new();
     let mut problems = Vec::new();

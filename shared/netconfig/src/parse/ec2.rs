@@ -1,7 +1,7 @@
-//! EC2's metadata and that of clouds which copied it (AliYun), turned into version 2: the NICs that both the
-//! metadata and the machine know. The value is the metadata's tree (with `network` in it); beside that may stand
-//! the datasource's setting `apply_full_imds_network_config`; `primary`: the name of the NIC that led to the metadata;
-//! and `routers`: the router that DHCP names on a NIC, by MAC, for the policy routing of further NICs.
+//! The metadata of EC2 and of clouds with a compatible service (AliYun), converted to version 2: the NICs that both the
+//! metadata and the machine have. The value is the metadata's tree (with `network` in it), with optional siblings: the
+//! datasource's setting `apply_full_imds_network_config`; `primary`, the name of the NIC that led to the metadata; and
+//! `routers`, the router from DHCP by a NIC's MAC, for the policy routing of secondary NICs.
 
 use config::{FindingKind, Findings, Map, Node};
 

@@ -1,10 +1,10 @@
-//! ifupdown's interfaces file (config drives and NoCloud metadata of old, `net-convert`), turned into version 1.
-//! Addresses, DNS servers and which interfaces are up at boot are converted. Hooks, bonds, bridges and settings of a
-//! single address family are not, as in upstream, and are named in a finding. Pure: files that the text names with
-//! `source` come with [`Facts`].
+//! ifupdown's interfaces file (old config drives and NoCloud metadata, `net-convert`), converted to version 1. Addresses,
+//! DNS servers and which interfaces are up at boot are converted. Hooks, bonds, bridges and settings of a single address
+//! family are not, as in upstream, and are named in a finding. Pure: files that the text includes with `source` come with
+//! [`Facts`].
 //!
-//! Words are separated by any white space and lines may be continued, as for ifupdown itself (upstream splits at
-//! single blanks).
+//! Words are separated by any white space and lines may be continued, as in ifupdown itself (upstream splits at single
+//! blanks).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -153,7 +153,7 @@ fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
     let mut subnet = Map::new();
     // The interface's name in its file, for people who read the stored configuration.
     subnet.insert("_orig_eni_name", interface.name.as_str());
-    // One stanza keeps its method whatever the family; upstream refuses more than one, so there we can be right.
+    // A single stanza keeps its method for any family; upstream rejects more than one, so this cannot differ from it.
     let method = match (&*stanza.family, &*stanza.method) {
         ("inet6", "dhcp") if interface.stanzas.len() > 1 => "dhcp6",
         ("inet6", "auto") if interface.stanzas.len() > 1 => "ipv6_slaac",

@@ -1,6 +1,5 @@
-//! `ip=`, `ip6=` and `BOOTIF=` of a kernel command line (the kernel's own form, klibc's and dracut's), turned into
-//! version 1. An initramfs that says in files what it did is believed first; this is for machines whose network was
-//! set up from the command line without such files.
+//! `ip=`, `ip6=` and `BOOTIF=` of a kernel command line (in the kernel's own form, klibc's and dracut's), converted to
+//! version 1. Files of an initramfs have precedence; this is for machines without them.
 
 use std::net::IpAddr;
 
@@ -40,7 +39,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         };
         let named = argument.device.as_deref().filter(|name| *name != "BOOTIF");
         if named.or(boot_nic).is_none() && argument.address.is_none() {
-            // "DHCP somewhere" is what such a machine does anyway, and in both families.
+            // "DHCP on any NIC" is the default of such a machine anyway, with both families.
             continue;
         }
         let Some(name) = named.or(boot_nic).or(facts.fallback.as_deref()) else {
@@ -87,7 +86,7 @@ pub fn has_network_argument(command_line: &str) -> bool {
     words.iter().any(|word| word.starts_with("ip=") || word.starts_with("ip6="))
 }
 
-/// `01-52-54-00-00-00-01`, the hardware's type before its address, as PXE loaders write it.
+/// Parses `01-52-54-00-00-00-01`, as PXE loaders write it: the hardware type precedes the address.
 fn parse_bootif(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split(['-', ':']).collect();
     let mac = if parts.len() == 7 { &parts[1..] } else { &parts[..] };
@@ -95,7 +94,7 @@ fn parse_bootif(text: &str) -> Option<String> {
     (mac.len() == 6 && mac.iter().all(is_byte)).then(|| mac.join(":").to_ascii_lowercase())
 }
 
-/// The configuration in one word.
+/// Returns the configuration in one word.
 #[derive(Debug, Default, PartialEq)]
 struct IpArgument {
     device: Option<String>,
@@ -193,7 +192,7 @@ fn parse_method(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
         "dhcp6" => vec!["dhcp6"],
         "either6" => vec!["ipv6_dhcpv6-stateless"],
         "auto6" => vec!["ipv6_slaac"],
-        // With an address in its field `none` is static, which the caller knows.
+        // With an address in its field `none` means static, which the caller checks.
         "off" | "none" | "ibft" | "link6" | "link-local" => vec![],
         _ => return None,
     })

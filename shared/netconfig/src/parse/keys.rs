@@ -49,8 +49,8 @@ const COMMON_NETPLAN_KEYS: &[&str] = &[
     "ra-overrides",
 ];
 
-/// A section of version 2: its name, what its devices have that is read here, and what they have for netplan. One
-/// without the former is netplan's alone.
+/// A section of version 2: its name, the keys of its devices that are read here, and those that netplan reads. Without
+/// the former, only netplan reads the section.
 struct Section {
     name: &'static str,
     read: &'static [&'static str],
@@ -85,7 +85,7 @@ const SECTIONS: &[Section] = &[
     Section { name: "vlans", read: &["id", "link", "macaddress"], netplan: &[] },
 ];
 
-/// Those that netplan alone can set up: what their devices have is its business.
+/// Sections that only netplan supports: the keys of their devices are not checked.
 const NETPLAN_SECTIONS: &[&str] = &[
     "wifis",
     "modems",
@@ -135,12 +135,12 @@ const OVERRIDE_KEYS: &[&str] = &[
     "use-routes",
 ];
 
-/// Options of bonds and bridges that netplan has beside those in [`BOND_OPTIONS`] and [`BRIDGE_OPTIONS`].
+/// Options of bonds and bridges that netplan supports in addition to [`BOND_OPTIONS`] and [`BRIDGE_OPTIONS`].
 pub(super) const NETPLAN_ONLY_BOND_OPTIONS: &[&str] =
     &["all-members-active", "packets-per-member", "resend-igmp"];
 pub(super) const NETPLAN_ONLY_BRIDGE_OPTIONS: &[&str] = &["aging-time"];
 
-/// Every section of version 2 that is read here, with the keys that a device of it may have.
+/// Returns every section of version 2 that is read here, with the keys of its devices.
 pub fn known_keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     SECTIONS.iter().map(|section| {
         let lists = [COMMON_KEYS, section.read, COMMON_NETPLAN_KEYS, section.netplan];
@@ -148,7 +148,7 @@ pub fn known_keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
     })
 }
 
-/// The keys of the maps that a device's key has; none for a key that has no map.
+/// Returns the keys of the maps below a device's key; none for a key without a map.
 pub fn known_inner_keys(section: &str, key: &str) -> Vec<&'static str> {
     match (section, key) {
         ("bonds", "parameters") => {

@@ -1,5 +1,5 @@
-//! What an initramfs with klibc's `ipconfig` leaves: shell assignments in /run/net-NAME.conf, a file for each NIC
-//! and family, turned into version 1. Pure: texts come in, and the MACs of the NICs with [`Facts`].
+//! Files of an initramfs with klibc's `ipconfig`: shell assignments in /run/net-NAME.conf, one file for each NIC and
+//! family, converted to version 1. Pure: the texts are arguments, and the MACs of the NICs come with [`Facts`].
 
 use std::collections::HashMap;
 
@@ -19,8 +19,8 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     Ok(files_to_v1(&[(source.to_string(), content.to_string())], facts, findings))
 }
 
-/// Paths and texts of several files: those of one device become one entry. What a file does not say in full is
-/// noted, and the file left out.
+/// Converts several files, given by path and text: those of one device become one entry. An incomplete file is reported
+/// and skipped.
 pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Findings) -> Node {
     let mut devices: Vec<(String, Vec<Node>)> = Vec::new();
     for (path, text) in files {
@@ -56,7 +56,7 @@ fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static
     let data = assignments(text).ok_or(("", "unterminated quote"))?;
     let get = |key: &str| data.get(key).map(String::as_str);
     let name = get("DEVICE").or_else(|| get("DEVICE6")).ok_or(("DEVICE", "required, but missing"))?;
-    // Old versions of ipconfig say nothing; a boot file's name then means that a server was asked.
+    // Old versions of ipconfig do not name the method; a boot file's name then means that a server was asked.
     let default_method = match get("PROTO").or_else(|| get("IPV6PROTO")) {
         None if get("filename").is_some() => "dhcp",
         None | Some("none" | "static" | "off") => "static",

@@ -1,5 +1,5 @@
-//! OpenStack's `network_data.json` (also on config drives): links, networks and services, turned into version 1,
-//! which is what is stored as the applied configuration. Pure: the names of NICs come with [`Facts`].
+//! OpenStack's `network_data.json` (also on config drives): links, networks and services, converted to version 1, which
+//! is stored as the applied configuration. Pure: the names of NICs come with [`Facts`].
 
 use std::collections::HashMap;
 
@@ -184,7 +184,7 @@ fn vlan(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
     }
 }
 
-/// Sets the MAC; for an InfiniBand NIC of the machine also the type, and the MAC is its long one.
+/// Sets the MAC; for an InfiniBand NIC of the machine also the type, and the MAC in its long form.
 fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
     let name = entry.get("name").and_then(Node::as_str).map(str::to_string);
     let nic = facts.nics.iter().find(|nic| nic.infiniband && Some(&nic.name) == name.as_ref());

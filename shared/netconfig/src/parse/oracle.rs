@@ -1,6 +1,6 @@
-//! Oracle's VNICs, turned into version 1. What an initramfs set up for a root over iSCSI comes first and is kept
-//! alive; the metadata adds what is missing. The value is `{vnics: […]}`, beside it the datasource's setting
-//! `configure_secondary_nics`.
+//! Oracle's VNICs, converted to version 1. What an initramfs configured for a root file system over iSCSI has
+//! precedence and is kept up; the metadata adds what is missing. The value is `{vnics: […]}`, optionally with the
+//! datasource's setting `configure_secondary_nics`.
 
 use config::{FindingKind, Findings, Map, Node};
 
@@ -63,7 +63,7 @@ fn vnic_entry(vnic: &Node, is_primary: bool, facts: &Facts) -> Result<Node, (&'s
     let first_v6 = vnic.get("ipv6Addresses").and_then(Node::as_seq).and_then(<[_]>::first);
     let first_v6 = first_v6.and_then(Node::as_str);
     let v6_only = text("ipv6VirtualRouterIp").is_some() && text("privateIp").is_none();
-    // An address without a prefix is a host.
+    // An address without a prefix is that of a single host.
     let prefix = if v6_only {
         let address = first_v6.ok_or(("ipv6Addresses", "expected an address"))?;
         if address.contains('/') {
@@ -104,7 +104,7 @@ fn prefix(block: &str) -> Option<u8> {
     block.contains('/').then(|| address::parse_network(block, None, None).ok())?.map(|n| n.prefix)
 }
 
-/// The NICs of a failover pair have the MAC of their master: that one is known by its name alone.
+/// The NICs of a failover pair have the MAC of their master, which is identified by its name only.
 fn remove_shared_mac(entry: &mut Node, facts: &Facts) {
     let mac = entry.get("mac_address").and_then(Node::as_str);
     let is_master = facts.nics.iter().any(|nic| nic.is_failover_master && Some(&*nic.mac) == mac);

@@ -21,9 +21,9 @@ pub struct Sanitized<'a> {
 /// The readers of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consumer {
-    /// The renderers here, whose files have no quotes.
+    /// The renderers of this crate, whose files do not support quotes.
     Renderers,
-    /// netplan, whose file has: before 1.0.1 it wrote what it read into files of networkd and NetworkManager as it was.
+    /// netplan, whose file does; before 1.0.1 it copied values unchanged into files of networkd and NetworkManager.
     Netplan,
 }
 
@@ -36,8 +36,8 @@ impl Consumer {
     }
 }
 
-/// A character that ends a line, or a backslash, which joins a line with the next one or begins an escape in every one of
-/// the files' languages.
+/// Returns whether a character ends a line, or is a backslash, which in each of the files' languages joins a line with
+/// the next one or begins an escape.
 pub fn is_unsafe_in_files(c: char) -> bool {
     c.is_control() || c == '\\' || is_line_end(c)
 }
@@ -56,7 +56,7 @@ pub fn is_shell_special(c: char) -> bool {
 const LIST_KEYS: [&str; 5] =
     ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 
-/// How deep in a configuration a map is, as far as it matters to who reads its keys.
+/// The level of a map in a configuration, as far as it determines the readers of its keys.
 #[derive(Debug, Clone, Copy)]
 enum Level<'a> {
     /// Version 2 itself: its keys are sections.
@@ -78,8 +78,8 @@ impl<'a> Level<'a> {
         }
     }
 
-    /// Whether netplan alone reads this key: passwords and names of wireless networks, for example. No file of a renderer
-    /// here has any of it, so it may hold any character.
+    /// Returns whether only netplan reads this key: passwords and names of wireless networks, for example. No renderer
+    /// of this crate writes it, so it may contain any character.
     fn is_netplan_only(self, name: &str) -> bool {
         match self {
             Level::Sections => keys::is_netplan_only_section(name),
@@ -89,7 +89,7 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Takes out what has a character that is not for this reader: a key with its value, or an item of a list.
+/// Removes everything with a character that is not safe for this reader: a key with its value, or an item of a list.
 pub fn sanitize(config: &Node, consumer: Consumer) -> Sanitized<'_> {
     let mut sanitizer = Sanitizer { consumer, findings: Findings::default() };
     let config = match sanitizer.has_unsafe(config) {
@@ -200,7 +200,8 @@ mod tests {
         assert!(matches!(sanitize(&fine, Consumer::Renderers).config, Cow::Borrowed(_)));
     }
 
-    /// What each reader leaves out of a configuration with this value, `V` being `a\b`, `a\nb` or a backslash at the end.
+    /// What each reader omits from a configuration with this value, `V` being `a\b`, `a
+    /// b` or a trailing backslash.
     #[test]
     fn netplan_only_keys_may_hold_a_backslash() {
         let (both, none): (&[Consumer], &[Consumer]) = (&[Consumer::Renderers, Consumer::Netplan], &[]);
@@ -216,7 +217,7 @@ mod tests {
             ("tunnels: {t0: {mode: wireguard, key: V}}", none, netplans),
             ("nm-devices: {n0: {networkmanager: {passthrough: {connection.id: V}}}}", none, netplans),
             ("openvswitch: {external-ids: {x: V}}", none, netplans),
-            // A file of networkd's, NetworkManager's or ifupdown's would have it.
+            // It would be in a file of networkd, NetworkManager or ifupdown.
             ("ethernets: {eth0: {match: {name: V}}}", ours, both),
             ("ethernets: {V: {dhcp4: true}}", ours, both),
             ("ethernets: {eth0: {dhcp4-overrides: {hostname: V}}}", ours, both),
@@ -243,7 +244,7 @@ mod tests {
                 }
             }
         }
-        // Version 1 has nothing that is netplan's alone.
+        // Version 1 has no keys that only netplan reads.
         let root = config::yaml::parse("t", r"{version: 1, config: [{name: 'a\b'}], wifis: {a: 'a\b'}}")
             .unwrap()
             .root;

@@ -64,7 +64,7 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
     Ok(build)
 }
 
-/// Whether the entry has all of these keys; what is missing is noted, and the entry is to be left out.
+/// Returns whether the entry has all of these keys; missing ones are reported, and the entry is to be skipped.
 fn has_keys(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
     let missing: Vec<&&str> = keys.iter().filter(|k| entry.get(k).is_none()).collect();
     for key in &missing {
@@ -73,7 +73,7 @@ fn has_keys(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> boo
     missing.is_empty()
 }
 
-/// What every kind of interface has.
+/// Parses the keys that every kind of interface has.
 fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Option<Link> {
     if !has_keys(build, entry, path, &["name"]) {
         return None;
@@ -108,7 +108,7 @@ fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
     build.insert(link);
 }
 
-/// The options of a bond or a bridge, under their flat names as written.
+/// Parses the options of a bond or a bridge, under their flat names as written.
 fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
     match entry.get("params") {
         None => Map::new(),
@@ -195,7 +195,7 @@ fn nameserver<'a>(
     if !has_keys(build, entry, path, &["address"]) {
         return;
     }
-    // One text is one server here: it isn't split.
+    // A text is a single server here: it is not split.
     let mut list = |key: &str| match entry.get(key).and_then(Node::as_str) {
         Some("") => Vec::new(),
         Some(one) => vec![one.to_string()],
@@ -218,7 +218,7 @@ fn global_route(build: &mut Builder, entry: &Node, path: &str) {
     }
 }
 
-/// A route of version 1, global or in a subnet; one that is wrong is left out.
+/// Returns a route of version 1, global or of a subnet; an invalid one is skipped.
 fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
     let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
     let to = value("destination").or_else(|| value("network"));

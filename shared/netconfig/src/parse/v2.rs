@@ -1,4 +1,4 @@
-//! Version 2, netplan's language, read for the renderers that do not speak it.
+//! Version 2, netplan's format, parsed for the other renderers.
 
 use config::{FindingKind, Map, Node, Value};
 
@@ -15,7 +15,7 @@ use super::sanitize::is_shell_special;
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 
-/// NICs first, whatever the document's order, so that what is made of them finds them described.
+/// NICs come first, whatever the document's order, so that devices which consist of them find them described.
 const SECTIONS: [(&str, DeviceParser); 4] =
     [("ethernets", ethernet), ("bonds", bond), ("bridges", bridge), ("vlans", vlan)];
 
@@ -55,7 +55,7 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
 
 const NETPLAN_ONLY: &str = "supported by netplan only; ignored";
 
-/// Notes a device's keys that only netplan reads.
+/// Reports a device's keys that only netplan reads.
 fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: &str) {
     for (key, _) in device.as_map().into_iter().flat_map(Map::iter) {
         if let Some(name) = key.as_str().filter(|name| keys::is_netplan_only(section, name)) {
@@ -64,7 +64,7 @@ fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: 
     }
 }
 
-/// What every device has.
+/// Parses the keys that every device has.
 fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
     Link {
         id: id.to_string(),
@@ -106,7 +106,7 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     if let Some(matched) = build.map(device, path, "match") {
         let at = join_key(path, "match");
         link.mac = build.mac(matched, &at, "macaddress");
-        // netplan takes a list of drivers; one line can only name one.
+        // netplan accepts a list of drivers; a line of the files can have only one.
         link.driver = match matched.get("driver").map(|n| &n.value) {
             Some(Value::Seq(_)) => build
                 .string_list(matched, &at, "driver")
@@ -127,7 +127,7 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     build.insert(link);
 }
 
-/// The ids that a bond or a bridge is made of.
+/// Returns the ids of a bond's members or a bridge's ports.
 fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
     if device.get("interfaces").is_none() {
         build.report(device, &join_key(path, "interfaces"), "required, but missing");
@@ -200,8 +200,8 @@ fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     build.insert(link);
 }
 
-/// The IP settings: DHCP first, then the addresses. Gateways go to the first address of their family, servers to
-/// the first address of all, routes to the first subnet.
+/// Returns the subnets: DHCP first, then the addresses. Gateways are set on the first address of their family, servers on
+/// the first address, routes on the first subnet.
 fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     let mut subnets = Vec::new();
     for (key, method, overrides) in
@@ -219,7 +219,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     });
     for (i, item) in build.list(device, path, "addresses").iter().enumerate() {
         let key = format!("{path}.addresses[{i}]");
-        // netplan also takes `address: {lifetime: …, label: …}`.
+        // netplan also accepts `address: {lifetime: …, label: …}`.
         let written = match &item.value {
             Value::Map(map) => map.iter().next().and_then(|(key, _)| key.scalar_text()),
             _ => item.scalar_text(),
@@ -270,8 +270,8 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     subnets
 }
 
-/// Each device's own servers, beside the copy in its first address. Upstream stops at the first device whose
-/// `nameservers` has no addresses, and the devices after it in the section go without; so they do here.
+/// Sets each device's own servers, in addition to the copy in its first address. Upstream stops at the first device whose
+/// `nameservers` has no addresses, so that the following devices of the section get none; this function does the same.
 fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
     for (id, device) in devices.iter() {
         let id = id.scalar_text().unwrap_or_default();

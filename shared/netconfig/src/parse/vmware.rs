@@ -77,7 +77,7 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
     Ok(Node::from(config))
 }
 
-/// The key and what is wrong with it.
+/// The key and the problem.
 type KeyError = (String, String);
 
 fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) -> Result<Map, KeyError> {
@@ -90,7 +90,7 @@ fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) ->
     device.insert("set-name", name);
     device.insert("wakeonlan", ini.is_yes(nic, "ONBOOT"));
     let is_static = is("BOOTPROTO", "static");
-    // Upstream too asks DHCP where IPv4 is switched off.
+    // Upstream uses DHCP even if IPv4 is disabled.
     device.insert("dhcp4", !is_static || is("IPv4_MODE", "disabled"));
     if device.get("dhcp4").and_then(Node::as_bool) == Some(true) && !(servers.is_empty() && search.is_empty())
     {
@@ -164,7 +164,7 @@ fn prefix(mask: &str, family: IpAddr) -> Result<u8, String> {
     address::parse_prefix(mask, family).map_err(|wanted| format!("expected {wanted}"))
 }
 
-/// The subnet that a gateway is in.
+/// Returns the subnet of a gateway.
 fn subnet_of(gateway: &str, prefix: u8) -> Result<String, String> {
     let low = |width: u32| u128::MAX.checked_shr(128 - width + u32::from(prefix)).unwrap_or(0);
     match gateway.parse::<IpAddr>().map_err(|_| "expected an IP address")? {

@@ -1,5 +1,5 @@
-//! ifupdown's interfaces file. Every subnet is a stanza; what a link has besides its subnets (an mtu, the options of
-//! a bond) stands in its first one.
+//! ifupdown's interfaces file. Every subnet is a stanza; settings of the link itself (an MTU, the options of a bond)
+//! are in its first stanza.
 
 use config::{Node, Value};
 use system::System;
@@ -49,7 +49,7 @@ const UNSUPPORTED: Unsupported = Unsupported {
 
 const UDEV_RULES: &str = "/etc/udev/rules.d/70-persistent-net.rules";
 
-/// Keys of a link that are not for ifupdown, should they stand among the options.
+/// Keys of a link that are not ifupdown's, in case they are among the options.
 const NON_IFUPDOWN_KEYS: [&str; 12] = [
     "control",
     "device_id",
@@ -101,7 +101,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     Ok(rendered)
 }
 
-/// What nothing describes counts as the NIC that it must be.
+/// A link that is not described is treated as a NIC.
 fn rank(link: &Link) -> u8 {
     match link.kind {
         LinkKind::Loopback => 0,
@@ -115,7 +115,7 @@ fn rank(link: &Link) -> u8 {
 
 struct Writer<'a> {
     link: &'a Link,
-    /// `ip` is there, else the old `route` has to do.
+    /// Uses `ip` if it exists, else the old `route`.
     has_ip: bool,
 }
 
@@ -148,7 +148,7 @@ impl Writer<'_> {
             let inet6 = subnet.is_ipv6();
             let (family, method) = (if inet6 { "inet6" } else { "inet" }, method_name(subnet.method));
             let mut lines = vec![format!("{control}\niface {name} {family} {method}")];
-            // The machine's servers stand on the loopback and push aside what its first subnet has.
+            // The global servers are on the loopback interface and replace those of its first subnet.
             let own = global.filter(|g| i == 0 && !g.is_empty()).unwrap_or(&subnet.dns);
             if inherited_dns.is_empty() {
                 inherited_dns = own.clone();
@@ -168,9 +168,9 @@ impl Writer<'_> {
             }
             blocks.push(indent(&lines));
         }
-        // IPv6 routes that no stanza of their family took.
+        // IPv6 routes that belong to no stanza of their family.
         if !pending_routes.is_empty() {
-            // Not static, as upstream has it: ifupdown refuses that without an address.
+            // Not static as in upstream, because ifupdown rejects that without an address.
             let mut lines = vec![format!("{control}\niface {name} inet6 manual")];
             lines.extend(self.drop_unsafe_lines(dns_options(&inherited_dns, true), rendered));
             for route in pending_routes {
@@ -188,7 +188,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The lines without those that a shell would read more in than a value: ifupdown makes commands of them.
+    /// Returns the lines without those that a shell would not read as plain values: ifupdown runs them as commands.
     fn drop_unsafe_lines(&self, mut lines: Vec<String>, rendered: &mut Rendered) -> Vec<String> {
         lines.retain(|line| {
             let is_safe = !line.contains(is_shell_special);
@@ -201,13 +201,13 @@ impl Writer<'_> {
         lines
     }
 
-    /// Everything that the link has besides subnets, sorted.
+    /// Returns all settings of the link except subnets, sorted.
     fn link_options(&self, first: Option<&Subnet>) -> Vec<String> {
         let link = self.link;
         let mut lines = Vec::new();
         for (key, value) in link.params.iter() {
             let key = key.scalar_text().unwrap_or_default();
-            // Any other would be a line of its own kind: a command, or another stanza.
+            // Any other key would be a line of another kind: a command, or another stanza.
             let is_option = ["bond", "bridge"].iter().any(|kind| key.starts_with(kind));
             if is_option && !key.contains(' ') && !NON_IFUPDOWN_KEYS.contains(&key.as_str()) {
                 push_option(&mut lines, &key.replace('_', "-"), value);
@@ -232,7 +232,7 @@ impl Writer<'_> {
         if let Some(mac) = link.mac.as_ref().filter(|_| has_hwaddress) {
             lines.push(format!("hwaddress {mac}"));
         }
-        // A stanza has one mtu; that of the subnet goes first.
+        // A stanza has one MTU; that of the subnet has precedence.
         if let Some(mtu) = link.mtu.as_ref().filter(|_| first.is_none_or(|s| s.mtu.is_none())) {
             push_option(&mut lines, "mtu", mtu);
         }
@@ -262,7 +262,7 @@ fn takes_accept_ra(subnet: &Subnet) -> bool {
     }
 }
 
-/// The lines of a block: those after the first are indented.
+/// Returns the lines of a block; all but the first are indented.
 fn indent(lines: &[String]) -> String {
     lines.join("\n    ")
 }
@@ -296,7 +296,7 @@ fn subnet_options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Ve
         nodes.iter().filter_map(|(key, node)| node.as_ref().map(|n| format!("{key} {}", python_str(n)))),
     );
     match subnet.method {
-        // What ifupdown does anyway; upstream says it in the first stanza only.
+        // ifupdown's default; upstream writes it in the first stanza only.
         Method::Slaac if is_first => lines.push("dhcp 0".into()),
         Method::Dhcp6Stateless => lines.push("dhcp 1".into()),
         _ => {}
@@ -305,7 +305,7 @@ fn subnet_options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Ve
     lines
 }
 
-/// The servers of the stanza's family. Search domains go with them, or stand alone where there are no servers.
+/// Returns the servers of the stanza's family. Search domains are with them, or alone if there are no servers.
 fn dns_options(dns: &Dns, inet6: bool) -> Vec<String> {
     let own: Vec<&str> = dns.servers.iter().map(String::as_str).filter(|s| is_ipv6(s) == inet6).collect();
     let mut lines = Vec::new();
@@ -318,7 +318,7 @@ fn dns_options(dns: &Dns, inet6: bool) -> Vec<String> {
     lines
 }
 
-/// One option as ifupdown's hooks read it. What is empty, nothing or zero is left out.
+/// Returns one option as ifupdown's hooks read it. Empty values, null and zero are omitted.
 fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
     let per_port = matches!(key, "bridge-pathcost" | "bridge-portprio" | "bridge-waitport");
     match &value.value {
@@ -337,7 +337,7 @@ fn push_option(lines: &mut Vec<String>, key: &str, value: &Node) {
     }
 }
 
-/// The commands that add and remove a route; none without a gateway.
+/// Returns the commands that add and remove a route; none without a gateway.
 fn route_commands(route: &Route, has_ip: bool) -> Option<[String; 2]> {
     let gateway = route.gateway.as_ref()?;
     let inet6 = is_ipv6(&route.network);

@@ -1,4 +1,4 @@
-//! What subnets, routes and bonding options become in ifcfg files.
+//! Subnets, routes and bonding options as keys of ifcfg files.
 
 use std::net::Ipv4Addr;
 
@@ -38,7 +38,7 @@ pub fn has_bond_option(name: &str) -> bool {
     }
 }
 
-/// `mode=802.3ad miimon=100`. An option is known by `bond-` with hyphens or `bond_` with underscores.
+/// Returns `mode=802.3ad miimon=100`. An option has the prefix `bond-` with hyphens or `bond_` with underscores.
 pub fn bonding_options(link: &Link) -> String {
     let mut words = Vec::new();
     for name in BOND_OPTIONS {
@@ -154,7 +154,7 @@ pub fn suse(file: &mut Ifcfg, link: &Link) {
     }
 }
 
-/// One address more. IPv4 addresses are numbered from the second on, IPv6 ones as the flavour has them.
+/// Adds an address. IPv4 addresses are numbered from the second on, IPv6 ones as the flavour numbers them.
 fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat: bool) {
     let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) else { return };
     let inet6 = subnet.is_ipv6();
@@ -181,7 +181,7 @@ fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat:
     }
 }
 
-/// Default routes go into the ifcfg file, the others into files of their own; none without routes.
+/// Default routes are written to the ifcfg file, others to files of their own; none without routes.
 pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<Option<[String; 2]>, String> {
     let mut number = 0;
     let mut lists = [Vec::new(), Vec::new()];
@@ -203,7 +203,7 @@ pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<
     if lists.iter().all(Vec::is_empty) {
         return Ok(None);
     }
-    // In the order of their running numbers as texts, as upstream has them: the tenth comes before the second.
+    // Sorted by their numbers as text, as in upstream: the tenth precedes the second.
     let [v4, v6] = lists.map(|mut list| {
         list.sort_by(|a, b| a.0.cmp(&b.0));
         list

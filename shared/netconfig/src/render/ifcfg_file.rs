@@ -16,7 +16,7 @@ impl Ifcfg {
         self.0.insert(key.into(), value.into());
     }
 
-    /// Puts a word behind what the key holds already.
+    /// Appends a word to the value of the key.
     pub fn append(&mut self, key: &str, word: &str) {
         let value = self.0.entry(key.to_string()).or_default();
         if !value.is_empty() {
@@ -38,7 +38,7 @@ impl Ifcfg {
     }
 }
 
-/// A value as a shell that reads the file takes it for itself: the network scripts do, and NetworkManager and wicked read
+/// Quotes a value so that a shell reads it literally: the network scripts are shell, and NetworkManager and wicked read
 /// the same quotes.
 pub fn shell_quoted(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_.,:/=+@%^-".contains(c) || !c.is_ascii();
@@ -51,7 +51,7 @@ pub fn shell_quoted(value: &str) -> String {
     }
 }
 
-/// NetworkManager's own reader of these files.
+/// The reader that NetworkManager has for these files.
 pub fn has_ifcfg_plugin(sys: &System) -> bool {
     let has = |dir: &str| {
         let versions = sys.list(dir).unwrap_or_default();

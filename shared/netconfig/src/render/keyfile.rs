@@ -1,4 +1,4 @@
-//! A keyfile in the making: sections and keys in the order in which they were first named.
+//! A keyfile under construction: sections and keys in the order of their first mention.
 
 #[derive(Default)]
 pub struct Keyfile {
@@ -9,7 +9,7 @@ pub struct Keyfile {
 struct Section {
     name: &'static str,
     lines: Vec<(String, String)>,
-    /// Where the keys stand that can be set again: a handful, among perhaps thousands of routes.
+    /// The positions of keys that may be set again: few, among perhaps thousands of routes.
     settable: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ impl Keyfile {
         &mut self.sections[place]
     }
 
-    /// Makes a section, which may stay empty.
+    /// Adds a section, which may remain empty.
     pub fn section(&mut self, name: &'static str) {
         self.section_mut(name);
     }
@@ -42,7 +42,7 @@ impl Keyfile {
         section.index_of(key).map(|i| section.lines[i].1.as_str())
     }
 
-    /// Sets a key; one that is there keeps its place.
+    /// Sets a key; an existing key keeps its place.
     pub fn set(&mut self, section: &'static str, key: &str, value: impl Into<String>) {
         let section = self.section_mut(section);
         match section.index_of(key) {
@@ -60,7 +60,7 @@ impl Keyfile {
         }
     }
 
-    /// Adds a key that occurs once and is not asked for again: one of a running number.
+    /// Adds a key that occurs only once, such as one with a running number.
     pub fn push(&mut self, section: &'static str, key: String, value: String) {
         self.section_mut(section).lines.push((key, value));
     }

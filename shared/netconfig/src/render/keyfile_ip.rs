@@ -15,7 +15,7 @@ fn family(inet6: bool) -> &'static str {
     FAMILIES[usize::from(inet6)]
 }
 
-/// The mtu of the device: the last one that an IPv4 subnet has, else its own.
+/// Returns the MTU of the device: that of the last IPv4 subnet that has one, else its own.
 pub fn mtu(link: &Link) -> Option<&Node> {
     let of_subnet = link.subnets.iter().rev().filter(|s| !s.is_ipv6()).find_map(|s| s.mtu.as_ref());
     of_subnet.or(link.mtu.as_ref())
@@ -38,7 +38,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
         }
         match &subnet.gateway {
             Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
-            // The whole profile would be refused.
+            // NetworkManager would reject the whole profile.
             Some(_) => rendered.warn(format!("{}: gateway without an address; ignored", link.name)),
             None => {}
         }
@@ -49,7 +49,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
             profile.set(section, "route-metric", python_str(metric));
         }
     }
-    // A family that has routes alone: it must have some method, and need not come up.
+    // A family with routes only: it needs a method, and is not required to come up.
     for family in FAMILIES {
         if profile.has(family) && profile.get(family, "method").is_none() {
             profile.set(family, "method", "auto");
@@ -70,7 +70,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
     }
 }
 
-/// How the family gets its addresses. What was said before is only ever widened.
+/// Sets the method of the family. A method that is set already is only extended.
 fn method(profile: &mut Keyfile, section: &'static str, method: Method) {
     let (word, may_fail) = match method {
         Method::Static | Method::Static6 => ("manual", "false"),
@@ -95,7 +95,7 @@ fn method(profile: &mut Keyfile, section: &'static str, method: Method) {
     }
 }
 
-/// Running numbers: of addresses and of routes, for each family.
+/// Running numbers of addresses and routes, for each family.
 #[derive(Default)]
 struct Counters([[u32; 2]; 2]);
 
@@ -113,7 +113,7 @@ impl Counters {
     }
 }
 
-/// A route, in the section of its own family. The metric of a default route is that of the whole family.
+/// Adds a route to the section of its family. The metric of a default route is that of the whole family.
 fn route(profile: &mut Keyfile, route: &Route, count: &mut Counters) {
     let section = family(is_ipv6(&route.network));
     let number = count.next(section, Kind::Route);
@@ -138,7 +138,7 @@ fn route(profile: &mut Keyfile, route: &Route, count: &mut Counters) {
     }
 }
 
-/// The subnets' servers, then the link's own; without any, those of the whole machine. The same for searches.
+/// Returns the servers of the subnets, then the link's own; without any, the global ones. The same for search domains.
 fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered) {
     let collect = |of: fn(&Dns) -> &Vec<String>| -> Vec<String> {
         let subnets = link.subnets.iter().map(|s: &Subnet| of(&s.dns));

@@ -1,5 +1,5 @@
-//! netplan: `/etc/netplan/50-cloud-init.yaml`. Version 2 is its own language and is written as it came; version 1
-//! is turned into it here.
+//! netplan: `/etc/netplan/50-cloud-init.yaml`. Version 2 is netplan's own format and is written unchanged; version 1 is
+//! converted here.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub const RENDERER: Renderer = Renderer {
     unsupported: |_| Some(&UNSUPPORTED),
 };
 
-/// Of version 1; version 2 is passed through.
+/// Converts version 1; version 2 is passed through.
 const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
         link::WAKE_ON_LAN,
@@ -69,7 +69,7 @@ fn available(sys: &System) -> bool {
     ["/usr/sbin/netplan", "/sbin/netplan"].iter().any(|p| sys.is_file(p))
 }
 
-/// A mapping of version 2, as it came.
+/// Writes a mapping of version 2 unchanged.
 fn passthrough(config: &Node, target: &Target) -> RenderResult {
     file(&emit_entry("network", config, Style::PLAIN), target)
 }
@@ -105,8 +105,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
                 }
                 &mut ethernets
             }
-            // A member or a port that nothing describes is a NIC all the same: netplan refuses names that it
-            // doesn't know.
+            // A member or port that is not described is treated as a NIC, because netplan rejects unknown names.
             LinkKind::Bond if link.bond.is_some() => &mut ethernets,
             LinkKind::Unknown => &mut ethernets,
             LinkKind::Bond => {
@@ -141,7 +140,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         [("ethernets", ethernets), ("bonds", bonds), ("bridges", bridges), ("vlans", vlans)]
     {
         if !section.is_empty() {
-            // Each section is laid out by itself and then moved, so that texts fold where upstream folds them.
+            // Each section is formatted by itself and then indented, so that lines are folded where upstream folds them.
             for line in emit(&map([(name, Node::from(section))]), Style::PLAIN).lines() {
                 body.push_str(if line.is_empty() { "" } else { "    " });
                 body.push_str(line);
@@ -152,7 +151,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     Ok(Rendered { files: file(&body, target)?.files, ..warnings })
 }
 
-/// Both families' DHCP have one metric: netplan refuses the file where networkd shall have two.
+/// The DHCP metric of both families: netplan rejects a file with two metrics for networkd.
 fn unify_dhcp_metrics(device: &mut Map, link: &Link, warnings: &mut Rendered) {
     let metric = |key: &str| device.get(key).and_then(|o| o.get("route-metric")).cloned();
     if device.get("dhcp4").is_none() || device.get("dhcp6").is_none() {
@@ -181,7 +180,7 @@ fn text_list(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
 }
 
-/// netplan refuses the other way to write them.
+/// netplan rejects the other form.
 fn mac_with_colons(mac: &str) -> Node {
     Node::from(mac.replace('-', ":"))
 }
@@ -194,7 +193,7 @@ fn push(device: &mut Map, key: &str, item: Node) {
     }
 }
 
-/// The flat name of a bond's option without its prefix, hyphens inside, whichever spelling it has.
+/// Returns the flat name of a bond's option without its prefix and with hyphens, in either spelling.
 fn bond_option_name(name: &str) -> Option<String> {
     let bare = name.strip_prefix("bond-").or_else(|| name.strip_prefix("bond_"))?;
     Some(bare.replace('_', "-"))
@@ -207,7 +206,7 @@ fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
         if let Some(known) = BOND_OPTIONS.iter().find(|k| Some(k.ifupdown) == name.as_deref()) {
             let value = match (known.ifupdown, &value.value) {
                 ("mode", Value::Int(_) | Value::Str(_)) => Node::from(bond_mode(value)),
-                // netplan wants a list.
+                // netplan requires a list.
                 ("arp-ip-target", Value::Str(text)) => {
                     let targets = text.split([',', ' ']).filter(|t| !t.is_empty());
                     Node::from(targets.map(Node::from).collect::<Vec<Node>>())
@@ -247,7 +246,7 @@ fn bridge(device: &mut Map, link: &Link) {
     }
 }
 
-/// `["eth0 50"]` as `{eth0: 50}`.
+/// Returns `["eth0 50"]` as `{eth0: 50}`.
 fn port_values(value: &Node) -> Node {
     let items = match &value.value {
         Value::Seq(items) => items.as_slice(),
@@ -305,7 +304,7 @@ fn addresses(device: &mut Map, link: &Link) {
             Method::Manual | Method::Loopback | Method::Auto => {}
         }
     }
-    // An IPv4 subnet's mtu is the device's; the device's own gives way.
+    // The MTU of an IPv4 subnet replaces that of the device.
     if let Some(mtu) = mtu4.or_else(|| link.mtu.clone()) {
         device.insert("mtu", mtu);
     }
@@ -350,6 +349,6 @@ fn route_entry(route: &Route, subnet: &Subnet) -> Node {
 
 fn bring_up(sys: &System, _: &[String]) -> Vec<String> {
     debug!(sys, "Calling 'netplan apply' rather than altering individual interfaces");
-    // Its standard error has warnings about other things than the configuration.
+    // Its standard error also has warnings that do not concern the configuration.
     run_program(sys, &["netplan", "apply"], Stderr::Log)
 }

@@ -1,11 +1,12 @@
-//! What netplan needs once its file is written: snapd's default removed, the backends' files generated, interfaces named.
+//! The steps after netplan's file is written: snapd's default is removed, the backends' files are generated, interfaces
+//! are named.
 
 use system::{Command, System, debug};
 
 /// The file that the netplan renderer writes.
 pub const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
 
-/// The files of snapd's image build, and what netplan made of them, which would bring up every NIC.
+/// The files of snapd's image build and what netplan generated from them, which would bring up every NIC.
 const SNAPD_CONFIG: &str = "/etc/netplan/00-snapd-config.yaml";
 const SNAPD_GENERATED: &[&str] = &[
     "/run/systemd/network/10-netplan-all-en.network",
@@ -13,7 +14,7 @@ const SNAPD_GENERATED: &[&str] = &[
     "/run/systemd/generator/netplan.stamp",
 ];
 
-/// The content of snapd's file as long as it is unchanged.
+/// The content of snapd's file if it is unchanged.
 const SNAPD_DEFAULT: &str = "\
 # This is the initial network config.
 # It can be overwritten by cloud-init or console-conf.
@@ -30,7 +31,7 @@ network:
             dhcp4: true
 ";
 
-/// The place in our file that netplan complains of. Not its words, which may hold a value.
+/// Returns the position in the written file that netplan reports. Its message is omitted, because it may contain a value.
 fn error_position(stderr: &str) -> Option<&str> {
     let begin = stderr.find(&format!("{PATH}:"))?;
     let rest = &stderr[begin..];
@@ -59,11 +60,12 @@ pub fn post_write(sys: &System) -> system::Result<()> {
             if let Some(position) = error_position(&String::from_utf8_lossy(&finished.stderr)) {
                 return Err(system::Error::new(format!("netplan rejects the configuration: {position}")));
             }
-            // No fault of the file (systemd could not be told, say): netplan reads it again at the next reload.
+            // Not an error of the file (systemd could not be notified, for example): netplan reads it again at the next
+            // reload.
             system::warning!(sys, "netplan generate: exit code {}", finished.code);
         }
         Ok(_) => {}
-        // Nor is a program that does not start: the file is right until netplan has said otherwise.
+        // A program that does not start proves nothing about the file, which is kept.
         Err(e) => system::warning!(sys, "{e}"),
     }
     if sys.kernel_command_line().split_whitespace().any(|w| w == "net.ifnames=0") {
@@ -79,7 +81,7 @@ pub fn post_write(sys: &System) -> system::Result<()> {
     }
     for nic in sys.list("/sys/class/net").unwrap_or_default() {
         let path = format!("/sys/class/net/{nic}");
-        // A NIC that vanishes meanwhile is no reason to give up the rest.
+        // A NIC that disappears in the meantime does not affect the others.
         if sys.is_link(&path)
             && let Err(e) = sys.run(&Command::new(["udevadm", "test-builtin", "net_setup_link", &path]))
         {

@@ -1,4 +1,4 @@
-//! NetworkManager's keyfiles: one connection profile a link.
+//! NetworkManager's keyfiles: one connection profile per link.
 
 use std::collections::HashMap;
 
@@ -219,8 +219,8 @@ fn connection(
     }
 }
 
-/// Options in either spelling behind `bond-`: with hyphens, or as the kernel has them. NetworkManager refuses the whole
-/// profile for one option that does not go with the others, so such a one is left out.
+/// Returns options in either spelling after `bond-`: with hyphens, or as the kernel has them. NetworkManager rejects the
+/// whole profile for one option that contradicts the others, so such an option is omitted.
 fn bond(profile: &mut Keyfile, link: &Link, rendered: &mut Rendered) {
     let mut options: Vec<(&str, String)> = Vec::new();
     for name in BOND_OPTIONS {
@@ -249,7 +249,7 @@ fn bond(profile: &mut Keyfile, link: &Link, rendered: &mut Rendered) {
     }
 }
 
-/// Lists with commas, switches as numbers, times in milliseconds.
+/// Converts a value: lists with commas, switches as numbers, times in milliseconds.
 fn bond_value(name: &str, value: &Node) -> String {
     let text = match &value.value {
         Value::Seq(items) => items.iter().map(python_str).collect::<Vec<_>>().join(","),
@@ -267,7 +267,7 @@ fn bond_value(name: &str, value: &Node) -> String {
     }
 }
 
-/// Booleans as NetworkManager writes them.
+/// Returns a boolean as NetworkManager writes it.
 fn keyfile_bool(value: &Node) -> String {
     match value.as_bool() {
         Some(on) => on.to_string(),
@@ -275,7 +275,7 @@ fn keyfile_bool(value: &Node) -> String {
     }
 }
 
-/// The name-based UUID (version 5) of a link's profile.
+/// Returns the name-based UUID (version 5) of a link's profile.
 fn uuid(name: &str) -> String {
     let digest = sha1(&[&UUID_NAMESPACE[..], name.as_bytes()].concat());
     let mut bytes = [0; 16];
@@ -326,8 +326,8 @@ fn bring_up(sys: &System, links: &[String]) -> Vec<String> {
     problems
 }
 
-/// Where NetworkManager reads about a link: our profile, which is named after the link's id and says its name, or
-/// the ifcfg file where there is a reader of those.
+/// Returns the file in which NetworkManager finds the link: the profile of this program, which has the link's id as its
+/// name, or the ifcfg file if there is a reader for those.
 fn find_profile(sys: &System, link: &str) -> Option<String> {
     let dir = "/etc/NetworkManager/system-connections";
     let path = |id: &str| format!("{dir}/cloud-init-{id}.nmconnection");

@@ -1,5 +1,5 @@
-//! systemd-networkd: a `.network` for each link, a `.netdev` for what has to be made. Sections in alphabetical
-//! order, lines in a section sorted, a line that is the same only once.
+//! systemd-networkd: a `.network` for each link, a `.netdev` for each device to create. Sections are in alphabetical
+//! order, lines in a section are sorted, and equal lines are written once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -34,7 +34,7 @@ const UNSUPPORTED: Unsupported = Unsupported {
     link: &[
         link::WAKE_ON_LAN,
         link::KEEP_CONFIGURATION,
-        // Upstream reads overrides in `ethernets` alone.
+        // Upstream reads overrides in `ethernets` only.
         link::DHCP4_OVERRIDES.when(|l| l.kind != LinkKind::Physical),
         link::DHCP6_OVERRIDES.when(|l| l.kind != LinkKind::Physical),
     ],
@@ -58,8 +58,8 @@ const UNSUPPORTED: Unsupported = Unsupported {
     global_ipv6_dns: false,
 };
 
-/// Whether systemd-networkd can be used. Upstream looks for `ip` and `systemctl`; a minimal image has the service without
-/// `ip`, which the service does not need.
+/// Returns whether systemd-networkd can be used. Upstream looks for `ip` and `systemctl`; a minimal image has the service
+/// without `ip`, which the service does not need.
 fn available(sys: &System) -> bool {
     let there = |dirs: &[&str], program: &str| dirs.iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
     let programs = ["/usr/sbin", "/bin"];
@@ -84,7 +84,7 @@ fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
     File { owner: Some("systemd-network"), ..File::new(&path, unit.text()) }
 }
 
-/// Which vlans lie on a link and which bridges it is a port of, by the link's name; which bonds are ones.
+/// The vlans on each link and the bridges that it is a port of, by its name; and the bonds.
 #[derive(Default)]
 struct Topology<'a> {
     vlans: HashMap<&'a str, Vec<&'a str>>,
@@ -159,7 +159,7 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFi
         }
     }
     addresses_and_routes(&mut unit, link, model);
-    // Upstream reads overrides in `ethernets` alone.
+    // Upstream reads overrides in `ethernets` only.
     if dhcp4 && link.kind == LinkKind::Physical {
         overrides(&mut unit, "DHCPv4", &link.dhcp4, OVERRIDES)?;
     }
@@ -182,7 +182,7 @@ fn dhcp_families(link: &Link) -> (bool, bool) {
     (has(&[Method::Dhcp, Method::Dhcp4]), has(&[Method::Dhcp6]))
 }
 
-/// Gateways first, then the routes of the whole machine, then those of the subnets.
+/// Returns routes: gateways first, then the global routes, then those of the subnets.
 fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
     let mut gateways = NumberedSections::default();
     let mut routes = NumberedSections::default();
@@ -212,8 +212,8 @@ fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
     unit.routes = [gateways, global, routes].into_iter().flat_map(|group| group.0.into_values()).collect();
 }
 
-/// Whether a gateway lies within an address's subnet. Of an address that isn't static the prefix is still in the
-/// text, and without one it is a single address; `None` when that can't be told.
+/// Returns whether a gateway is within an address's subnet. The text of an address that is not static still has its
+/// prefix; without one it is a single address. `None` if that cannot be determined.
 fn gateway_in_subnet(address: &str, prefix: Option<u8>, gateway: &str) -> Option<bool> {
     let (ip, behind) = address.split_once('/').unwrap_or((address, ""));
     let parsed = ip.parse().ok()?;
@@ -231,7 +231,7 @@ fn gateway_in_subnet(address: &str, prefix: Option<u8>, gateway: &str) -> Option
     is_in_subnet(gateway, ip, prefix)
 }
 
-/// Sections by their running number as text, as upstream orders them: the tenth comes before the second.
+/// Sections by their running number as text, as in upstream: the tenth precedes the second.
 #[derive(Default)]
 struct NumberedSections(BTreeMap<String, BTreeSet<String>>);
 
@@ -249,7 +249,7 @@ fn route_lines(route: &Route) -> BTreeSet<String> {
     lines
 }
 
-/// The overrides' keys and networkd's; both families have the first four.
+/// The keys of overrides with networkd's names; both families have the first four.
 const OVERRIDES: &[(&str, &str)] = &[
     ("use-dns", "UseDNS"),
     ("use-domains", "UseDomains"),
@@ -286,7 +286,7 @@ fn overrides(
     Ok(())
 }
 
-/// What has to be made for this link to be there.
+/// Returns the `.netdev` file that creates the link, if one is needed.
 fn netdev(link: &Link, topology: &Topology<'_>) -> Option<UnitFile> {
     let mut unit = UnitFile::default();
     let kind = match link.kind {
@@ -342,7 +342,7 @@ fn bond(unit: &mut UnitFile, link: &Link) {
     }
 }
 
-/// A port's value of `{eth0: 50}`, or of version 1's `["eth0 50"]`.
+/// Returns the value of a port in `{eth0: 50}`, or in version 1's `["eth0 50"]`.
 fn port_value(values: &Node, port: &str) -> Option<String> {
     match &values.value {
         Value::Map(map) => map.get(port).map(python_str),
@@ -354,7 +354,7 @@ fn port_value(values: &Node, port: &str) -> Option<String> {
     }
 }
 
-/// A key of a policy rule as networkd has it.
+/// Returns networkd's name for a key of a policy rule.
 fn policy_rule_key(word: &str) -> String {
     match word {
         "mark" => return "FirewallMark".into(),

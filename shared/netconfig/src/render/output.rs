@@ -1,4 +1,4 @@
-//! What a renderer returns: files, with what was odd about the configuration.
+//! The result of a renderer: files, and findings about the configuration.
 
 use config::{FindingKind, Findings, Position};
 
@@ -7,7 +7,7 @@ use config::{FindingKind, Findings, Position};
 pub struct File {
     /// The absolute path on the target.
     pub path: String,
-    /// The mode of a new file; see `keep_stricter_mode` and `keep_mode` for existing ones.
+    /// The mode of a new file; `keep_stricter_mode` and `keep_mode` concern existing ones.
     pub mode: u32,
     /// An existing file keeps its mode if that grants less than `mode`.
     pub keep_stricter_mode: bool,

@@ -1,10 +1,10 @@
-//! Where the keys of a configuration were written, for remarks on what became of them.
+//! The positions of a configuration's keys, for findings.
 
 use std::collections::HashMap;
 
 use config::{Node, Position};
 
-/// Where things were written.
+/// The positions of devices and entries.
 #[derive(Default)]
 pub struct Positions<'a> {
     /// Devices of version 2, entries of version 1, by id.
@@ -36,7 +36,7 @@ impl<'a> Positions<'a> {
         positions
     }
 
-    /// The place of a key, or of what comes nearest to it. In lists the first item that has it.
+    /// Returns the position of a key, or of the closest enclosing one. In lists it is the first item that has the key.
     pub fn find(&self, id: &str, path: &[&str]) -> Position {
         let Some(device) = self.devices.get(id) else { return Position::default() };
         let mut node = *device;

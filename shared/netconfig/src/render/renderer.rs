@@ -1,4 +1,4 @@
-//! What a renderer consists of: the columns of [`super::RENDERERS`].
+//! The columns of [`super::RENDERERS`].
 
 use config::{Node, Value};
 use system::System;

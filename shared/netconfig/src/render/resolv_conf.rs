@@ -1,14 +1,14 @@
-//! `/etc/resolv.conf` for the services that do not write it themselves: what is there stays, what is new is added.
+//! `/etc/resolv.conf` for services that do not write it themselves: existing content is kept, new entries are added.
 
 use crate::model::{Dns, Model};
 
 pub const PATH: &str = "/etc/resolv.conf";
 const HEADER: &str = "; Created by cloud-init automatically, do not edit.\n;\n";
-/// The resolver reads no more of them.
+/// The resolver reads no more than this number.
 const MAX_SEARCH_DOMAINS: usize = 6;
 const MAX_SEARCH_LEN: usize = 256;
 
-/// All servers and search domains: those of the subnets, the links' own, the machine's.
+/// Returns all servers and search domains: those of the subnets, of the links, and global ones.
 pub fn all_dns(model: &Model) -> Dns {
     let mut all = Dns::default();
     let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
@@ -20,8 +20,8 @@ pub fn all_dns(model: &Model) -> Dns {
     all
 }
 
-/// An existing file with servers and domains added: its comments and options stay where they are, servers and
-/// then the search domains come last. And whether there were more domains than the resolver reads.
+/// Returns an existing file with servers and domains added: comments and options keep their place, servers and then
+/// search domains follow. Also returns whether there were more domains than the resolver reads.
 pub fn merge(existing: &str, dns: &Dns) -> (String, bool) {
     let mut kept = String::new();
     let mut servers: Vec<String> = Vec::new();

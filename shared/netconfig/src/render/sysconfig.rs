@@ -1,4 +1,4 @@
-//! ifcfg files below /etc/sysconfig, as Red Hat's family and SUSE's read them: two [`Flavour`]s of one language.
+//! ifcfg files below /etc/sysconfig, as the families of Red Hat and SUSE read them: two [`Flavour`]s of one format.
 
 use std::collections::HashMap;
 
@@ -173,10 +173,10 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     Ok(rendered)
 }
 
-/// Who is made of whom, by id.
+/// The members of each device, by id.
 struct Topology<'a> {
     by_id: HashMap<&'a str, &'a Link>,
-    /// The names of a bond's members.
+    /// Returns the names of a bond's members.
     members: HashMap<&'a str, Vec<&'a str>>,
     bridges: HashMap<&'a str, &'a Link>,
 }
@@ -201,7 +201,7 @@ impl Topology<'_> {
     }
 }
 
-/// What every file begins with: the device, its address and mtu.
+/// Writes the keys at the beginning of every file: the device, its address and MTU.
 fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
     let red_hat = flavour == Flavour::RedHat;
     if red_hat {
@@ -244,7 +244,7 @@ fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
     }
 }
 
-/// Bonds, bridges and vlans, and the membership in them.
+/// Writes bonds, bridges and vlans, and the membership in them.
 fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, flavour: Flavour) {
     let red_hat = flavour == Flavour::RedHat;
     match link.kind {
@@ -312,7 +312,7 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, flavour
     }
 }
 
-/// `/etc/sysconfig/network`: whether there is networking at all. Foreign lines stay.
+/// Returns `/etc/sysconfig/network`, which enables networking. Other programs' lines are kept.
 fn sysconfig_network(model: &Model, existing: &str) -> String {
     const OWN_KEYS: [&str; 3] = ["NETWORKING", "NETWORKING_IPV6", "IPV6_AUTOCONF"];
     let mut text = format!("{HEADER}NETWORKING=yes\n");

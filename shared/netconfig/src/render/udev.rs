@@ -1,11 +1,11 @@
-//! The udev rules that keep NICs at their names where the network service itself cannot: beside the files of eni
-//! and sysconfig.
+//! udev rules that keep the names of NICs if the network service itself cannot: in addition to the files of eni and
+//! sysconfig.
 
 use crate::model::{LinkKind, Model};
 
 use super::output::File;
 
-/// One rule for each NIC that is known by its address.
+/// Returns one rule for each NIC that is identified by its address.
 pub fn rules(model: &Model, path: &str) -> File {
     let mut content = String::new();
     for link in model.links.iter().filter(|l| l.kind == LinkKind::Physical) {

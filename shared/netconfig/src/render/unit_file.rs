@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A unit file in the making: sections that occur once, and those that are repeated.
+/// A unit file under construction: sections that occur once, and repeated ones.
 #[derive(Default)]
 pub struct UnitFile {
     single: BTreeMap<&'static str, BTreeSet<String>>,
@@ -23,7 +23,7 @@ impl UnitFile {
         sections.extend(self.addresses.iter().map(|line| ("Address", vec![line])));
         sections.extend(self.routes.iter().map(|lines| ("Route", lines.iter().collect())));
         sections.extend(self.rules.iter().map(|lines| ("RoutingPolicyRule", lines.iter().collect())));
-        // Stable: what has one name stays in order.
+        // The sort is stable: sections of the same name keep their order.
         sections.sort_by_key(|(name, _)| *name);
         let mut text = String::new();
         for (name, lines) in sections {
