@@ -1,7 +1,7 @@
 //! A machine in a directory that boots in a simulated cloud: the only NIC of its namespace leads to a DHCP server and a
 //! metadata server (`tests/lib/imds`), and its stages run on its real links (`tests/lib/machine-boot`). With
-//! `FIRSTLIGHT_RECORD=ROOT` the cloud-init of an unpacked root (`lib/root`) boots there instead, and its results are stored
-//! as the expected ones.
+//! `FIRSTLIGHT_RECORD=ROOT` the cloud-init of an unpacked root (`lib/root`) boots there instead, and its results are
+//! stored as the expected ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,9 +33,9 @@ pub struct Cloud {
 }
 
 impl Cloud {
-    /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its name),
-    /// `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the machine; `disks`
-    /// (`disks.rs`), `programs` below its /usr, `proc` (files that replace the kernel's),
+    /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its
+    /// name), `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the
+    /// machine; `disks` (`disks.rs`), `programs` below its /usr, `proc` (files that replace the kernel's),
     /// `environment` of its stages, and `physical` if its NIC counts as hardware.
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
@@ -182,7 +182,8 @@ impl Cloud {
         self.sandbox.file(path).unwrap_or_default()
     }
 
-    /// Returns the cloud's id from the name of the link's target. The link is absolute, so that it cannot be followed here.
+    /// Returns the cloud's id from the name of the link's target. The link is absolute, so that it cannot be followed
+    /// here.
     pub fn id(&self) -> String {
         cloud_id(&self.sandbox.root).trim_start_matches("cloud-id-").to_string()
     }
@@ -227,7 +228,7 @@ impl Cloud {
         let began = std::time::Instant::now();
         while !(self.requests() + &self.posted()).contains(part) {
             if began.elapsed() > std::time::Duration::from_secs(90) {
-                // Whoever waits for the boot fails; a panic here would hide its log.
+                // The thread that waits for the boot fails; a panic here would hide its log.
                 return eprintln!("no request with {part}");
             }
             std::thread::sleep(std::time::Duration::from_millis(50));

@@ -2,7 +2,7 @@
 //!
 //! The scripts in `tests/lib` set up mounts, namespaces and images; this library calls them and reads their results.
 //! `FIRSTLIGHT_JUDGE=1` replaces the package under test with Debian's cloud-init. The same assertions must hold for it;
-//! otherwise they demand what users do not have today.
+//! the tests must not demand more than users have today.
 //!
 //! The functions are for tests: on an error they end the test with a panic ([`fail`]) instead of returning it.
 #![warn(missing_docs)]

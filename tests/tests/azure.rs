@@ -1,5 +1,5 @@
-//! Azure: ovf-env.xml, the metadata service and the wire server, on the network of `clouds.rs`: which reports are sent and how
-//! often, and that no failure of the servers prevents the boot.
+//! Azure: ovf-env.xml, the metadata service and the wire server, on the network of `clouds.rs`: which reports are sent
+//! and how often, and that no failure of the servers prevents the boot.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::process::Command;
 
 use tests::Cloud;
 
-/// As Azure's DHCP server has it: the ways to its services, and the address of one of them.
+/// The options of Azure's DHCP server: routes to its services, and the address of the wire server.
 const OPTIONS: [&str; 2] = [
     "--dhcp-option-force=245,10.9.8.7",
     "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
 ];
-/// No longer than this, in seconds, is a service waited for that does not answer.
+/// The limit in seconds for waiting for a service that does not answer.
 const SHORT: &str = "datasource: {Azure: {max_wait: 15, timeout: 3}}\n";
 const FILE: &str = "/var/lib/cloud/seed/azure/ovf-env.xml";
 const KEPT: &str = "/var/lib/waagent/ovf-env.xml";
-/// And as the file has it, which that of the case has not: Debian's cloud-init lacks the library to hash it.
+/// A setting of the file that the case's own lacks: Debian's cloud-init has no library to hash the password.
 const PASSWORD: &str = "Grüner & hei<sser";
 const IN_FILE: &str = "Gr&#252;ner &amp; hei&lt;sser";
 
@@ -32,7 +32,7 @@ fn azure(case: &str) -> Cloud {
     Cloud::new(case).dhcp(&OPTIONS)
 }
 
-/// The cloud's id after local and network stage.
+/// Returns the cloud's id after the local and the network stage.
 fn boot(cloud: &Cloud) -> String {
     cloud.forget_run();
     let boot = cloud.boot(&["local", "network"]);
@@ -40,7 +40,7 @@ fn boot(cloud: &Cloud) -> String {
     cloud.id()
 }
 
-/// How often a text is there.
+/// Returns how often a text occurs.
 fn count(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }
@@ -79,15 +79,15 @@ fn ready_is_reported_once() {
     let ran = "/var/lib/cloud/instances/a1b2c3d4-0102-0304-90a0-0123456789ab/sem/config_users_groups";
     let first = cloud.file(ran);
     assert!(!first.is_empty(), "{}", cloud.log());
-    // The network is asked for at each boot; Azure is told nothing that it knows.
+    // Each boot requests the network; nothing is reported to Azure twice.
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), asked()), ((1, 0), 2), "{}", cloud.log());
-    // Another firmware's or kernel's way to write the same UUID.
+    // The same UUID as written by another firmware or kernel.
     cloud.firmware("product_uuid", "D4C3B2A1-0201-0403-90A0-0123456789AB\n");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     assert_eq!((reports(&cloud), id()), ((1, 0), "a1b2c3d4-0102-0304-90a0-0123456789ab".into()));
     assert_eq!(cloud.file(ran), first, "nothing ran again");
-    // A service that is down takes nothing away, and is no failure that Azure has to hear of.
+    // A service that is down costs nothing, and is not reported to Azure.
     let network = || cloud.file("/var/lib/cloud/instance/network-config.json");
     let before = network();
     cloud.config(SHORT);
@@ -96,7 +96,7 @@ fn ready_is_reported_once() {
     assert!(cloud.logged(&["[WARNING]", "keeping what it said before"]), "{}", cloud.log());
     assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{}", cloud.log());
     cloud.fault("");
-    // A cache that cannot be read does not make a new machine: nothing runs again, Azure is told nothing, nothing is lost.
+    // An unreadable cache does not make a new machine: nothing runs again, nothing is reported to Azure, nothing is lost.
     let cache = "/var/lib/cloud/instances/a1b2c3d4-0102-0304-90a0-0123456789ab/obj.pkl";
     let before = network();
     for fault in ["GET instance 500", ""] {
@@ -118,7 +118,7 @@ fn ready_is_reported_once() {
     assert!(cloud.logged(&["cache invalid in datasource"]), "{}", cloud.log());
 }
 
-/// Every file below a directory, with its path.
+/// Returns every file below a directory, with its path.
 fn files(at: &Path, all: &mut Vec<(String, Vec<u8>)>) {
     for entry in std::fs::read_dir(at).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -146,7 +146,7 @@ fn ovf_env_password() {
     let theirs = Command::new("openssl").args(["passwd", "-6", "-salt", salt, PASSWORD]).output();
     let theirs = theirs.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default();
     assert!(hash.starts_with("$6$") && hash == theirs, "{hash} {theirs}");
-    // It is nowhere but where it came from, and its hash where only root reads.
+    // The password is only on the medium, and its hash only in files that root can read.
     let seed = cloud.file(FILE);
     std::fs::remove_file(cloud.path(FILE)).unwrap_or_default();
     let mut all = Vec::new();
@@ -168,7 +168,7 @@ fn ovf_env_password() {
     assert_eq!(kept, seed.replace(IN_FILE, "REDACTED"));
     let mode = |path: &str| std::fs::metadata(cloud.path(path)).map_or(0, |m| m.permissions().mode() & 0o777);
     assert_eq!((mode(KEPT), mode("/var/lib/waagent")), (0o600, 0o700));
-    // Later boots find that copy, in which no password is, and leave the user's alone.
+    // Later boots find the copy, which has no password, and keep the user's password.
     assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
     assert!(cloud.logged(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
     assert_eq!((cloud.file("/etc/shadow"), cloud.file(KEPT)), (shadow, kept));
@@ -176,7 +176,7 @@ fn ovf_env_password() {
     assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
 }
 
-/// What only the file has, where the service has no keys that SSH knows.
+/// Settings that only the file has, if the service has no valid SSH keys.
 #[test]
 fn ovf_env_ssh_keys() {
     let cloud = azure("azure-file");
@@ -194,14 +194,14 @@ fn ovf_env_ssh_keys() {
         "{}",
         cloud.log()
     );
-    // Nothing said how the network is to be: DHCP, then.
+    // Without a network configuration DHCP is used.
     let network = cloud.file("/var/lib/cloud/instance/network-config.json");
     assert!(network.contains("\"dhcp4\"") && network.contains("02:00:00:00:0a:01"), "{network}");
-    // Azure is told that the service, which is there, refused; and that only once.
+    // The refusal of the service is reported to Azure, once.
     assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
     assert!(cloud.posted().contains("reason=http error 403 querying IMDS|"), "{}", cloud.posted());
     assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (0, 1)));
-    // Once it answers, the machine is ready.
+    // Once it answers, the machine reports that it is ready.
     cloud.fault("");
     assert_eq!((boot(&cloud), reports(&cloud)), ("azure-china".into(), (1, 1)), "{}", cloud.log());
 }
@@ -289,7 +289,7 @@ fn failing_wire_server() {
     });
 }
 
-/// A DHCP server that says nothing of Azure's services: they are where they are everywhere.
+/// A DHCP server without options for Azure's services, which are at their default addresses.
 #[test]
 fn dhcp_without_azure_options() {
     let cloud = Cloud::new("azure").dhcp(&[]);
@@ -299,7 +299,7 @@ fn dhcp_without_azure_options() {
     assert!(cloud.logged(&["reported ready to 168.63.129.16"]), "{}", cloud.log());
 }
 
-/// An installation that has no metadata service, and whose DHCP server so names no way to it: the file is all.
+/// An installation without a metadata service, whose DHCP server names no route to it: only the file is used.
 #[test]
 fn missing_metadata_service() {
     let cloud = Cloud::new("azure-file").dhcp(&OPTIONS[..1]);
@@ -324,7 +324,7 @@ fn missing_network() {
     assert_eq!(cloud.requests(), "");
 }
 
-/// Files that cannot be used: Azure hears of it, and the machine is what the service says.
+/// Invalid files are reported to Azure, and the metadata of the service is used.
 #[test]
 fn invalid_ovf_env() {
     for (from, to, words) in [
@@ -371,9 +371,9 @@ fn state_matches_upstream_after_a_pool() {
     assert_eq!(cloud.file("/etc/of-the-owner"), "of custom data", "{}", cloud.log());
     assert!(cloud.file(KEPT).contains(">uma<"), "{}", cloud.file(KEPT));
     assert!(!cloud.file("/etc/passwd").contains("nobodys"));
-    // No request before the NIC was switched, and a new lease after that.
+    // No request before the NIC was switched; a new lease after that.
     assert_eq!(count(&cloud.log(), "tearing down the ephemeral network"), 2, "{}", cloud.log());
-    // The next boot still finds the file of the pool.
+    // The next boot still finds the pool's file.
     assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (2, 0)), "{}", cloud.log());
     assert!(cloud.logged(&["ignoring ovf-env.xml", "a pool that this machine has left"]), "{}", cloud.log());
     assert!(cloud.logged(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
@@ -406,7 +406,7 @@ fn restart_in_a_pool() {
     cloud.fault("GET reprovisiondata 500");
     let act = |cloud: &Cloud| {
         cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 500");
-        // An answer that makes the network suspect: it is set up again.
+        // A failed response suggests another network: it is set up again.
         cloud.fault("GET reprovisiondata 403");
         cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 403");
         cloud.fault("");
@@ -418,7 +418,7 @@ fn restart_in_a_pool() {
     assert!(!cloud.path(MARKER).exists());
 }
 
-/// Stages that are killed in a pool leave the marker, and the machine the next boot's.
+/// Stages that are killed in a pool leave the marker, and the next boot continues.
 #[test]
 fn killed_in_a_pool() {
     let cloud = azure("azure-pool").limit(8);
@@ -434,7 +434,7 @@ fn killed_in_a_pool() {
     assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (false, (2, 0)), "{}", cloud.log());
 }
 
-/// Owner's data that cannot be used: Azure hears of it, and the machine is what the metadata service says.
+/// Invalid data of an owner is reported to Azure, and the metadata of the service is used.
 #[test]
 fn invalid_data_of_an_owner() {
     let cloud = azure("azure-pool");
@@ -468,7 +468,7 @@ fn keys_of_certificates() {
         && !String::from_utf8_lossy(bytes).contains("BEGIN PRIVATE KEY")));
     assert_eq!((boot(&cloud), asked(&cloud)), ("azure".into(), 1), "{}", cloud.log());
     assert!(cloud.file("/run/cloud-init/instance-data.json").contains(key), "{}", cloud.log());
-    // What cannot be read costs only these keys.
+    // An invalid certificate costs only its keys.
     for (fault, words) in [
         ("GET certificates garbage", "certificates of the SSH keys were not read"),
         ("GET certificates 200", "the certificates of the wire server"),

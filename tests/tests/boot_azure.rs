@@ -74,7 +74,7 @@ fn provisioning_disc_and_services() {
     ] {
         assert!(more.contains(part), "{part}\n{}", story());
     }
-    // Nothing is mounted any more, and the drive was opened for Azure to take the disc.
+    // The disc is unmounted, and the drive is open, so that Azure can remove the disc.
     assert!(!more.contains("iso9660"), "{}", story());
     let log = first.file("/var/log/cloud-init.log").unwrap_or_default();
     assert!(

@@ -1,5 +1,6 @@
 //! A virtual machine whose SMBIOS names a cloud that has its metadata behind a serial port (CloudSigma). Nothing else
-//! identifies the cloud: the image has no `datasource_list`. It boots twice, and once-per-instance work is done once. (A disc: `boot_vm.rs`, `boot_azure.rs`.)
+//! identifies the cloud: the image has no `datasource_list`. It boots twice, and once-per-instance work is done once.
+//! (A disc: `boot_vm.rs`, `boot_azure.rs`.)
 #![cfg(target_arch = "x86_64")]
 
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ runcmd:
   - echo ran >>/srv/test/runcmd
 "#;
 
-/// What a boot leads to.
+/// The result of a boot.
 struct Expected {
     name: &'static str,
     id: &'static str,
@@ -66,7 +67,7 @@ fn boot_twice(machine: &Machine, firmware: &[&str], expected: &Expected) -> (Fac
 
 fn check(f: &Facts, expected: &Expected, boots: usize) {
     let story = || format!("boot {boots}\n{}", f.diagnostics());
-    // The generator found the cloud, by firmware and nothing else.
+    // The generator identified the cloud, by DMI only.
     let identified = f.file("/run/cloud-init/ds-identify.log").unwrap_or_default();
     let line = format!("check for '{}' returned found", expected.name);
     assert!(identified.contains(&line), "{identified}\n{}", story());

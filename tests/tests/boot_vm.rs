@@ -23,8 +23,8 @@ fn nocloud_iso() {
     second_boot(&second, &first, "i-first-0001", "nocloud");
 }
 
-/// The firmware's serial number names a seed in the image, and an instance-id that goes before the seed's own.
-/// On x86 alone: a kernel that is started without firmware sees no SMBIOS elsewhere.
+/// DMI's serial number names a seed in the image, and an instance-id that precedes the seed's own. On x86 only:
+/// elsewhere a kernel that is started without firmware has no SMBIOS.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
 fn nocloud_serial() {
@@ -36,7 +36,7 @@ fn nocloud_serial() {
     first_boot(&boot, "i-serial-0001", "nocloud");
     let detail = boot.text("status");
     assert!(detail.contains("DataSourceNoCloud [seed=dmi,file:///srv/seed/][dsmode=local]"), "{detail}");
-    // Nothing but the serial number led the generator there.
+    // Only the serial number led the generator there.
     let list = boot.file("/run/cloud-init/cloud.cfg").unwrap_or_default();
     assert!(list.contains("NoCloud"), "{list}");
 }
@@ -55,7 +55,7 @@ fn configdrive_vfat() {
     assert!(first.text("links").contains("eth0"));
 }
 
-/// The second NIC is taken off the bus and found again, as one that is plugged in: by then the drive knows of it.
+/// The second NIC is removed from the bus and found again, like one that is plugged in: the driver is loaded by then.
 #[test]
 fn hotplugged_nic() {
     let nic = |mac: &str, address: &str, id: u32| {

@@ -1,12 +1,13 @@
 //! Clouds with a metadata service: a machine whose only NIC leads to DHCP and metadata runs the local and the network
 //! stage; the results are compared with those of Debian's cloud-init 26.2 on the same server (`FIRSTLIGHT_RECORD`). Also
-//! servers that fail: silent, slow, refusing, sending invalid responses. In every case the network is restored afterwards.
+//! servers that fail: silent, slow, refusing, sending invalid responses. In every case the network is restored
+//! afterwards.
 
 use std::time::{Duration, Instant};
 
 use tests::Cloud;
 
-/// No longer than this, in seconds, is a service waited for that does not answer; enough for a second try of DHCP.
+/// The limit in seconds for waiting for a service that does not answer; enough for a second DHCP attempt.
 const SHORT: &str = "datasource: {Ec2: {max_wait: 9, timeout: 1, retries: 1}}\n";
 
 #[test]
@@ -24,7 +25,8 @@ fn hetzner_matches_upstream() {
     Cloud::new("hetzner").dhcp(&[]).compare_with_upstream();
 }
 
-/// A cloud of Ec2's kind that needs no token, whose region comes out of the zone, and that lists a tag without a value.
+/// A cloud with EC2's service and without tokens, whose region is derived from the zone, and that lists a tag without a
+/// value.
 #[test]
 fn outscale_matches_upstream() {
     Cloud::new("outscale").dhcp(&[]).compare_with_upstream();
@@ -35,14 +37,14 @@ fn digitalocean_matches_upstream() {
     digitalocean("digitalocean");
 }
 
-/// Firmware's serial number is a droplet's id, and its name if it has none.
+/// DMI's serial number is the id of a droplet, and its name if it has none.
 #[test]
 fn digitalocean_without_a_name_matches_upstream() {
     digitalocean("digitalocean-nameless");
 }
 
 fn digitalocean(case: &str) {
-    // Upstream wants a piece of hardware for its link-local address; over a network that is there it does not.
+    // Upstream requires a physical NIC for its link-local address; over an existing network it does not.
     let cloud = Cloud::new(case);
     cloud.config("datasource: {DigitalOcean: {use_ip4LL: false}}\n");
     cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
@@ -50,7 +52,7 @@ fn digitalocean(case: &str) {
     std::thread::sleep(std::time::Duration::from_secs(3));
     cloud.compare_with_upstream();
     if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
-        // And with an address that we give ourselves.
+        // And with a self-assigned address.
         Cloud::new(case).compare_with_upstream();
     }
 }
@@ -65,7 +67,7 @@ fn vultr_matches_upstream() {
     Cloud::new("vultr").dhcp(&[]).compare_with_upstream();
 }
 
-/// With a network configuration that only lacks the names.
+/// With a network configuration that lacks only the names.
 #[test]
 fn vultr_with_interfaces_matches_upstream() {
     Cloud::new("vultr-named").dhcp(&[]).compare_with_upstream();
@@ -95,7 +97,7 @@ fn aliyun_with_domain_matches_upstream() {
     Cloud::new("aliyun-named").dhcp(&[]).compare_with_upstream();
 }
 
-/// A service without the document that has all metadata.
+/// A service without the single document of all metadata.
 #[test]
 fn aliyun_tree_matches_upstream() {
     Cloud::new("aliyun-tree").dhcp(&[]).compare_with_upstream();
@@ -150,7 +152,7 @@ fn e24cloud_matches_upstream() {
     in_network_stage("e24cloud", &[]);
 }
 
-/// Without user-data, which this cloud does not serve then.
+/// Without user-data, for which the service returns 404.
 #[test]
 fn zstack_matches_upstream() {
     in_network_stage("zstack", &[]);
@@ -170,8 +172,8 @@ fn tilaa_matches_upstream_but_for_its_name() {
     );
 }
 
-/// The NIC that leads to the metadata is the second by its number: its addresses have a table of their own, with the
-/// router that DHCP names there.
+/// The NIC with the metadata is the second by its number: its addresses have a table of their own, with the router of its
+/// DHCP server.
 #[test]
 fn ec2_metadata_on_the_second_nic() {
     let mut cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
@@ -194,8 +196,8 @@ fn ec2_metadata_on_the_second_nic() {
     assert!(first.contains("route-metric: 100") && !first.contains("table"), "{text}");
 }
 
-/// netplan that does not start, or fails for a reason of its own, costs no file; one that refuses the file leaves the
-/// network due, so that the next boot tries again.
+/// If netplan does not start, or fails for another reason, the file is kept; if it rejects the file, the network stays
+/// due, and the next boot tries again.
 #[test]
 fn failing_netplan() {
     let path = "/etc/netplan/50-cloud-init.yaml";
@@ -220,7 +222,7 @@ fn failing_netplan() {
     }
 }
 
-/// What local and network stage make of a cloud; and how long they took.
+/// Returns the result of the local and network stage on a cloud, and their time.
 fn outcome(cloud: &Cloud) -> (String, Duration) {
     let began = Instant::now();
     let boot = cloud.boot(&["local", "network"]);
@@ -251,7 +253,7 @@ fn failing_metadata_servers() {
         assert!(says(words), "{name}: {}", cloud.log());
         assert!(took < Duration::from_secs(40), "{name} took {took:?}");
     };
-    // Side by side, as most of it is waiting.
+    // In parallel, as most of it is waiting.
     std::thread::scope(|scope| {
         for (name, fault, words) in cases {
             scope.spawn(move || run(name, fault, words));
@@ -319,14 +321,14 @@ fn link_local_ipv6_only() {
     }
 }
 
-/// networkd, or NetworkManager, has the NIC already: a restart, or an initramfs with the network.
+/// networkd or NetworkManager configures the NIC already: a restart, or an initramfs with the network.
 #[test]
 fn existing_lease_is_reused() {
     for (name, path) in [
         ("systemd-networkd", "/run/systemd/netif/leases/INDEX"),
         ("NetworkManager", "/var/lib/NetworkManager/internal-ab-cd-c0.lease"),
     ] {
-        // Nobody answers DHCP here.
+        // No DHCP server answers here.
         let cloud = Cloud::new("ec2");
         cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
         cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
@@ -347,8 +349,8 @@ fn existing_lease_is_reused() {
     }
 }
 
-/// The local stage is killed while it reads: the network stage undoes what it left, and reads itself. One that is only
-/// asked to end undoes it at once.
+/// The local stage is killed while it fetches: the network stage reverts its changes and fetches itself. After SIGTERM it
+/// reverts them itself.
 #[test]
 fn killed_while_fetching_metadata() {
     for (signal, code) in [("KILL", 137), ("TERM", 124)] {
@@ -369,7 +371,7 @@ fn killed_while_fetching_metadata() {
     }
 }
 
-/// The local stage is stopped (SIGTERM) while it reads: its unit undoes what it left, before a network service begins.
+/// The local stage is stopped (SIGTERM) while it fetches: its unit reverts its changes before a network service starts.
 #[test]
 fn stopped_while_fetching_metadata() {
     let cloud = Cloud::new("ec2").dhcp(&[]).limit(10).with_units();
@@ -396,8 +398,8 @@ fn firmware_decides_which_cloud_is_probed() {
     }
 }
 
-/// What a machine is at its next boots: the same while the service says so, or says nothing; another one when it says so, or
-/// when the machine is another.
+/// The instance at later boots: the same if the service confirms it or is silent; another one if the service says so,
+/// or on another machine.
 #[test]
 fn instance_identity_at_later_boots() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
@@ -426,7 +428,7 @@ fn instance_identity_at_later_boots() {
 /// instance keeps all that it has, and a new machine is set up from the paths of the document's parts.
 #[test]
 fn oversized_metadata_document() {
-    // DigitalOcean's is not asked for again while firmware has the same serial number.
+    // DigitalOcean's is not requested again while DMI has the same serial number.
     for (case, fault, is_asked_again, new_machine) in [
         ("gce", "GET instance/attributes huge", true, "gce"),
         // The recorded servers have the document alone; `services.rs` of the datasources has the others' parts.

@@ -1,6 +1,6 @@
-//! Clouds whose metadata depends on more than one server or medium: Oracle (two families, two versions, a root over iSCSI),
-//! CloudStack and Exoscale (a password server), RbxCloud (a disk). The results are compared with those of Debian's
-//! cloud-init 26.2 on the same servers (`FIRSTLIGHT_RECORD`).
+//! Clouds whose metadata depends on more than one server or medium: Oracle (two families, two versions, a root over
+//! iSCSI), CloudStack and Exoscale (a password server), RbxCloud (a disk). The results are compared with those of
+//! Debian's cloud-init 26.2 on the same servers (`FIRSTLIGHT_RECORD`).
 
 use tests::{Cloud, fail, tests_dir};
 
@@ -13,7 +13,7 @@ fn oracle_matches_upstream() {
     }
     let paths: Vec<String> = paths(&cloud);
     assert_eq!(paths, ["/opc/v2/instance/", "/opc/v2/vnics/"], "{}", cloud.log());
-    // Firmware confirms the instance: a dead service costs nothing.
+    // DMI confirms the instance: a dead service costs nothing.
     cloud.fault("* . 500");
     cloud.forget_run();
     assert!(cloud.boot(&["local", "network"]).succeeded(), "{}", cloud.log());
@@ -114,7 +114,7 @@ fn exoscale_password_at_later_boots() {
     }
 }
 
-/// A service that fails costs one line; what it serves of the rest is kept.
+/// A service that fails for one path costs one line; the other paths are used.
 #[test]
 fn failing_services() {
     let short = "datasource: {Oracle: {max_wait: 4, timeout: 1}, CloudStack: {max_wait: 4, timeout: 1, retries: 0}}\n";
@@ -138,7 +138,7 @@ fn failing_services() {
             ("oracle", "* instance/ once:500", "oracle", ""),
             ("oracle", "* instance/ once:429", "oracle", ""),
             ("oracle", "* vnics 500", "oracle", "the network configuration of the metadata is not available"),
-            // Nobody serves passwords here.
+            // No server has a password here.
             ("cloudstack", "* none 404", "cloudstack", "no password set"),
             ("cloudstack", "* local-hostname 404", "cloudstack", "local-hostname is listed"),
             ("cloudstack", "* instance-id silent", "none", "sources.DataSourceCloudStack."),
@@ -193,7 +193,7 @@ fn cloudstack_in_the_network_stage() {
         configure_nic(&cloud);
         let index = cloud.net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
         let boot = {
-            // Nobody answers DHCP while the local stage runs.
+            // No DHCP server answers while the local stage runs.
             cloud.config("datasource: {CloudStack: {max_wait: 3, timeout: 1, retries: 0}}\n");
             cloud.put(&path.replace("INDEX", index.trim()), lease);
             cloud.boot(&["network"])
@@ -209,7 +209,7 @@ fn cloudstack_in_the_network_stage() {
 #[test]
 fn rbxcloud_matches_upstream() {
     let cloud = Cloud::new("rbxcloud");
-    // A stand-in, which only records.
+    // A stub, which only records.
     cloud.program("arping", "#!/bin/sh\necho \"$*\" >>/var/log/arping\n");
     cloud.compare_with_upstream();
     if is_recording() {

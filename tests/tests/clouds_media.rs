@@ -1,5 +1,5 @@
-//! Clouds without a metadata service: a machine with the cloud's disk, floppy or files runs the local and the network stage;
-//! the results are compared with those of Debian's cloud-init 26.2 on the same machine (`FIRSTLIGHT_RECORD`).
+//! Clouds without a metadata service: a machine with the cloud's disk, floppy or files runs the local and the network
+//! stage; the results are compared with those of Debian's cloud-init 26.2 on the same machine (`FIRSTLIGHT_RECORD`).
 
 use tests::Cloud;
 
@@ -40,7 +40,7 @@ fn wsl_matches_upstream() {
     Cloud::new("wsl").compare_with_upstream();
 }
 
-/// Files of Ubuntu Pro's agent and of Landscape, merged. A comment says so in other words.
+/// Files of Ubuntu Pro's agent and of Landscape, merged. A comment differs from upstream's.
 #[test]
 fn wsl_with_ubuntu_pro_matches_upstream() {
     let cloud = Cloud::new("wsl-pro");
@@ -54,7 +54,7 @@ fn wsl_with_ubuntu_pro_matches_upstream() {
     }
 }
 
-/// What needs a shell is not run: it is named, and the rest of the file is used.
+/// Content that needs a shell is not run: it is named, and the rest of the file is used.
 #[test]
 fn opennebula_runs_nothing() {
     let cloud = Cloud::new("opennebula-seed");
@@ -70,7 +70,7 @@ fn opennebula_runs_nothing() {
     }
 }
 
-/// A disk that is OpenNebula's and cannot be mounted is reported; no other cloud is assumed.
+/// A disk of OpenNebula that cannot be mounted is reported; no other cloud is assumed.
 #[test]
 fn unreadable_disk() {
     let cloud = Cloud::new("opennebula-unreadable");

@@ -41,7 +41,7 @@ fn demo(name: &str, before: &[&str]) {
         .expect("the demonstration starts");
     let said = String::from_utf8_lossy(&done.stderr);
     if said.contains("this host forbids user namespaces") {
-        // It cannot run programs then, and says so; that the host really does is what is left to check.
+        // It cannot run programs then and reports that; the test checks that the host cannot.
         let probe = Command::new("env").args(before).args(["unshare", "--user", "true"]).output();
         assert!(!probe.is_ok_and(|done| done.status.success()), "{said}");
     } else {

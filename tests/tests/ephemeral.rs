@@ -1,5 +1,5 @@
-//! The ephemeral network on a veth pair between two network namespaces, with real servers: dnsmasq, and a DHCP server that
-//! misbehaves. In every case the machine's network is restored afterwards.
+//! The ephemeral network on a veth pair between two network namespaces, with real servers: dnsmasq, and a DHCP server
+//! that misbehaves. In every case the machine's network is restored afterwards.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const CLOUD: &str = "192.0.2.1/24";
 const RANGE: &str = "--dhcp-range=192.0.2.50,192.0.2.90,255.255.255.0,1h";
 const WHO: &str = "http://192.0.2.1/who";
 
-/// Runs it and sees that everything is as it was.
+/// Runs the program and checks that everything is restored.
 #[track_caller]
 fn run(net: &Net, words: &[&str]) -> RunResult {
     let before = net.state();
@@ -21,8 +21,8 @@ fn run(net: &Net, words: &[&str]) -> RunResult {
     ran
 }
 
-/// At once, but for one answer that is lost: the far end of a cable learns of its carrier a moment after the near end,
-/// and sends nothing before. The question is asked again after about a second.
+/// At once, but for one lost answer: the far end of a cable detects its carrier a moment after the near end, and sends
+/// nothing before. The request is repeated after about a second.
 const ONCE_LOST: Duration = Duration::from_secs(6);
 
 #[test]
@@ -38,7 +38,7 @@ fn lease_routes_and_metadata() {
     );
     ran.check(ran.has("mtu 1400") && ran.has("route 0.0.0.0/0 via 192.0.2.1"), "MTU and router");
     ran.check(ran.took < ONCE_LOST, "nothing was waited for");
-    // Only who asks is given option 245.
+    // Option 245 is sent only to clients that request it.
     let ran = run(&net, &["c0"]);
     ran.check(ran.ok && ran.fact("lease ").ends_with("wire-server -"), "no wire server");
 }
@@ -75,7 +75,7 @@ fn lost_responses_are_retried() {
     let mut net = Net::new(&[CLOUD]);
     net.in_cloud(&["nft", "add table inet lossy"]);
     net.in_cloud(&["nft", "add chain inet lossy out { type filter hook output priority 0; }"]);
-    // Every other answer: the first offer and the first acknowledgement.
+    // Every second answer is lost: the first offer and the first acknowledgement.
     net.in_cloud(&["nft", "add rule inet lossy out udp sport 67 numgen inc mod 2 == 0 drop"]);
     net.dnsmasq(&[RANGE]);
     let ran = run(&net, &["c0"]);
@@ -96,7 +96,7 @@ fn slow_server() {
 fn two_servers() {
     let mut net = Net::new(&[]);
     net.with_bridge();
-    // One namespace, two servers on two addresses of the wire: each sees every message.
+    // One namespace, two servers on two addresses of the link: each receives every message.
     net.in_cloud(&["ip", "address", "add", CLOUD, "dev", "br0"]);
     net.in_cloud(&["ip", "netns", "list"]);
     net.dnsmasq(&["--interface=br0", "--bind-dynamic", RANGE]);
@@ -170,11 +170,12 @@ fn no_server() {
 fn link_local_metadata() {
     let mut net = Net::new(&["fe80::a9fe:a9fe/64"]);
     net.metadata("link-local");
-    // Beside DHCP, which nobody answers: the first family that is up is enough.
+    // In parallel with DHCP, which no server answers: the first family that is up suffices.
     let urls = ["--url", "http://169.254.169.254/who", "--url", "http://[fe80::a9fe:a9fe%25c0]/who"];
     let ran = run(&net, &[&["c0", "--dhcp", "--v6", "--deadline", "30"], &urls[..]].concat());
     ran.check(ran.has("answer 1 link-local") && ran.took < Duration::from_secs(15), "IPv6 wins the race");
-    // Without a zone the link is meant that was brought up; without the kernel's own address one is made.
+    // Without a zone the address is on the configured link; if the kernel assigned no link-local address, one is
+    // assigned.
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.addr_gen_mode=1"]);
     let ran = run(&net, &["c0", "--v6", "--url", "http://[fe80::a9fe:a9fe]/who", "--deadline", "20"]);
     ran.check(ran.has("answer 0 link-local"), "with an address of our own");
@@ -202,12 +203,12 @@ fn routed_ipv6_metadata() {
     net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     net.metadata("routed");
     net.dnsmasq(&["--interface=s0", "--enable-ra", "--dhcp-range=fd00:1::,ra-only,64,10m", RANGE]);
-    // As networkd leaves it: the kernel is not to listen to routers.
+    // As networkd configures it: the kernel ignores router advertisements.
     net.in_machine(&["sysctl", "-qw", "net.ipv6.conf.c0.accept_ra=0", "net.ipv6.conf.c0.autoconf=0"]);
     let words = ["c0", "--v6-routed", "--url", "http://[fd00:ec2::254]/who", "--deadline", "25"];
     let ran = run(&net, &words);
     ran.check(ran.has("answer 0 routed"), "an address and a route from the router");
-    // The link is up already, so only our own question makes the router speak.
+    // The link is up already, so only this program's solicitation makes the router answer.
     net.in_machine(&["ip", "link", "set", "c0", "up"]);
     std::thread::sleep(Duration::from_secs(3));
     let ran = net.run(PROGRAM, &words);
@@ -248,7 +249,7 @@ fn clear_removes_what_a_killed_run_left() {
     assert!(left.contains("10.0.0.1") && left.contains("mtu 1400"), "it was up: {left}");
     let ran = net.run(PROGRAM, &["--clear"]);
     ran.check(ran.ok && net.state() == before, &format!("undone:\n{}", net.state()));
-    // At whatever moment it is killed; the next one clears and goes on by itself.
+    // Whenever it is killed, the next one reverts its changes and succeeds.
     for time in (0..12).map(|n| Duration::from_millis(4 * n)) {
         net.kill_after(PROGRAM, &words, time);
     }
@@ -256,7 +257,7 @@ fn clear_removes_what_a_killed_run_left() {
     ran.check(ran.ok && ran.has("mtu 1400"), "the next one has the network");
 }
 
-/// Runs it after a killed one: it ends as things were before that.
+/// Runs it after a killed one: the state before the killed one is restored.
 #[track_caller]
 fn run_after(net: &Net, before: &str) -> RunResult {
     let ran = net.run(PROGRAM, &["c0"]);
@@ -278,7 +279,7 @@ fn networkd_lease_is_reused() {
     );
     std::thread::sleep(Duration::from_secs(3));
     let before = net.state();
-    // Nobody answers DHCP here: the lease can only be networkd's.
+    // No DHCP server answers: the lease can only be networkd's.
     let ran = net.run("unshare", &["-m", "sh", "-c", &script, PROGRAM, "c0", "--deadline", "5"]);
     ran.check(ran.has("lease 192.0.2.60/24 server 192.0.2.3 time 60 wire-server 168.63.129.16"), "its lease");
     ran.check(net.state() == before, "nothing is changed");

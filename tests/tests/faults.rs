@@ -1,5 +1,5 @@
-//! Bad input and faulty machines: each gives a clear message in log, status and exit code, everything else is configured, and
-//! the boot completes.
+//! Bad input and faulty machines: each gives a clear message in log, status and exit code, everything else is
+//! configured, and the boot completes.
 
 use tests::{Boot, Sandbox, check_boot};
 
@@ -20,7 +20,7 @@ fn ended(sandbox: &Sandbox, boot: &Boot) {
     check_boot!(sandbox, boot, result.is_ok());
 }
 
-/// What status.json lists as wrong in the configuration.
+/// Returns the configuration errors in status.json.
 fn config_findings(sandbox: &Sandbox) -> Vec<String> {
     let status = sandbox.file("/run/cloud-init/status.json").unwrap_or_default();
     let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
@@ -44,7 +44,7 @@ fn broken_yaml() {
     let sandbox = Sandbox::with_user_data("fault-yaml", text);
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
-    // File or part, line and column; the rest of the boot takes place.
+    // File or part, line and column; the boot continues.
     check_boot!(sandbox, boot, complains(&sandbox, &[":5:"]) || complains(&sandbox, &["line 5"]));
     check_boot!(sandbox, boot, sandbox.status().contains("degraded"));
     check_boot!(sandbox, boot, sandbox.file("/etc/ssh/ssh_host_ed25519_key").is_some());
@@ -59,7 +59,7 @@ fn wrong_types_and_unknown_keys() {
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
     check_boot!(sandbox, boot, complains(&sandbox, &["cloud-config failed schema validation!"]));
-    // In the part that the user wrote, not in what it was merged into; in the config stage too.
+    // In the part that the user wrote, not in the merged file; in the config stage too.
     // Upstream's one sentence is the warning; the findings are in the log and in status.json.
     let findings = config_findings(&sandbox);
     for finding in [
@@ -70,10 +70,10 @@ fn wrong_types_and_unknown_keys() {
         check_boot!(sandbox, boot, sandbox.log().contains(finding));
         check_boot!(sandbox, boot, findings.iter().any(|text| text.starts_with(finding)));
     }
-    // What was right is done.
+    // Valid parts are applied.
     check_boot!(sandbox, boot, sandbox.file("/srv/good").as_deref() == Some("x"));
     check_boot!(sandbox, boot, sandbox.path("/srv/ran").exists());
-    // And no value of a secret is anywhere that others read.
+    // No secret value is in a world-readable place.
     let instance_data = sandbox.file("/run/cloud-init/instance-data.json").unwrap_or_default();
     for place in [sandbox.log(), boot.output.clone(), sandbox.status(), instance_data] {
         check_boot!(sandbox, boot, !place.contains("hunter2secret"));
@@ -136,7 +136,7 @@ fn missing_meta_data() {
     let sandbox = Sandbox::new("fault-meta");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud/meta-data")).expect("the seed has it");
     let boot = sandbox.boot();
-    // As with ds-identify, a seed directory is user-data and meta-data: without one the rest is not ours.
+    // As in ds-identify, a seed directory has user-data and meta-data: without one it is ignored.
     let enabled = sandbox.path("/run/cloud-init/enabled").exists();
     check_boot!(sandbox, boot, !enabled || complains(&sandbox, &["meta-data"]));
     check_boot!(sandbox, boot, boot.ended_normally());
@@ -177,14 +177,14 @@ fn script_without_end() {
         Sandbox::with_user_data("fault-endless", "#!/bin/sh\necho began >>/var/log/demo\nsleep 1000\n")
             .limit(2);
     let boot = sandbox.boot();
-    // What systemd does to a unit that takes too long, a test does here.
+    // The test stops a stage as systemd stops a unit that takes too long.
     check_boot!(sandbox, boot, boot.code("final") >= 124);
     check_boot!(sandbox, boot, boot.code("config") == 0);
     let sandbox = sandbox.without_faults();
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
     check_boot!(sandbox, boot, boot.code("final") == 0);
-    // Marked before it began: not begun again.
+    // Its semaphore was written before it began, so it does not begin again.
     check_boot!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
 }
 
@@ -201,7 +201,7 @@ fn full_disk() {
     check_boot!(sandbox, boot, !boot.succeeded());
     check_boot!(sandbox, boot, complains(&sandbox, &["No space left on device", "/var/lib/cloud"]));
     tests::assert_intact(&sandbox.root, &["var/after", "run/cloud-init"]);
-    // What was there is healthy: with room the next boot does everything.
+    // The existing files are valid: with free space the next boot completes.
     let sandbox = sandbox.without_faults();
     let boot = sandbox.boot();
     ended(&sandbox, &boot);

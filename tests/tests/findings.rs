@@ -15,7 +15,7 @@ users: [{name: anna, sudo: true, uid: [7]}]
 
 const IMAGE: &str = "seed_random: 7\ntimezone: [Mars]\nkeyboard: {}\npower_state: {mode: sleep}\n";
 
-/// How often each was said, which is once, and with the place where it was written.
+/// Checks that each was reported once, with its position.
 fn assert_reported(complaints: &[String], place: &str, text: &str) {
     let about: Vec<&String> = complaints.iter().filter(|line| line.contains(text)).collect();
     assert_eq!(about.len(), 1, "{text}: {}", complaints.join("\n"));
@@ -30,7 +30,7 @@ fn each_finding_is_reported_once() {
     let complaints = sandbox.warnings();
     let failed = complaints.iter().filter(|line| line.contains("cloud-config failed schema validation!"));
     assert_eq!(failed.count(), 1, "{}", complaints.join("\n"));
-    // The check of user-data warns in one sentence, and has the places below warnings.
+    // The check of user-data warns in one sentence, and has the positions at a lower level.
     let log = sandbox.log();
     let told: Vec<String> = log.lines().filter(|line| !line.contains("[DEBUG]")).map(String::from).collect();
     for key in [
@@ -38,7 +38,7 @@ fn each_finding_is_reported_once() {
         "ntp.servers: expected",
         "ssh_deletekeys: expected",
         "write_files[0].append: expected",
-        // The table takes any text here; it is the module that does not.
+        // The table accepts any text here, but the module does not.
         "write_files[1].permissions: expected",
         "users[0].uid: expected",
         "users[0].sudo: expected",

@@ -3,7 +3,7 @@
 use tests::{Boot, Sandbox, check_boot, tests_dir};
 
 const USER_DATA: &str = "#include\nhttps://localhost:8443/config\n";
-/// Before the TLS of the latter begins.
+/// The delay before the TLS of the latter begins.
 const BY_PROXY: [&str; 4] = ["+", "GET http://service.test/hello", "+", "CONNECT service.test:8443"];
 const CONFIG: &str = "#cloud-config
 write_files:
@@ -50,7 +50,7 @@ fn ended(machine: &Sandbox, boot: &Boot) {
     check_boot!(machine, boot, !machine.log().contains("hidden"));
 }
 
-/// As an image that trusts this authority.
+/// As in an image that trusts this CA.
 const TRUST: &str =
     "mkdir -p $root/etc/ssl/certs; cp $root/pki/ca.pem $root/etc/ssl/certs/ca-certificates.crt";
 
@@ -72,7 +72,7 @@ fn datasource_and_includes_over_https() {
     {
         assert!(asked.lines().any(|l| l == line), "no {line:?} in\n{asked}");
     }
-    // What is on this machine goes there directly, the rest through the proxy.
+    // Requests to this machine are made directly, the others through the proxy.
     let by_proxy = file("/proxy.log");
     assert_eq!(by_proxy.lines().collect::<Vec<_>>(), BY_PROXY, "{}", machine.log());
 }
@@ -86,7 +86,7 @@ fn cloud_config_url_over_https() {
     std::fs::write(machine.path("/web/kernel"), config).expect("a file");
     let boot = machine.boot();
     ended(&machine, &boot);
-    // The local stage has nobody to trust yet, which is not worth a warning.
+    // The local stage has no trusted CA yet, which is not worth a warning.
     check_boot!(machine, boot, !machine.warnings().iter().any(|l| l.contains("cloud-config-url")));
     let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
     check_boot!(machine, boot, kept.as_deref() == Some(config));

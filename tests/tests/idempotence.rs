@@ -20,7 +20,7 @@ mounts: [[tmpfs, /srv/t, tmpfs]]
 updates: {network: {when: [hotplug]}}
 "#;
 
-/// Inode and time of change of each file below the directories.
+/// Returns the inode and time of change of each file below the directories.
 fn files(sandbox: &Sandbox) -> BTreeMap<String, (u64, i64, i64)> {
     fn walk(directory: &Path, found: &mut BTreeMap<String, (u64, i64, i64)>) {
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -43,7 +43,7 @@ fn files(sandbox: &Sandbox) -> BTreeMap<String, (u64, i64, i64)> {
     found
 }
 
-/// The files that differ, one a line.
+/// Returns the files that differ, one per line.
 fn changed_files(
     before: &BTreeMap<String, (u64, i64, i64)>,
     after: &BTreeMap<String, (u64, i64, i64)>,
@@ -69,12 +69,12 @@ fn second_boot_writes_nothing() {
         assert!(sandbox.boot().ended_normally());
         let log = &sandbox.log()[log..];
         if id == "i-1" {
-            // No DHCP request with the cloud's name, which is not the machine's.
+            // No DHCP request with the cloud's name, because the configuration has another one.
             assert!(!log.contains("setting the hostname to"), "{log}");
         }
         let mut now = files(&sandbox);
         if id == "i-2" {
-            // A new instance has the cloud's name until its user-data are read.
+            // A new instance has the cloud's name until its user-data is read.
             let name = sandbox.path("/etc/hostname").display().to_string();
             now.extend(first.get_key_value(&name).map(|(name, file)| (name.clone(), *file)));
         }

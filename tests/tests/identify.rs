@@ -43,7 +43,7 @@ fn reloads_change_nothing(facts: &Facts) {
     assert!(facts.file("/run/test/after").is_some_and(|text| text.contains(LINK)));
 }
 
-/// A machine as a directory; gone at the end.
+/// A machine in a directory, which is removed at the end.
 struct Root(PathBuf);
 
 impl Root {
@@ -69,7 +69,7 @@ impl Root {
         std::fs::read_to_string(self.0.join(path)).unwrap_or_default()
     }
 
-    /// Runs it as the manager of a virtual machine does, behind these words.
+    /// Runs it as the manager of a virtual machine does, after these words.
     fn run(&self, words: &[&str], arguments: &[&str], env: &[(&str, &str)]) -> Output {
         let program = binaries().join("cloud-init-generator");
         let program = program.to_string_lossy().into_owned();
@@ -94,7 +94,7 @@ impl Drop for Root {
     }
 }
 
-/// No process, no network, no write but below /run/cloud-init, the manager's directory and the kernel's log.
+/// No process, no network, no write except below /run/cloud-init, the manager's directory and the kernel's log.
 #[test]
 fn generator_has_no_side_effects() {
     const CALLS: &str = "trace=%process,%network,%file";
@@ -137,7 +137,7 @@ fn generator_has_no_side_effects() {
         let calls = root.read("trace");
         assert!(calls.contains("execve("), "{name}: nothing was traced");
         let run = root.0.join("run/cloud-init").to_string_lossy().into_owned();
-        // Their directories are made below an open one.
+        // Their directories are created below an open one.
         let top = format!("<{}>, \"run\", 0755)", root.0.display());
         let below = format!("<{}/run>, \"cloud-init\", 0755)", root.0.display());
         let places = [run.as_str(), &early, "\"/dev/kmsg\"", &top, &below];
@@ -147,7 +147,7 @@ fn generator_has_no_side_effects() {
     }
 }
 
-/// Reads, threads, ends. The first line of a trace, the start of the program itself, is not.
+/// Reads, threads, exits. The first line of a trace, the start of the program itself, is skipped.
 fn is_harmless(call: &str) -> bool {
     const READS: [&str; 9] = [
         "stat(",
@@ -161,7 +161,7 @@ fn is_harmless(call: &str) -> bool {
         "statfs(",
     ];
     const ENDS: [&str; 4] = ["exit(", "exit_group(", "+++", "<..."];
-    // Behind the process's number.
+    // After the process's ID.
     let call = call.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     let opens = ["open(", "openat(", "openat2("].iter().any(|start| call.starts_with(start));
     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT"].iter().any(|flag| call.contains(flag));
@@ -169,7 +169,7 @@ fn is_harmless(call: &str) -> bool {
     is_thread || (opens && !writes) || READS.iter().chain(&ENDS).any(|start| call.starts_with(start))
 }
 
-/// Everything is read-only but /run; then /run takes nothing either, and the kernel's log gets the error.
+/// Everything is read-only but /run; then /run is not writable either, and the error is in the kernel's log.
 #[test]
 fn read_only_file_systems() {
     let root = Root::new("read-only");
@@ -195,7 +195,7 @@ fn read_only_file_systems() {
     assert!(record.starts_with("<27>cloud-init-generator[") && record.contains("ERROR: "), "{record}");
 }
 
-/// What `generator/tests/posing NAME` saw from inside: the verdict and the log of the generator in a virtual machine.
+/// The output of `generator/tests/posing NAME`: verdict and log of the generator in a virtual machine.
 fn posing(name: &str) -> String {
     let script = tests_dir().join("../generator/tests/posing");
     let done = Command::new(&script).arg(name).env("BIN", binaries()).output();
@@ -228,8 +228,8 @@ fn spoofed_firmware() {
     }
 }
 
-/// Two disks that answer every read with an error, and then not at all: the seed on a third is found within three
-/// seconds, and each of the two has its line.
+/// Two disks that answer every read with an error, and then not at all: the seed on a third one is found within three
+/// seconds, and each of the two is reported.
 #[test]
 fn failing_and_hanging_disks() {
     let said = posing("faulty");

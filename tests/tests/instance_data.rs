@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use tests::{Sandbox, instance_data, without_program_specific};
 
-/// The configuration is each image's own: what counts is that it is there, and what is not in it.
+/// The configuration is that of the image: the test checks that it exists, and what it must not contain.
 fn take_configuration(data: &mut Map<String, Value>, whole: bool) {
     for name in ["merged_cfg", "merged_system_cfg"] {
         let config = data.get_mut(name).map(Value::take).unwrap_or_default();
@@ -50,13 +50,13 @@ fn compare(case: &str) {
             take_configuration(data, whole);
         }
         let (mut ours, mut theirs) = (Value::Object(ours), Value::Object(theirs));
-        // Without a name from the seed it is the machine's.
+        // Without a name in the seed, the machine's.
         for value in [&mut ours, &mut theirs].into_iter().filter(|_| case == "none") {
             for key in ["local-hostname", "local_hostname"] {
                 assert!(value["v1"][key].take().is_string());
             }
         }
-        // Upstream looks for secrets in maps alone, not in lists.
+        // Upstream searches for secrets in maps only, not in lists.
         if let Some(path) = secret_in_list(&ours) {
             assert_eq!((case, path.as_str()), ("nocloud", "ds/meta_data/nested/list/1/vendor-data"));
             let pointer = format!("/{path}");

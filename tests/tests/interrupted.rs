@@ -1,5 +1,5 @@
-//! Stages that are stopped by a signal shut down in order and report it; work interrupted by a kill is repeated if that is
-//! safe, and reported otherwise.
+//! Stages that are stopped by a signal shut down in order and report it; work interrupted by a kill is repeated if that
+//! is safe, and reported otherwise.
 
 use tests::{Boot, STAGES, Sandbox, check_boot};
 
@@ -32,7 +32,7 @@ fn is_done_and_quiet(machine: &Sandbox) {
 }
 
 #[test]
-fn a_script_that_is_stopped() {
+fn a_stopped_script_does_not_run_again() {
     let text = "#!/bin/sh\necho $$ >/srv/pid\ntrap 'echo ended >>/srv/log; exit 1' TERM\necho began >>/srv/log\n\
                 while :; do sleep 0.1; done\n";
     for signal in ["SIGTERM", "SIGINT", "SIGHUP"] {
@@ -40,7 +40,7 @@ fn a_script_that_is_stopped() {
         let machine = Sandbox::with_user_data("stopped", text)
             .wrap("final", &format!("timeout --foreground -s {name} 2"));
         let boot = machine.boot();
-        // timeout(1) says so.
+        // timeout(1) reports that.
         check_boot!(machine, boot, boot.code("final") == 124);
         check_boot!(
             machine,
@@ -49,7 +49,7 @@ fn a_script_that_is_stopped() {
         );
         is_recorded(&machine, &boot, signal);
         check_boot!(machine, boot, machine.log().contains("interrupted by"));
-        // The script was asked to end.
+        // The script received SIGTERM.
         check_boot!(machine, boot, log(&machine) == "began\nended\n");
         check_boot!(machine, boot, !machine.path("/var/lib/cloud/instance/boot-finished").exists());
         let machine = machine.without_faults();
@@ -59,7 +59,7 @@ fn a_script_that_is_stopped() {
 }
 
 #[test]
-fn a_script_that_does_not_listen() {
+fn a_script_that_ignores_sigterm_is_killed() {
     let text = "#!/bin/sh\ntrap '' TERM\necho began >>/srv/log\nsleep 60\nsleep 60\necho alive >>/srv/log\n";
     let machine = Sandbox::with_user_data("stubborn", text).wrap("final", "timeout --foreground 1");
     let begun = std::time::Instant::now();
@@ -69,9 +69,9 @@ fn a_script_that_does_not_listen() {
     assert_eq!(log(&machine), "began\n");
 }
 
-/// Whatever a stage is at, the signal ends it in order, and the next boot does the rest.
+/// Whatever a stage is doing, the signal ends it in order, and the next boot does the rest.
 #[test]
-fn at_any_instant() {
+fn a_signal_at_any_system_call() {
     let mut machine = Sandbox::new("signal");
     assert_eq!(machine.run(&["generator"]).code("generator"), 0);
     for stage in STAGES {
@@ -82,7 +82,7 @@ fn at_any_instant() {
             let stopped = machine.copy("signalled").wrap(stage, &words);
             let boot = stopped.run(&[stage]);
             check_boot!(stopped, boot, [0, 143].contains(&boot.code(stage)));
-            // The very first calls come before the record begins.
+            // The first calls precede the record.
             let status = stopped.file("/var/lib/cloud/data/status.json").unwrap_or_default();
             let status: serde_json::Value = serde_json::from_str(&status).unwrap_or_default();
             let record = &status["v1"][RECORDS[STAGES.iter().position(|s| *s == stage).unwrap_or_default()]];
@@ -112,7 +112,7 @@ fn users_that_a_kill_has_cut_off() {
     let names = ["alice", "bob", "carol", "dave", "erin", "frank"];
     let users: String =
         names.iter().map(|name| format!("- {{name: {name}, ssh_authorized_keys: ['{KEY}']}}\n")).collect();
-    // Killed as soon as the first of them is there.
+    // Killed as soon as the first of them exists.
     let text = format!(
         "#cloud-config\nusers:\n{users}\
          bootcmd:\n- '[ -e /srv/killed ] || {{ touch /srv/killed; pid=$PPID; \
@@ -123,7 +123,7 @@ fn users_that_a_kill_has_cut_off() {
     let boot = machine.boot();
     check_boot!(machine, boot, boot.code("network") == 137);
     check_boot!(machine, boot, !machine.file("/etc/passwd").unwrap_or_default().contains("frank"));
-    // The stages after it went on; the last one does not say that all is well.
+    // The following stages continued; the last one does not report success.
     let status = machine.status();
     check_boot!(
         machine,
@@ -155,9 +155,9 @@ fn scripts_that_a_kill_has_cut_off() {
     is_done_and_quiet(&machine);
 }
 
-/// A semaphore without its work: what the script was to be made of is still known.
+/// A semaphore without its work: the content of the script is still known.
 #[test]
-fn a_runcmd_that_was_lost() {
+fn runcmd_without_a_script_runs_at_the_next_boot() {
     let machine = Sandbox::with_user_data("lost-runcmd", "#cloud-config\nruncmd: ['echo ran >>/srv/log']\n");
     let semaphores = machine.path("/var/lib/cloud/instances/i-demo-0001/sem");
     std::fs::create_dir_all(&semaphores).expect("a directory");
@@ -165,7 +165,7 @@ fn a_runcmd_that_was_lost() {
     let boot = machine.boot();
     check_boot!(machine, boot, boot.succeeded());
     assert_eq!(log(&machine), "ran\n");
-    // One of Python's cloud-init is never such a one.
+    // A semaphore of Python's cloud-init is never treated like this.
     let machine = Sandbox::with_user_data("done-runcmd", "#cloud-config\nruncmd: ['echo ran >>/srv/log']\n");
     let semaphores = machine.path("/var/lib/cloud/instances/i-demo-0001/sem");
     std::fs::create_dir_all(&semaphores).expect("a directory");

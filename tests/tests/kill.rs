@@ -1,5 +1,5 @@
-//! SIGKILL at many points of the generator and of each stage, then the rest of the boot and further boots: after a power cut
-//! at any time every state file is complete, in its old or its new version, and the machine boots.
+//! SIGKILL at many points of the generator and of each stage, then the rest of the boot and further boots: after a
+//! power cut at any time every state file is complete, in its old or its new version, and the machine boots.
 //!
 //! The points are the system calls that change something: strace sends the signal when the stage enters the N-th
 //! of its kind. `FIRSTLIGHT_POINTS` sets the number of points per program (default 12, evenly distributed).
@@ -20,14 +20,14 @@ fn any_instant() {
     holds(points.len(), &found);
 }
 
-/// The local stage is killed before it has said whether there is anything to do, and the same boot goes on.
+/// The local stage is killed before it decides whether there is anything to do, and the same boot continues.
 fn cut_while_undecided(name: &str, killed: &str) -> Sandbox {
     let machine = Sandbox::new(name);
-    // With one name alone there is nothing to decide.
+    // With a single name in the list there is nothing to decide.
     let list = "datasource_list: [NoCloud, ConfigDrive, None]\n";
     std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_list.cfg"), list).expect("writing the list");
     assert_eq!(machine.run(&["generator"]).code("generator"), 0);
-    // As the generator leaves it where a controller has no driver yet.
+    // As the generator leaves it if a controller has no driver yet.
     for path in ["enabled", "cloud.cfg", ".ds-identify.result"] {
         let _ = std::fs::remove_file(machine.path("/run/cloud-init").join(path));
     }
@@ -55,7 +55,7 @@ fn an_undecided_boot_goes_on() {
     assert!(said.contains("the local stage did not complete"), "{said}");
     assert!(has_network(&machine), "{}", machine.log());
 
-    // Nothing to do here: that is found out, and said, by the network stage.
+    // There is nothing to do: the network stage finds that out and reports it.
     let machine = cut_while_undecided("cut-none", "local");
     std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed")).unwrap();
     let boot = machine.run(&STAGES);
@@ -67,7 +67,7 @@ fn an_undecided_boot_goes_on() {
     assert!(machine.status().contains("status: disabled"), "{}", machine.status());
     assert!(!machine.path("/var/lib/cloud/data/status.json").exists());
 
-    // Nobody looked: that is an error.
+    // The search never ran, which is an error.
     let machine = cut_while_undecided("cut-both", "local network");
     let boot = machine.run(&STAGES);
     assert_eq!((boot.code("local"), boot.code("network")), (137, 137), "{}", boot.output);
@@ -75,7 +75,7 @@ fn an_undecided_boot_goes_on() {
     assert!(machine.status().contains("status: error"), "{}", machine.status());
 }
 
-/// Whether the network service has a file of ours.
+/// Returns whether the network service has a file of this program.
 fn has_network(machine: &Sandbox) -> bool {
     if machine.path("/etc/netplan/50-cloud-init.yaml").exists() {
         return true;

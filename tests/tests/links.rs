@@ -1,5 +1,5 @@
-//! Symbolic links on a running machine: root's links are followed even if they dangle; users' links are followed only to files
-//! that the user owns.
+//! Symbolic links on a running machine: root's links are followed even if they dangle; users' links are followed only
+//! to files that the user owns.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ fn link(sandbox: &Sandbox, path: &str, target: &str) {
     made.and_then(|()| std::os::unix::fs::symlink(target, &path)).expect("the machine's directory is ours");
 }
 
-/// Everything that is shown when something is not as it should be.
+/// Returns the details for a failure.
 fn details(sandbox: &Sandbox, boot: &Boot) -> String {
     format!("{:?}\n{}\n{}\n{}", boot.codes, boot.output, sandbox.warnings().join("\n"), sandbox.status())
 }
 
-/// Debian without the package `locales` has a link to a file that is not there.
+/// Debian without the package `locales` has a link to a missing file.
 #[test]
 fn dangling_system_links() {
     for live in [false, true] {
@@ -69,14 +69,14 @@ fn user_links_do_not_reach_root_files() {
             Some("nameserver 192.0.2.1"),
             "{shown}"
         );
-        // What the links lead to is as it was, and root's; each is named.
+        // The targets are unchanged and owned by root; each is named.
         assert!(!is_there("/etc/ld.so.preload") && !is_there("/etc/new"), "{shown}");
         assert_eq!(sandbox.file("/etc/known").as_deref(), Some(""), "{shown}");
         for name in [".ssh/authorized_keys", "conf", "notes", "dir"] {
             let refusal = format!("refusing to follow symlink /home/bob/{name} (owner uid 1000)");
             assert!(sandbox.warnings().iter().any(|line| line.contains(&refusal)), "{name}\n{shown}");
         }
-        // Their own is written, and they can log in: sshd reads this file too.
+        // Users' own files are written, and the users can log in: sshd reads this file too.
         assert_eq!(sandbox.file("/home/bob/own").as_deref(), Some("new"), "{shown}");
         assert_eq!(sandbox.file("/home/bob/.ssh/authorized_keys2"), Some(format!("{KEY}\n")), "{shown}");
         let owner =

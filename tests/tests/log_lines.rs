@@ -11,7 +11,7 @@ bootcmd: [\"echo here\"]
 runcmd: [\"true\"]
 ";
 
-/// A row of the page: where it is found, and its parts between `*`.
+/// A row of the manual page: where it is logged, and its parts between `*`.
 fn rows() -> Vec<(String, Vec<String>)> {
     let page = tests_dir().join("../packaging/man/firstlight.7");
     let page = std::fs::read_to_string(page).expect("the manual page");
@@ -47,10 +47,10 @@ fn documented_log_lines() {
     let mut log = sandbox.log();
     let output = sandbox.file("/var/log/cloud-init-output.log").unwrap_or_default() + &first.output;
     let status = sandbox.status();
-    // The second boot finds everything done.
+    // The second boot has nothing left to do.
     sandbox.boot();
     log += &sandbox.log();
-    // And a machine on which nothing is found.
+    // And a machine without a datasource.
     let lost = Sandbox::new("log-lines-lost");
     std::fs::remove_dir_all(lost.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
     tests::write(
@@ -58,7 +58,7 @@ fn documented_log_lines() {
         "datasource_list: [NoCloud, GCE]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
     );
     lost.run(&["local", "network", "config", "final"]);
-    // One that only the last resort sets up.
+    // A machine that only the fallback None sets up.
     let last = Sandbox::new("log-lines-none");
     std::fs::remove_dir_all(last.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
     last.run(&["local", "network", "config", "final"]);

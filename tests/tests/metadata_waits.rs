@@ -1,17 +1,17 @@
-//! How long a boot waits for metadata with default settings, on the network of `clouds.rs`. The limits leave room for a slow
-//! machine; they distinguish seconds from minutes.
+//! How long a boot waits for metadata with default settings, on the network of `clouds.rs`. The limits leave room for a
+//! slow machine; they distinguish seconds from minutes.
 
 use std::time::{Duration, Instant};
 
 use tests::Cloud;
 
-/// As Azure's DHCP server has it.
+/// The options of Azure's DHCP server.
 const AZURES: [&str; 2] = [
     "--dhcp-option-force=245,10.9.8.7",
     "--dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1",
 ];
 
-/// The cloud's id after these stages of a boot, and how many seconds they took.
+/// Returns the cloud's id after these stages of a boot, and their time in seconds.
 fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
     cloud.forget_run();
     let began = Instant::now();
@@ -20,16 +20,16 @@ fn boot(cloud: &Cloud, stages: &[&str]) -> (String, f64) {
     (cloud.id(), began.elapsed().as_secs_f64())
 }
 
-/// Gives the machine the network that its own configuration would.
+/// Gives the machine the network of its own configuration.
 fn join_network(cloud: &Cloud) {
     cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
     cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
     cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-    // Until IPv6 has its addresses, which are not our doing.
+    // Until IPv6 has its addresses, which the kernel assigns.
     std::thread::sleep(Duration::from_secs(3));
 }
 
-/// Such stages, when there is nothing to wait for: about a second.
+/// The time of these stages if there is nothing to wait for: about a second.
 fn assert_fast_boot(cloud: &Cloud, id: &str, most: f64) {
     let (got, took) = boot(cloud, &["local"]);
     assert_eq!(got, id, "{}", cloud.log());
@@ -37,7 +37,7 @@ fn assert_fast_boot(cloud: &Cloud, id: &str, most: f64) {
     assert!(took < most, "{took} s\n{}", cloud.log());
 }
 
-/// A probe for a network that is not there yet costs nothing.
+/// A probe of a network that does not exist yet costs nothing.
 #[test]
 fn vultr_first_boot_does_not_wait() {
     assert_fast_boot(&Cloud::new("vultr").dhcp(&[]), "vultr", 4.5);
@@ -48,7 +48,7 @@ fn vultr_first_boot_does_not_wait() {
 fn gce_without_a_resolver_does_not_wait() {
     let mut cloud = Cloud::new("gce").dhcp(&[]);
     cloud.config("datasource: {GCE: {retries: 5}}\n");
-    // It takes every question, and answers none.
+    // It accepts every query and answers none.
     let mute = "import socket, time; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('10.0.0.1', 53)); time.sleep(600)";
     cloud.net.serve(&["python3", "-c", mute]);
     cloud.put("/etc/resolv.conf", "nameserver 10.0.0.1\n");
@@ -64,13 +64,13 @@ fn lost_dhcp_discover() {
         "add chain inet lossy in { type filter hook input priority 0; }",
         "add rule inet lossy in udp dport 67 numgen inc mod 1000 == 0 drop",
     ] {
-        // DHCP servers read packets before the filter: the answer is what can be lost.
+        // DHCP servers read packets before the filter: only the answer can be lost.
         cloud.net.in_cloud(&["nft", &rule.replace("hook input", "hook output").replace("dport", "sport")]);
     }
     assert_fast_boot(&cloud, "vultr", 6.5);
 }
 
-/// Nova's proxy restarts: one try more is enough, and a service that stays down is given up soon.
+/// Nova's proxy restarts: one more attempt suffices, and a service that stays down is abandoned soon.
 #[test]
 fn openstack_service_restart() {
     for status in ["503", "502", "429"] {
@@ -86,8 +86,8 @@ fn openstack_service_restart() {
     assert!(id == "none" && (8.0..40.0).contains(&took), "{id} {took}\n{}", cloud.log());
 }
 
-/// What a machine is at a later boot, when its service says nothing or nonsense: what it was, ten seconds later. With the
-/// usual settings, which wait for minutes at a first boot.
+/// The instance at a later boot, when its service is silent or sends garbage: unchanged, after ten seconds, with the
+/// default settings, which wait for minutes at a first boot.
 #[test]
 fn later_boots_with_unreachable_metadata() {
     let cases: [(&str, &[&str], &str, &str, &str); 6] = [
@@ -101,7 +101,7 @@ fn later_boots_with_unreachable_metadata() {
     let run = |case: &str, dhcp: &[&str], name: &str, fault: &str, id: &str| {
         let cloud = Cloud::new(case).dhcp(dhcp);
         if case == "nocloud" {
-            // It is asked over the machine's own network.
+            // It is requested over the machine's own network.
             join_network(&cloud);
         }
         let now = || cloud.file("/var/lib/cloud/data/instance-id").trim().to_string();
@@ -138,7 +138,7 @@ fn later_boots_with_unreachable_metadata() {
     });
 }
 
-/// A large seed over a slow line takes its time, which is no silence; a drip of bytes has an end.
+/// A large seed over a slow line takes its time, which is not a silence; a trickle of bytes has a limit.
 #[test]
 fn slow_downloads() {
     for (rate, id, least, most) in [(350_000, "nocloud", 8.0, 30.0), (20, "none", 3.0, 30.0)] {
@@ -159,7 +159,7 @@ fn slow_downloads() {
     }
 }
 
-/// A redirect that leads to itself is not followed twice, whatever the patience.
+/// A redirect to itself is not followed twice, whatever the limits.
 #[test]
 fn azure_redirect_loop() {
     let cloud = Cloud::new("azure").dhcp(&AZURES);

@@ -8,7 +8,7 @@ use tests::{Machine, suite};
 /// From the oldest to the newest; Ubuntu's last.
 const SUITES: [&str; 5] = ["bookworm", "trixie", "forky", "sid", "noble"];
 
-/// The packages of a root, and what is taken away before its boot.
+/// The packages of a root, and the files that are removed before its boot.
 const SMALLEST: (&str, &str) = ("systemd-sysv", "true");
 const WITHOUT: [(&str, &str); 6] = [
     ("systemd-sysv locales sudo dbus", "true"),
@@ -54,7 +54,7 @@ fn prepared(name: &str, suite: &str, packages: &str, take_away: &str) -> Machine
     machine
 }
 
-/// What is wrong after a boot, from `status --long` and the files.
+/// Returns the problems after a boot, from `status --long` and the files.
 fn judge(root: &str, status: &str, user: &str, log: &str) -> Option<String> {
     let done = status.lines().any(|l| l == "status: done") && status.contains("extended_status: done");
     let clean = status.contains("errors: []") && status.contains("recoverable_errors: {}");

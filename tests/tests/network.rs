@@ -7,7 +7,7 @@ const SYSTEM: &str = "/etc/cloud/cloud.cfg.d/95_network.cfg";
 const SEED: &str = "network-config";
 const UNIT: &str = "/etc/systemd/network/10-cloud-init-eth0.network";
 
-/// A machine with a NIC, whose seed says where eth0 is.
+/// A machine with a NIC, whose seed configures eth0.
 fn machine(name: &str) -> Sandbox {
     let sandbox = Sandbox::with_user_data(name, "#cloud-config\n{}\n");
     put(
@@ -34,7 +34,7 @@ fn instance(sandbox: &Sandbox, id: &str) {
     sandbox.seed("meta-data", format!("instance-id: {id}\n"));
 }
 
-/// The stages that have to do with the network; both must succeed.
+/// The stages that concern the network; both must succeed.
 fn boot(sandbox: &Sandbox) {
     let boot = sandbox.boot();
     assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
@@ -107,7 +107,7 @@ fn no_source_uses_fallback() {
         "{}",
         sandbox.log()
     );
-    // What the kernel was told goes before guessing.
+    // The kernel command line precedes the fallback.
     let words = "printf 'ip=10.0.0.9::10.0.0.1:255.0.0.0::eth0:none' >\"$root/tmp/.cmdline\"";
     let sandbox = sandbox.before("local", words);
     instance(&sandbox, "another");
@@ -117,7 +117,7 @@ fn no_source_uses_fallback() {
     instance(&sandbox, "of-ipv6");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("DHCP=ipv6"), "{}", unit(&sandbox));
-    // Somebody else's network stays so, whatever the instance.
+    // A network that the image configures itself is kept, whatever the instance.
     put(&sandbox, "/var/lib/cloud/data/upgraded-network", "");
     instance(&sandbox, "a-third");
     std::fs::remove_file(sandbox.path(UNIT)).expect("the unit");
@@ -149,14 +149,14 @@ fn update_events() {
         boot(&sandbox);
         assert_eq!(unit(&sandbox).contains("10.0.0.5"), follows, "{name}: {}", sandbox.log());
         assert_eq!(logged(&sandbox, &["[WARNING]", "updates.network.when[1]"]), name == "typo", "{name}");
-        // Another instance, whatever the user wants.
+        // Another instance, whatever the user configured.
         instance(&sandbox, "another");
         boot(&sandbox);
         assert!(unit(&sandbox).contains("10.0.0.5"), "{name}");
     }
 }
 
-/// Files beside the unit that hold what an administrator wrote there.
+/// Files beside the unit with an administrator's content.
 fn backups(sandbox: &Sandbox) -> Vec<String> {
     let folder = std::fs::read_dir(sandbox.path("/etc/systemd/network")).expect("the folder");
     let paths = folder.flatten().map(|e| e.path()).filter(|p| p.to_string_lossy().contains(".edited-"));
@@ -170,23 +170,23 @@ fn edited_files_are_preserved() {
     let edited = "[Match]\nName=eth0\n[Network]\nAddress=10.7.7.7/24\n";
     put(&sandbox, UNIT, edited);
     seed(&sandbox, "10.0.0.5");
-    // Nothing asks for it.
+    // No event requests it.
     boot(&sandbox);
     assert_eq!(unit(&sandbox), edited);
-    // Another instance: its own configuration, and the edited file beside it.
+    // Another instance: its own configuration, and a backup of the edited file.
     instance(&sandbox, "another");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
     assert_eq!(backups(&sandbox), [edited]);
     assert!(logged(&sandbox, &["[WARNING]", UNIT, "was edited", "new instance"]), "{}", sandbox.log());
     assert!(sandbox.status().contains("backup"), "{}", sandbox.status());
-    // And that is that.
+    // Once only.
     boot(&sandbox);
     assert!(!sandbox.status().contains("edited"), "{}", sandbox.status());
 }
 
-/// The user's own cloud-config asks for the network at each boot: the file is as the configuration has it then, and what
-/// was edited is beside it.
+/// The user's cloud-config requests the network at each boot: the file is that of the configuration then, and the edited
+/// file is backed up.
 #[test]
 fn user_data_enables_event_boot() {
     let sandbox = machine("network-event-of-user");
@@ -198,7 +198,7 @@ fn user_data_enables_event_boot() {
     std::fs::remove_file(sandbox.path("/var/log/cloud-init.log")).expect("a log");
     let again = sandbox.run(&["local"]);
     assert_eq!(again.code("local"), 0);
-    // The same boot: it was applied already.
+    // In the same boot it was applied already.
     assert_eq!(unit(&sandbox), edited);
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}\n{}", unit(&sandbox), sandbox.log());
@@ -212,7 +212,7 @@ fn user_data_enables_event_boot() {
     seed(&sandbox, "10.0.0.5");
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
-    // The user has changed their mind, and the machine learns of it.
+    // The user changed the configuration, which the next boot reads.
     sandbox.seed("user-data", "#cloud-config\nupdates: {network: {when: [boot-new-instance]}}\n");
     boot(&sandbox);
     seed(&sandbox, "10.0.0.6");
@@ -220,7 +220,7 @@ fn user_data_enables_event_boot() {
     assert!(unit(&sandbox).contains("10.0.0.5"), "{}", unit(&sandbox));
 }
 
-/// What scripts and cloud-init's own tests look for in the log, at a first boot and at a later one.
+/// The lines that scripts and cloud-init's own tests search for, at a first boot and at a later one.
 #[test]
 fn log_lines() {
     let sandbox = machine("network-log-lines");
@@ -274,7 +274,7 @@ fn log_lines() {
     }
 }
 
-/// A datasource may say as well that the network is not cloud-init's.
+/// A datasource can also disable network configuration.
 #[test]
 fn datasource_disables_network() {
     for text in ["config: disabled\n", "network: {config: disabled}\n", "network:\n  config: disabled\n"] {
@@ -305,7 +305,7 @@ fn multi_line_value_is_rejected() {
     assert!(sandbox.warnings().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
 }
 
-/// An error at whichever write of the local stage: the real files are there all the same, or at the next boot.
+/// An error at any write of the local stage: the files are written nevertheless, or at the next boot.
 #[test]
 fn write_errors_leave_network_due() {
     let first = machine("network-faults");
@@ -326,7 +326,7 @@ fn write_errors_leave_network_due() {
             hits += 1;
             let sandbox = sandbox.without_faults();
             if at.contains("/etc/systemd/network/") {
-                // The same boot goes on.
+                // The same boot continues.
                 let goes_on = sandbox.copy("network-fault-goes-on");
                 goes_on.run(&["network"]);
                 assert!(unit(&goes_on).contains("10.0.0.4"), "{at}\n{}", goes_on.log());
@@ -362,7 +362,7 @@ fn invalid_configuration_keeps_previous_network() {
         assert!(logged(&sandbox, &["[ERROR]", message]), "{text}: {}", sandbox.log());
         assert!(sandbox.status().contains(message), "{text}: {}", sandbox.status());
     }
-    // An instance that never had another gets what can be used, and a NIC that is not there costs only itself.
+    // A first configuration is used as far as it is valid, and a missing NIC costs only itself.
     instance(&sandbox, "another");
     sandbox.seed(
         SEED,
@@ -395,11 +395,11 @@ fn unknown_key_is_reported() {
     let all = status.pointer("/v1/config_findings/unknown").and_then(serde_json::Value::as_array);
     let all: Vec<&str> = all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
     assert!(all.len() == 2 && all[0].ends_with(told), "{all:?}");
-    // What only netplan does is no mistake.
+    // Keys that only netplan supports are valid.
     assert!(all[1].ends_with("eth0.critical: supported by netplan only; ignored"), "{all:?}");
 }
 
-/// Interfaces files, as config drives and NoCloud metadata of old have them.
+/// Interfaces files, as in old config drives and NoCloud metadata.
 #[test]
 fn eni_input() {
     let sandbox = machine("network-eni-metadata");
@@ -432,7 +432,7 @@ fn eni_input() {
     assert!(unit(&sandbox).contains("Address=10.0.0.8/8"), "{}\n{}", unit(&sandbox), sandbox.log());
 }
 
-/// An image without a program for any renderer: said once, no failure of a stage, and the rest of the boot takes place.
+/// An image without a program for any renderer: reported once, not a failure of a stage, and the boot continues.
 #[test]
 fn no_renderer_is_available() {
     let sandbox = machine("network-no-renderer");
@@ -451,10 +451,10 @@ fn no_renderer_is_available() {
     let status = sandbox.status();
     assert!(status.contains("extended_status: degraded done"), "{status}");
     assert_eq!(unit(&sandbox), "");
-    // Known by now: as upstream, nothing is rendered at its further boots.
+    // Known by now: as in upstream, nothing is rendered at its further boots.
     boot(&sandbox);
     assert!(sandbox.status().contains("extended_status: done"), "{}", sandbox.status());
-    // A name that is none is a mistake in the settings.
+    // An unknown name is an error of the settings.
     put(
         &sandbox,
         "/etc/cloud/cloud.cfg.d/96_renderer.cfg",

@@ -8,7 +8,7 @@ use tests::{Facts, Machine, fail, tests_dir};
 
 const SERVICES: &[&str] = &["ifupdown", "netplan.io", "network-manager", "systemd-resolved"];
 
-/// The kernel's eth0 is on the first wire and is to be eth1; the other way round for the second.
+/// The kernel's eth0 is on the first link and is renamed to eth1; the second one vice versa.
 const NICS: &str = "eth0 52:54:00:70:00:01\neth1 52:54:00:71:00:02\n";
 
 const CONFIG: &str = r#"version: 2
@@ -31,14 +31,14 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(tests_dir().join(name)).unwrap_or_else(|e| fail(&format!("{name}: {e}")))
 }
 
-/// The program that tells what the machine sees of its network.
+/// The program that reports the machine's network.
 fn put_facts(machine: &Machine) {
     machine.put(&tests_dir().join("guest"), "/srv/guest");
     machine.run(&["install", "-m755", "/srv/guest/network-facts", "/usr/local/sbin/facts-more"]);
 }
 
-/// A virtual machine with one of the services, and the others gone: NICs have permanent addresses there, which netplan asks
-/// for, and udev is at work on the same names.
+/// A virtual machine with one of the services and without the others: its NICs have permanent addresses, which netplan
+/// requires, and udev processes the same names.
 fn boots(service: &str, unit: &str, file: &str) {
     let machine = Machine::with(&format!("network-{service}"), SERVICES);
     let others = ["ifupdown", "netplan.io", "network-manager"].into_iter().filter(|p| *p != service);
@@ -48,7 +48,7 @@ fn boots(service: &str, unit: &str, file: &str) {
     }
     machine.install();
     if service == "network-manager" {
-        // The packaged configuration of Debian does not list it; an image that has it says so.
+        // Debian's packaged configuration does not list it; an image with this renderer lists it.
         let file = "/etc/cloud/cloud.cfg.d/90_network.cfg";
         machine.write(
             file,
@@ -90,7 +90,7 @@ fn boots(service: &str, unit: &str, file: &str) {
     let of = |kind: &str, nic: &str| {
         let line = seen.lines().find(|l| l.starts_with(kind) && l.contains(&format!("({nic})")));
         let line = line.and_then(|l| l.split_once("): ")).map(|(_, rest)| rest).unwrap_or_default();
-        // ifupdown tells resolved of one family after the other.
+        // ifupdown configures resolved for one family after the other.
         let mut words: Vec<&str> = line.split_whitespace().collect();
         words.sort_unstable();
         words.join(" ")
@@ -142,7 +142,7 @@ ethernets:
     routing-policy: [{from: 10.71.0.5, table: 101}, {from: \"fd00:71::5\", table: 101, priority: 30}]
 ";
 
-/// Each address was asked from another subnet, and answered through the NIC that has it.
+/// Each address is requested from another subnet, and answered through its own NIC.
 fn answers(boot: &Facts, of: &[(&str, &str)]) {
     let (seen, reached) = (boot.text("more"), boot.text("reached"));
     let story = format!("{seen}\n{reached}\n{}", boot.diagnostics());
@@ -156,7 +156,7 @@ fn answers(boot: &Facts, of: &[(&str, &str)]) {
     assert_eq!(boot.text("failed"), "", "{story}");
 }
 
-/// `routing-policy` of version 2 through networkd, in a container: names are enough to know its NICs by.
+/// `routing-policy` of version 2 through networkd, in a container: names suffice to identify its NICs.
 #[test]
 fn second_nic_with_routing_policy() {
     let machine = Machine::new("network-policy");
@@ -171,8 +171,8 @@ fn second_nic_with_routing_policy() {
     answers(&machine.boot(), &of);
 }
 
-/// What the metadata of EC2 says of a second NIC through netplan: its router is asked for by DHCP, its addresses have
-/// rules and a table. In a virtual machine, as netplan asks for permanent addresses.
+/// EC2's metadata of a second NIC through netplan: its router is queried by DHCP, its addresses have rules and a table.
+/// In a virtual machine, because netplan requires permanent addresses.
 #[test]
 fn ec2_second_nic() {
     let machine = Machine::with("network-ec2", SERVICES);

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tests::{Sandbox, binaries};
 
-/// Path, mode, size and time of whatever is there that the sandbox does not make itself.
+/// Returns path, mode, size and time of every file that the sandbox does not create itself.
 fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
     let mut found = BTreeSet::new();
     let mut todo: Vec<_> = ["etc", "home", "root", "run", "srv", "var"].iter().map(|d| top.join(d)).collect();
@@ -27,7 +27,7 @@ fn inventory(top: &Path) -> BTreeSet<(String, u32, u64, i64, i64)> {
 }
 
 fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> Output {
-    // In the sandbox the machine has the programs that a plan asks whether they are there.
+    // In the sandbox the machine has the programs whose existence a plan checks.
     let mut command = Command::new(tests::tests_dir().join("lib/sandbox"));
     command
         .arg(&sandbox.root)
@@ -38,7 +38,7 @@ fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> Output {
     command.output().unwrap_or_else(|e| tests::fail(&format!("cloud-init: {e}")))
 }
 
-/// Of each stage the paths that are written below what belongs to the machine, with their modes.
+/// Returns for each stage the paths that it writes on the machine, with their modes.
 fn planned(plan: &Value) -> BTreeMap<String, String> {
     let stages = plan["stages"].as_array().into_iter().flatten();
     let effects = stages.flat_map(|s| s["effects"].as_array().into_iter().flatten());
@@ -53,7 +53,7 @@ fn planned(plan: &Value) -> BTreeMap<String, String> {
 #[test]
 fn plan_matches_boot() {
     let sandbox = Sandbox::new("plan-boot");
-    // Its directories are there before the first look.
+    // Its directories exist before the first comparison.
     let made = cloud_init(&sandbox, &["plan"]);
     let before = inventory(&sandbox.root);
     let done = cloud_init(&sandbox, &["plan", "--format", "json"]);
@@ -78,17 +78,17 @@ fn plan_matches_boot() {
         let meta = std::fs::metadata(sandbox.path(path)).unwrap_or_else(|e| panic!("{path}: {e}"));
         assert_eq!(format!("{:04o}", meta.mode() & 0o7777), *mode, "{path}");
     }
-    // The other way round: no file of ours without its plan.
+    // Conversely, this program writes no file that is not in the plan.
     for path in ["/etc/hosts", "/etc/timezone", "/etc/demo/decoded", "/etc/sudoers.d/90-cloud-init-users"] {
         assert!(sandbox.path(path).exists() && files.contains_key(path), "{path} is not planned");
     }
-    // The next boot's plan repeats nothing of the instance.
+    // The next boot's plan repeats no once-per-instance work.
     let next = cloud_init(&sandbox, &["plan"]);
     let text = String::from_utf8_lossy(&next.stdout).into_owned();
     assert!(!text.contains("useradd") && !text.contains("greeting.conf"), "{text}");
 }
 
-/// `key: file:line` of every effect of a step that is not cloud-init's own state.
+/// Returns `key: file:line` of every effect, except those on cloud-init's own state.
 fn origins(plan: &Value, step: &str) -> BTreeSet<String> {
     let stages = plan["stages"].as_array().into_iter().flatten();
     let effects = stages.flat_map(|s| s["effects"].as_array().into_iter().flatten());
@@ -156,7 +156,7 @@ fn apply_to_an_image() {
     assert_eq!(live.ok().and_then(|o| o.status.code()), Some(2));
 }
 
-/// Users and groups that the plan makes are there for its later steps.
+/// Users and groups that the plan creates exist for its later steps.
 #[test]
 fn planned_users_own_their_files() {
     let text = "#cloud-config\ngroups: [crew]\nusers:\n- {name: ann, groups: [crew, club], lock_passwd: true}\n\
@@ -183,7 +183,7 @@ fn secrets_stay_in_the_plan() {
     assert!(String::from_utf8_lossy(&asked.stdout).contains("+ hunter2"));
 }
 
-/// A plan that waits for a server which says nothing, and the directory where it writes.
+/// A plan that waits for a silent server, and the directory to which it writes.
 struct RunningPlan {
     plan: std::process::Child,
     temporary: std::path::PathBuf,
@@ -202,7 +202,7 @@ impl RunningPlan {
         tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-silent.cfg"), config);
         let temporary = sandbox.root.with_file_name("temporary");
         std::fs::create_dir(&temporary).unwrap_or_else(|e| tests::fail(&e.to_string()));
-        // Whoever runs the tests in the background may have SIGINT ignored, and children would inherit that.
+        // A shell may ignore SIGINT for tests in the background, and children would inherit that.
         let mut plan = Command::new("env")
             .arg("--default-signal=INT")
             .arg(binaries().join("cloud-init"))
@@ -214,7 +214,7 @@ impl RunningPlan {
             .process_group(0)
             .spawn()
             .unwrap_or_else(|e| tests::fail(&e.to_string()));
-        // A plan that ends without asking fails below.
+        // A plan that ends without a request fails below.
         silent.set_nonblocking(true).unwrap_or_else(|e| tests::fail(&e.to_string()));
         let mut asked = None;
         while asked.is_none() && plan.try_wait().is_ok_and(|ended| ended.is_none()) {
@@ -230,7 +230,7 @@ impl RunningPlan {
         all.map(|entry| entry.path()).collect()
     }
 
-    /// The signal that ended it.
+    /// Returns the signal that ended it.
     fn end_with(&mut self, signal: &str, whom: &str) -> Option<i32> {
         use std::os::unix::process::ExitStatusExt;
         let kill = Command::new("kill").args([signal, "--", &format!("{whom}{}", self.plan.id())]).status();
@@ -239,28 +239,28 @@ impl RunningPlan {
     }
 }
 
-/// Ctrl-C while a stage of the plan waits: all of it ends, and what it wrote is gone.
+/// Ctrl-C while a stage of the plan waits: all processes end, and its files are removed.
 #[test]
 fn interrupted_plan() {
     let mut waiting = RunningPlan::new("plan-interrupted");
     assert_eq!(waiting.leftovers().len(), 1);
     let begun = std::time::Instant::now();
     assert_eq!((waiting.end_with("-INT", "-"), waiting.leftovers().len()), (Some(2), 0));
-    // Not the server's minute.
+    // Less than the server's minute.
     assert!(begun.elapsed().as_secs() < 40, "{:?}", begun.elapsed());
 }
 
-/// A plan that is killed has no time to remove anything: what it wrote was in memory of its own.
+/// A killed plan cannot remove anything: its files were in a tmpfs of its mount namespace.
 #[test]
 fn killed_plan() {
     let mut waiting = RunningPlan::new("plan-killed");
     assert_eq!(waiting.end_with("-KILL", ""), Some(9));
     let left = waiting.leftovers();
     let inside = |dir: &std::path::PathBuf| std::fs::read_dir(dir).map_or(0, Iterator::count);
-    // Only root may mount that memory.
+    // Only root may mount it.
     let root = Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|s| s.success());
     assert!(left.len() == 1 && (!root || left.iter().map(inside).sum::<usize>() == 0), "{left:?}");
-    // And the next plan puts away the directory.
+    // The next plan removes the directory.
     let next = Command::new(binaries().join("cloud-init"))
         .args(["--root", &waiting.sandbox.root.to_string_lossy(), "plan", "--datasource", "None"])
         .env("TMPDIR", &waiting.temporary)
@@ -269,7 +269,7 @@ fn killed_plan() {
     assert!(waiting.leftovers().is_empty(), "{:?}", waiting.leftovers());
 }
 
-/// Ctrl-C while a script runs in an image: the script ends too, and the seed is taken out of the image again.
+/// Ctrl-C while a script runs in an image: the script ends too, and the seed is removed from the image.
 #[test]
 fn interrupted_apply() {
     let sandbox = Sandbox::new("apply-interrupted");

@@ -1,11 +1,11 @@
-//! Every command on an image, with its directory spelled in several ways and from several working directories: the output is
-//! the same.
+//! Every command on an image, with its directory spelled in several ways and from several working directories: the
+//! output is the same.
 
 use std::process::Command;
 
 use tests::{Sandbox, binaries, tests_dir};
 
-/// Each on a machine of its own after those before it. `TOP` is the directory that the machine is in.
+/// Each runs on a machine on which the previous ones ran. `TOP` is the directory that has the machine.
 const COMMANDS: &str = "
 query --identify --format json
 plan --format json
@@ -32,7 +32,7 @@ apply --datasource NoCloud
 status --long
 ";
 
-/// How the machine's directory is named, and where from.
+/// The spelling of the machine's directory, and the working directory.
 const NAMES: [(&str, &str); 7] = [
     ("TOP/machine", "/"),
     ("machine", "TOP"),
@@ -43,7 +43,7 @@ const NAMES: [(&str, &str); 7] = [
     ("TOP/link/", "/tmp"),
 ];
 
-/// What the commands print and how they end, without what differs from run to run.
+/// Returns the output and exit codes of the commands, without parts that differ between runs.
 fn said(name: &str, from: &str) -> Vec<String> {
     let sandbox = Sandbox::new("roots");
     let top = sandbox.root.parent().map(|top| top.display().to_string()).unwrap_or_default();
@@ -53,7 +53,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
     std::os::unix::fs::symlink("machine", sandbox.root.with_file_name("link")).expect("a link");
     let placed = |text: &str| text.replace("TOP", &top);
     let mut script = format!("cd {}\n", placed(from));
-    // As systemd calls it, but for the root.
+    // As systemd calls it, except for the root.
     script += &format!(
         "PATH_ROOT={} SYSTEMD_VIRTUALIZATION=vm:kvm $BIN/cloud-init-generator {top}/n {top}/e {top}/l </dev/null 2>&1\n\
          echo \"### generator: $? $(ls {top}/e/multi-user.target.wants)\"\n",
@@ -77,7 +77,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
         }
         plain
     };
-    // Times that are sorted by, and keys that are new each time.
+    // Times used for sorting, and keys that are generated each time.
     let is_stable = |line: &&str| {
         !line.contains("SHA256")
             && !line.starts_with("ssh-")
@@ -91,7 +91,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
 fn root_option_spellings() {
     let wanted = said(NAMES[0].0, NAMES[0].1);
     let text = wanted.join("\n");
-    // The comparison is of something.
+    // The comparison must not be empty.
     for part in [
         "### generator: 0 cloud-init.target",
         "id i-demo-0",

@@ -3,7 +3,7 @@
 
 use tests::{SECRET_PREFIX, Sandbox, plant_secrets};
 
-/// A cloud-config with a secret wherever one may stand. `S` becomes the next of them.
+/// A cloud-config with a secret in every possible place. `S` is replaced by the next secret.
 const EVERYWHERE: &str = r#"#cloud-config
 password: S
 chpasswd:
@@ -55,7 +55,7 @@ reporting:
 unknown_key: S
 "#;
 
-/// The same kinds of places, with what is wrong in each: what complains must not quote.
+/// The same places with errors in each: messages must not quote the values.
 const WRONG: &str = r#"#cloud-config
 password: [S]
 chpasswd: {users: [{name: root, password: [S], typ: S}, {name: S, password: S}, S], list: "root:S\nS", expire: S}
@@ -96,7 +96,7 @@ cloud_init_modules: S
 /// A URL with a secret in each part, at which no server answers.
 const INCLUDED: &str = "#include\nhttp://user:S@127.0.0.1:9/S/x?token=S\n";
 
-/// Broken as a document, with the secret on the line that is.
+/// An invalid document, with the secret in the line of the error.
 const BROKEN: &str = "#cloud-config\npassword: S\nchpasswd: {list: [S, {S: \"S\n";
 const TEMPLATE: &str = "## template: jinja\n#cloud-config\npassword: {{ S_x }} {{ 'S' | nonsense('S') }} S\n";
 const HEADERLESS: &str = "password: S\n";
@@ -110,7 +110,7 @@ fn assert_no_leaks(name: &str, user_data: &str, vendor_data: &str) -> Sandbox {
 #[test]
 fn valid_configuration_leaks_nothing() {
     let sandbox = assert_no_leaks("full", EVERYWHERE, EVERYWHERE);
-    // It is where it was to go.
+    // The secret reached its destination.
     assert!(sandbox.file("/srv/secret").is_some_and(|t| t.starts_with(SECRET_PREFIX)));
     assert!(
         sandbox.file("/var/lib/cloud/instance/scripts/runcmd").is_some_and(|t| t.contains(SECRET_PREFIX))

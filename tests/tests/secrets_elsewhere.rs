@@ -30,14 +30,14 @@ tunnels: {wg0: {mode: wireguard, key: S, peers: [{keys: {shared: S}}]}}
 modems: {m0: {apn: a, username: S, password: S, pin: S}}
 "#;
 
-/// What fails in a template says where, with the names that are missing, and nothing of what it was made from.
+/// An error in a template is reported with its position and the missing names, without its text.
 const TEMPLATES: [&str; 3] = [
     "## template: jinja\n#cloud-config\npassword: S\nchpasswd: {list: [{% for x in 'S'|nonsense %}]}\n",
     "## template: jinja\n#!/bin/sh\n: S {{ nobody_knows_this }} {{ 'S' + 1 }}\n",
     "##template:jinja\n#cloud-boothook\n#!/bin/sh\n: S\n{{ raise('S') }}\n",
 ];
 
-/// Handlers that are given a secret, and complain with it or fail.
+/// Handlers that get a secret, and print it in an error message or fail.
 const HANDLERS: [&str; 2] = [
     "#!/bin/sh\ncase $1 in list_types) echo text/x-own;; *) cat >/srv/own; chmod 600 /srv/own; exit 7;; esac\n",
     "def list_types(): return ['text/x-own']\n\
@@ -114,7 +114,7 @@ fn config_drive_leaks_nothing() {
 }
 
 fn cloud_init(sandbox: &Sandbox, user: &str, words: &[&str]) -> Output {
-    // As another user where the tests are root's; else everything belongs to who asks.
+    // As another user if the tests run as root; otherwise the caller owns everything.
     let mut command = Command::new("setpriv");
     command.args(["--reuid", user, "--regid", user, "--clear-groups"]).arg(binaries().join("cloud-init"));
     if user == "0" {
@@ -124,7 +124,7 @@ fn cloud_init(sandbox: &Sandbox, user: &str, words: &[&str]) -> Output {
     command.output().unwrap_or_else(|e| tests::fail(&format!("{words:?}: {e}")))
 }
 
-/// What the commands print who do not ask for secrets, and what others get who do.
+/// The output of commands that do not request secrets, and that of other users.
 #[test]
 fn commands_leak_nothing() {
     let text = "#cloud-config\npassword: S\nchpasswd: {list: ['root:S']}\nhostnam: S\nssh_deletekeys: S\n\

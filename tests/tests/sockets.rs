@@ -1,6 +1,6 @@
-//! Clouds whose metadata comes from the host over a Unix socket or a serial port: LXD, SmartOS, CloudSigma. The results are
-//! compared with those of Debian's cloud-init 26.2 at the same socket or port (`FIRSTLIGHT_RECORD`; SmartOS and CloudSigma
-//! need python3-serial in the root that records), and the other end fails in every way.
+//! Clouds whose metadata comes from the host over a Unix socket or a serial port: LXD, SmartOS, CloudSigma. The results
+//! are compared with those of Debian's cloud-init 26.2 at the same socket or port (`FIRSTLIGHT_RECORD`; SmartOS and
+//! CloudSigma need python3-serial in the root that records), and the other end fails in every way.
 
 use std::time::{Duration, Instant};
 
@@ -84,7 +84,7 @@ fn lxd_requests_and_later_boots() {
     assert_eq!(cloud.requests().lines().count(), first + 1, "{}", cloud.requests());
 }
 
-/// Failures of the API end in time. What cannot be read is not taken for missing, and a later boot keeps its instance.
+/// Failures of the API end in time. Unreadable data does not count as missing, and a later boot keeps its instance.
 #[test]
 fn lxd_faults() {
     for (fault, is_found, words) in [
@@ -165,7 +165,7 @@ fn smartos_scripts() {
     assert!(!public.contains("echo user"), "{public}");
 }
 
-/// Failures of the host end in time, and no response is taken for another one.
+/// Failures of the host end in time, and no response is used for another request.
 #[test]
 fn smartos_faults() {
     for (fault, is_found, words) in [
@@ -235,7 +235,7 @@ fn cloudsigma_is_silent_at_the_second_boot() {
     }
 }
 
-/// A port without the other end, or that is no port.
+/// A port without another end, or a file that is not a port.
 #[test]
 fn no_port() {
     for case in ["smartos", "cloudsigma"] {

@@ -1,5 +1,5 @@
-//! State that is not writable, oddly named or truncated: the status reports the result of the boot, and what could not be read
-//! is never treated as missing.
+//! State that is not writable, oddly named or truncated: the status reports the result of the boot, and what could not
+//! be read is never treated as missing.
 
 use tests::{Boot, Sandbox, check_boot};
 
@@ -92,7 +92,7 @@ fn instance_ids() {
             );
             check_boot!(machine, boot, times(&machine, "bootcmd, every boot") == boots);
             check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
-            // One instance, and nothing beside it.
+            // One instance, and no other files.
             let state = machine.root.join("var/lib/cloud/instances");
             check_boot!(machine, boot, std::fs::read_dir(state).expect("a directory").count() == 1);
             check_boot!(machine, boot, !machine.log().contains("No network config is written") || boots == 2);
@@ -118,7 +118,7 @@ fn torn_state() {
             let machine = whole.copy(&format!("torn-{name}")).before("local", &format!("({line}{seed})"));
             let boot = machine.boot();
             check_boot!(machine, boot, boot.ended_normally());
-            // Whatever is known of it, it is the same instance.
+            // Whatever part of the state is known, it is the same instance.
             check_boot!(machine, boot, times(&machine, "runcmd, once per instance") == 1);
             check_boot!(machine, boot, key(&machine) == key(&whole));
             check_boot!(machine, boot, machine.root.join("var/lib/cloud/instance").is_symlink());
@@ -135,9 +135,9 @@ fn torn_state() {
     }
 }
 
-/// The config stage cannot write runcmd's script, or no semaphore: the next boot does it, and nothing runs twice.
+/// The config stage cannot write runcmd's script, or no semaphore: the next boot does, and nothing runs twice.
 #[test]
-fn what_a_read_only_disk_kept_from_running() {
+fn work_on_a_read_only_disk_runs_at_the_next_boot() {
     let scripts = ["runcmd, once per instance", "user script, once per instance"];
     for (place, expected) in [("scripts", [0, 1]), ("sem", [0, 0])] {
         let line = format!(
@@ -160,7 +160,7 @@ fn what_a_read_only_disk_kept_from_running() {
 
 /// A killed generator leaves no decision: no stage will run, and `status --wait` reports it.
 #[test]
-fn no_verdict() {
+fn killed_generator() {
     let machine = Sandbox::new("no-verdict");
     let killed = Boot { codes: [("generator".to_string(), 137)].into(), ..Boot::default() };
     let boot = machine.resume(&killed, &["on", "status"]);

@@ -1,5 +1,5 @@
-//! User-data that cannot be consumed: once-per-instance modules are deferred, the machine is reachable, and the boot that can
-//! consume it does everything, once.
+//! User-data that cannot be consumed: once-per-instance modules are deferred, the machine is reachable, and the boot
+//! that can consume it does everything, once.
 
 use tests::{Boot, Sandbox, check_boot, tests_dir};
 
@@ -29,7 +29,7 @@ fn machine(name: &str, user_data: &str) -> Sandbox {
     machine
 }
 
-/// The server is there from `stage` on.
+/// The server is available from `stage` on.
 fn served(machine: Sandbox, stage: &str) -> Sandbox {
     let web = tests_dir().join("lib/web").display().to_string();
     let line = format!(
@@ -54,7 +54,7 @@ fn host_key(machine: &Sandbox) -> String {
     machine.file("/etc/ssh/ssh_host_ed25519_key.pub").unwrap_or_default()
 }
 
-/// Its owner can log in with what the cloud itself says, and nothing was done that is done once.
+/// The owner can log in with the cloud's keys, and no once-per-instance work was done.
 fn is_only_reachable(machine: &Sandbox, boot: &Boot) {
     check_boot!(machine, boot, boot.ended_normally());
     check_boot!(machine, boot, boot.code("network") > 0);
@@ -95,18 +95,18 @@ fn is_whole(machine: &Sandbox, boot: &Boot, boots: usize) {
 }
 
 #[test]
-fn a_server_that_is_down_at_the_first_boots() {
+fn modules_wait_for_a_server_that_is_down() {
     let machine = machine("unconsumed-include", INCLUDE);
     let boot = machine.boot();
     is_only_reachable(&machine, &boot);
-    // Each stage says so, once.
+    // Each stage reports it once.
     check_boot!(machine, boot, boot.code("config") > 0 && boot.code("final") > 0);
     let waits = |l: &&String| l.contains("modules deferred until the next boot");
     check_boot!(machine, boot, machine.warnings().iter().filter(waits).count() == 3);
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     let first = host_key(&machine);
 
-    // Still down: the host keys are this instance's by now.
+    // Still down: the existing host keys belong to this instance.
     let boot = machine.boot();
     is_only_reachable(&machine, &boot);
     check_boot!(machine, boot, host_key(&machine) == first);
@@ -123,7 +123,7 @@ fn a_server_that_is_down_at_the_first_boots() {
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, host_key(&machine) == configured);
 
-    // Down again: what was consumed once stays in force.
+    // Down again: consumed user-data stays effective.
     let machine = machine.without_faults();
     let boot = machine.boot();
     is_whole(&machine, &boot, 3);
@@ -132,26 +132,26 @@ fn a_server_that_is_down_at_the_first_boots() {
 }
 
 #[test]
-fn a_server_that_comes_back_within_the_boot() {
+fn a_later_stage_consumes_user_data() {
     for (name, stage) in [("unconsumed-config", "config"), ("unconsumed-final", "final")] {
         let machine = served(machine(name, INCLUDE), stage);
         let boot = machine.boot();
         is_whole(&machine, &boot, 1);
         check_boot!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
-        // Nothing is left to repair.
+        // Nothing is left to be repeated.
         let status = machine.status();
         check_boot!(machine, boot, status.contains("extended_status: degraded done"));
     }
 }
 
 #[test]
-fn a_vendors_server_that_is_down() {
+fn unavailable_vendor_data_defers_modules() {
     let machine = machine("unconsumed-vendor", &config());
     machine.seed("vendor-data", INCLUDE.replace("config", "vendor"));
     std::fs::write(machine.path("/web/vendor"), "#!/bin/sh\necho vendor >>/srv/vendor\n").expect("a file");
     let boot = machine.boot();
     check_boot!(machine, boot, boot.code("network") > 0);
-    // What is known of the user lets that one in.
+    // The known configuration lets the user log in.
     let keys = machine.file("/home/alice/.ssh/authorized_keys").unwrap_or_default();
     check_boot!(machine, boot, keys.contains(USERS_KEY));
     check_boot!(machine, boot, semaphores(&machine).is_empty() && !machine.path("/srv/ran").exists());
@@ -162,9 +162,9 @@ fn a_vendors_server_that_is_down() {
     check_boot!(machine, boot, machine.file("/srv/vendor").as_deref() == Some("vendor\n"));
 }
 
-/// None of it can be written: a disk that is full or broken, a semaphore that has no place.
+/// Nothing can be written: a full or failing disk, a semaphore whose directory is missing.
 #[test]
-fn a_disk_that_keeps_nothing() {
+fn unwritable_state_defers_modules() {
     let full = "cp -a $root/var/lib/cloud $root/var/keep; mount -t tmpfs -o size=128k,mode=755 tmpfs $root/var/lib/cloud; \
                 cp -a $root/var/keep/. $root/var/lib/cloud/; cat /dev/zero >$root/var/lib/cloud/fill 2>/dev/null || :";
     let read_only = "sem=$root/var/lib/cloud/instances/i-include/sem; mount --bind $sem $sem; mount -o remount,bind,ro $sem";
@@ -198,9 +198,9 @@ fn a_disk_that_keeps_nothing() {
     }
 }
 
-/// What is kept of the data cannot be read at a later boot: they are asked for again, and never taken for none.
+/// Stored data that is unreadable at a later boot is fetched again, and never counts as missing.
 #[test]
-fn raw_data_that_are_gone() {
+fn missing_raw_data_is_fetched_again() {
     let machine = machine("unconsumed-raw", &config());
     let boot = machine.boot();
     is_whole(&machine, &boot, 1);
@@ -208,7 +208,7 @@ fn raw_data_that_are_gone() {
     let boot = machine.boot();
     is_whole(&machine, &boot, 2);
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/user-data.txt").exists());
-    // Nor where they cannot be asked for.
+    // Nor if it cannot be fetched.
     std::fs::remove_file(machine.path("/var/lib/cloud/instance/user-data.txt")).expect("it was kept");
     std::fs::remove_dir_all(machine.path("/var/lib/cloud/seed")).expect("a seed");
     let boot = machine.boot();
@@ -217,9 +217,9 @@ fn raw_data_that_are_gone() {
     check_boot!(machine, boot, machine.status().contains("user-data.txt"));
 }
 
-/// Who does not want user-data need not wait for them.
+/// Without user-data (`allow_userdata: false`) nothing is waited for.
 #[test]
-fn user_data_that_nobody_wants() {
+fn disabled_user_data_is_not_waited_for() {
     let machine = machine("unconsumed-off", INCLUDE);
     let text = "allow_userdata: false\nruncmd: ['echo ran >>/srv/ran']\n";
     std::fs::write(machine.path("/etc/cloud/cloud.cfg.d/99_off.cfg"), text).expect("a file");
@@ -229,9 +229,9 @@ fn user_data_that_nobody_wants() {
     check_boot!(machine, boot, machine.status().contains("status: done"));
 }
 
-/// A part handler that takes all cloud-config for itself and writes none: consumed all the same.
+/// A part handler that handles all cloud-config and writes none: consumed nevertheless.
 #[test]
-fn a_handler_that_swallows_all_cloud_config() {
+fn a_handler_that_handles_all_cloud_config() {
     let handler = "def list_types():\n    return ['text/cloud-config', 'text/cloud-config-jsonp']\n\
                    def handle_part(data, ctype, filename, payload):\n    pass\n";
     let user_data = format!(

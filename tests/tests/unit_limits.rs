@@ -1,9 +1,9 @@
-//! The limits that units set. Users' scripts in the stages may do everything that PID 1 may: mount, change kernel settings,
-//! change users, start daemons. The hotplug service may configure the network, and little else.
+//! The limits that units set. Users' scripts in the stages may do everything that PID 1 may: mount, change kernel
+//! settings, change users, start daemons. The hotplug service may configure the network, and little else.
 
 use tests::Machine;
 
-/// Run by the stages: what it is limited to, and things that limits would break.
+/// A script that the stages run: its limits, and operations that limits would prevent.
 const SCRIPT: &str = r#"#!/bin/sh
 name=$1
 limits() {
@@ -24,7 +24,7 @@ sleep 1000 </dev/null >/dev/null 2>&1 &
 echo $! >/run/test/$name.daemon
 "#;
 
-/// In place of the hotplug service's own program, under its limits.
+/// Replaces the hotplug service's own program, under its limits.
 const HOTPLUG: &str = r#"#!/bin/sh
 attempt() { what=$1; shift; "$@" >/dev/null 2>/run/test/hotplug.errors && echo "$what" >>/run/test/hotplug.did; }
 attempt link ip link add plugged type veth peer name plugged-peer
@@ -45,7 +45,7 @@ sleep 1000 </dev/null >/dev/null 2>&1 &
 echo $! >/run/test/hotplug.daemon
 "#;
 
-/// When the boot is over: which daemons are alive and what is mounted, for the machine.
+/// Runs after the boot: running daemons and mounts of the machine.
 const MORE: &str = r#"#!/bin/sh
 systemctl start cloud-init-hotplugd.service
 for name in network final hotplug; do
@@ -70,7 +70,7 @@ fn sandboxing_of_units() {
     let machine = Machine::new("limits");
     machine.write("/var/lib/cloud/seed/nocloud/user-data", USER_DATA);
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-limits\n");
-    // Nobody answers to DHCP.
+    // No DHCP server answers.
     machine.write(
         "/var/lib/cloud/seed/nocloud/network-config",
         "version: 2\nethernets: {eth0: {match: {name: 'e*'}, addresses: [192.0.2.10/24]}}\n",

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use tests::{Machine, testing_upstream};
 
-/// What any boot of this machine changes, with any cloud-init: logs, the record of this boot, and what the
-/// seed's own per-boot work appends to.
+/// Files that any boot of this machine changes, with any cloud-init: logs, the record of this boot, and files to which
+/// the seed's per-boot scripts append.
 const EVERY_BOOT: &[&str] = &[
     "run/",
     "var/log/",

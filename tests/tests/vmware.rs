@@ -1,6 +1,6 @@
-//! VMware and OVF: a machine whose guestinfo is behind stand-ins of VMware's tools, with the files that these unpack for a
-//! customization, runs the local and the network stage. Results and requests to the hypervisor are compared with those of
-//! Debian's cloud-init 26.2 on the same machine (`FIRSTLIGHT_RECORD`).
+//! VMware and OVF: a machine whose guestinfo is behind stand-ins of VMware's tools, with the files that these unpack
+//! for a customization, runs the local and the network stage. Results and requests to the hypervisor are compared with
+//! those of Debian's cloud-init 26.2 on the same machine (`FIRSTLIGHT_RECORD`).
 
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +38,7 @@ fn with_tools(case: &str) -> Cloud {
 /// Adds an address and a default route, as the machine has them in the network stage.
 fn with_network(cloud: Cloud) -> Cloud {
     for words in [
-        // Addresses that change their state meanwhile look like a network that is not restored.
+        // Addresses that change their state in the meantime would look like a network that is not restored.
         "sysctl -qw net.ipv6.conf.c0.accept_dad=0",
         "ip link set c0 up",
         "ip address add 10.0.0.77/24 broadcast 10.0.0.255 dev c0",
@@ -105,7 +105,7 @@ fn environment_matches_upstream() {
     compare_requests(&cloud, "vmware-env");
 }
 
-/// Removes what differs on purpose from a record: the metadata has no converted copy of the network configuration.
+/// Removes an intended difference from a record: the metadata has no converted copy of the network configuration.
 fn remove_converted_network(case: &str) {
     for name in ["instance-data.json", "instance-data-sensitive.json"] {
         let path = tests_dir().join("clouds").join(case).join("upstream").join(name);
@@ -210,7 +210,7 @@ fn failing_customization() {
     assert!(cloud.file("/etc/shadow").starts_with("root:$"), "the password is set\n{}", cloud.log());
 }
 
-/// vmware-rpctool that fails: vmtoolsd is asked. If both fail, the machine is not set up as None with another ID.
+/// vmware-rpctool fails and vmtoolsd is used. If both fail, the machine is not set up by None with another ID.
 #[test]
 fn failing_tools() {
     const FAILS: &str = "#!/bin/sh\necho 'Failed to open channel' >&2\nexit 2\n";

@@ -1,12 +1,12 @@
 //! Shell assignments, read without a shell: context.sh comes from the cloud's user, and a shell would run it as root.
-//! What depends on more than the text (substitutions of commands, variables of the environment, conditions) is not
-//! guessed: the variable is left out and named.
+//! Values that depend on more than the text (command substitutions, environment variables, conditions) are not guessed:
+//! the variable is omitted and named.
 
 use std::collections::BTreeMap;
 
-/// The limit for the values together: variables that contain each other could make a small file large.
+/// The limit of all values together: variables that contain each other could make a small file large.
 const MAX_EXPANDED: usize = 16 << 20;
-/// The limit for reports of one file.
+/// The maximum number of reports for a file.
 const MAX_SKIPPED: usize = 20;
 
 /// The variables of a file.
@@ -14,7 +14,7 @@ const MAX_SKIPPED: usize = 20;
 pub struct Assignments {
     /// The values.
     pub values: BTreeMap<String, String>,
-    /// What was left out: the line, what it is, and why.
+    /// Omitted variables and commands: the line, the kind, and the reason.
     pub skipped: Vec<(usize, String, &'static str)>,
 }
 
@@ -31,7 +31,7 @@ enum Token {
 struct Word {
     line: usize,
     parts: Vec<Part>,
-    /// Some of it is quoted, so that it is not a keyword.
+    /// A part of it is quoted, so that it is not a keyword.
     is_quoted: bool,
     /// The variable, if the word is an assignment; the parts are its value then.
     name: Option<String>,
@@ -76,7 +76,7 @@ const UNTERMINATED: &str = "unterminated quote; ignoring the rest of the file";
 struct Lexer<'t> {
     rest: std::iter::Peekable<std::str::Chars<'t>>,
     line: usize,
-    /// Why the rest of the file cannot be read.
+    /// The reason why the rest of the file cannot be parsed.
     end: Option<(usize, &'static str)>,
 }
 
@@ -339,11 +339,11 @@ pub fn parse(text: &str) -> Assignments {
 struct Reader {
     result: Assignments,
     size: usize,
-    /// The words of the command that is being read.
+    /// The words of the current command.
     words: Vec<Word>,
-    /// What closes the compound commands around it.
+    /// The keywords that close the enclosing compound commands.
     open: Vec<&'static str>,
-    /// Whether it runs is not known: it follows `||`, or it is part of a pipeline.
+    /// Whether it is unknown if the command runs: it follows `||`, or it is part of a pipeline.
     is_conditional: bool,
     has_redirection: bool,
     is_export: bool,
@@ -417,7 +417,7 @@ impl Reader {
         let is_command = has_redirection || (!is_export && words.iter().any(|word| word.name.is_none()));
         if is_command && self.open.is_empty() {
             if let Some(word) = words.first() {
-                // A command's arguments may be secrets, and its name tells enough.
+                // A command's arguments may be secrets; its name suffices.
                 let name = words.iter().find(|w| w.name.is_none()).and_then(Word::plain).unwrap_or_default();
                 let name: String =
                     name.chars().take_while(|c| *c != '=' && !c.is_control()).take(40).collect();
@@ -452,7 +452,7 @@ impl Reader {
                 self.result.values.insert(name, value);
             }
             Err(why) => {
-                // The earlier value is not what the file says.
+                // The earlier value is not the one of the file.
                 self.result.values.remove(&name);
                 self.skip(word.line, name, why);
             }

@@ -45,7 +45,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     Ok(build_instance(ctx, drive, &source, is_disk))
 }
 
-/// Reads a drive's tree; `None` when it is no config drive.
+/// Reads a drive's tree; `None` if it is not a config drive.
 fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     if sys.is_dir(format!("{top}/openstack")) {
         return read_v2(sys, top).map(Some);
@@ -73,7 +73,7 @@ fn read_v2(sys: &System, top: &str) -> Result<OpenStackData> {
     Ok(drive)
 }
 
-/// The first layout: an interfaces file, keys and meta.js at the drive's root.
+/// Reads the first layout: an interfaces file, keys and meta.js at the drive's root.
 fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     let eni = read_optional(sys, &format!("{top}/etc/network/interfaces"))?;
     let meta = openstack_format::node_file(top, "meta.js", &mut |path| {
@@ -116,7 +116,7 @@ fn build_instance(
         1 => text(drive.metadata.get("dsmode")),
         _ => text(drive.metadata.at_path(&["meta", "dsmode"])),
     };
-    // `pass`, which once left the drive to other tools, is an invalid mode as any other.
+    // `pass`, which used to leave the drive to other tools, is invalid like any other mode.
     let mode = mode.or_else(|| text(ctx.settings("ConfigDrive").and_then(|s| s.get("dsmode"))));
     let mode = standard::dsmode(sys, "ConfigDrive", mode, "net");
     if mode == "disabled" {
@@ -141,7 +141,7 @@ fn build_instance(
     Some(instance)
 }
 
-/// Files that the cloud injects, for a new instance.
+/// Writes the files that the cloud injects, for a new instance.
 fn write_files(sys: &System, files: &BTreeMap<String, Vec<u8>>) {
     for (path, content) in files {
         let path = format!("/{}", path.trim_start_matches('/'));

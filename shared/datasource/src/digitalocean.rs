@@ -16,16 +16,7 @@ pub const DIGITALOCEAN: Datasource =
 
 const SERVICE: MetadataService<'_> = MetadataService {
     name: "DigitalOcean",
-    defaults: Defaults {
-        urls: &["http://169.254.169.254/metadata/v1.json"],
-        urls_key: "metadata_url",
-        // Only the number of attempts limits the wait.
-        max_wait: 3600,
-        timeout: 2,
-        retries: 30,
-        retry_delay: 2,
-        retry_delay_key: "wait_retry",
-    },
+    defaults: Defaults { urls: &["http://169.254.169.254/metadata/v1.json"], ..Defaults::BY_ATTEMPTS },
     probe: Some(""),
     ipv4: Some(Ipv4Method::LinkLocal),
     parts: Some(&[

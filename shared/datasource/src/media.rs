@@ -8,12 +8,12 @@ use system::{Deadline, Error, Result, System, debug, warning};
 use crate::Search;
 use crate::seed::{self, Seed};
 
-/// For looking at all devices: a drive that hangs must not hold the boot.
+/// The time limit for probing all devices: a drive that hangs must not delay the boot.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What seeds are on.
+/// The file systems of seeds.
 const SEED_FILE_SYSTEMS: &[&str] = &["vfat", "iso9660"];
-/// What Azure's discs are, which their drive tells apart from any other.
+/// The file systems of Azure's discs, which are recognized by their drive.
 const DISC_FILE_SYSTEMS: &[&str] = &["iso9660", "udf"];
 const FIRST_DRIVE: &str = "/dev/sr0";
 
@@ -29,12 +29,12 @@ fn file_systems(ctx: &Search<'_>) -> Vec<(Device, Superblock)> {
         debug!(sys, "{}: {e}", device.path);
     }
     let mut all = found.superblocks;
-    // The last device is the one that was attached last, which is what people mean.
+    // The device that was attached last is most likely the intended one.
     all.sort_by(|(a, _), (b, _)| b.path.cmp(&a.path));
     all
 }
 
-/// The first file system labelled `label` (in upper or lower case too) that is a whole seed.
+/// Returns the first file system labelled `label` (in upper or lower case too) that is a complete seed.
 pub fn find_nocloud_seed(ctx: &Search<'_>, label: Option<&str>) -> Result<Option<(String, Seed)>> {
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
@@ -65,8 +65,8 @@ fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
     kinds.contains(&superblock.fstype.as_str())
 }
 
-/// Returns the first device on which `read` finds a config drive, and what it read: labelled file systems first, whatever
-/// their type, then other whole disks with a file system that config drives have. `read` gets the mount point.
+/// Returns the first device on which `read` finds a config drive, and its result: labelled file systems first, whatever
+/// their type, then other whole disks with a file system of config drives. `read` gets the mount point.
 pub fn find_config_drive<T>(
     ctx: &Search<'_>,
     read: impl Fn(&str) -> Result<Option<T>>,
@@ -88,14 +88,14 @@ pub fn find_config_drive<T>(
     first_failure(ctx, failures)
 }
 
-/// The first disc on which `read` finds what it looks for; it is given where the disc is mounted, and the device.
+/// Returns the first disc on which `read` finds something; `read` gets the mount point and the device.
 pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
     let all = file_systems(ctx).into_iter().filter(|(_, s)| has_type(s, DISC_FILE_SYSTEMS));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
     first_found(ctx, first.into_iter().chain(rest), read)
 }
 
-/// The first ISO 9660 disc in a CD drive on which `read` finds what it looks for, as [`find_disc`].
+/// Does the same as [`find_disc`] for ISO 9660 discs in CD drives.
 pub fn find_on_drive<T>(
     ctx: &Search<'_>,
     read: impl Fn(&str, &str) -> Result<Option<T>>,
@@ -131,11 +131,11 @@ fn first_found<T>(
     first_failure(ctx, failures)
 }
 
-/// Reads the file system on a device, which is looked at alone.
+/// Reads the file system on a device; no other device is probed.
 ///
 /// # Errors
 ///
-/// Fails if the device has no file system that is known, or cannot be mounted, or as `read` does.
+/// Fails if the device has no known file system, or cannot be mounted, or as `read` does.
 pub fn read_device<T>(
     sys: &System,
     device: &str,
@@ -152,12 +152,12 @@ pub fn read_device<T>(
     }
 }
 
-/// Reads the file systems to which `rank` gives a number, in the order of that number and then of the devices' names, until
-/// `read` finds something. `read` is given the mount point and the device.
+/// Reads the file systems to which `rank` gives a number, in the order of that number and then of the devices' names,
+/// until `read` finds something. `read` gets the mount point and the device.
 ///
 /// # Errors
 ///
-/// Fails with the first failure if nothing was found: what is looked for may be there.
+/// Fails with the first failure if nothing was found: the failed one may be the right one.
 pub fn find_ranked<T>(
     ctx: &Search<'_>,
     rank: impl Fn(&Superblock) -> Option<u8>,
@@ -175,7 +175,7 @@ fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>) {
     }
 }
 
-/// Nothing was found: the first failure is the answer, for it may have been the one.
+/// Returns the first failure if nothing was found, because the failed one may be the right one.
 fn first_failure<T>(ctx: &Search<'_>, mut failures: Vec<Error>) -> Result<Option<T>> {
     if failures.is_empty() {
         return Ok(None);
@@ -185,7 +185,7 @@ fn first_failure<T>(ctx: &Search<'_>, mut failures: Vec<Error>) -> Result<Option
     Err(first)
 }
 
-/// Reads a device where it is mounted, or mounted for the purpose; then it is unmounted whatever happened.
+/// Reads a device at its mount point, or mounts it for that and unmounts it in any case.
 pub fn read_mounted<T>(
     sys: &System,
     device: &str,
@@ -196,7 +196,7 @@ pub fn read_mounted<T>(
     if let Some(at) = mount_point(&mounts, device) {
         return read(&at);
     }
-    // Where only root can make anything: in a directory for everyone, the mount could be led elsewhere.
+    // In a directory that only root can write to: elsewhere another user could redirect the mount.
     let at = format!("/run/cloud-init/media-{}", std::process::id());
     sys.create_dir_all("/run/cloud-init", 0o755)?;
     sys.create_dir_all(&at, 0o700)?;
@@ -216,7 +216,7 @@ pub fn read_mounted<T>(
     result
 }
 
-/// Where a device is mounted, by the text of /proc/mounts (proc_mounts(5): blanks are octal escapes).
+/// Returns the mount point of a device from the text of /proc/mounts (proc_mounts(5): blanks are octal escapes).
 fn mount_point(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');

@@ -1,5 +1,5 @@
 //! NoCloud: the seed is in the image, on a disk labelled `cidata`, on the kernel command line, in the SMBIOS
-//! serial number, or at the place that one of these names.
+//! serial number, or at the location that one of these names.
 //!
 //! Several may exist. Metadata of an earlier one takes precedence, key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones.
@@ -17,9 +17,9 @@ use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, stan
 
 pub const NOCLOUD: Datasource = Datasource { check, ..Datasource::new("NoCloud", find) };
 
-/// Of a seed's server. Upstream has no timeout; a server that is silent for half a minute will not respond.
+/// The time limit for a seed's server. Upstream has none; a server that is silent for half a minute will not respond.
 const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
-/// Of a seed that names none.
+/// The instance-id of a seed without one.
 const DEFAULT_INSTANCE_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 
@@ -223,7 +223,7 @@ fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
     }
 }
 
-/// The label of the seed's file system: `cidata` unless configured; `None` when disabled.
+/// Returns the label of the seed's file system: `cidata` unless configured; `None` if disabled.
 fn label(ctx: &Search<'_>) -> Option<String> {
     match ctx.settings("NoCloud").and_then(|s| s.as_map()?.get("fs_label")) {
         Some(node) if node.is_falsy() => None,
@@ -319,8 +319,8 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
     Ok(Some(instance))
 }
 
-/// Metadata without an id that can be read would make another instance of a machine that is one already, with new
-/// host keys. On a first boot the rest of the seed is better than nothing.
+/// Without a readable id, metadata would make a known machine a new instance with new host keys. At a first boot the rest
+/// of the seed is better than nothing.
 fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
     let previous_id = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
     if previous_id.trim().is_empty()
@@ -333,7 +333,7 @@ fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
     Err(Error::new("the instance-id is unknown: metadata cannot be read"))
 }
 
-/// Checks the command line and the seed directories, which costs little; disks are not read.
+/// Checks the command line and the seed directories, which is cheap; disks are not read.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let id = |line: DsOption| {
         line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v)

@@ -15,13 +15,9 @@ const SERVICE: MetadataService<'_> = MetadataService {
     name: "NWCS",
     defaults: Defaults {
         urls: &["http://169.254.169.254/api/v1/metadata"],
-        urls_key: "metadata_url",
-        // Only the number of attempts limits the wait.
-        max_wait: 3600,
         timeout: 5,
-        retries: 30,
         retry_delay: 5,
-        retry_delay_key: "wait_retry",
+        ..Defaults::BY_ATTEMPTS
     },
     probe: Some("instance-id"),
     ..MetadataService::COMMON

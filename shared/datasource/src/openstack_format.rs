@@ -1,5 +1,5 @@
-//! OpenStack's own format: the same files on a config drive and below a metadata service's `openstack/`. Here they are
-//! read and put in our words; where they come from is the caller's.
+//! OpenStack's own format: the same files on a config drive and below a metadata service's `openstack/`. This module
+//! parses them; the caller fetches them.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use system::{Error, Result, System, debug, error, warning};
 
 use crate::standard;
 
-/// OpenStack's versions that are understood, oldest first.
+/// The supported versions of OpenStack, oldest first.
 const VERSIONS: [&str; 8] = [
     "2012-08-10",
     "2013-04-04",
@@ -22,7 +22,7 @@ const VERSIONS: [&str; 8] = [
     "2018-08-27",
 ];
 
-/// What was read.
+/// The parsed files.
 #[derive(Debug, Clone, Default)]
 pub struct OpenStackData {
     pub version: u8,
@@ -32,7 +32,7 @@ pub struct OpenStackData {
     pub vendor_data: Blobs,
     pub vendor_data2: Blobs,
     pub network_data: Option<Json>,
-    /// Interfaces file, by older OpenStack.
+    /// The interfaces file of older releases of OpenStack.
     pub eni: Option<String>,
     pub files: BTreeMap<String, Vec<u8>>,
     pub random_seed: Option<String>,
@@ -41,12 +41,12 @@ pub struct OpenStackData {
 /// Reads one file by its path from the top (`openstack/latest/meta_data.json`); returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
-/// The newest version that is there and understood.
+/// Returns the newest available version that is supported.
 pub fn newest_version(mut has: impl FnMut(&str) -> bool) -> &'static str {
     VERSIONS.iter().rev().copied().find(|version| has(version)).unwrap_or("latest")
 }
 
-/// A JSON file, if it is there; an error says where it stops being one. `top` is for messages.
+/// Returns a JSON file, if it exists; an error has the position. `top` is for messages.
 pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
     config::json::value(&bytes)
@@ -54,17 +54,17 @@ pub fn json_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Json>> {
         .map_err(|e| Error::new(format!("{top}/{path}:{}:{}: not valid JSON", e.line, e.column)))
 }
 
-/// As [`json_file`], with maps in the order of the file: SSH keys count in theirs.
+/// Does the same as [`json_file`] with maps in the order of the file, which matters for SSH keys.
 pub fn node_file(top: &str, path: &str, get: Get<'_>) -> Result<Option<Node>> {
     let Some(bytes) = get(path)? else { return Ok(None) };
     if let Some(node) = std::str::from_utf8(&bytes).ok().and_then(|text| config::json::parse(text).ok()) {
         return Ok(Some(node));
     }
-    // For the place.
+    // For the position.
     json_file(top, path, &mut |_| Ok(Some(bytes.clone()))).map(|json| json.map(|json| Node::from_json(&json)))
 }
 
-/// Reads one version's files. An error when what has to be there is not.
+/// Reads the files of one version. Fails if a required file is missing or invalid.
 pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<OpenStackData> {
     debug!(sys, "{top}: OpenStack's format, version {version}");
     let path = |name: &str| format!("openstack/{version}/{name}");
@@ -103,7 +103,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     if let Some(from) = metadata.at_path(&["network_config", "content_path"]).and_then(Node::as_str) {
         read.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
     }
-    // Without one of these the rest is still good: a name, an id, keys to log in with.
+    // Without one of these the rest is still useful: a name, an id, keys to log in with.
     read.network_data = optional_or_log(sys, json_file(top, &path("network_data.json"), get));
     let user_data = get(&path("user_data"));
     let user_data = standard::ignore_too_large(sys, &format!("{top}: user_data"), user_data)?;
@@ -116,7 +116,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     Ok(read)
 }
 
-/// What the machine may do without; what is there and cannot be used is an error in the log and in status.
+/// Returns an optional part; if it is invalid, an error is logged and recorded in the status.
 pub fn optional_or_log(sys: &System, read: Result<Option<Json>>) -> Option<Json> {
     read.unwrap_or_else(|e| {
         error!(sys, "{e}; ignored");
@@ -124,7 +124,7 @@ pub fn optional_or_log(sys: &System, read: Result<Option<Json>>) -> Option<Json>
     })
 }
 
-/// The seed as the cloud wrote it, if it is the base64 that it has to be.
+/// Returns the cloud's random seed, if it is valid base64.
 pub fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<String> {
     let text = node?.as_str()?.to_string();
     if encoding::base64::decode(text.as_bytes()).is_none() {
@@ -155,7 +155,7 @@ pub fn parse_vendor_data(sys: &System, json: Option<Json>) -> Blobs {
 }
 
 impl OpenStackData {
-    /// Puts it into an instance; `source` is for messages.
+    /// Fills an instance; `source` is for messages.
     pub fn apply_to(self, instance: &mut Instance, source: &str) {
         instance.random_seed.clone_from(&self.random_seed);
         crate::standard::fill(instance, &self.metadata);
@@ -179,7 +179,7 @@ impl OpenStackData {
         };
         instance.devices = block_devices(&self.ec2);
         let mut metadata = self.metadata.to_json();
-        // In the instance's data binary values are marked, as upstream's serialiser marks them.
+        // Binary values are marked in the instance data, as by upstream's serializer.
         if let Some(seed) = self.random_seed.and_then(|seed| encoding::base64::decode(seed.as_bytes())) {
             metadata["random_seed"] = format!("ci-b64:{}", encoding::base64::encode(&seed)).into();
         }
@@ -194,7 +194,7 @@ impl OpenStackData {
     }
 }
 
-/// The names that EC2's part gives to block devices.
+/// The names of block devices in EC2's format.
 fn block_devices(ec2: &Node) -> serde_json::Map<String, Json> {
     let Some(Value::Map(map)) = ec2.get("block-device-mapping").map(|n| &n.value) else {
         return serde_json::Map::new();

@@ -53,6 +53,17 @@ impl Defaults {
         retry_delay: 1,
         retry_delay_key: "sec_between_retries",
     };
+
+    /// The values of services for which only the number of attempts limits the wait.
+    pub const BY_ATTEMPTS: Defaults = Defaults {
+        urls_key: "metadata_url",
+        max_wait: 3600,
+        timeout: 2,
+        retries: 30,
+        retry_delay: 2,
+        retry_delay_key: "wait_retry",
+        ..Defaults::COMMON
+    };
 }
 
 /// The limit of each configured number: longer waits are typing errors, and a boot has to finish.

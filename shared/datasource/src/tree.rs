@@ -11,28 +11,28 @@ use crate::metadata_network;
 /// Fetches one path below the tree's root; returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 
-/// Deeper and larger trees are loops or attacks.
+/// Limits of depth and size: larger trees are loops or attacks.
 const MAX_DEPTH: usize = 12;
 const MAX_ENTRIES: usize = 5000;
 const MAX_BYTES: usize = 16 << 20;
 /// Larger values are fetched one at a time.
 const MAX_PREFETCHED_SIZE: usize = 1 << 20;
 
-/// What may still be read.
+/// The remaining limits.
 struct Budget {
     entries: usize,
     bytes: usize,
 }
 
-/// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
-/// machine would configure it wrongly. A name that is listed but does not exist is skipped.
+/// Reads the tree below `top`, which ends in `/`. Fails if a part of it cannot be read: incomplete metadata would
+/// configure the machine wrongly. A name that is listed but does not exist is skipped.
 pub fn read(sys: &System, top: &str, prefetched: &Prefetched, get: Get<'_>) -> Result<Node> {
     let mut budget = Budget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
     let mut get = |path: &str| prefetched.0.get(path).map_or_else(|| get(path), |found| Ok(found.clone()));
     read_directory(sys, top, &mut get, MAX_DEPTH, &mut budget)
 }
 
-/// The part of a tree that could be fetched over kept connections: paths, and what is there.
+/// The part of a tree that could be fetched over kept connections: paths and contents.
 #[derive(Debug, Default)]
 pub struct Prefetched(BTreeMap<String, Option<Vec<u8>>>);
 
@@ -112,8 +112,8 @@ fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: 
     Ok(map.into())
 }
 
-/// EC2 may list tags whose names it cannot serve (with a blank or a slash in them). They stand in the data with this value,
-/// by which templates of users tell them.
+/// EC2 may list tags whose names it cannot serve (with a blank or a slash). They have this value in the data, by which
+/// templates of users recognize them.
 const SKIPPED: &str = "(skipped)";
 
 fn is_tag(path: &str) -> bool {
@@ -123,7 +123,7 @@ fn is_tag(path: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 struct Listing {
     directories: Vec<String>,
-    /// Names, and where their values are.
+    /// Names and the paths of their values.
     leaves: Vec<(String, String)>,
 }
 
@@ -154,7 +154,7 @@ fn parse_listing(text: &str) -> Listing {
     listing
 }
 
-/// What a leaf holds: JSON, lines, or text. Bytes that are no text are marked for the instance's data.
+/// Parses a leaf: JSON, lines, or text. Bytes that are not text are marked for the instance data.
 pub fn parse_value(bytes: Vec<u8>) -> Node {
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
@@ -172,7 +172,7 @@ pub fn parse_value(bytes: Vec<u8>) -> Node {
     text.into()
 }
 
-/// A name as part of a URL.
+/// Returns a name as part of a URL.
 fn percent_encoded(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -1,6 +1,6 @@
-//! XML as Azure's and OVF's files have it: elements and attributes with namespaces, text, CDATA, comments. Strict, in one
-//! pass, bounded; document types, and with them custom entities, are refused. (roxmltree costs 40 KiB a program,
-//! quick-xml 32.) Messages contain the line and never the content, which may be a password.
+//! XML as in Azure's and OVF's files: elements and attributes with namespaces, text, CDATA, comments. The reader is
+//! strict, works in one pass and is limited; document types, and with them custom entities, are rejected. (roxmltree
+//! costs 40 KiB per program, quick-xml 32.) Messages contain the line and never the content, which may be a password.
 
 use std::ops::Range;
 
@@ -21,9 +21,9 @@ pub struct Element<'t> {
     pub namespace: &'t str,
     pub name: &'t str,
     parent: Option<usize>,
-    /// The text that is its own, not its elements', with references resolved.
+    /// The element's own text, with references resolved, without that of its child elements.
     pub text: String,
-    /// What is between its tags, in the document's bytes.
+    /// The range between its tags, in the document's bytes.
     pub content_range: Range<usize>,
     attributes: Vec<Attribute<'t>>,
 }
@@ -44,7 +44,7 @@ impl Element<'_> {
 }
 
 impl<'t> Document<'t> {
-    /// The error is what is wrong, and in which line.
+    /// Parses a document; the error has the problem and the line.
     pub fn parse(text: &'t str) -> Result<Document<'t>, String> {
         let mut reader =
             Reader { text, at: 0, elements: Vec::new(), open: Vec::new(), namespaces: Vec::new() };
@@ -62,39 +62,39 @@ impl<'t> Document<'t> {
         &self.elements
     }
 
-    /// The elements of that name directly below one, by their places among [`Document::elements`]. The root is 0.
+    /// Returns the child elements of that name, by their indexes in [`Document::elements`]. The root is 0.
     pub fn children(&self, parent: usize, namespace: &str, name: &str) -> impl Iterator<Item = usize> {
         let fits =
             move |e: &Element<'_>| e.parent == Some(parent) && e.namespace == namespace && e.name == name;
         self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
     }
 
-    /// As [`Document::children`], in any namespace.
+    /// Does the same as [`Document::children`] in any namespace.
     pub fn children_in_any_namespace(&self, parent: usize, name: &str) -> impl Iterator<Item = usize> {
         let fits = move |e: &Element<'_>| e.parent == Some(parent) && e.name == name;
         self.elements.iter().enumerate().filter(move |(_, e)| fits(e)).map(|(i, _)| i)
     }
 
-    /// The text of the first element at a path below the root, none of them in a namespace.
+    /// Returns the text of the first element at a path below the root, none of them in a namespace.
     pub fn plain_text(&self, path: &[&str]) -> Option<&str> {
         let at = path.iter().try_fold(0, |at, name| self.children(at, "", name).next())?;
         Some(self.elements.get(at)?.text.trim()).filter(|text| !text.is_empty())
     }
 }
 
-/// A text with what stands for markup written as references.
+/// Returns a text with markup characters written as references.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 struct Reader<'t> {
     text: &'t str,
-    /// Up to here all is read.
+    /// The offset of the first unread byte.
     at: usize,
     elements: Vec<Element<'t>>,
-    /// Elements whose end has not come, with their names as written.
+    /// Open elements, with their names as written.
     open: Vec<(usize, &'t str)>,
-    /// Prefixes and namespaces, with how deep they were given.
+    /// Prefixes and namespaces, with the depth of their declaration.
     namespaces: Vec<(usize, &'t str, &'t str)>,
 }
 
@@ -103,7 +103,7 @@ impl<'t> Reader<'t> {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// Takes what is there up to a mark, and the mark.
+    /// Reads up to a mark and skips the mark.
     fn until(&mut self, mark: &str) -> Result<&'t str, String> {
         let found = self.rest().split_once(mark);
         let (before, _) = found.ok_or_else(|| format!("no {mark} follows"))?;
@@ -250,7 +250,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    /// Returns the namespace that a prefix stands for here; the empty prefix need not be declared.
+    /// Returns the namespace of a prefix; the empty prefix need not be declared.
     fn namespace(&self, prefix: &str) -> Result<&'t str, String> {
         match self.namespaces.iter().rev().find(|(_, given, _)| *given == prefix) {
             Some((.., namespace)) => Ok(namespace),
@@ -283,12 +283,12 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// With the line ends that XML knows: one character each.
+/// Replaces the line ends that XML recognizes by a single character.
 fn normalize_line_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Text with its references resolved: the five names of XML, and numbers.
+/// Returns text with its references resolved: the five names of XML, and numbers.
 fn resolve_references(raw: &str) -> Result<String, String> {
     let raw = normalize_line_ends(raw);
     let mut pieces = raw.split('&');
@@ -321,7 +321,7 @@ fn character_reference(name: &str) -> Option<char> {
 mod tests {
     use super::*;
 
-    /// Each element as `parent>space|name=text@inside`.
+    /// Formats each element as `parent>space|name=text@inside`.
     fn dump(text: &str) -> String {
         match Document::parse(text) {
             Ok(document) => {
@@ -394,7 +394,7 @@ mod tests {
         assert!(!dump(&format!("<a>{}</a>", "<b/>".repeat(MAX_ELEMENTS - 1))).contains("more than"));
     }
 
-    /// Whatever is cut out of a document, the reader comes to an end and to an answer.
+    /// Whatever is removed from a document, parsing ends with a result.
     #[test]
     fn truncated_documents() {
         let text =
@@ -406,11 +406,11 @@ mod tests {
                 good += usize::from(Document::parse(&text[from..to]).is_ok());
             }
         }
-        // From the declaration or the root on, and the inner element nowhere, for its prefix is another's.
+        // From the declaration or the root on, and never the inner element, whose prefix belongs to another one.
         assert_eq!(good, 2);
     }
 
-    /// Nor whatever a byte of it is replaced by; and what is found lies within the text.
+    /// The same for a changed byte; and ranges are within the text.
     #[test]
     fn replaced_bytes() {
         let text = "<?x?><a b='c' xmlns:d=\"e\"><!-- f --><d:g/>h&lt;&#9;<![CDATA[i]]></a>";

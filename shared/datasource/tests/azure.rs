@@ -1,4 +1,5 @@
-//! Azure in a directory: pools, and which temporary disks may be formatted again. With its services: `tests/tests/azure.rs`.
+//! Azure in a directory: pools, and which temporary disks may be formatted again. With its services:
+//! `tests/tests/azure.rs`.
 
 #![allow(clippy::unwrap_used)]
 
@@ -114,7 +115,7 @@ fn is_due_again(sys: &System, settings: &str, is_new: bool) -> bool {
 }
 
 #[test]
-fn disks_that_are_kept() {
+fn temporary_disks_that_are_not_formatted() {
     for (name, partitions, settings) in [
         ("no disk", &[][..], ""),
         ("no partition", &[("", &b"x"[..])], ""),
@@ -126,7 +127,7 @@ fn disks_that_are_kept() {
             &[("", b"x"), ("-part1", b"NTFS")],
             "datasource: {Azure: {never_destroy_ntfs: true}}",
         ),
-        // No such disk can be mounted here: it is a file. The kernel of this machine knows NTFS.
+        // The disk cannot be mounted here, as it is a file. The kernel of this machine supports NTFS.
         ("not readable", &[("", b"x"), ("-part1", b"NTFS")], ""),
     ] {
         let mut machine = Machine::new().file("/proc/filesystems", "nodev\tsysfs\n\tntfs3\n");

@@ -1,4 +1,4 @@
-//! Config drives of both layouts, whole and broken, from directories. What is expected was seen with Debian's
+//! Config drives of both layouts, valid and damaged, in directories. The expected results are those of Debian's
 //! cloud-init 26.2, except where a test says otherwise.
 
 #![allow(clippy::unwrap_used)]
@@ -37,7 +37,7 @@ const WHOLE: &[(&str, &str)] = &[
     ("ec2/latest/meta-data.json", r#"{"block-device-mapping": {"ami": "sda", "ephemeral0": "/dev/sdb"}}"#),
 ];
 
-/// Which key is the first one matters to whoever takes only that.
+/// The order of keys matters to readers that use only the first.
 #[test]
 fn keys_in_the_order_of_the_document() {
     let keys = r#"{"uuid": "u-1", "public_keys": {"z": "ssh-rsa Z", "a": "ssh-rsa A", "m": "ssh-rsa M"}}"#;
@@ -46,7 +46,7 @@ fn keys_in_the_order_of_the_document() {
 }
 
 #[test]
-fn a_whole_drive() {
+fn a_complete_config_drive() {
     let machine = drive(WHOLE);
     let i = machine.found("ConfigDrive");
     assert_eq!(i.description, "DataSourceConfigDrive [local,ver=2][source=/config-drive]");
@@ -64,7 +64,7 @@ fn a_whole_drive() {
     assert_eq!(i.network.as_ref().map(|n| n.format.as_str()), Some("eni"));
     assert_eq!(meta(&i)["instance-id"], "u-1");
     assert_eq!(i.crawled["ec2_metadata"]["block-device-mapping"]["ami"], "sda");
-    // Injected, for a new instance, closed to others.
+    // Injected for a new instance, readable by root only.
     let injected = machine.host("/injected/a");
     assert_eq!(std::fs::read_to_string(&injected).unwrap(), "injected");
     assert_eq!(std::fs::metadata(&injected).unwrap().permissions().mode() & 0o7777, 0o660);
@@ -89,7 +89,7 @@ fn versions() {
         (&["latest"][..], "latest"),
         (&["2012-08-10", "latest"], "2012-08-10"),
         (&["2012-08-10", "2013-04-04", "2018-08-27", "latest"], "2018-08-27"),
-        // Of a later OpenStack: not one that is understood.
+        // A later release of OpenStack, which is not supported.
         (&["2016-10-06", "2099-01-01", "latest"], "2016-10-06"),
     ] {
         let files: Vec<_> = there.iter().map(|v| at(v, v)).collect();
@@ -103,7 +103,7 @@ fn the_seed_directory_goes_first() {
     let seed = "/var/lib/cloud/seed/config_drive";
     let machine = drive(WHOLE).files(seed, &[("openstack/latest/meta_data.json", "{\"uuid\": \"seed\"}")]);
     assert_eq!(machine.found("ConfigDrive").id, "seed");
-    // Unless it is broken; that is said.
+    // A damaged drive is skipped with a warning.
     let machine = machine.files(seed, &[("openstack/latest/meta_data.json", "{")]);
     assert_eq!(machine.found("ConfigDrive").id, "u-1");
     assert!(machine.warnings().contains("meta_data.json:1:1: not valid JSON"), "{}", machine.warnings());
@@ -121,7 +121,7 @@ fn version_1_layout() {
     assert_eq!((&*one.id, &*one.dsmode, text(&one.user_data)), ("v1", "local", "u".into()));
     assert_eq!(one.public_keys, ["ssh-rsa B"]);
     assert_eq!(one.description, "DataSourceConfigDrive [local,ver=1][source=/config-drive]");
-    // cloud-init stumbles over the type of these keys.
+    // cloud-init fails on the type of these keys.
     let keys = found(&[("root/.ssh/authorized_keys", "ssh-rsa A\n# c\n\nssh-rsa C")]);
     assert_eq!(
         (keys.public_keys, &*keys.id),
@@ -173,7 +173,7 @@ fn network_configuration() {
         .network
     };
     assert_eq!(with("null"), None);
-    // An empty one is one: nothing is to be configured.
+    // An empty configuration counts: nothing is configured.
     assert_eq!(with("{}").unwrap().format, "network_data.json");
 }
 
@@ -211,7 +211,7 @@ fn broken_drives() {
     assert!(
         Machine::new().file(&format!("{DRIVE}/{META}"), b"{\"uuid\": \"\xff\"}").find("ConfigDrive").is_err()
     );
-    // Less than that: said, and the drive counts.
+    // Optional parts: reported, and the drive is used.
     for (file, said) in [
         (("openstack/latest/vendor_data.json", "{"), "vendor_data.json:1:1"),
         (("openstack/latest/vendor_data2.json", "["), "vendor_data2.json:1:1"),
@@ -228,7 +228,7 @@ fn broken_drives() {
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("u", true));
     let said = "user_data: larger than 67108864 bytes (73400320 bytes)";
     assert!(huge.warnings().contains(said), "{}", huge.warnings());
-    // Half of a character in a name.
+    // Half of a surrogate pair in a name.
     let cut = drive(&[(META, r#"{"uuid": "u", "hostname": "h\ud83d"}"#)]).found("ConfigDrive");
     assert_eq!(cut.local_hostname.as_deref(), Some("h\u{fffd}"));
     let odd = drive(&[(META, r#"{"uuid": 12, "random_seed": "!!"}"#), ("ec2/latest/meta-data.json", "{")]);

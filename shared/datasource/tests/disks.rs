@@ -1,5 +1,5 @@
-//! Seeds on block devices: images of real file systems behind loop devices, which a machine in a directory has as
-//! its only ones: `make devices`. Mounting needs the kernel's vfat, which a test machine may lack: then that is what is said.
+//! Seeds on block devices: images of real file systems behind loop devices, which are the only ones of a machine in a
+//! directory (`make devices`). Mounting needs the kernel's vfat; without it the test expects the error.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use common::{Machine, text};
 use scratch::TempDir;
 
-/// A loop device of our own, given back at the end.
+/// A loop device, detached at the end.
 struct Loop {
     device: String,
     _dir: TempDir,
@@ -28,7 +28,7 @@ fn run(program: &str, args: &[&str]) -> String {
     String::from_utf8_lossy(&done.stdout).trim().to_string()
 }
 
-/// A FAT image with this label and these files, attached.
+/// Attaches a FAT image with this label and these files.
 fn attach(label: &str, files: &[(&str, &str)]) -> Loop {
     let dir = TempDir::new();
     let image = dir.join("image");
@@ -51,7 +51,7 @@ fn attach(label: &str, files: &[(&str, &str)]) -> Loop {
     Loop { device, _dir: dir }
 }
 
-/// Gives a machine the device: its node, and the kernel's word for it.
+/// Gives a machine the device: its node, and its entry in sysfs.
 fn plug(machine: Machine, disk: &Loop) -> Machine {
     let name = disk.device.rsplit('/').next().unwrap();
     let numbers = run("stat", &["-c", "%Hr %Lr", &disk.device]);
@@ -82,7 +82,7 @@ fn labelled_disks() {
             assert_eq!((&*instance.id, text(&instance.user_data)), ("i-disk", "u".into()));
             assert_eq!(instance.subplatform, format!("config-disk ({})", whole.device));
         }
-        // It is the labelled device that was tried, the last one first, and the reason is said.
+        // The labelled device was tried, the last one first, and the reason is reported.
         Err(e) => {
             let e = e.to_string();
             assert!(!kernel_has("vfat"), "{e}");
@@ -91,18 +91,18 @@ fn labelled_disks() {
             assert!(e.contains("kernel module vfat") && !e.contains(&other.device), "{e}");
         }
     }
-    // A seed that can be read is not hidden by a disk that cannot.
+    // A readable seed is not hidden by an unreadable disk.
     let directory = machine().seed("/var/lib/cloud/seed/nocloud", "instance-id: i-dir", "d");
     assert_eq!(directory.found("NoCloud").id, "i-dir");
-    // The mount point is gone again.
+    // The mount point is removed again.
     let left = directory.sys.list("/run/cloud-init").unwrap();
     assert!(!left.iter().any(|name| name.starts_with("media-")), "{left:?}");
-    // Switched off, and another label: none of these is looked at.
+    // Disabled, and another label: none of these is read.
     for label in ["null", "''", "nobody"] {
         let machine = machine().config(&format!("datasource: {{NoCloud: {{fs_label: {label}}}}}"));
         assert_eq!(machine.find("NoCloud").unwrap(), None, "{label}");
     }
-    // A label of one's own, in whatever case.
+    // A configured label, in any case.
     let own = machine().config("datasource: {NoCloud: {fs_label: other}}");
     match own.find("NoCloud") {
         Ok(found) => assert_eq!(found.unwrap().subplatform, format!("config-disk ({})", other.device)),
@@ -110,8 +110,7 @@ fn labelled_disks() {
     }
 }
 
-/// An ext4 image with this label and one file, not cleanly unmounted if its journal is `dirty`; attached so that it could be
-/// written.
+/// Attaches, writable, an ext4 image with this label and one file, not cleanly unmounted if its journal is `dirty`.
 fn attach_ext4(label: &str, name: &str, content: &str, dirty: bool) -> Loop {
     let dir = TempDir::new();
     let (image, tree) = (dir.join("image"), dir.join("tree"));
@@ -128,7 +127,7 @@ fn attach_ext4(label: &str, name: &str, content: &str, dirty: bool) -> Loop {
     Loop { device, _dir: dir }
 }
 
-/// A label is enough, whatever file system has it; and nothing is written to it, not even what its journal has left.
+/// A label suffices, whatever file system has it; nothing is written to it, and its journal is not replayed.
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
 fn config_drives_of_any_kind() {
@@ -141,7 +140,7 @@ fn config_drives_of_any_kind() {
         assert_eq!(found.subplatform, format!("config-disk ({})", disk.device));
         run("sync", &[]);
         assert!(std::fs::read(&disk.device).unwrap() == before, "it was written to (dirty: {dirty})");
-        // Without the label it is some disk, and nobody's business.
+        // Without the label it is an unrelated disk.
         let other = attach_ext4("data", "openstack/latest/meta_data.json", "{\"uuid\": \"u\"}", dirty);
         assert_eq!(plug(Machine::new(), &other).find("ConfigDrive").unwrap(), None);
     }
@@ -156,7 +155,7 @@ fn config_drives() {
     let machine = plug(plug(Machine::new(), &labelled), &any);
     match machine.find("ConfigDrive") {
         Ok(found) => assert_eq!(found.unwrap().subplatform, format!("config-disk ({})", labelled.device)),
-        // The labelled one first, whole disks of any label behind it.
+        // The labelled one first, then whole disks of any label.
         Err(e) => {
             assert!(e.to_string().starts_with(&format!("{}: mounting", labelled.device)), "{e}");
             assert!(
@@ -166,7 +165,7 @@ fn config_drives() {
             );
         }
     }
-    // Of what has no label of its own, only whole disks.
+    // Of file systems without the label, only whole disks.
     let name = any.device.rsplit('/').next().unwrap();
     let partition = plug(Machine::new(), &any)
         .file("/sys/class/block/loop/size", "8192\n")
@@ -176,11 +175,11 @@ fn config_drives() {
 
 #[test]
 fn device_without_a_file_system() {
-    // Below another root there are no devices, whatever /sys there says.
+    // Below another root there are no devices, whatever its /sys has.
     let machine = Machine::new().file("/sys/class/block/vdz/size", "2048\n");
     assert_eq!(machine.find("NoCloud").unwrap(), None);
     assert_eq!(machine.find("ConfigDrive").unwrap(), None);
-    // An image under a device's name is one.
+    // An image in the place of a device's node is read.
     let machine = machine.file("/dev/vdz", vec![0_u8; 1 << 20]);
     assert_eq!(machine.find("NoCloud").unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! Every place of a NoCloud seed, alone and with others. What is expected was seen with Debian's cloud-init 26.2.
+//! Every source of a NoCloud seed, alone and with others. The expected results are those of Debian's cloud-init 26.2.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use state::Instance;
 const SEED: &str = "/var/lib/cloud/seed/nocloud";
 const SEED_NET: &str = "/var/lib/cloud/seed/nocloud-net";
 
-/// What a case is compared by: id, mode, metadata, user-data, vendor-data, network, description.
+/// The compared result: id, mode, metadata, user-data, vendor-data, network, description.
 type Seen = (String, String, serde_json::Value, String, String, serde_json::Value, String);
 
 fn seen(i: &Instance) -> Seen {
@@ -21,7 +21,7 @@ fn seen(i: &Instance) -> Seen {
     (i.id.clone(), i.dsmode.clone(), meta(i).clone(), user, vendor, network, i.description.clone())
 }
 
-/// A machine with everything that a case may name by `seedfrom`.
+/// Returns a machine with everything that a case may name in `seedfrom`.
 fn machine() -> Machine {
     Machine::new()
         .seed("/srv/a", "instance-id: a\nk: 1", "ua")
@@ -349,8 +349,8 @@ fn interfaces_in_metadata() {
     assert_eq!(both.found("NoCloud").network.unwrap().format, "yaml");
 }
 
-/// Bad metadata: said with their place, never a panic; the rest of the seed counts on a first boot, and no other
-/// instance is made of a machine that is one.
+/// Bad metadata is reported with its position and never causes a panic; at a first boot the rest of the seed is used,
+/// and a known machine does not become another instance.
 #[test]
 fn bad_metadata() {
     for (name, bytes, said) in [
@@ -368,7 +368,7 @@ fn bad_metadata() {
         let machine = machine.file("/var/lib/cloud/data/instance-id", "i-1\n");
         let e = machine.find("NoCloud").unwrap_err().to_string();
         assert!(e.contains("instance-id is unknown"), "{name}: {e}");
-        // Who has the id from elsewhere needs no metadata.
+        // With an id from another source the metadata may be missing.
         assert_eq!(machine.line("ds=nocloud;i=i-1").found("NoCloud").id, "i-1", "{name}");
     }
 }
@@ -383,7 +383,7 @@ fn bad_seeds() {
     assert_eq!(half.find("NoCloud").unwrap(), None);
     assert!(half.warnings().contains("no meta-data"), "{}", half.warnings());
 
-    // A directory where a file should be, a link that leads to itself, more than anybody means.
+    // A directory in the place of a file, a link to itself, a file that is too large.
     let directory = machine().seed(SEED, "", "u").file(&format!("{SEED}/vendor-data/x"), "");
     assert_eq!(text(&directory.found("NoCloud").user_data), "u");
     assert!(directory.warnings().contains("using the seed without vendor-data"), "{}", directory.warnings());
@@ -391,7 +391,7 @@ fn bad_seeds() {
     std::os::unix::fs::symlink("network-config", links.host(&format!("{SEED}/network-config"))).unwrap();
     assert_eq!(links.found("NoCloud").network, None);
     assert!(links.warnings().contains("using the seed without network-config"), "{}", links.warnings());
-    // The user-data do not cost the machine its id, keys and network.
+    // Invalid user-data does not cost the machine its id, keys and network.
     let files = [("network-config", "version: 2"), ("vendor-data", "v")];
     let huge = machine().seed(SEED, "instance-id: i-huge", "u").files(SEED, &files);
     std::fs::File::create(huge.host(&format!("{SEED}/user-data"))).unwrap().set_len(70 << 20).unwrap();
@@ -404,10 +404,10 @@ fn bad_seeds() {
     let huge = machine().seed(SEED, "instance-id: i-huge", "u");
     std::fs::File::create(huge.host(&format!("{SEED}/meta-data"))).unwrap().set_len(70 << 20).unwrap();
     assert!(huge.find("NoCloud").unwrap_err().to_string().contains("larger than"));
-    // Half of a character, which some program cut, costs neither the id.
+    // Nor does a name that was truncated within a surrogate pair cost the id.
     let cut = with_seed(r#"{"instance-id": "i-cut", "local-hostname": "h\ud83d"}"#).found("NoCloud");
     assert_eq!((&*cut.id, cut.local_hostname.as_deref()), ("i-cut", Some("h\u{fffd}")));
-    // The next place, and the next datasource, are tried all the same.
+    // The next source, and the next datasource, are tried nevertheless.
     let next = huge.seed(SEED_NET, "instance-id: E", "u2");
     assert_eq!(next.found("NoCloud").id, "E");
     let gone = machine()

@@ -1,4 +1,4 @@
-//! The last resort: found in the network stage, with what the configuration gives it, and never before another.
+//! The fallback: found in the network stage, with the data of the configuration, and never before another datasource.
 
 #![allow(clippy::unwrap_used)]
 

@@ -125,7 +125,7 @@ fn with_disc(machine: Machine, name: &str, label: &str) -> Machine {
     machine.file(&format!("/sys/class/block/{name}/size"), "128\n").file(&format!("/dev/{name}"), disc(label))
 }
 
-/// Whatever its label, a disc in a drive is read, where it is mounted if it is.
+/// A disc in a drive is read whatever its label, at its mount point if it is mounted.
 #[test]
 fn discs() {
     let mounts = "/dev/sr0 /media/cd0 iso9660 ro 0 0\n/dev/sr1 /media/cd1 iso9660 ro 0 0\n\
@@ -138,11 +138,11 @@ fn discs() {
     assert_eq!((&*instance.id, &*instance.subplatform), ("i-disc", "ovf (iso)"));
     assert_eq!(instance.network.unwrap().content, serde_json::json!({ "version": 2 }));
     assert_eq!(machine.warnings(), "");
-    // A disc with an invalid document is not passed over; messages name its device.
+    // A disc with an invalid document is reported; messages name its device.
     let machine = machine.file("/media/cd0/OVF_ENV.XML", "<Environment/>");
     let error = machine.find("OVF").unwrap_err().to_string();
     assert_eq!(error, "/dev/sr0:/OVF_ENV.XML: PropertySection is missing");
-    // A stick is no drive.
+    // A USB stick is not a drive.
     let stick = with_disc(Machine::new(), "sdb", "OVF ENV").file("/proc/mounts", mounts);
     assert_eq!(stick.file("/media/usb/ovf-env.xml", environment(&all)).find("OVF").unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! Seeds behind HTTP: a server of our own on the loopback that answers well, late, half, or not at all.
+//! Seeds over HTTP: a server on loopback that answers correctly, late, partly, or not at all.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use common::{Machine, text};
 
-/// Answers by path, in order; the last of a path's answers is repeated. What is not listed is 404.
+/// Answers by path, in order; the last answer of a path is repeated. Other paths are 404.
 struct Server {
     base: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -28,7 +28,7 @@ fn status(line: &str, headers: &str) -> String {
     format!("HTTP/1.1 {line}\r\n{headers}Content-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-/// The server ends with the process: its thread waits for a next connection and holds nothing else.
+/// The server ends with the process: its thread only waits for the next connection.
 fn serve(answers: &[(&str, &[String])]) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -56,7 +56,7 @@ fn answer(mut stream: TcpStream, answers: &mut Answers, log: &Mutex<Vec<String>>
         None => status("404 Not Found", ""),
     };
     if reply == SILENCE {
-        // The connection stays open, and nothing comes.
+        // The connection stays open, and nothing is sent.
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_secs(20));
             drop(stream);
@@ -73,7 +73,7 @@ impl Server {
         self.asked.lock().unwrap().iter().filter(|p| p == &path).count()
     }
 
-    /// A machine whose command line names this server, with little patience.
+    /// Returns a machine whose command line names this server, with short time limits.
     fn machine(&self, retries: u32) -> Machine {
         Machine::new()
             .line(&format!("ds=nocloud;s={}/", self.base))
@@ -99,7 +99,7 @@ fn with(more: &[(&str, Vec<String>)]) -> Server {
 }
 
 #[test]
-fn a_whole_seed() {
+fn a_complete_seed() {
     let server = with(&[("/vendor-data", vec![ok("v")]), ("/network-config", vec![ok("version: 2")])]);
     let instance = server.machine(3).found("NoCloud");
     assert_eq!(
@@ -107,12 +107,12 @@ fn a_whole_seed() {
         ("i-http", "#cloud-config\n".into(), "v".into())
     );
     assert_eq!(instance.network.unwrap().content["version"], 2);
-    // A remote seed needs the network stage, whatever `ds=nocloud` alone means.
+    // A remote seed requires the network stage, even with `ds=nocloud` alone.
     assert_eq!(instance.dsmode, "net");
     assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.base));
 }
 
-/// What everybody may read says where the seed is, and not what lets one in.
+/// World-readable texts name the seed's location without its credentials.
 #[test]
 fn credentials_in_the_url_are_redacted() {
     let server = serve(&[
@@ -137,7 +137,7 @@ fn optional_files_may_be_missing() {
     let server = with(&[]);
     let instance = server.machine(3).found("NoCloud");
     assert_eq!((instance.vendor_data.is_empty(), instance.network), (true, None));
-    // "There is none" is an answer: asked once.
+    // 404 is an answer: requested once.
     assert_eq!((server.asked("/vendor-data"), server.asked("/network-config")), (1, 1));
 }
 
@@ -160,7 +160,7 @@ fn server_error_is_retried() {
     let busy = status("503 Busy", "Retry-After: 1\r\n");
     let server = with(&[("/meta-data", vec![busy.clone(), busy, ok("instance-id: i-busy")])]);
     let start = Instant::now();
-    // No further tries, and yet: busy is not broken.
+    // A busy server's pauses do not count as retries.
     assert_eq!(server.machine(0).found("NoCloud").id, "i-busy");
     assert!(start.elapsed() >= Duration::from_secs(2));
 }
@@ -245,7 +245,7 @@ fn unsupported_url_schemes() {
     }
 }
 
-/// What is said to be too large is not read, and costs no further try.
+/// A response that announces too large a size is not read, and not retried.
 #[test]
 fn too_large() {
     let huge = "HTTP/1.1 200 OK\r\nContent-Length: 73400320\r\nConnection: close\r\n\r\n".to_string();
@@ -259,7 +259,7 @@ fn too_large() {
     assert!(said.contains("using the seed without vendor-data"), "{said}");
 }
 
-/// Where a cached instance will do, a server that says nothing is not waited for; one that answers has its time.
+/// With a cached instance a silent server is not waited for; one that answers has its time.
 #[test]
 fn max_wait_cached_limits_the_wait() {
     let machine = |server: &Server| {

@@ -1,5 +1,5 @@
-//! Clouds that are asked over the network, without one: their services on loopback, the machine a directory. What takes a
-//! real wire is in the whole-program tests.
+//! Clouds with a metadata service, without a network: their services on loopback, the machine in a directory. Tests that
+//! need a real network are among the whole-program tests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -36,7 +36,7 @@ fn serve(paths: &[(&str, &str)]) -> String {
     base
 }
 
-/// In place of a body: one that is larger than is taken.
+/// The body stands for one that exceeds the size limit.
 const HUGE: &str = "huge";
 
 fn network(instance: &state::Instance) -> Value {
@@ -85,14 +85,14 @@ fn ec2s_copies_need_no_token() {
     assert_eq!((i.local_hostname.as_deref(), i.launch_index), (Some("ip-10-0-0-1"), Some(3)));
     assert_eq!((i.availability_zone.as_deref(), i.region.as_deref()), (Some("gb1-a"), Some("gb1-")));
     assert_eq!(text(&i.user_data), "#cloud-config\n{}\n");
-    // Firmware without a UUID says nothing; with another one it is another machine.
+    // Without a UUID in DMI the result is unknown; with another one it is another machine.
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
     let machine = machine.firmware(&[("product_uuid", "A-1")]);
     let i = machine.found("Ec2");
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
     let machine = machine.firmware(&[("product_uuid", "A-2")]);
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Different(_)));
-    // No such disk as ephemeral0; swap's is there by another name.
+    // There is no disk for ephemeral0; swap's has another name.
     assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
     assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
 }
@@ -162,7 +162,7 @@ fn vultrs_further_nics() {
     let given = r#""cloud_interfaces": {"version": 1, "config": [{"name": "x", "mac_address": "02:00:00:00:00:02"}]},"#;
     let i = found(document(given));
     assert_eq!(network(&i)["config"][0]["name"], "enp6s0");
-    // The data show it too.
+    // The instance data has it too.
     assert_eq!(common::meta(&i)["cloud_interfaces"]["config"][0]["name"], "enp6s0");
 }
 
@@ -186,7 +186,7 @@ fn akamai_token_and_flags() {
         ("77", Some("us-ord"), "#cloud-config\n{}\n")
     );
     assert_eq!(one.check(&i), datasource::IdentityCheck::Same);
-    // Not in this stage; or never, so that only DMI's data is left.
+    // Disabled in this stage, or in all stages, so that only DMI's data is left.
     assert_eq!(machine("als=0;pmp=02:0").find("Akamai").unwrap(), None);
     assert_eq!(machine("dhcp=0").find("Akamai").unwrap(), None);
     let local = machine("v4=0;").found("Akamai");
@@ -274,7 +274,7 @@ fn droplets_with_a_private_network() {
 }
 
 #[test]
-fn a_droplet_whose_user_data_are_too_large_keeps_the_rest() {
+fn a_droplet_with_too_large_user_data_keeps_the_rest() {
     let found = |user_data: &str| {
         let base = serve(&[
             ("/metadata/v1.json", HUGE),
@@ -319,12 +319,12 @@ fn a_droplet_whose_user_data_are_too_large_keeps_the_rest() {
     assert_eq!(network(&i)["config"][1]["address"], json!(["192.0.2.53", "192.0.2.54"]));
     assert!(said.contains("/metadata/v1/user-data ignored: "), "{said}");
     assert!(said.contains("larger than 33554432 bytes (73400320 bytes); reading its parts"), "{said}");
-    // What alone is not too large is used.
+    // Parts that are not too large by themselves are used.
     assert_eq!(text(&found("#!/bin/sh\n").0.user_data), "#!/bin/sh\n");
 }
 
 #[test]
-fn a_vultr_machine_whose_user_data_are_too_large_keeps_the_rest() {
+fn a_vultr_machine_with_too_large_user_data_keeps_the_rest() {
     let base = serve(&[
         ("/v1.json", HUGE),
         ("/v1/", "hostname\ninstance-v2-id\ninterfaces/\npublic-keys\nregion/\nuser-data"),

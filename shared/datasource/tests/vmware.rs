@@ -1,5 +1,5 @@
-//! VMware: guestinfo through stand-ins of VMware's tools, which run in a sandbox where the host allows that, and
-//! customization files.
+//! VMware: guestinfo through stubs of VMware's tools, which run in a sandbox if the host allows it, and customization
+//! files.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ fn vmware() -> Machine {
     Machine::new().firmware(&dmi).config(SHORT)
 }
 
-/// A machine with a customization file, which is allowed to hold settings.
+/// A machine with a customization file, which may contain settings.
 fn customized(file: &str) -> Machine {
     let config =
         "{disable_vmware_customization: false, datasource: {VMware: {vmware_cust_file_max_wait: 1}}}";
@@ -65,7 +65,7 @@ fn metadata_and_user_data_files() {
     assert_eq!(machine.config(config).find("VMware").unwrap(), None);
 }
 
-/// Of the files, each costs only itself.
+/// Each invalid file costs only itself.
 #[test]
 fn invalid_files() {
     let machine = |cust: &str| {
@@ -86,7 +86,7 @@ fn invalid_files() {
         let warnings = machine.warnings();
         assert!(warnings.contains(warning) && warnings.lines().count() == 1, "{name}: {warnings}");
     }
-    // A machine that had an ID in its metadata is not made another instance.
+    // A machine with an ID in its metadata does not become another instance.
     let machine = machine("[CLOUDINIT]\nMETADATA=broken\nUSERDATA=user\n");
     let machine = machine.file("/var/lib/cloud/data/instance-id", "i-before\n");
     let error = machine.find("VMware").unwrap_err().to_string();
@@ -114,7 +114,7 @@ fn settings() {
     assert_eq!(machine.config(SHORT).find("VMware").unwrap(), None);
 }
 
-/// Settings that fail: the hostname survives, and what works of the rest.
+/// Settings that fail: the hostname and the valid ones are applied.
 #[test]
 fn failing_settings() {
     let custom = "[MISC]\nMARKER-ID = m-1\n[CUSTOM-SCRIPT]\nSCRIPT-NAME = s.sh\n[PASSWORD]\n-PASS = ???\n";

@@ -1,6 +1,6 @@
-//! cargo +nightly fuzz run metadata: metadata of clouds in files, each read by its datasource on a machine in a directory.
-//! The first byte chooses the file; the rest of a seed is good, so that what the file does to it is seen. Faster with
-//! TMPDIR=/dev/shm.
+//! cargo +nightly fuzz run metadata: metadata of clouds in files, each read by its datasource on a machine in a
+//! directory. The first byte selects the file; the rest of a seed is valid, so that the effect of the file is seen.
+//! Faster with TMPDIR=/dev/shm.
 #![no_main]
 
 use config::Node;
@@ -20,7 +20,7 @@ impl Machine for OneNic {
     fn wait_for_devices(&self) {}
 }
 
-/// The datasource, its seed directory, and the files: each is the input once.
+/// The datasource, its seed directory, and the files, each of which is the input once.
 const SEEDS: &[(&str, &str, &[(&str, &str)])] = &[
     ("OpenNebula", "opennebula", &[("context.sh", "")]),
     (
@@ -64,7 +64,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         })
         .copied()
         .unwrap_or(SEEDS[0]);
-    // Metadata that names another place would be fetched from there.
+    // Metadata that names another location would be fetched from there.
     let names_a_place = |text: &[u8]| content.windows(text.len()).any(|window| window == text);
     if name == "NoCloud" && (names_a_place(b"seedfrom") || names_a_place(b"\\")) {
         return;

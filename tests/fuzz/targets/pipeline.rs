@@ -1,5 +1,5 @@
-//! cargo +nightly fuzz run pipeline: `user NUL vendor NUL vendor2` all the way: taken apart, stored, handled, merged,
-//! checked, as a plan in a directory of its own: nothing is run, nothing is fetched. Faster with TMPDIR=/dev/shm.
+//! cargo +nightly fuzz run pipeline: `user NUL vendor NUL vendor2` through all steps: split, stored, handled, merged and
+//! checked, in a dry run in a temporary directory: nothing is run or fetched. Faster with TMPDIR=/dev/shm.
 #![no_main]
 
 use config::Node;
@@ -22,7 +22,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     assert!(made.iter().all(Result::is_ok));
     let sys = system::System::dry_run(top.join("root"), &top.join("scratch"));
     let dirs = Dirs { cloud: "/var/lib/cloud".into(), instance: "/var/lib/cloud/instance".into() };
-    // Templates have something to name.
+    // Variables for templates.
     let instance_data = "/run/cloud-init/instance-data.json";
     let written =
         sys.write(instance_data, br#"{"v1": {"region": "r"}, "l": [1, 2]}"#, system::WriteOptions::secret());
@@ -35,7 +35,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for config in &consume(&sys, &dirs, &stored, &options).configs {
         modules::schema::check_cloud_config(config, &|_| None);
     }
-    // Whatever it says, it is written below its own directories.
+    // All writes stay below its own directories.
     for effect in sys.effects() {
         if let system::Effect::Write { path, .. } = effect {
             assert!(path.starts_with("/var/lib/cloud/") || path.starts_with("/run/"), "{path}");

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run yaml: what is read is written, and read again as the same.
+//! cargo +nightly fuzz run yaml: a value that is read, written and read again is the same.
 #![no_main]
 
 use config::source_map::positions;
@@ -8,7 +8,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Ok(parsed) = yaml::parse_bytes("fuzz", data) else { return };
     let written = yaml::emit(&parsed.root, Style::DOCUMENT);
     let again = yaml::parse("written", &written).map(|parsed| parsed.root);
-    // NaN is no NaN.
+    // NaN does not equal NaN.
     if !written.contains(".nan") {
         assert!(again.is_ok_and(|again| again == parsed.root), "{written}");
     }

@@ -1,10 +1,10 @@
-//! The network for metadata, by hand: brings a link up, shows what it has, fetches, and leaves the link as it was.
+//! The network for metadata, run manually: brings a link up, shows its configuration, fetches, and restores the link.
 //!
 //!     ephemeral NIC [--dhcp | --ipv4ll] [--v6 | --v6-routed] [--option N]... [--deadline SECONDS]
 //!         [--url URL]... [--tries N] [--hold SECONDS] [--records DIR]
 //!     ephemeral --clear [--records DIR]
 //!
-//! Prints one fact a line: `up MILLISECONDS`, `lease …`, `address …`, `route …`, `mtu …`, `answer INDEX BODY`.
+//! Prints one fact per line: `up MILLISECONDS`, `lease …`, `address …`, `route …`, `mtu …`, `answer INDEX BODY`.
 //! Needs CAP_NET_ADMIN and CAP_NET_RAW. The log goes to standard error.
 
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Azure's instance metadata service: one JSON document, asked for until it is there.
+//! Azure's instance metadata service: one JSON document, requested until it is available.
 
 use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, warning};
@@ -12,7 +12,7 @@ const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
 const OLDEST: &str = "/metadata/instance?api-version=2019-06-01";
 const MAX_RESPONSE_SIZE: usize = 8 << 20;
 const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
-/// Tries where DHCP names no way to the service: there are installations without one.
+/// The number of attempts if DHCP names no route to the service: there are installations without one.
 const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
 /// The data of the machine's owner, for a machine of a pool that has got one.
@@ -93,12 +93,12 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     match config::json::value(&answer.body) {
         Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
         Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
-        // The parser's own words would quote what it found.
+        // The parser's own message would quote the document.
         Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
     }
 }
 
-/// Asks for the owner's data each second until they are there. `tick` runs before each request.
+/// Requests the owner's data each second until it is available. `tick` runs before each request.
 ///
 /// # Errors
 ///
@@ -131,7 +131,7 @@ pub fn await_reprovision_data(
             Err(e) if matches!(status(&e), Some(429 | 500 | 503)) => e.to_string(),
             Err(e) => return Err(e),
         };
-        // The first ones, and then fewer and fewer.
+        // Logs the first failures, and then fewer and fewer.
         if attempt.is_power_of_two() {
             debug!(sys, "Azure: no data of an owner yet ({waiting_for}); attempt {attempt}");
         }
@@ -144,7 +144,7 @@ pub fn await_reprovision_data(
 
 /// Reads the parts of a document at `path` that is too large because of its user-data. Missing parts are skipped.
 fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -> Result<Node> {
-    // What `extended` adds has no paths of its own.
+    // The additions of `extended` have no paths of their own.
     let (place, query) = path.trim_end_matches("&extended=true").split_once('?').unwrap_or((path, ""));
     let get = |part: &str, format: &str| {
         let path = format!("{place}/{part}?{query}&format={format}");
@@ -179,8 +179,8 @@ fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -
     Ok(document.into())
 }
 
-/// Asks again and again, as Azure's services are to be asked: they may be there before they have anything to say. Returns
-/// what is no error, and the statuses that are the last word.
+/// Repeats a request as Azure's services require: they may run before they have data. Returns successful responses, and
+/// those with a final status.
 pub fn retry_until(
     sys: &System,
     fetch: &Request,
@@ -197,7 +197,7 @@ pub fn retry_until(
             Ok(answer) => system::Error::new(format!("{}: status {}", fetch.redacted_url(), answer.status)),
             Err(e) => e,
         };
-        // A network that leads nowhere will not lead there in a second.
+        // A network without a route will not have one in a second.
         let is_unreachable = failure.to_string().contains("Network is unreachable");
         if attempt >= attempts
             || is_unreachable
@@ -214,7 +214,7 @@ pub fn retry_until(
     }
 }
 
-/// A random UUID (RFC 9562), by which Azure's people find a request in their logs.
+/// Returns a random UUID (RFC 9562), by which Azure's staff find a request in their logs.
 fn request_id(sys: &System) -> Result<String> {
     let mut bytes = sys.random_bytes(16)?;
     for (at, keep, set) in [(6, 0x0f, 0x40), (8, 0x3f, 0x80)] {
@@ -227,23 +227,23 @@ fn request_id(sys: &System) -> Result<String> {
     Ok(groups.join("-"))
 }
 
-/// What a document says at a path, as text.
+/// Returns the text at a path of a document.
 pub fn text<'d>(document: &'d Node, path: &[&str]) -> Option<&'d str> {
     document.at_path(path)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// The user's SSH keys, if all of them are such keys. `None`: what is there is something else, or nothing.
+/// Returns the user's SSH keys if all of them are valid. `None`: there is something else, or nothing.
 pub fn keys(document: &Node) -> Option<Vec<String>> {
     let given = document.at_path(&["compute", "publicKeys"])?.as_seq()?;
     let key = |key: &Node| {
-        // Keys that Azure made once had line ends in them.
+        // Keys that Azure once generated had line ends in them.
         let key = key.get("keyData")?.as_str()?.trim().replace("\r\n", "");
         is_key(&key).then_some(key)
     };
     given.iter().map(key).collect()
 }
 
-/// Whether this is a line of an authorized_keys file.
+/// Returns whether a text is a line of an authorized_keys file.
 fn is_key(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     let kind = words.next().unwrap_or_default();

@@ -4,12 +4,12 @@
 use crate::xml::{Document, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
-/// Stands where a password was.
+/// Replaces a password.
 const REDACTED: &str = "REDACTED";
-/// Azure takes no longer ones.
+/// Azure accepts no longer passwords.
 const MAX_PASSWORD_LENGTH: usize = 72;
 
-/// What the file says. Empty text counts as not said.
+/// The settings in the file. Empty text means that a setting is missing.
 #[derive(Default, Clone, PartialEq, Eq)]
 pub struct Ovf {
     pub host_name: Option<String>,
@@ -18,7 +18,7 @@ pub struct Ovf {
     pub custom_data: Vec<u8>,
     pub disable_password: Option<bool>,
     pub keys: Vec<Key>,
-    /// The machine waits in a pool for its owner; in which of the ways to wait.
+    /// Whether and how the machine waits in a pool for its owner.
     pub pps_type: Option<String>,
     pub proxy_agent: bool,
 }
@@ -26,11 +26,11 @@ pub struct Ovf {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Key {
     Value(String),
-    /// Of a certificate that the wire server has.
+    /// The fingerprint of a certificate of the wire server.
     Fingerprint(String),
 }
 
-/// Why the file cannot be used, never with its content.
+/// Why the file is not usable, without its content.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
     /// It is not XML.
@@ -91,7 +91,7 @@ pub fn parse(text: &str) -> Result<Option<Ovf>> {
 }
 
 impl Ovf {
-    /// The password, unless it was taken out of this copy before.
+    /// The password, unless it was removed from this copy earlier.
     pub fn new_password(&self) -> Option<&str> {
         self.password.as_deref().filter(|p| *p != REDACTED)
     }
@@ -140,14 +140,14 @@ impl Reader<'_> {
     }
 }
 
-/// The file as it may be kept: whatever calls itself the user's password, in whichever namespace, is taken out. `None`
-/// where it cannot be read, and so not be told what a password is.
+/// Returns the file without passwords: every element with the name of the user's password is emptied, in any namespace.
+/// `None` if the file cannot be parsed, so that passwords cannot be found.
 pub fn redacted(text: &str) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let (mut kept, mut done) = (String::with_capacity(text.len()), 0);
     for element in document.elements() {
         let range = &element.content_range;
-        // What is inside another one is gone with it.
+        // An element inside another one is removed with it.
         if element.name.contains("UserPassword") && !range.is_empty() && range.start >= done {
             kept.push_str(text.get(done..range.start)?);
             kept.push_str(REDACTED);
@@ -158,7 +158,7 @@ pub fn redacted(text: &str) -> Option<String> {
     Some(kept)
 }
 
-/// A file for the agent, and for later boots, of a machine that was given none.
+/// Returns a file for the agent and for later boots, for a machine without one.
 pub fn generate_ovf_env(host_name: &str, user: &str, disable_password: Option<bool>) -> String {
     let element = |name: &str, text: &str| match text {
         "" => String::new(),

@@ -1,4 +1,4 @@
-//! A machine in a directory of its own, and what a datasource finds on it.
+//! A machine in a temporary directory, and the result of a datasource on it.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ impl datasource::Machine for FixedNics {
     fn wait_for_devices(&self) {}
 }
 
-/// Made anew for each test, removed with it.
+/// Created for each test and removed with it.
 pub struct Machine {
     top: TempDir,
     pub sys: System,
@@ -80,7 +80,7 @@ impl Machine {
         self
     }
 
-    /// What firmware says, by its names below /sys/class/dmi/id.
+    /// DMI values, by their names below /sys/class/dmi/id.
     pub fn firmware(self, files: &[(&str, &str)]) -> Machine {
         self.files("/sys/class/dmi/id", files)
     }
@@ -110,7 +110,7 @@ impl Machine {
         self.with_context(|ctx| (datasource(name).unwrap().find)(ctx))
     }
 
-    /// The instance, which must be there.
+    /// Returns the instance, which must exist.
     pub fn found(&self, name: &str) -> Instance {
         self.find(name).unwrap().unwrap()
     }
@@ -124,7 +124,7 @@ impl Machine {
         self.with_context(|ctx| (datasource(&cached.datasource).unwrap().check)(ctx, cached))
     }
 
-    /// What was logged at WARNING and above.
+    /// Returns the messages of level WARNING and above.
     pub fn warnings(&self) -> String {
         let lines: Vec<String> = self.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
         lines.join("\n")

@@ -1,5 +1,5 @@
-//! A machine to measure in: a fresh overlay above a root, with what the kernel offers mounted in it. No systemd
-//! runs there, so that nothing but the stage is measured.
+//! A machine to measure in: a fresh overlay above a root, with the kernel's file systems mounted. systemd does not run
+//! in it, so that only the stage is measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -49,13 +49,13 @@ impl BenchRoot {
         }
     }
 
-    /// As after switching off and on.
+    /// As after a reboot.
     pub fn reboot(&self) {
         umount(&self.root.join("run"));
         self.fresh_run();
     }
 
-    /// The last of what the stages printed, to show why one failed.
+    /// Returns the end of the stages' output, which shows why one failed.
     pub fn output(&self) -> String {
         std::fs::read_to_string(self.root.join("tmp/bench-output")).unwrap_or_default()
     }

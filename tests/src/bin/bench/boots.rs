@@ -1,4 +1,4 @@
-//! What each side adds to a container's first boot: containers with it, and without any, taken in turns.
+//! The time that each side adds to a container's first boot: containers with and without it, alternating.
 
 use std::path::{Path, PathBuf};
 
@@ -49,7 +49,7 @@ fn boot(work: &Path, root: &Path, layers: &[&Path]) -> (f64, f64) {
     script("container", &[&at, "new", &show(root)]);
     for layer in layers {
         script("container", &[&at, "put", &show(layer), "/"]);
-        // What a package does once its files are there.
+        // The work of a package after its files are installed.
         if layer.ends_with("tree") {
             let units = ["cloud-init-local", "cloud-init-network", "cloud-config", "cloud-final"];
             script("container", &[&[&at, "run", "systemctl", "-q", "enable"][..], &units[..]].concat());

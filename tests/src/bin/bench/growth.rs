@@ -1,13 +1,13 @@
-//! Does ten times the input cost about ten times as much? Measured as the CPU of the four stages themselves on seeds
-//! that hold `n` and `10 n` of one thing, less what the same boot costs without any. The distribution's programs
-//! (useradd) grow in their own way.
+//! Checks that ten times the input costs about ten times as much. Measured is the CPU time of the four stages on seeds
+//! with `n` and `10 n` of one item, minus that of the same boot without any. The distribution's programs (useradd),
+//! whose cost grows differently, are not counted.
 //!
-//! What is divided are differences, some of a few milliseconds, and the noise of a shared machine is as large. So the
-//! three sizes are measured in turns, which gives each the same good and bad moments, and of many rounds the least
-//! counts: nothing makes a program cheaper than it is.
+//! The ratio is one of differences, some of a few milliseconds, and the noise of a shared machine is as large. So the
+//! three sizes are measured in turns, under the same conditions, and the minimum of many rounds is used, because noise
+//! only adds.
 //!
-//! The machines are in memory. ext4 looks at each inode that was freed in the last minutes before it takes one: the
-//! 2,000 files of a machine that was removed a moment ago would make those of the next one cost up to five times as much.
+//! The machines are in memory. ext4 examines each inode that was freed in the last minutes before it reuses one: the
+//! 2,000 files of a removed machine would make those of the next one cost up to five times as much.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,15 +24,15 @@ pub struct Growth {
 impl Growth {
     pub fn factor(&self) -> f64 {
         let [none, some, more] = self.cost;
-        // Noise must not divide by nothing.
+        // Avoids a division by zero because of noise.
         (more - none) / (some - none).max(0.2)
     }
 }
 
-/// After one that fills the page cache.
+/// Measures after a round that fills the page cache.
 const ROUNDS: usize = 15;
 
-/// The least cost of each of three sizes.
+/// The minimum cost of each of three sizes.
 pub fn interleaved(mut once: impl FnMut(usize) -> f64) -> [f64; 3] {
     let mut least = [f64::INFINITY; 3];
     for round in 0..=ROUNDS {
@@ -46,7 +46,7 @@ pub fn interleaved(mut once: impl FnMut(usize) -> f64) -> [f64; 3] {
     least
 }
 
-/// Maker of a seed's user-data with `n` of something.
+/// A function that returns a seed's user-data with `n` items.
 type Make = fn(usize) -> String;
 
 const KINDS: [(&str, usize, Make); 4] = [

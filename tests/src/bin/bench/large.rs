@@ -1,6 +1,6 @@
-//! User-data of the largest size that is promised: 16 MB in 1,000 MIME parts, one of them a cloud-config of 20,000
-//! lines. Measured is what it costs to find it and to take it apart, in the local and the network stage; the scripts
-//! among the parts are written and not run. A tenth of it tells whether the cost grows with the size alone.
+//! User-data of the largest supported size: 16 MB in 1,000 MIME parts, one of them a cloud-config of 20,000 lines.
+//! Measured is the cost of finding and splitting it, in the local and the network stage; the scripts among the parts
+//! are written and not run. A tenth of it shows whether the cost is linear in the size.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::measure::{peak, run};
 use crate::{STAGES, Side, bench_root, with_user_data};
 use tests::fail;
 
-/// Stages that see the data.
+/// The stages that process the data.
 const MEASURED: [usize; 2] = [1, 2];
 const PARTS: usize = 1_000;
 const LINES: usize = 20_000;
 const BYTES: usize = 16 << 20;
 
-/// CPU of the processes themselves in ms, and the larger one's peak in MiB.
+/// CPU time of the processes in ms, and the larger peak in MiB.
 #[derive(Debug, Clone, Copy)]
 pub struct Large {
     pub cpu: f64,
@@ -26,14 +26,14 @@ pub struct Large {
 pub struct LargeComparison {
     pub theirs: Large,
     pub mine: Large,
-    /// Ours, with nothing large, with a tenth and with the whole.
+    /// This program without large data, with a tenth and with the whole.
     pub growth: Growth,
-    /// Peaks of ours with the same three.
+    /// Peaks of this program with the same three.
     pub peaks: [f64; 3],
 }
 
-/// The comparison is made on the disk, its machines kept until its end, and the growth in memory: see [`growth`] for what
-/// machines that are removed cost those that follow.
+/// The comparison is made on the disk, whose machines are kept until its end, and the growth in memory: [`growth`]
+/// explains how removed machines slow down later ones.
 pub fn all(packaged: &Side, ours: &Side, work: &Path) -> LargeComparison {
     let memory = &work.join("memory");
     let none = user_data(0, 0, 0);
@@ -51,7 +51,7 @@ pub fn all(packaged: &Side, ours: &Side, work: &Path) -> LargeComparison {
     }
 }
 
-/// Of several rounds the least: nothing makes a program cheaper than it is.
+/// The minimum of several rounds, because noise only adds.
 fn compared(
     side: &Side,
     work: &Path,
@@ -91,7 +91,7 @@ fn rss(side: &Side, work: &Path) -> (f64, bench_root::BenchRoot) {
     (peaks.into_iter().fold(0.0, f64::max), machine)
 }
 
-/// Each script is there, and the last line of the cloud-config.
+/// Checks that each script exists, and the last line of the cloud-config.
 fn check_work(machine: &bench_root::BenchRoot, user_data: &str) {
     let scripts = user_data.matches("text/x-shellscript").count();
     let instance = machine.root.join("var/lib/cloud/instances/i-given");
@@ -107,8 +107,8 @@ fn check_work(machine: &bench_root::BenchRoot, user_data: &str) {
     }
 }
 
-/// So many parts, one of them a cloud-config of so many lines, the others short ones and scripts that fill so many
-/// bytes. With none of them the first part is there, and makes the modules do what they do with the whole.
+/// Returns a message of this many parts: a cloud-config of this many lines, short parts, and scripts of this many bytes
+/// in total. With zero parts it has the first one, so that the modules do the same work as with the whole.
 fn user_data(parts: usize, lines: usize, bytes: usize) -> String {
     let mut text = "Content-Type: multipart/mixed; boundary=\"=b=\"\nMIME-Version: 1.0\n\n".to_string();
     text.push_str("--=b=\nContent-Type: text/cloud-config\n\n#cloud-config\n");

@@ -1,7 +1,7 @@
-//! The packaged cloud-init and ours, side by side. Called by `tests/bench.sh`, which has made the roots.
+//! Compares this program with the packaged cloud-init. Called by `tests/bench.sh`, which creates the roots.
 //!
 //! Every figure is a median over rounds, each in a fresh machine: a first boot of the seed, then a second boot.
-//! Memory and counts come from rounds of their own, since what takes them costs time.
+//! Memory and counts are measured in rounds of their own, because measuring them takes time.
 
 mod bench_root;
 mod boots;
@@ -65,7 +65,7 @@ impl Side {
         &self.commands[stage]
     }
 
-    /// The stages in order; each must succeed, or the figures would be of something else.
+    /// Runs the stages in order; each must succeed, because the figures would otherwise not be comparable.
     pub fn boot(&self, machine: &BenchRoot) -> Vec<Cost> {
         let costs = self.commands.iter().map(|argv| run(&machine.root, argv));
         let costs: Vec<Cost> = costs.collect();
@@ -81,7 +81,7 @@ fn check(machine: &BenchRoot, costs: &[Cost]) {
     }
 }
 
-/// What did not do the seed's work is not compared.
+/// A side that did not do the seed's work is not compared.
 fn check_work(machine: &BenchRoot) {
     let read = |path: &str| std::fs::read_to_string(machine.root.join(path)).unwrap_or_default();
     let accounts = read("etc/passwd").lines().filter(|l| l.starts_with("alice:")).count();
@@ -143,8 +143,8 @@ fn figures(side: &Side, work: &Path, rounds: usize) -> Figures {
     Figures { cost: all.each_ref().map(middle), peak: peaks.each_ref().map(middle_peak), counts }
 }
 
-/// The one process that upstream ships since 24.3, its stages started by its units' own commands: CPU of the
-/// process without its helper programs, CPU of everything, wall, for the first boot and the second.
+/// The single process that upstream ships since 24.3, whose stages are started by the commands of its units: CPU time of
+/// the process without its helper programs, CPU time of all, wall time, for the first boot and the second.
 fn single_process(side: &Side, work: &Path, rounds: usize) -> Option<[Cost; 2]> {
     let unit = |name: &str| exec_start(&side.root, name);
     let main = unit("cloud-init-main")?;
@@ -174,7 +174,7 @@ fn single_process(side: &Side, work: &Path, rounds: usize) -> Option<[Cost; 2]> 
             }
             let mut cost = process.finish();
             check(&machine, &[cost]);
-            // finish() saw the units' shells too: they ended within its time.
+            // finish() also saw the units' shells, which ended within its time.
             cost.cpu -= units;
             if round > 0 {
                 costs.push(cost);
@@ -188,7 +188,7 @@ fn single_process(side: &Side, work: &Path, rounds: usize) -> Option<[Cost; 2]> 
     }))
 }
 
-/// A unit's ExecStart as a shell would have to be given it: the shell of `sh -c '...'` is not run twice.
+/// Returns a unit's ExecStart as a shell command: the shell of `sh -c '...'` is not run twice.
 fn exec_start(root: &Path, unit: &str) -> Option<String> {
     let text = std::fs::read_to_string(root.join(format!("usr/lib/systemd/system/{unit}.service"))).ok()?;
     text.lines().find_map(|l| l.strip_prefix("ExecStart=")).map(|l| l.trim().to_string())
@@ -236,7 +236,7 @@ fn main() {
     std::process::exit(report.verdict());
 }
 
-/// A side with another seed, which has that user-data and no network.
+/// Returns a side with another seed, which has this user-data and no network.
 pub fn with_user_data(side: &Side, work: &Path, name: &str, user_data: &str) -> Side {
     let source = work.join(format!("{name}-seed"));
     bench_root::make(&source);
@@ -251,7 +251,7 @@ pub fn with_user_data(side: &Side, work: &Path, name: &str, user_data: &str) -> 
     Side { root: side.root.clone(), layers, commands: side.commands.clone() }
 }
 
-/// A layer with the NoCloud seed `from` in its seed directory.
+/// Returns a layer with the NoCloud seed `from` in its seed directory.
 pub fn layer(work: &Path, name: &str, from: &Path) -> PathBuf {
     let layer = work.join(name);
     let seed = layer.join("var/lib/cloud/seed/nocloud");

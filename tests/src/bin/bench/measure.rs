@@ -1,4 +1,4 @@
-//! One process, measured: wall, CPU with and without what it started, peak memory, processes and files.
+//! Measures one process: wall time, CPU time with and without its children, peak memory, processes and files.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -11,7 +11,7 @@ use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use nix::unistd::{Pid, chdir, chroot, fchdir};
 use tests::fail;
 
-/// What one run of a stage cost.
+/// The cost of one run of a stage.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cost {
     pub wall: f64,
@@ -29,7 +29,7 @@ pub struct Running {
     before: f64,
 }
 
-/// Started inside `root` by posix_spawn: a fork of this process would cost more than a small program's run.
+/// Starts it inside `root` by posix_spawn: a fork of this process would cost more than a small program's run.
 pub fn start(root: &Path, argv: &[&str]) -> Running {
     let outside = std::fs::File::open("/").unwrap_or_else(|e| fail(&format!("/: {e}")));
     let enter = || chroot(root).and_then(|()| chdir("/"));
@@ -54,7 +54,7 @@ pub fn start(root: &Path, argv: &[&str]) -> Running {
     Running { child, begun, before }
 }
 
-/// What systemd gives to generators and units.
+/// The environment that systemd gives to generators and units.
 pub const ENVIRONMENT: [(&str, &str); 3] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ("LANG", "C.UTF-8"),
@@ -62,13 +62,13 @@ pub const ENVIRONMENT: [(&str, &str); 3] = [
 ];
 
 impl Running {
-    /// Waits for its end. Processes must end in the order in which they are waited for.
+    /// Waits for its exit. Processes must exit in the order in which they are waited for.
     pub fn finish(mut self) -> Cost {
         let pid = Pid::from_raw(self.child.id() as i32);
         let ended = waitid(Id::Pid(pid), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT);
         ended.unwrap_or_else(|e| fail(&format!("waiting: {e}")));
         let wall = ms(self.begun.elapsed());
-        // Not reaped yet, so that the kernel still has its own account of it, in nanoseconds.
+        // Before the process is reaped, while the kernel still has its accounting in nanoseconds.
         let own = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
         let own: f64 = own.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
         let code = self.child.wait().map_or(-1, |s| s.code().unwrap_or(-1));
@@ -80,8 +80,8 @@ pub fn run(root: &Path, argv: &[&str]) -> Cost {
     start(root, argv).finish()
 }
 
-/// Peak resident memory in MiB, under GNU time: a child's figure begins at the size of what spawned it, and
-/// that program is small.
+/// Returns the peak resident memory in MiB, by GNU time: a child's figure begins at the size of its parent, and that
+/// program is small.
 pub fn peak(root: &Path, argv: &[&str]) -> f64 {
     let report = root.join("tmp/bench-time");
     let target = report.display().to_string();
@@ -95,7 +95,7 @@ pub fn peak(root: &Path, argv: &[&str]) -> f64 {
     kib / 1024.0
 }
 
-/// Processes started (not threads) and files opened, by strace.
+/// Returns the numbers of started processes (not threads) and opened files, by strace.
 pub fn count(root: &Path, argv: &[&str]) -> (usize, usize) {
     let report = root.join("tmp/bench-strace").display().to_string();
     let calls = "trace=clone,clone3,fork,vfork,open,openat,openat2";
@@ -105,7 +105,7 @@ pub fn count(root: &Path, argv: &[&str]) -> (usize, usize) {
     words.extend(argv);
     outside(&words);
     let text = std::fs::read_to_string(&report).unwrap_or_default();
-    // chroot itself opens its libraries first: the count begins at the first call after its own.
+    // chroot itself opens its libraries first: counting begins after its own call.
     let (mut processes, mut files) = (0, 0);
     for line in text.lines() {
         let call = line.split_once(' ').map_or("", |(_, rest)| rest.trim_start());

@@ -1,4 +1,4 @@
-//! The tables, and the bars: what the project has promised about its cost against the packaged cloud-init.
+//! The tables, and the limits of the project's cost compared with the packaged cloud-init.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -195,7 +195,7 @@ impl Report {
         let share = larges.mine.rss / larges.theirs.rss;
         self.bar("large user-data, peak RSS of the packaged one", share, 1.0 / 5.0, "");
         self.bar("ten times the large user-data, CPU", larges.growth.factor(), 12.0, "times the cost");
-        // A tenth hides below the peak that a boot without any has.
+        // A tenth stays below the peak of a boot without any.
         self.bar(
             "ten times the large user-data, RSS",
             larges.peaks[2] / larges.peaks[1],
@@ -220,7 +220,7 @@ impl Report {
         println!();
     }
 
-    /// Prints the bars; the exit code.
+    /// Prints the limits and returns the exit code.
     pub fn verdict(&self) -> i32 {
         for (text, reached) in &self.bars {
             println!("{} {text}", if *reached { "ok     " } else { "MISSED " });
@@ -233,12 +233,12 @@ fn sum(costs: &[Cost], field: fn(&Cost) -> f64) -> f64 {
     costs.iter().map(field).sum()
 }
 
-/// `1/37`: as people say it.
+/// Returns a ratio as `1/37`.
 fn ratio(part: f64, whole: f64) -> String {
     format!("1/{:.0}", whole / part)
 }
 
-/// Installed size in KiB by package, as `tests/lib/root` noted it.
+/// Returns the installed size in KiB by package, as recorded by `tests/lib/root`.
 fn packages(root: &Path) -> BTreeMap<String, u64> {
     let list = std::fs::read_to_string(format!("{}.packages", root.display())).unwrap_or_default();
     let row = |l: &str| {
