@@ -117,6 +117,14 @@ fn disc(label: &str) -> Vec<u8> {
     put(0x8000, b"\x01CD001\x01");
     put(0x8028, format!("{label:32}").as_bytes());
     put(0x8080, &[0x00, 0x08, 0x08, 0x00]);
+    put(0x8050, &[32, 0, 0, 0, 0, 0, 0, 32]);
+    // The root directory's record (9.1), in the descriptor and in the directory itself: libblkid checks both since
+    // util-linux 2.42.
+    let mut record = [0_u8; 34];
+    record[..18].copy_from_slice(&[34, 0, 18, 0, 0, 0, 0, 0, 0, 18, 0, 8, 0, 0, 0, 0, 8, 0]);
+    (record[25], record[28], record[31], record[32]) = (2, 1, 1, 1);
+    put(0x809c, &record);
+    put(0x9000, &record);
     put(0x8800, b"\xffCD001\x01");
     image
 }
