@@ -1,5 +1,5 @@
-//! cargo +nightly fuzz run pipeline: `user NUL vendor NUL vendor2` all the way: taken apart, stored, handled, merged,
-//! checked, as a plan in a directory of its own: nothing is run, nothing is fetched. Faster with TMPDIR=/dev/shm.
+//! make fuzz TARGET=pipeline: `user NUL vendor NUL vendor2` all the way: taken apart, stored, handled, merged,
+//! checked, as a plan in a directory of its own: nothing is run, nothing is fetched.
 #![no_main]
 
 use config::Node;

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run yaml: what is read is written, and read again as the same.
+//! make fuzz TARGET=yaml: what is read is written, and read again as the same.
 #![no_main]
 
 use config::source_map::positions;
