@@ -2,7 +2,7 @@
 # public, and `make lint` refuses a .PHONY target without such a text.
 #
 # Settings: DESTDIR, PREFIX, FAMILY (debian, redhat, suse), VARIANT (packaging/variants), LIBEXECDIR, TARGET (a Rust
-# target triple), CARGO, JOBS, RUN (a command before every cargo call).
+# target triple; for `make fuzz` the name of a fuzz target), CARGO, JOBS, RUN (a command before every cargo call).
 
 CARGO      ?= cargo
 JOBS       ?= $(shell nproc 2>/dev/null || echo 1)
@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
-    torture roots bench deb rpm clean
+    torture roots fuzz bench deb rpm clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -141,9 +141,15 @@ roots: FIRSTLIGHT_ROOTS = all
 roots: root deb ## boot the smallest root of every suite (root, 5 min)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test minimal_roots
 
+# TARGET is a file of tests/fuzz/targets or generator/fuzz/fuzz_targets; without it they are listed.
+SECONDS ?= 60
+fuzz: ## fuzz a parser (TARGET= SECONDS=), with the compiler that builds everything else
+	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run '$(TARGET)' '$(SECONDS)'
+
 bench: release ## compare speed, memory and size with the packaged cloud-init (root, 10 min)
 	BIN=$(BIN) tests/bench.sh
 	BIN=$(BIN) tests/bench-network.sh
+	BIN=$(BIN) tests/bench-metadata.sh
 
 clean: ## remove build/ and target/
 	rm -rf build

@@ -145,3 +145,19 @@ fn ds_identify_is_never_undecided() {
     assert_eq!(sandbox.identify(&[VM]).status.code(), Some(1));
     assert!(!sandbox.path(NOTE).exists());
 }
+
+/// The hypervisor's tool does not answer: the local stage identifies again.
+#[test]
+fn a_tool_does_not_answer() {
+    let sandbox = machine("silent-tool", "");
+    sandbox.write("/sys/bus/pci/devices/0000:00:04.0/driver/x", "");
+    sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ VMware, Ec2, None ]\n");
+    sandbox.write("/bin/vmware-rpctool", "#!/bin/sh\nexec sleep 60\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(sandbox.path("/bin/vmware-rpctool"), mode).unwrap();
+    let path = format!("{}:/usr/bin:/bin", sandbox.path("/bin").display());
+    assert_eq!(generate(&sandbox, &[("SYSTEMD_VIRTUALIZATION", "vm:vmware"), ("PATH", &path)]), 0);
+    assert_eq!(state(&sandbox), UNDECIDED);
+    let note = sandbox.read(NOTE);
+    assert!(note.contains("VMware") && note.contains("vmware-rpctool"), "{note}");
+}

@@ -144,6 +144,15 @@ impl Cloud {
         write(&self.served.join("fault"), lines);
     }
 
+    /// Sets the milliseconds of a round trip to the metadata server.
+    pub fn latency(&self, milliseconds: u32) {
+        let path = self.served.join("server.json");
+        let text = std::fs::read(&path).unwrap_or_default();
+        let mut server: Value = serde_json::from_slice(&text).unwrap_or_default();
+        server["latency"] = milliseconds.into();
+        write(&path, server.to_string());
+    }
+
     /// Sets a DMI value.
     pub fn firmware(&self, name: &str, text: &str) {
         write(&self.dmi.join(name), text);
@@ -364,17 +373,22 @@ impl Cloud {
         std::fs::read_to_string(self.case.join("upstream").join(name)).unwrap_or_default()
     }
 
-    fn record(&self, lower: &str, recorded: &Path) {
-        let upper = self.net.dir.join("upper");
+    /// Boots the cloud-init of an unpacked root as this machine. Its changes are in `upper`.
+    pub fn boot_upstream(&self, lower: &str, upper: &Path) -> Boot {
         copy(&self.sandbox.path(CONFIG), &upper.join(&CONFIG[1..]));
-        copy_all(&self.case.join("files"), &upper);
+        copy_all(&self.case.join("files"), upper);
         // In a container upstream does not read DMI.
         let stub = upper.join("usr/bin/systemd-detect-virt");
         let text = "#!/bin/sh\ncase \"$*\" in *--container*) ;; *) echo kvm ;; esac\nexit 1\n";
         write(&stub, text);
         let _ = Command::new("chmod").arg("755").arg(&stub).status();
         write(&upper.join("run/cloud-init/enabled"), "");
-        let boot = self.run(&["local", "network"], Some(lower), &upper);
+        self.run(&["local", "network"], Some(lower), upper)
+    }
+
+    fn record(&self, lower: &str, recorded: &Path) {
+        let upper = self.net.dir.join("upper");
+        let boot = self.boot_upstream(lower, &upper);
         let _ = std::fs::remove_dir_all(recorded);
         for (name, text) in facts(&upper, &self.net.dir.join("out")) {
             write(&recorded.join(name), text);

@@ -1,5 +1,4 @@
-//! cargo +nightly fuzz run superblocks: the start of a device, read by libblkid (which is not instrumented; the sanitizer
-//! still detects its memory errors). Seeds of a corpus: `mkfs` of small files.
+//! make fuzz TARGET=superblocks: the start of a device, read by libblkid, which is not instrumented. Seeds of a corpus: `mkfs` of small files.
 #![no_main]
 
 use std::io::Write as _;

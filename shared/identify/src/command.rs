@@ -27,11 +27,13 @@ pub struct Commands<'a> {
     deadline: Deadline,
     /// Programs that failed to run or timed out.
     unusable: RefCell<Vec<String>>,
+    /// Those of them that were to be run since [`Commands::take_silent`].
+    silent: RefCell<Vec<String>>,
 }
 
 impl<'a> Commands<'a> {
     pub fn new(roots: &'a Roots, env: &'a Env, log: &'a Log, deadline: Deadline) -> Commands<'a> {
-        Commands { roots, env, log, deadline, unusable: RefCell::default() }
+        Commands { roots, env, log, deadline, unusable: RefCell::default(), silent: RefCell::default() }
     }
 
     /// Returns the path of a program; `None` if it is not installed.
@@ -52,6 +54,7 @@ impl<'a> Commands<'a> {
     pub fn run(&self, argv: &[&str], timeout: Duration) -> Option<CommandOutput> {
         let program = argv.first()?.to_string();
         if self.unusable.borrow().contains(&program) {
+            self.silent.borrow_mut().push(program);
             return None;
         }
         let timeout = timeout.min(self.deadline.remaining());
@@ -62,10 +65,19 @@ impl<'a> Commands<'a> {
             Ok(output) => Some(CommandOutput { stdout: output.stdout, code: output.code }),
             Err(e) => {
                 self.log.warning(e.to_string());
-                self.unusable.borrow_mut().push(program);
+                self.unusable.borrow_mut().push(program.clone());
+                self.silent.borrow_mut().push(program);
                 None
             }
         }
+    }
+
+    /// Returns the programs that did not answer since the previous call, each once.
+    pub fn take_silent(&self) -> Vec<String> {
+        let mut silent = self.silent.take();
+        silent.sort();
+        silent.dedup();
+        silent
     }
 }
 

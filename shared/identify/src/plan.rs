@@ -16,7 +16,7 @@ pub struct Plan {
     pub reason: String,
     /// The verdicts on the candidates, if they were checked.
     pub verdicts: Vec<(String, Verdict)>,
-    /// Nothing was found, and a device that appears later could change that.
+    /// Nothing was found, and a device that appears later, or a program that answers later, could change that.
     pub may_change: bool,
     /// The line that would enable cloud-init, if a search or a switch disabled it.
     pub remedy: Option<String>,
@@ -84,10 +84,11 @@ pub fn plan_with_policy(policy: &Policy, facts: &Facts<'_>) -> Plan {
             format!("No ds found {reason}. {what} cloud-init [{}]", enablement.exit_code())
         }
     };
-    let may_change = enablement == Enablement::Disabled;
-    let remedy = may_change.then(|| {
-        let is_maybe = verdicts.iter().any(|(_, verdict)| verdict.answer == Answer::Maybe);
-        let policy = if is_maybe { "search,maybe=all" } else { "search,notfound=enabled" };
+    let has = |answer: Answer| verdicts.iter().any(|(_, verdict)| verdict.answer == answer);
+    let is_disabled = enablement == Enablement::Disabled;
+    let may_change = is_disabled || (has(Answer::Unknown) && !has(Answer::Found));
+    let remedy = is_disabled.then(|| {
+        let policy = if has(Answer::Maybe) { "search,maybe=all" } else { "search,notfound=enabled" };
         policy_hint(policy, facts)
     });
     let config = Some(verdict::config_text(&selection, policy));
@@ -122,7 +123,9 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
     let first_only = facts.settings().policy.found == OnFound::First;
     let mut verdicts = Vec::new();
     for name in &facts.candidates().names {
-        let Some(verdict) = checks::check(name, facts) else {
+        let verdict = checks::check(name, facts);
+        let silent = facts.commands.take_silent();
+        let Some(verdict) = verdict.map(|verdict| verdict.without_answers(&silent)) else {
             facts.log.line(1, format!("no check for '{name}': it is used only if named explicitly or alone"));
             continue;
         };

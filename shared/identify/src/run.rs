@@ -9,7 +9,7 @@ use crate::paths::{Env, Paths, Roots};
 use crate::pending;
 use crate::plan::plan;
 use crate::undecided::UndecidedState;
-use crate::verdict::Enablement;
+use crate::verdict::{Answer, Enablement};
 
 /// A decision, and its reason in one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Decided(Decision),
-    /// Nothing was found, but devices may still appear, for these reasons.
+    /// Nothing was found, but devices may still appear or programs still answer, for these reasons.
     Undecided(Vec<String>),
 }
 
@@ -100,7 +100,9 @@ fn decide_once(force: bool, undecided_link: Option<&str>, facts: &Facts<'_>) -> 
     if let Some(link) = undecided_link
         && plan.may_change
     {
-        let reasons = pending_devices(facts);
+        let silent = plan.verdicts.iter().filter(|(_, verdict)| verdict.answer == Answer::Unknown);
+        let silent = silent.map(|(name, verdict)| format!("{name}: {}", verdict.reason));
+        let reasons = pending_reasons(facts, silent.collect());
         if !reasons.is_empty() {
             let state = UndecidedState {
                 virtualization: facts.env.get("SYSTEMD_VIRTUALIZATION").cloned(),
@@ -120,14 +122,17 @@ fn decide_once(force: bool, undecided_link: Option<&str>, facts: &Facts<'_>) -> 
     Ok(Outcome::Decided(Decision { enablement: plan.enablement, reason: plan.reason }))
 }
 
-/// Returns why a device that identifies a candidate may still appear. Empty where identification is not repeated: in
-/// containers, in the initrd, and if `settle` is 0.
-fn pending_devices(facts: &Facts<'_>) -> Vec<String> {
+/// Returns why a device that identifies a candidate may still appear, after the reasons of programs that did not answer.
+/// Empty where identification is not repeated: in containers, in the initrd, and if `settle` is 0.
+fn pending_reasons(facts: &Facts<'_>, mut reasons: Vec<String>) -> Vec<String> {
     let in_initrd = facts.env.get("SYSTEMD_IN_INITRD").is_some_and(|value| value == "1");
     let mut candidates = facts.candidates().names.iter().filter_map(|name| clouds::cloud(name));
     let needs_devices = candidates.any(clouds::Cloud::needs_devices);
-    if facts.is_container() || in_initrd || !needs_devices || facts.settings().settle.is_zero() {
+    if facts.is_container() || in_initrd || facts.settings().settle.is_zero() {
         return Vec::new();
     }
-    pending::reasons(&facts.roots.target)
+    if needs_devices {
+        reasons.extend(pending::reasons(&facts.roots.target));
+    }
+    reasons
 }

@@ -7,6 +7,8 @@ use crate::policy::{Mode, OnFound, OnMaybe, OnNotFound, Policy};
 pub enum Answer {
     /// There is evidence for the datasource.
     Found,
+    /// A program that knows did not answer.
+    Unknown,
     /// Only the network could decide.
     Maybe,
     /// There is no evidence for it.
@@ -18,6 +20,7 @@ impl Answer {
     pub fn as_str(self) -> &'static str {
         match self {
             Answer::Found => "found",
+            Answer::Unknown => "unknown",
             Answer::Maybe => "maybe",
             Answer::NotFound => "not found",
         }
@@ -46,6 +49,17 @@ pub fn maybe(reason: impl Into<String>) -> Verdict {
 /// Returns the verdict "not found" for this reason.
 pub fn not_found(reason: impl Into<String>) -> Verdict {
     Verdict { answer: Answer::NotFound, reason: reason.into(), extra: None }
+}
+
+impl Verdict {
+    /// Returns the verdict after programs did not answer: their silence is not evidence that there is nothing.
+    pub fn without_answers(self, silent: &[String]) -> Verdict {
+        if silent.is_empty() || self.answer != Answer::NotFound {
+            return self;
+        }
+        let reason = format!("{}; no answer from {}", self.reason, silent.join(" and "));
+        Verdict { answer: Answer::Unknown, reason, extra: None }
+    }
 }
 
 /// Whether cloud-init is to run; the exit status of ds-identify.
@@ -93,6 +107,11 @@ pub fn select(verdicts: &[(String, Verdict)], policy: &Policy) -> (Selection, En
     let found: Vec<String> = having(Answer::Found).map(|(name, _)| name.clone()).take(limit).collect();
     if !found.is_empty() {
         return (Selection::Use { names: found, extra: Vec::new() }, Enablement::Enabled);
+    }
+    // Their datasources ask again, with more time, and report what they cannot read.
+    let names: Vec<String> = having(Answer::Unknown).map(|(name, _)| name.clone()).take(limit).collect();
+    if !names.is_empty() {
+        return (Selection::Use { names, extra: Vec::new() }, Enablement::Enabled);
     }
     let names: Vec<String> = having(Answer::Maybe).map(|(name, _)| name.clone()).collect();
     if policy.maybe == OnMaybe::All && !names.is_empty() {
@@ -149,12 +168,16 @@ mod tests {
             let extra = (name == "Ec2").then(|| "x: y".to_string());
             (name.to_string(), Verdict { answer, reason: String::new(), extra })
         };
-        let (f, m, n) = (Answer::Found, Answer::Maybe, Answer::NotFound);
+        let (f, u, m, n) = (Answer::Found, Answer::Unknown, Answer::Maybe, Answer::NotFound);
         for (answers, text, expected, enablement) in [
             (&[("A", f), ("B", n), ("C", f)][..], "", "datasource_list: [ A, C, None ]\n", 0),
             (&[("A", f), ("B", f)], "found=first", "datasource_list: [ A, None ]\n", 0),
             (&[("A", f), ("None", f)], "", "datasource_list: [ A, None ]\n", 0),
             (&[("A", f), ("Ec2", m)], "maybe=all", "datasource_list: [ A, None ]\n", 0),
+            (&[("A", u), ("B", f)], "", "datasource_list: [ B, None ]\n", 0),
+            (&[("A", u), ("B", n), ("C", u)], "", "datasource_list: [ A, C, None ]\n", 0),
+            (&[("A", u), ("C", u)], "found=first", "datasource_list: [ A, None ]\n", 0),
+            (&[("Ec2", m), ("A", u)], "maybe=all", "datasource_list: [ A, None ]\n", 0),
             (&[("Ec2", m), ("B", n), ("C", m)], "maybe=all", "datasource_list: [ Ec2, C, None ]\nx: y\n", 0),
             (&[("A", f)], "report", "di_report:\n  datasource_list: [ A, None ]\n", 0),
             (&[("Ec2", m)], "report,maybe=all", "di_report:\n  datasource_list: [ Ec2, None ]\n  x: y\n", 0),

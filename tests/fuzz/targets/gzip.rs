@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run gzip: members, headers and streams, inflated to a limit.
+//! make fuzz TARGET=gzip: members, headers and streams, inflated to a limit.
 #![no_main]
 
 const LIMIT: usize = 1 << 20;

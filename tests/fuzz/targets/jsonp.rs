@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run jsonp: `patch NUL configuration`.
+//! make fuzz TARGET=jsonp: `patch NUL configuration`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run merge: `strategy NUL old NUL new`, as text and as the documents' own.
+//! make fuzz TARGET=merge: `strategy NUL old NUL new`, as text and as the documents' own.
 #![no_main]
 
 use config::merge::{Strategy, merge_first_wins};

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run mime: user-data of any kind, with includes that include the same again.
+//! make fuzz TARGET=mime: user-data of any kind, with includes that include the same again.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

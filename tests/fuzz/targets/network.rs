@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run network: every format of a network configuration, through every renderer. The first byte
+//! make fuzz TARGET=network: every format of a network configuration, through every renderer. The first byte
 //! chooses the format, the second the renderer and the distribution, so that one corpus serves all of them.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run pipeline: `user NUL vendor NUL vendor2` through all steps: split, stored, handled, merged and
+//! make fuzz TARGET=pipeline: `user NUL vendor NUL vendor2` through all steps: split, stored, handled, merged and
 //! checked, in a dry run in a temporary directory: nothing is run or fetched. Faster with TMPDIR=/dev/shm.
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run template: any template ends, in bounds.
+//! make fuzz TARGET=template: any template ends, in bounds.
 #![no_main]
 
 const VALUES: &str =

@@ -1,4 +1,4 @@
-//! cargo +nightly fuzz run yaml: a value that is read, written and read again is the same.
+//! make fuzz TARGET=yaml: a value that is read, written and read again is the same.
 #![no_main]
 
 use config::source_map::positions;

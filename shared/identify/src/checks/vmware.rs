@@ -44,20 +44,27 @@ fn has_tool(facts: &Facts<'_>) -> bool {
     TOOLS.iter().any(|tool| facts.commands.find(tool).is_some())
 }
 
-/// Returns the first output of a tool that is an answer.
+/// Returns the first output of a tool that is an answer. If one tool has none, the silence of the other does not count.
 pub fn query(
     facts: &Facts<'_>,
     question: &str,
     is_answer: impl Fn(&CommandOutput) -> bool,
 ) -> Option<CommandOutput> {
-    TOOLS.iter().find_map(|tool| {
+    let mut has_run = false;
+    let answer = TOOLS.iter().find_map(|tool| {
         let program = facts.commands.find(tool)?;
         let argv = match *tool {
             "vmtoolsd" => vec![program.as_str(), "--cmd", question],
             _ => vec![program.as_str(), question],
         };
-        facts.commands.run(&argv, TIMEOUT).filter(&is_answer)
-    })
+        let output = facts.commands.run(&argv, TIMEOUT);
+        has_run |= output.is_some();
+        output.filter(&is_answer)
+    });
+    if has_run {
+        facts.commands.take_silent();
+    }
+    answer
 }
 
 /// Checks for customization by the tools' plugin, which the configuration must allow.

@@ -1,0 +1,79 @@
+//! Crawls of metadata services, the packaged cloud-init's and ours: the same server at the same distance. Called by
+//! `tests/bench-metadata.sh` with the packaged one's root, the number of rounds and the milliseconds of a round trip.
+
+use tests::{Cloud, fail};
+
+/// Clouds whose metadata is a tree of directories, or several documents.
+const CLOUDS: [&str; 5] = ["ec2", "openstack", "outscale", "gce", "hetzner"];
+/// Of these the time is limited: the others make few requests, each of which needs the one before.
+const TREES: [&str; 3] = ["ec2", "openstack", "outscale"];
+/// Our time may be this part of the packaged one's.
+const MAX_RATIO: f64 = 0.2;
+
+/// A crawl as the server saw it.
+#[derive(Clone, Copy)]
+struct Crawl {
+    /// From the first connection to the last response.
+    seconds: f64,
+    requests: usize,
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [root, rounds, latency] = arguments.as_slice() else { fail("arguments: ROOT ROUNDS LATENCY") };
+    let number = |text: &str| text.parse().unwrap_or_else(|e| fail(&format!("{text}: {e}")));
+    let (rounds, latency): (u32, u32) = (number(rounds), number(latency));
+    println!(
+        "metadata at {latency} ms, medians of {rounds} rounds; from the first connection to the last response"
+    );
+    println!("{:12} {:>20} {:>20} {:>10}", "", "packaged", "ours", "");
+    println!("{:12} {:>9} {:>10} {:>9} {:>10} {:>10}", "", "ms", "requests", "ms", "requests", "wall");
+    let mut is_missed = false;
+    for case in CLOUDS {
+        let crawl = |lower: Option<&str>| median((0..rounds).map(|_| crawl(case, latency, lower)).collect());
+        let (theirs, ours) = (crawl(Some(root)), crawl(None));
+        let ratio = ours.seconds / theirs.seconds;
+        let is_slow = TREES.contains(&case) && ratio > MAX_RATIO;
+        let is_bad = is_slow || ours.requests > theirs.requests;
+        is_missed |= is_bad;
+        println!(
+            "{case:12} {:9.1} {:10} {:9.1} {:10} {ratio:10.3}{}",
+            theirs.seconds * 1000.0,
+            theirs.requests,
+            ours.seconds * 1000.0,
+            ours.requests,
+            if is_bad { "  MISSED" } else { "" }
+        );
+    }
+    std::process::exit(is_missed.into());
+}
+
+fn crawl(case: &str, latency: u32, lower: Option<&str>) -> Crawl {
+    let cloud = Cloud::new(case).dhcp(&[]);
+    cloud.latency(latency);
+    match lower {
+        Some(lower) => drop(cloud.boot_upstream(lower, &cloud.net.dir.join("upper"))),
+        None => drop(cloud.boot(&["local", "network"])),
+    }
+    let requests = cloud.requests();
+    if std::env::var_os("FIRSTLIGHT_LOG").is_some() {
+        eprintln!("{case}, {}:\n{requests}", lower.unwrap_or("ours"));
+    }
+    let times = |line: &str| {
+        let mut words = line.rsplit(' ').map(|word| word.parse::<f64>().ok());
+        let ended = words.next()??;
+        Some((words.next()??, ended))
+    };
+    let times: Vec<(f64, f64)> = requests.lines().filter_map(times).collect();
+    if times.is_empty() {
+        fail(&format!("{case}: no request:\n{}", cloud.log()));
+    }
+    let began = times.iter().map(|(began, _)| *began).fold(f64::MAX, f64::min);
+    let ended = times.iter().map(|(_, ended)| *ended).fold(f64::MIN, f64::max);
+    Crawl { seconds: ended - began, requests: times.len() }
+}
+
+fn median(mut crawls: Vec<Crawl>) -> Crawl {
+    crawls.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    crawls.get(crawls.len() / 2).copied().unwrap_or_else(|| fail("no rounds"))
+}
