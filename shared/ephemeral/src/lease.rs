@@ -104,9 +104,11 @@ impl Lease {
 
     /// The broadcast address: the server's, else the network's last; none where a network has no room for one.
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
-        let bits = 32 - u32::from(self.address.length);
-        let last = u32::from(self.ip()) | u32::MAX.checked_shl(bits).map_or(u32::MAX, |mask| !mask);
-        self.broadcast.or((bits > 1).then_some(last.into()))
+        let last = match self.address.last_address() {
+            IpAddr::V4(last) if self.address.length < 31 => Some(last),
+            _ => None,
+        };
+        self.broadcast.or(last)
     }
 
     /// The routes that the lease means, for the link of that number. `has_default`: the machine has a default route
