@@ -328,7 +328,7 @@ fn missing_network() {
 #[test]
 fn invalid_ovf_env() {
     for (from, to, words) in [
-        ("</ns0:Environment>", "", "the end of ns0:Environment is missing"),
+        ("</ns0:Environment>", "", "an element is not closed"),
         ("HostName>", "Name>", "missing configuration for 'HostName'"),
         ("<ns0:", "<!DOCTYPE x [<!ENTITY y \"z\">]><ns0:", "a document type"),
         ("<ns1:CustomData>", "<ns1:CustomData>?", "CustomData: not base64"),

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 
 use blkid_sys as blkid;
+use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use system::{Error, Result};
 
 /// The identity of a file system, from its superblock.
@@ -60,12 +61,11 @@ const TYPES: [&CStr; 12] = [
 const SUPERBLOCK_OFFSETS: [libc::off_t; 3] = [0, 32 << 10, 64 << 10];
 
 /// Makes the kernel read all of them ahead, instead of one after the other.
-#[allow(unsafe_code)]
 fn prefetch(file: &File) {
     const PAGE: libc::off_t = 4096;
     for offset in SUPERBLOCK_OFFSETS {
-        // SAFETY: takes a descriptor and numbers, and accesses no memory. A failed advice is harmless.
-        unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, PAGE, libc::POSIX_FADV_WILLNEED) };
+        // A failed advice is harmless.
+        let _ = posix_fadvise(file, offset, PAGE, PosixFadviseAdvice::POSIX_FADV_WILLNEED);
     }
 }
 

@@ -8,8 +8,7 @@ use system::{Error, Result, debug, warning};
 
 use crate::guestinfo::{self, Guestinfo};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::xml::Document;
-use crate::{Datasource, Search, Stage, document, media, seed, standard};
+use crate::{Datasource, Search, Stage, document, media, seed, standard, xml};
 
 pub const OVF: Datasource = Datasource::new("OVF", find);
 
@@ -144,15 +143,18 @@ struct Properties {
 /// # Errors
 /// Fails if it is not an OVF environment.
 fn parse(text: &str) -> std::result::Result<Properties, String> {
-    let document = Document::parse(text.trim_start())?;
-    let root = document.elements().first().filter(|root| root.name == "Environment");
-    root.ok_or("expected the element Environment")?;
-    let section = document.children_in_any_namespace(0, "PropertySection").next();
-    let section = section.ok_or("PropertySection is missing")?;
+    // `has_tag_name` with a bare name compares no namespaces.
+    let document = xml::parse(text.trim_start())?;
+    let root = document.root_element();
+    if !root.has_tag_name("Environment") {
+        return Err("expected the element Environment".into());
+    }
+    let mut sections = root.children().filter(|child| child.has_tag_name("PropertySection"));
+    let section = sections.next().ok_or("PropertySection is missing")?;
     let mut found = Properties::default();
-    let elements = document.children_in_any_namespace(section, "Property");
-    for (element, number) in elements.filter_map(|at| document.elements().get(at)).zip(1..) {
-        let attribute = |name| element.attribute(NAMESPACE, name).or_else(|| element.attribute("", name));
+    let elements = section.children().filter(|child| child.has_tag_name("Property"));
+    for (element, number) in elements.zip(1..) {
+        let attribute = |name| element.attribute((NAMESPACE, name)).or_else(|| element.attribute(name));
         match (attribute("key"), attribute("value")) {
             (Some(key), Some(value)) => found.values.push((key.into(), value.into())),
             (Some(key), None) => found.invalid.push(format!("property {key}: the value is missing; ignored")),
@@ -262,7 +264,7 @@ mod tests {
         for (text, expected) in [
             ("<a/>", "expected the element Environment"),
             ("<Environment/>", "PropertySection is missing"),
-            ("<Environment>", "line 1: the end of Environment is missing"),
+            ("<Environment>", "an element is not closed"),
         ] {
             assert_eq!(parse(text).unwrap_err(), expected, "{text}");
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use config::{Map, Node, Value};
+use encoding::percent;
 use system::{Error, Request, Result, System, warning};
 
 use crate::metadata_network;
@@ -174,16 +175,8 @@ pub fn parse_value(bytes: Vec<u8>) -> Node {
 
 /// Returns a name as part of a URL.
 fn percent_encoded(name: &str) -> String {
-    let mut out = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' | b'/' | b':' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    const ENCODED: percent::AsciiSet = percent::RESERVED.remove(b'/').remove(b':');
+    percent::encode(name, &ENCODED)
 }
 
 #[cfg(test)]

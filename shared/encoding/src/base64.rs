@@ -1,111 +1,67 @@
 //! Base64 (RFC 4648 §4). Senders differ in what they write, so there are four decoders, from strict to lenient.
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-const INVALID: u8 = 255;
+use ::base64::Engine as _;
+use ::base64::alphabet::STANDARD;
+use ::base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-// Computed at compile time: see docs/small-binaries.md, "Code".
-const fn decode_table() -> [u8; 256] {
-    let mut table = [INVALID; 256];
-    let mut i = 0;
-    while i < 64 {
-        table[ALPHABET[i] as usize] = i as u8;
-        i += 1;
-    }
-    table
-}
-
-static DECODE_TABLE: [u8; 256] = decode_table();
+/// Python ignores the bits of the last symbol that are beyond the last byte.
+const CONFIG: GeneralPurposeConfig = GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true);
+static PADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
+static UNPADDED: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, CONFIG.with_decode_padding_mode(DecodePaddingMode::RequireNone));
 
 /// Decodes text that may contain white space; `None` for any other invalid byte, and for wrong or missing padding.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    decode_with(text, |byte| byte.is_ascii_whitespace(), true)
+    let text: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    decode_strict(&text)
 }
 
 /// Decodes text without any invalid byte, white space included: for detecting base64.
 pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
-    decode_with(text, |_| false, true)
+    PADDED.decode(text).ok()
 }
 
 /// Decodes leniently, as mail readers do: skips invalid bytes and supplies missing padding. `None` only if a single
 /// character remains at the end.
 pub fn decode_mime(text: &[u8]) -> Option<Vec<u8>> {
-    decode_with(text, |_| true, false)
+    let mut symbols = Vec::with_capacity(text.len());
+    for &byte in text {
+        // Padding ends the text; what follows belongs to something else.
+        if byte == b'=' && symbols.len() % 4 >= 2 {
+            break;
+        }
+        symbols.extend(is_symbol(byte).then_some(byte));
+    }
+    UNPADDED.decode(symbols).ok()
 }
 
 /// Decodes as Python's `base64.b64decode` does: invalid bytes are skipped, padding that completes a group ends the text, and
 /// missing padding is an error (`None`).
 pub fn decode_like_python(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
+    let mut symbols = Vec::with_capacity(text.len());
+    let mut pads = 0;
     for &byte in text {
-        if byte == b'=' {
-            if have >= 2 {
-                pads += 1;
-                if have + pads >= 4 {
-                    let bytes = (bits << (6 * (4 - have))).to_be_bytes();
-                    out.extend_from_slice(&bytes[1..have]);
-                    return Some(out);
-                }
+        let in_group = symbols.len() % 4;
+        if byte == b'=' && in_group >= 2 {
+            pads += 1;
+            if in_group + pads >= 4 {
+                return UNPADDED.decode(symbols).ok();
             }
-            continue;
-        }
-        let value = DECODE_TABLE[usize::from(byte)];
-        if value == INVALID {
-            continue;
-        }
-        pads = 0;
-        bits = bits << 6 | u32::from(value);
-        have += 1;
-        if have == 4 {
-            out.extend_from_slice(&bits.to_be_bytes()[1..]);
-            (bits, have) = (0, 0);
+        } else if is_symbol(byte) {
+            pads = 0;
+            symbols.push(byte);
         }
     }
-    (have == 0).then_some(out)
+    if symbols.len().is_multiple_of(4) { UNPADDED.decode(symbols).ok() } else { None }
 }
 
-fn decode_with(text: &[u8], skipped: impl Fn(u8) -> bool, padded: bool) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    let (mut bits, mut have, mut pads) = (0_u32, 0, 0);
-    for &byte in text {
-        let value = DECODE_TABLE[usize::from(byte)];
-        if value != INVALID && pads == 0 {
-            bits = bits << 6 | u32::from(value);
-            have += 1;
-            if have == 4 {
-                out.extend_from_slice(&bits.to_be_bytes()[1..]);
-                (bits, have) = (0, 0);
-            }
-        } else if byte == b'=' && have + pads < 4 && have >= 2 {
-            pads += 1;
-        } else if !skipped(byte) {
-            return None;
-        } else if pads > 0 && value != INVALID {
-            // Padding ends the text; what follows is other data.
-            break;
-        }
-    }
-    match have {
-        0 => {}
-        2 => out.push((bits >> 4) as u8),
-        3 => out.extend_from_slice(&((bits >> 2) as u16).to_be_bytes()),
-        _ => return None,
-    }
-    (!padded || (have + pads) % 4 == 0).then_some(out)
+fn is_symbol(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')
 }
 
 /// Encodes on one line, with padding.
 pub fn encode(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let at = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let letter = ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
-            out.push(if place <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    out
+    PADDED.encode(bytes)
 }
 
 #[cfg(test)]

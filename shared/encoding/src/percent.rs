@@ -1,28 +1,24 @@
 //! Percent-encoding (RFC 3986 §2.1), as in URLs and on the kernel command line.
 
+pub use percent_encoding::{AsciiSet, CONTROLS};
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode, percent_decode_str, utf8_percent_encode};
+
+/// All characters but those that RFC 3986 calls unreserved.
+pub const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Encodes the characters of a set, and all that are not ASCII.
+pub fn encode(text: &str, set: &'static AsciiSet) -> String {
+    utf8_percent_encode(text, set).collect()
+}
+
 /// Decodes `%41` to `A`. A `%` without two hexadecimal digits after it is kept, and so is `+`.
 pub fn decode_bytes(text: &[u8]) -> Vec<u8> {
-    let digit = |b: Option<&u8>| b.and_then(|b| char::from(*b).to_digit(16));
-    let mut out = Vec::with_capacity(text.len());
-    let mut i = 0;
-    while let Some(byte) = text.get(i) {
-        match (byte, digit(text.get(i + 1)), digit(text.get(i + 2))) {
-            (b'%', Some(high), Some(low)) => {
-                out.push((high * 16 + low) as u8);
-                i += 3;
-            }
-            _ => {
-                out.push(*byte);
-                i += 1;
-            }
-        }
-    }
-    out
+    percent_decode(text).collect()
 }
 
 /// Does the same as [`decode_bytes`] for text; invalid UTF-8 in the result becomes U+FFFD.
 pub fn decode(text: &str) -> String {
-    String::from_utf8_lossy(&decode_bytes(text.as_bytes())).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -42,6 +38,15 @@ mod tests {
             ("é%2f", "é/"),
         ] {
             assert_eq!(super::decode(text), plain, "{text}");
+        }
+    }
+
+    #[test]
+    fn encodes_all_but_the_kept_characters() {
+        for (text, encoded) in
+            [("", ""), ("a-b._~", "a-b._~"), ("a b/%+", "a%20b%2F%25%2B"), ("ü\0", "%C3%BC%00")]
+        {
+            assert_eq!(super::encode(text, &super::RESERVED), encoded, "{text}");
         }
     }
 }

@@ -104,9 +104,11 @@ impl Lease {
 
     /// Returns the broadcast address: the server's, else the network's last; `None` in a network without room for one.
     pub fn broadcast(&self) -> Option<Ipv4Addr> {
-        let bits = 32 - u32::from(self.address.length);
-        let last = u32::from(self.ip()) | u32::MAX.checked_shl(bits).map_or(u32::MAX, |mask| !mask);
-        self.broadcast.or((bits > 1).then_some(last.into()))
+        let last = match self.address.last_address() {
+            IpAddr::V4(last) if self.address.length < 31 => Some(last),
+            _ => None,
+        };
+        self.broadcast.or(last)
     }
 
     /// Returns the routes of the lease for the link with this index. `has_default`: the machine already has a default

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use config::schema::{Format, Type, list, word};
 use config::{FromNode, Node, Reader, Value};
+use encoding::percent;
 use state::Frequency;
 use system::{Error, Request, Result, info, warning};
 
@@ -153,17 +154,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
 /// Encodes pairs as `application/x-www-form-urlencoded`.
 fn form_encode(pairs: &[(&str, String)]) -> String {
-    let encode = |text: &str| {
-        let mut out = String::with_capacity(text.len());
-        for byte in text.bytes() {
-            match byte {
-                b' ' => out.push('+'),
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
-                _ => out.push_str(&format!("%{byte:02X}")),
-            }
-        }
-        out
-    };
+    let encode = |text: &str| percent::encode(text, &percent::RESERVED).replace("%20", "+");
     let parts: Vec<_> = pairs.iter().map(|(k, v)| format!("{}={}", encode(k), encode(v))).collect();
     parts.join("&")
 }

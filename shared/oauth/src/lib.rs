@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use encoding::percent;
 use system::{Error, Request, Response, Result, System, WriteOptions, debug, warning};
 
 /// The file that keeps the differences between the clocks of servers and this machine's, in seconds by host.
@@ -72,15 +73,7 @@ impl Credentials {
 
 /// Encodes a value as OAuth does: all but unreserved characters.
 fn encoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
+    percent::encode(text, &percent::RESERVED)
 }
 
 /// Makes signed requests.

@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use crate::netlink::{CREATE, attribute, attributes, change, dump, read_u32};
 use crate::{Effect, Result, ResultExt, System, debug};
 
@@ -45,32 +47,26 @@ impl Prefix {
 
     /// Returns whether an address is in the network.
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address) {
-            (IpAddr::V4(mine), IpAddr::V4(other)) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
-                u32::from(mine) & mask == u32::from(other) & mask
-            }
-            (IpAddr::V6(mine), IpAddr::V6(other)) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
-                u128::from(mine) & mask == u128::from(other) & mask
-            }
-            _ => false,
-        }
+        self.net().contains(&address)
     }
 
     /// Returns the network: the bits of the host are zero.
     pub fn network(&self) -> Prefix {
-        let address = match self.address {
-            IpAddr::V4(a) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.length)).unwrap_or(0);
-                Ipv4Addr::from(u32::from(a) & mask).into()
-            }
-            IpAddr::V6(a) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.length)).unwrap_or(0);
-                Ipv6Addr::from(u128::from(a) & mask).into()
-            }
-        };
-        Prefix { address, length: self.length }
+        Prefix { address: self.net().network(), length: self.length }
+    }
+
+    /// Returns the netmask.
+    pub fn netmask(&self) -> IpAddr {
+        self.net().netmask()
+    }
+
+    /// Returns the last address of the network, which is IPv4's broadcast address.
+    pub fn last_address(&self) -> IpAddr {
+        self.net().broadcast()
+    }
+
+    fn net(&self) -> IpNet {
+        IpNet::new(self.address, self.length).unwrap_or_else(|_| IpNet::from(self.address))
     }
 }
 
@@ -84,11 +80,8 @@ impl FromStr for Prefix {
     type Err = ();
 
     fn from_str(text: &str) -> std::result::Result<Prefix, ()> {
-        let (address, length) = text.split_once('/').ok_or(())?;
-        let address: IpAddr = address.parse().map_err(drop)?;
-        let length: u8 = length.parse().map_err(drop)?;
-        let prefix = Prefix::new(address, length);
-        if prefix.length == length { Ok(prefix) } else { Err(()) }
+        let net: IpNet = text.parse().map_err(drop)?;
+        Ok(Prefix { address: net.addr(), length: net.prefix_len() })
     }
 }
 

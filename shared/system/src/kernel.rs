@@ -1,12 +1,9 @@
 //! Facts and settings of the running kernel. Below a root other than `/` settings are recorded, not changed, since that
 //! machine's kernel is not running; only mounting is done there too.
 
-use std::fs::File;
-use std::io::Read as _;
-
 use nix::mount::{MntFlags, MsFlags};
 
-use crate::{Effect, Result, ResultExt, System};
+use crate::{Effect, Error, Result, ResultExt, System};
 
 impl System {
     /// Returns the kernel command line; in a container the command line of PID 1, since the kernel's is the host's. The
@@ -71,16 +68,17 @@ impl System {
         size.and_then(|n| usize::try_from(n).ok()).unwrap_or(4096)
     }
 
-    /// Returns random bytes from /dev/urandom of the running machine, whatever the root is.
+    /// Returns random bytes of the running kernel, whatever the root is. Early at boot this waits until the kernel's generator
+    /// is seeded, so that passwords and salts cannot be guessed (getrandom(2)).
     ///
     /// # Errors
-    /// Fails if /dev/urandom cannot be read.
+    /// Fails if the kernel has neither getrandom(2) nor its devices.
     pub fn random_bytes(&self, count: usize) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count];
-        File::open("/dev/urandom")
-            .and_then(|mut f| f.read_exact(&mut bytes))
-            .context("reading /dev/urandom")?;
-        Ok(bytes)
+        match getrandom::getrandom(&mut bytes) {
+            Ok(()) => Ok(bytes),
+            Err(e) => Err(Error::new(format!("getting random bytes: {e}"))),
+        }
     }
 
     /// Mounts a device with a file system of type `kind` read-only at the directory `at`. No journal is replayed.

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, recv};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, recv, socket};
 
 use crate::{Deadline, Result, ResultExt, System};
 
@@ -28,7 +28,8 @@ impl Protocol {
 }
 
 /// struct sockaddr_ll of linux/if_packet.h with room for the 20 bytes of an InfiniBand address, which the kernel
-/// reads although its own struct ends after 8.
+/// reads although its own struct ends after 8. That is why bind(2) and sendto(2) are called directly: nix's `LinkAddr` has
+/// the kernel's struct, and no constructor.
 #[repr(C)]
 struct SockaddrLl {
     family: u16,
@@ -94,17 +95,9 @@ fn address(index: u32, protocol: Protocol, to: &[u8]) -> SockaddrLl {
 
 #[allow(unsafe_code)]
 fn open(index: u32, protocol: Protocol) -> IoResult<PacketSocket> {
-    use std::os::fd::FromRawFd;
-    let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: socket(2) takes no pointers; its result is checked and has no other owner. Protocol 0: no packet is queued
-    // before bind(2) has named the link.
-    let socket = unsafe {
-        let fd = libc::socket(libc::AF_PACKET, kind, 0);
-        if fd < 0 {
-            return Err(IoError::last_os_error());
-        }
-        OwnedFd::from_raw_fd(fd)
-    };
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    // Without a protocol no packet is queued before bind(2) has named the link.
+    let socket = socket(AddressFamily::Packet, SockType::Datagram, flags, None)?;
     let address = address(index, protocol, &[]);
     // SAFETY: the address lives through the call and is not shorter than the given length.
     let done = unsafe {

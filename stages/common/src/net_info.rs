@@ -79,8 +79,7 @@ fn scope(address: &LinkAddress) -> &'static str {
 }
 
 fn netmask(prefix: Prefix) -> String {
-    let all = Prefix::new(std::net::Ipv4Addr::BROADCAST, prefix.length);
-    all.network().address.to_string()
+    prefix.netmask().to_string()
 }
 
 /// Returns the tables of both families that have a route. Routes of the loopback link are left out for IPv6.

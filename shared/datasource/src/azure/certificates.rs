@@ -8,7 +8,7 @@ use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
 use super::previous::CertificateKeys;
 use super::wire_server::WireServer;
-use crate::xml::Document;
+use crate::xml;
 
 /// The time limit of each command. Making the key takes longest, on a slow machine some seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -97,11 +97,11 @@ impl Transport {
 }
 
 /// Returns the message of the server's document: the base64 text of its first element `Data`.
-fn message(xml: &str) -> std::result::Result<Vec<u8>, String> {
-    let document = Document::parse(xml)?;
-    let mut elements = document.elements().iter().skip(1);
-    let data = elements.find(|e| e.namespace.is_empty() && e.name == "Data").ok_or("Data is missing")?;
-    let message = encoding::base64::decode(data.text.trim().as_bytes());
+fn message(text: &str) -> std::result::Result<Vec<u8>, String> {
+    let document = xml::parse(text)?;
+    let mut elements = document.root_element().descendants().skip(1);
+    let data = elements.find(|e| xml::is_plain(*e, "Data")).ok_or("Data is missing")?;
+    let message = encoding::base64::decode(xml::own_text(data).trim().as_bytes());
     message.filter(|message| !message.is_empty()).ok_or_else(|| "Data: expected base64".into())
 }
 
@@ -156,7 +156,7 @@ mod tests {
             (in_data("?"), "Data: expected base64"),
             (in_data(""), "Data: expected base64"),
             ("<Data>YQ==</Data>".into(), "Data is missing"),
-            ("<a>".into(), "line 1: the end of a is missing"),
+            ("<a>".into(), "an element is not closed"),
         ] {
             assert_eq!(message(&xml), Err(expected.into()), "{xml}");
         }

@@ -1,7 +1,9 @@
 //! ovf-env.xml: the settings given to Azure when the machine was created, on a disc in the drive at the first boot, and
 //! the copy without the password that is kept for later boots and for Azure's own agent.
 
-use crate::xml::{Document, escape};
+use roxmltree::Node;
+
+use crate::xml::{self, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
 /// Replaces a password.
@@ -57,36 +59,36 @@ type Result<T> = std::result::Result<T, Error>;
 ///
 /// Fails, naming the element, if the file is malformed.
 pub fn parse(text: &str) -> Result<Option<Ovf>> {
-    let document = Document::parse(text).map_err(Error::Malformed)?;
-    let reader = Reader { document: &document };
-    if document.children(0, NAMESPACE, "ProvisioningSection").next().is_none() {
+    let document = xml::parse(text).map_err(Error::Malformed)?;
+    let root = document.root_element();
+    if children(root, "ProvisioningSection").next().is_none() {
         return Ok(None);
     }
-    let section = reader.required(0, "ProvisioningSection")?;
-    let linux_set = reader.required(section, "LinuxProvisioningConfigurationSet")?;
-    let section = reader.required(0, "PlatformSettingsSection")?;
-    let platform = reader.required(section, "PlatformSettings")?;
-    reader.required(linux_set, "HostName")?;
-    let password = reader.text(linux_set, "UserPassword")?;
+    let section = required(root, "ProvisioningSection")?;
+    let linux_set = required(section, "LinuxProvisioningConfigurationSet")?;
+    let section = required(root, "PlatformSettingsSection")?;
+    let platform = required(section, "PlatformSettings")?;
+    required(linux_set, "HostName")?;
+    let password = text_of(linux_set, "UserPassword")?;
     if password.as_ref().is_some_and(|p| p.chars().count() > MAX_PASSWORD_LENGTH) {
         return Err(Error::Invalid(format!("UserPassword: longer than {MAX_PASSWORD_LENGTH} characters")));
     }
-    let custom_data = reader.text(linux_set, "CustomData")?.unwrap_or_default();
+    let custom_data = text_of(linux_set, "CustomData")?.unwrap_or_default();
     let custom_data = encoding::base64::decode(custom_data.as_bytes())
         .ok_or_else(|| Error::Invalid("CustomData: not base64".into()))?;
-    let pps_type = match reader.text(platform, "PreprovisionedVMType")? {
-        None if reader.flag(platform, "PreprovisionedVm")? == Some(true) => Some("Running".into()),
+    let pps_type = match text_of(platform, "PreprovisionedVMType")? {
+        None if flag(platform, "PreprovisionedVm")? == Some(true) => Some("Running".into()),
         pps_type => pps_type.filter(|p| p != "None"),
     };
     Ok(Some(Ovf {
-        host_name: reader.text(linux_set, "HostName")?,
-        user: reader.text(linux_set, "UserName")?,
+        host_name: text_of(linux_set, "HostName")?,
+        user: text_of(linux_set, "UserName")?,
         password,
         custom_data,
-        disable_password: reader.flag(linux_set, "DisableSshPasswordAuthentication")?,
-        keys: reader.keys(linux_set)?,
+        disable_password: flag(linux_set, "DisableSshPasswordAuthentication")?,
+        keys: read_keys(linux_set)?,
         pps_type,
-        proxy_agent: reader.flag(platform, "ProvisionGuestProxyAgent")? == Some(true),
+        proxy_agent: flag(platform, "ProvisionGuestProxyAgent")? == Some(true),
     }))
 }
 
@@ -97,58 +99,55 @@ impl Ovf {
     }
 }
 
-struct Reader<'d> {
-    document: &'d Document<'d>,
+fn children<'d>(parent: Node<'d, 'd>, name: &'static str) -> impl Iterator<Item = Node<'d, 'd>> {
+    parent.children().filter(move |child| child.has_tag_name((NAMESPACE, name)))
 }
 
-impl Reader<'_> {
-    fn one(&self, parent: usize, name: &str) -> Result<Option<usize>> {
-        let mut found = self.document.children(parent, NAMESPACE, name);
-        let (first, more) = (found.next(), found.count());
-        match more {
-            0 => Ok(first),
-            _ => Err(Error::Invalid(format!("multiple configuration matches for '{name}' ({})", more + 1))),
+fn one<'d>(parent: Node<'d, 'd>, name: &'static str) -> Result<Option<Node<'d, 'd>>> {
+    let mut found = children(parent, name);
+    let (first, more) = (found.next(), found.count());
+    match more {
+        0 => Ok(first),
+        _ => Err(Error::Invalid(format!("multiple configuration matches for '{name}' ({})", more + 1))),
+    }
+}
+
+fn required<'d>(parent: Node<'d, 'd>, name: &'static str) -> Result<Node<'d, 'd>> {
+    one(parent, name)?.ok_or_else(|| Error::Invalid(format!("missing configuration for '{name}'")))
+}
+
+fn text_of(parent: Node<'_, '_>, name: &'static str) -> Result<Option<String>> {
+    Ok(one(parent, name)?.map(xml::own_text).filter(|text| !text.trim().is_empty()))
+}
+
+fn flag(parent: Node<'_, '_>, name: &'static str) -> Result<Option<bool>> {
+    let yes = |text: String| matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes");
+    Ok(text_of(parent, name)?.map(yes))
+}
+
+fn read_keys(linux_set: Node<'_, '_>) -> Result<Vec<Key>> {
+    let Some(ssh) = one(linux_set, "SSH")? else { return Ok(Vec::new()) };
+    let Some(keys) = one(ssh, "PublicKeys")? else { return Ok(Vec::new()) };
+    let mut all = Vec::new();
+    for key in children(keys, "PublicKey") {
+        match (text_of(key, "Value")?, text_of(key, "Fingerprint")?) {
+            (Some(value), _) => all.push(Key::Value(value.trim().to_string())),
+            (None, Some(print)) => all.push(Key::Fingerprint(print.trim().to_string())),
+            (None, None) => {}
         }
     }
-
-    fn required(&self, parent: usize, name: &str) -> Result<usize> {
-        self.one(parent, name)?.ok_or_else(|| Error::Invalid(format!("missing configuration for '{name}'")))
-    }
-
-    fn text(&self, parent: usize, name: &str) -> Result<Option<String>> {
-        let element = self.one(parent, name)?.and_then(|at| self.document.elements().get(at));
-        Ok(element.map(|e| e.text.clone()).filter(|text| !text.trim().is_empty()))
-    }
-
-    fn flag(&self, parent: usize, name: &str) -> Result<Option<bool>> {
-        let yes = |text: String| matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes");
-        Ok(self.text(parent, name)?.map(yes))
-    }
-
-    fn keys(&self, linux_set: usize) -> Result<Vec<Key>> {
-        let Some(ssh) = self.one(linux_set, "SSH")? else { return Ok(Vec::new()) };
-        let Some(keys) = self.one(ssh, "PublicKeys")? else { return Ok(Vec::new()) };
-        let mut all = Vec::new();
-        for key in self.document.children(keys, NAMESPACE, "PublicKey") {
-            match (self.text(key, "Value")?, self.text(key, "Fingerprint")?) {
-                (Some(value), _) => all.push(Key::Value(value.trim().to_string())),
-                (None, Some(print)) => all.push(Key::Fingerprint(print.trim().to_string())),
-                (None, None) => {}
-            }
-        }
-        Ok(all)
-    }
+    Ok(all)
 }
 
 /// Returns the file without passwords: every element with the name of the user's password is emptied, in any namespace.
 /// `None` if the file cannot be parsed, so that passwords cannot be found.
 pub fn redacted(text: &str) -> Option<String> {
-    let document = Document::parse(text).ok()?;
+    let document = xml::parse(text).ok()?;
     let (mut kept, mut done) = (String::with_capacity(text.len()), 0);
-    for element in document.elements() {
-        let range = &element.content_range;
-        // An element inside another one is removed with it.
-        if element.name.contains("UserPassword") && !range.is_empty() && range.start >= done {
+    for element in document.descendants().filter(Node::is_element) {
+        let range = xml::content_range(element);
+        // What is inside another one is gone with it.
+        if element.tag_name().name().contains("UserPassword") && !range.is_empty() && range.start >= done {
             kept.push_str(text.get(done..range.start)?);
             kept.push_str(REDACTED);
             done = range.end;
@@ -245,7 +244,7 @@ mod tests {
             ),
             (file(HOST, "").replace("<wa:P", "<P").replace("</wa:P", "</P"), "another's"),
             ("<Environment/>".into(), "another's"),
-            ("<Environment>".into(), "error parsing x: line 1: the end of Environment is missing"),
+            ("<Environment>".into(), "error parsing x: an element is not closed"),
         ] {
             let outcome = match parse(&text) {
                 Ok(found) => if found.is_some() { "good" } else { "another's" }.to_string(),
@@ -275,6 +274,9 @@ mod tests {
         let expected = "<a><UserPassword>REDACTED</UserPassword><UserPassword/>\
                         <OldUserPassword>REDACTED</OldUserPassword></a>";
         assert_eq!(redacted(nested).as_deref(), Some(expected));
+        // A password in pieces, and one behind a `>` in an attribute.
+        let pieces = "<a><UserPassword b='>'>x<![CDATA[y]]>z<!-- w --></UserPassword ></a>";
+        assert_eq!(redacted(pieces).as_deref(), Some("<a><UserPassword b='>'>REDACTED</UserPassword ></a>"));
         assert_eq!(redacted("<a>"), None);
         let ovf = parse(&generate_ovf_env("vm & co", "zoe", Some(true))).unwrap().unwrap();
         assert_eq!((ovf.host_name.as_deref(), ovf.user.as_deref()), (Some("vm & co"), Some("zoe")));

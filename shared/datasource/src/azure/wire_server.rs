@@ -5,7 +5,7 @@ use std::time::Duration;
 use system::{Deadline, Error, Request, Response, Result, System, info};
 
 use super::imds::retry_until;
-use crate::xml::{Document, escape};
+use crate::xml::{self, escape};
 
 /// For one answer; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -89,18 +89,18 @@ impl<'a> WireServer<'a> {
 }
 
 fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
-    let document = Document::parse(text)?;
+    let document = xml::parse(text)?;
     let required = |path: &[&str]| {
-        let found = document.plain_text(path).map(Into::into);
-        found.ok_or_else(|| format!("{} is missing", path.join("/")))
+        xml::plain_text(&document, path).ok_or_else(|| format!("{} is missing", path.join("/")))
     };
     Ok(GoalState {
         incarnation: required(&["Incarnation"])?,
         container: required(&["Container", "ContainerId"])?,
         instance: required(&["Container", "RoleInstanceList", "RoleInstance", "InstanceId"])?,
-        certificates: document
-            .plain_text(&["Container", "RoleInstanceList", "RoleInstance", "Configuration", "Certificates"])
-            .map(Into::into),
+        certificates: xml::plain_text(
+            &document,
+            &["Container", "RoleInstanceList", "RoleInstance", "Configuration", "Certificates"],
+        ),
     })
 }
 
@@ -148,7 +148,7 @@ mod tests {
             ("Incarnation>", "X>", "Incarnation is missing"),
             ("<ContainerId>c&amp;1</ContainerId>", "<ContainerId/>", "Container/ContainerId is missing"),
             ("InstanceId", "Id", "Container/RoleInstanceList/RoleInstance/InstanceId is missing"),
-            ("</GoalState>", "", "line 1: the end of GoalState is missing"),
+            ("</GoalState>", "", "an element is not closed"),
         ] {
             assert_eq!(goal_state(&GOAL.replace(from, to)).unwrap_err(), expected);
         }
@@ -159,8 +159,8 @@ mod tests {
         let state = goal_state(GOAL).unwrap();
         let text = |failure| {
             let report = health(&state, failure);
-            let document = Document::parse(&report).unwrap();
-            let at = |path: &[&str]| document.plain_text(path).unwrap_or_default().to_string();
+            let document = xml::parse(&report).unwrap();
+            let at = |path: &[&str]| xml::plain_text(&document, path).unwrap_or_default();
             let role = ["Container", "RoleInstanceList", "Role"];
             let role_text = |more: &[&str]| at(&[&role[..], more].concat());
             assert_eq!(at(&["GoalStateIncarnation"]) + &at(&["Container", "ContainerId"]), "3c&1");

@@ -1,7 +1,7 @@
 //! Facts about the host that are added to the metadata, in upstream's structure: names, the addresses of the default
 //! routes' links, and all addresses by MAC and by address. Pure.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 use system::{Link, LinkAddress, Prefix, Route};
@@ -109,17 +109,16 @@ pub fn facts(network: &Network, hostname: &str) -> Value {
 }
 
 fn describe(address: &LinkAddress) -> Value {
-    let Prefix { address: ip, length } = address.prefix;
-    let length = u32::from(length);
+    let (ip, netmask) = (address.prefix.address, address.prefix.netmask());
     match ip {
         IpAddr::V4(_) => json!({
             "addr": ip.to_string(),
-            "netmask": Ipv4Addr::from(u32::MAX.checked_shl(32 - length).unwrap_or(0)).to_string(),
+            "netmask": netmask.to_string(),
             "broadcast": address.broadcast.map(|b| b.to_string()).unwrap_or_default(),
         }),
         IpAddr::V6(_) => json!({
             "addr": ip.to_string(),
-            "netmask": format!("{}/{length}", Ipv6Addr::from(u128::MAX.checked_shl(128 - length).unwrap_or(0))),
+            "netmask": format!("{netmask}/{}", address.prefix.length),
         }),
     }
 }
@@ -134,6 +133,8 @@ pub fn canonical_name(hosts: &str, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
     fn address(index: u32, text: &str, broadcast: Option<[u8; 4]>) -> LinkAddress {

@@ -110,32 +110,11 @@ pub fn assignments(text: &str) -> Option<HashMap<String, String>> {
     Some(pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect())
 }
 
-/// Splits a text into words as a shell does, without expansions. Returns `None` if a quotation is not closed.
+/// Splits a text into words as a shell does, without expansions. Returns `None` if a quotation is not closed or a backslash
+/// ends the text.
 pub fn shell_words(text: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut chars) = (Vec::new(), None::<String>, text.chars());
-    while let Some(c) = chars.next() {
-        match c {
-            c if c.is_whitespace() => words.extend(word.take()),
-            '#' if word.is_none() => drop(chars.by_ref().find(|c| *c == '\n')),
-            '\'' | '"' => {
-                let word = word.get_or_insert_default();
-                loop {
-                    match chars.next()? {
-                        end if end == c => break,
-                        '\\' if c == '"' => match chars.next()? {
-                            special @ ('"' | '\\' | '$' | '`') => word.push(special),
-                            other => word.extend(['\\', other]),
-                        },
-                        other => word.push(other),
-                    }
-                }
-            }
-            '\\' => word.get_or_insert_default().extend(chars.next()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    Some(words)
+    // shlex does not take a carriage return for white space.
+    shlex::split(&text.replace("\r\n", "\n"))
 }
 
 #[cfg(test)]
@@ -207,7 +186,8 @@ mod tests {
             ("'' # x\nb#c", Some(vec!["", "b#c"])),
             ("'", None),
             ("\"\\", None),
-            ("\\", Some(vec![""])),
+            ("\\", None),
+            ("a\r\nb", Some(vec!["a", "b"])),
         ] {
             let expected = expected.map(|w| w.into_iter().map(String::from).collect::<Vec<_>>());
             assert_eq!(shell_words(text), expected, "{text}");

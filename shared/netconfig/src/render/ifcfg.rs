@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 
 use config::Value;
+use system::Prefix;
 
 use crate::address::is_ipv6;
 use crate::model::{Link, Method, Route, Subnet};
@@ -54,7 +55,7 @@ pub fn bonding_options(link: &Link) -> String {
 }
 
 fn netmask(prefix: u8) -> String {
-    Ipv4Addr::from(u32::MAX.checked_shl(32 - u32::from(prefix.min(32))).unwrap_or(0)).to_string()
+    Prefix::new(Ipv4Addr::UNSPECIFIED, prefix).netmask().to_string()
 }
 
 fn is_ipv6_autoconf(method: Method) -> bool {

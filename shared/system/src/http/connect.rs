@@ -214,11 +214,12 @@ impl Proxy {
             connection.read_exact(&mut byte)?;
             head.push(byte[0]);
         }
-        let first = String::from_utf8_lossy(&head);
-        match message::status(first.lines().next().unwrap_or_default()) {
-            Some(200..=299) if head.ends_with(b"\r\n\r\n") => Ok(()),
-            Some(status) => Err(std::io::Error::other(format!("proxy: no tunnel, status {status}"))),
-            None => Err(std::io::Error::other("proxy: invalid HTTP response")),
+        match message::parse_head(&head) {
+            Ok(Some(answer)) if (200..300).contains(&answer.status) => Ok(()),
+            Ok(Some(answer)) => {
+                Err(std::io::Error::other(format!("proxy: no tunnel, status {}", answer.status)))
+            }
+            Ok(None) | Err(_) => Err(std::io::Error::other("proxy: invalid HTTP response")),
         }
     }
 }
@@ -327,7 +328,7 @@ mod tests {
                 |s| loop {
                     s.write_all(b"HTTP/1.1 200 X\r\nX: y\r\n")?;
                 },
-                "proxy: no tunnel, status 200",
+                "proxy: invalid HTTP response",
                 0.0,
             ),
         ];

@@ -320,10 +320,10 @@ impl Exchange {
             None => (message::head(&mut rest)?, BodyLength::UntilClose),
         };
         message::body(&mut rest, &mut answer, self.limit)?;
-        // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
+        // Anything else behind the body, the rest of a trailer included, would be read as the next answer.
         let is_whole = match length {
             BodyLength::Bytes(_) => rest.is_empty(),
-            BodyLength::Chunked => rest == b"\r\n",
+            BodyLength::Chunked => message::is_end_of_chunks(rest),
             BodyLength::UntilClose => false,
         };
         let closes =
@@ -387,8 +387,9 @@ mod tests {
         assert!(Request::get("https://10.0.0.1/").resolve(0).is_err());
     }
 
-    /// Returns what an exchange makes of a response in these pieces, over a connection that stays open.
-    fn outcome(pieces: &'static [&'static str]) -> String {
+    /// What an exchange makes of an answer that comes in these pieces, over a connection that stays open, and whether another
+    /// request may use the connection.
+    fn outcome(pieces: &'static [&'static str]) -> (String, bool) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {
@@ -410,12 +411,40 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(1));
         };
+        let is_reusable = exchange.is_reusable();
         drop(exchange);
         server.join().unwrap();
-        answer.map_or_else(
+        let text = answer.map_or_else(
             |e| e.to_string(),
             |a| format!("{} {}", a.status, String::from_utf8_lossy(&a.body).escape_debug()),
-        )
+        );
+        (text, is_reusable)
+    }
+
+    #[test]
+    fn reuse_after_chunked_answers() {
+        const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+        std::thread::scope(|scope| {
+            for (pieces, expected) in [
+                (&[CHUNKED, "2\r\nhi\r\n0\r\n\r\n"][..], ("200 hi", true)),
+                // An end with trailers is an end.
+                (&[CHUNKED, "2\r\nhi\r\n0\r\nX: y\r\nZ: \r\n\r\n"], ("200 hi", true)),
+                // A chunk whose last bytes look like the end of the body is not.
+                (
+                    &[CHUNKED, "7\r\n\r\n0\r\n\r\n", "\r\n1\r\nx\r\n0\r\n\r\n"],
+                    ("200 \\r\\n0\\r\\n\\r\\nx", true),
+                ),
+                // The rest of the trailer, or another answer, would be read as the next one.
+                (&[CHUNKED, "2\r\nhi\r\n0\r\nX: y\r\n"], ("200 hi", false)),
+                (&[CHUNKED, "2\r\nhi\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"], ("200 hi", false)),
+                (&[CHUNKED, "2\r\nhi\r\n0\r\n"], ("200 hi", false)),
+            ] {
+                scope.spawn(move || {
+                    let (text, is_reusable) = outcome(pieces);
+                    assert_eq!((&*text, is_reusable), expected, "{pieces:?}");
+                });
+            }
+        });
     }
 
     #[test]
@@ -450,7 +479,7 @@ mod tests {
                 (&["SSH-2.0-OpenSSH\r\n\r\n"], "invalid HTTP response"),
                 (&[], "no response in time (0.3 s)"),
             ] {
-                scope.spawn(move || assert_eq!(outcome(pieces), expected, "{pieces:?}"));
+                scope.spawn(move || assert_eq!(outcome(pieces).0, expected, "{pieces:?}"));
             }
         });
     }

@@ -1,7 +1,6 @@
 //! HTTP/1.1 as bytes: a request is written at once, a response is read from any stream. Sizes are limited, and a
 //! truncated response is distinguished from a complete one.
 
-use std::collections::BTreeMap;
 #[cfg(test)]
 use std::io::BufReader;
 use std::io::{BufRead, ErrorKind, Read};
@@ -14,7 +13,9 @@ use crate::{Error, Result};
 
 /// The size limit of all header lines of a response.
 const MAX_HEAD: usize = 256 << 10;
-/// The size limit of the lines between the chunks of a body.
+/// As many as no server sends; Python takes 100.
+const MAX_HEADERS: usize = 256;
+/// Of the lines between the chunks of a body.
 const MAX_CHUNK_LINE: usize = 1024;
 /// The maximum number of interim responses (1xx).
 const MAX_INTERIM_RESPONSES: usize = 8;
@@ -147,7 +148,8 @@ pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> R
     }
 }
 
-/// Parses the chunk size in a line.
+/// The number in the line before a chunk. (httparse reads a line without a number as 0, which is the end of the body, and takes
+/// no bare line feed.)
 pub fn chunk_size(line: &str) -> Result<usize> {
     let digits = line.split(';').next().unwrap_or_default().trim();
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -165,29 +167,63 @@ pub fn invalid_chunk() -> Error {
 /// Receives the status and the headers of the final response, names in lower case.
 pub fn head(stream: &mut impl BufRead) -> Result<Response> {
     for _ in 0..=MAX_INTERIM_RESPONSES {
-        let first = line(stream, MAX_HEAD)?;
-        let mut left = MAX_HEAD.saturating_sub(first.len());
-        let status = status(&first).ok_or_else(|| Error::new("invalid HTTP response"))?;
-        let mut headers = BTreeMap::new();
-        loop {
-            let line = line(stream, left)?;
-            if line.is_empty() {
-                break;
-            }
-            left = left.saturating_sub(line.len() + 2);
-            if let Some((name, value)) = line.split_once(':') {
-                headers.insert(name.trim().to_ascii_lowercase(), value.trim().to_string());
-            }
-        }
-        if !(100..200).contains(&status) {
-            return Ok(Response { status, headers, body: Vec::new() });
+        let answer = parse_head(&head_bytes(stream)?)?.ok_or_else(invalid_head)?;
+        if !(100..200).contains(&answer.status) {
+            return Ok(answer);
         }
     }
     Err(Error::new("too many interim (1xx) responses"))
 }
 
-/// Returns the pause that a busy server requests (503, or 429 with `Retry-After`). `now`, in seconds since the epoch, is
-/// used if the response has no date.
+/// Reads one head with the blank line that ends it. What does not begin as HTTP is refused after its first line.
+fn head_bytes(stream: &mut impl BufRead) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let begin = bytes.len();
+        stream.by_ref().take((MAX_HEAD - begin) as u64).read_until(b'\n', &mut bytes).map_err(read_error)?;
+        match &bytes[begin..] {
+            b"\n" | b"\r\n" if begin > 0 => return Ok(bytes),
+            [.., b'\n'] if begin == 0 => drop(parse_head(&bytes)?),
+            [.., b'\n'] => {}
+            _ if bytes.len() == MAX_HEAD => return Err(Error::new("response header too large")),
+            _ => return Err(Error::with_kind(ErrorKind::UnexpectedEof, "response truncated")),
+        }
+    }
+}
+
+fn invalid_head() -> Error {
+    Error::new("invalid HTTP response")
+}
+
+/// The response of a head; `None` if it is not complete. Lines that are no headers are ignored, as Python ignores them.
+pub fn parse_head(bytes: &[u8]) -> Result<Option<Response>> {
+    let mut fields = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut head = httparse::Response::new(&mut fields);
+    let mut parser = httparse::ParserConfig::default();
+    parser
+        .allow_spaces_after_header_name_in_responses(true)
+        .allow_multiple_spaces_in_response_status_delimiters(true)
+        .ignore_invalid_headers_in_responses(true);
+    match parser.parse_response(&mut head, bytes) {
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Ok(httparse::Status::Complete(_)) => {}
+        Err(httparse::Error::TooManyHeaders) => return Err(Error::new("response header too large")),
+        Err(_) => return Err(invalid_head()),
+    }
+    let text = |value: &[u8]| String::from_utf8_lossy(value).trim().to_string();
+    let status = head.code.filter(|code| (100..600).contains(code)).ok_or_else(invalid_head)?;
+    let headers = head.headers.iter().map(|field| (field.name.to_ascii_lowercase(), text(field.value)));
+    Ok(Some(Response { status, headers: headers.collect(), body: Vec::new() }))
+}
+
+/// Whether this is all of what follows the last chunk: trailers, which are ignored, and a blank line.
+pub fn is_end_of_chunks(bytes: &[u8]) -> bool {
+    let mut fields = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
+    matches!(httparse::parse_headers(bytes, &mut fields), Ok(httparse::Status::Complete((n, _))) if n == bytes.len())
+}
+
+/// How long a server that is busy (503, or 429 that says so) asks to be left alone; `now` in seconds of 1970 where the
+/// answer has no date of its own.
 pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
     let named = answer.headers.get("retry-after").map(|text| text.trim());
     let seconds = named.and_then(|text| match text.parse::<u64>() {
@@ -228,14 +264,7 @@ fn http_date(text: &str) -> Option<u64> {
     Some((days.checked_sub(719_468)?) * 86400 + hour * 3600 + minute * 60 + second)
 }
 
-/// Parses the status in the first line of a head.
-pub fn status(line: &str) -> Option<u16> {
-    let (version, rest) = line.split_once(' ')?;
-    let status: u16 = rest.split(' ').next()?.parse().ok()?;
-    (version.starts_with("HTTP/1.") && (100..600).contains(&status)).then_some(status)
-}
-
-/// Receives one line, without its end.
+/// One line without its end.
 fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     let mut bytes = Vec::new();
     stream.take(most as u64 + 2).read_until(b'\n', &mut bytes).map_err(read_error)?;
@@ -324,8 +353,32 @@ mod tests {
             (&format!("HTTP/1.1 200 {}\r\n", "x".repeat(MAX_HEAD)), "response header too large"),
             (&format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MAX_HEAD / 6)), "response header too large"),
             (&"HTTP/1.1 100 Continue\r\n\r\n".repeat(20), "too many interim (1xx) responses"),
+            (
+                &format!("HTTP/1.1 200 OK\r\n{}", "a: b\r\n".repeat(MAX_HEADERS + 1) + "\r\n"),
+                "response header too large",
+            ),
+            ("HTTP/1.1 200 OK\r\nno header\r\n folded\r\nContent-Length : 1\r\n\r\nab", "200 a"),
+            ("HTTP/1.1  200  OK\r\nContent-Length: 1\r\n\r\nab", "200 a"),
+            ("HTTP/1.1 999 X\r\n\r\n", "invalid HTTP response"),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n\r\n",
+                "invalid chunk in response",
+            ),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nab\n0\n\n", "200 ab"),
         ] {
             assert_eq!(answer(text), expected, "{:?}", &text[..text.len().min(80)]);
+        }
+    }
+
+    #[test]
+    fn damaged_responses_do_not_panic() {
+        let good = "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nDate: now\r\nTransfer-Encoding: chunked\r\n\r\n\
+                    2;x=y\r\nab\r\n0\r\nX: trailer\r\n\r\n";
+        for bad in scratch::mutations(good.as_bytes(), 20_000) {
+            if let Ok(answer) = read(&mut bad.as_slice(), 100) {
+                assert!(answer.body.len() <= 100);
+            }
+            let _ = is_end_of_chunks(&bad);
         }
     }
 

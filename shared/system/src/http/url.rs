@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use encoding::percent;
+
 use crate::{Error, Result};
 
 /// The destination of a request, and the requested resource.
@@ -126,21 +128,24 @@ fn bracketed(host: &str) -> Cow<'_, str> {
     Cow::Owned(format!("[{}]", host.split('%').next().unwrap_or(host)))
 }
 
-/// Returns a path that begins with a slash, ends before a fragment, and has no character that would end a request line.
+/// The characters that end a request line or have no place in a URL.
+const NOT_IN_TARGET: percent::AsciiSet = percent::CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// Begins with a slash, ends before a fragment, and has nothing in it that would end a request line.
 fn request_target(text: &str) -> String {
     let text = text.split('#').next().unwrap_or(text);
-    let mut target = String::with_capacity(text.len() + 1);
-    if !text.starts_with('/') {
-        target.push('/');
-    }
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
-            target.push(byte.into());
-        } else {
-            target.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    target
+    let slash = if text.starts_with('/') { "" } else { "/" };
+    format!("{slash}{}", percent::encode(text, &NOT_IN_TARGET))
 }
 
 /// Normalizes a path: `/a/./b/../c` becomes `/a/c` (RFC 3986 §5.2.4); the query is unchanged.

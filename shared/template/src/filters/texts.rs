@@ -1,5 +1,7 @@
 //! Filters on text.
 
+use encoding::percent;
+
 use super::{bool_arg, size_arg};
 use crate::eval::{CallArgs, Interpreter};
 use crate::methods::{capitalized, padded, stripped};
@@ -244,14 +246,9 @@ impl Interpreter<'_> {
 }
 
 fn percent_encode(text: &str, slash: bool) -> String {
-    let mut out = String::new();
-    for b in text.bytes() {
-        match b {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'.' | b'-' | b'~' => out.push(char::from(b)),
-            b'/' if slash => out.push('/'),
-            b' ' if !slash => out.push('+'),
-            b => out.push_str(&format!("%{b:02X}")),
-        }
+    const ALL_BUT_SLASH: percent::AsciiSet = percent::RESERVED.remove(b'/');
+    match slash {
+        true => percent::encode(text, &ALL_BUT_SLASH),
+        false => percent::encode(text, &percent::RESERVED).replace("%20", "+"),
     }
-    out
 }
