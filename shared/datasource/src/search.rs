@@ -1,7 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
-use system::{debug, info, warning};
+use system::{StepResult, debug, info, warning};
 
 use crate::{Datasource, Search, Stage, datasource};
 
@@ -49,7 +49,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
         }
         let class = class_name(row, ctx.stage);
         let event = format!("{stage}/search-{}", class.trim_start_matches("DataSource"));
-        debug!(sys, "start: {event}: searching for {kind} data from {class}");
+        let step = sys.begin_step(event, format!("searching for {kind} data from {class}"));
         debug!(sys, "Seeing if we can get any data from {}", python_class(row, &class));
         let begun = sys.clock().elapsed();
         let found = (row.find)(ctx);
@@ -62,17 +62,17 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
                     debug!(sys, "Crawl of metadata service took {took:.3} seconds");
                 }
                 debug!(sys, "Detected {class}");
-                debug!(sys, "finish: {event}: SUCCESS: found {kind} data from {class}");
+                step.end(sys, StepResult::Success, format!("found {kind} data from {class}"));
                 info!(sys, "Loaded datasource {class} - {}", instance.description);
                 outcome.found = Some(instance);
                 return outcome;
             }
             Ok(None) => {
-                debug!(sys, "finish: {event}: SUCCESS: no {kind} data found from {class}");
+                step.end(sys, StepResult::Success, format!("no {kind} data found from {class}"));
             }
             Err(e) => {
                 warning!(sys, "Getting data from {} failed: {e}", python_class(row, &class));
-                debug!(sys, "finish: {event}: FAIL: no {kind} data found from {class}");
+                step.end(sys, StepResult::Fail, format!("no {kind} data found from {class}"));
                 let (name, text) = (row.name, e.to_string());
                 let problem =
                     text.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! XML as Azure's and OVF's files have it, read with roxmltree. Document types, and with them custom entities, are refused.
+//! XML as in Azure's and OVF's files, read with roxmltree. Document types, and with them custom entities, are refused.
 //! Messages contain the line and never the content, which may be a password.
 
 use std::ops::Range;
@@ -33,7 +33,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, String> {
     })
 }
 
-/// Returns what is wrong, without roxmltree's quotations from the document.
+/// Returns the problem, without roxmltree's quotations from the document.
 fn problem(error: &Error) -> &'static str {
     match error {
         Error::DtdDetected => "a document type is not accepted",

@@ -2,7 +2,7 @@
 
 use config::Node;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
-use system::{System, debug, deprecated, error, info, warning};
+use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
 use crate::unsupported::unsupported_keys;
 use crate::{Context, Module, ModuleEntry, ModuleFlag, find_module};
@@ -156,7 +156,6 @@ pub fn run_module(
     let (sys, layout) = (context.sys, context.layout);
     let mut frequency = entry.frequency.unwrap_or(module.frequency);
     let run_name = format!("config-{}", entry.name);
-    let event = format!("{stage}/{run_name}");
     let before = progress(sys, layout, &run_name, frequency);
     let is_due = match frequency {
         Frequency::Always => module.has(ModuleFlag::NeedsUserData),
@@ -177,16 +176,17 @@ pub fn run_module(
         module.name,
         frequency.as_str()
     );
-    debug!(sys, "start: {event}: running {run_name} with frequency {}", frequency.as_str());
+    let description = format!("running {run_name} with frequency {}", frequency.as_str());
+    let step = sys.begin_step(format!("{stage}/{run_name}"), &description);
     match before {
         Progress::Finished
             if module.name == SCRIPTS_USER
                 && has_run(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) =>
         {
-            return run_late_runcmd(context, entry, &event);
+            return run_late_runcmd(context, entry, step);
         }
         Progress::Finished => {
-            debug!(sys, "finish: {event}: SUCCESS: {run_name} previously ran");
+            step.end(sys, StepResult::Success, format!("{run_name} previously ran"));
             return ModuleResult::AlreadyRan;
         }
         Progress::Started if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
@@ -196,7 +196,7 @@ pub fn run_module(
                  cloud-init single --name {0} --frequency always",
                 module.name
             );
-            debug!(sys, "finish: {event}: SUCCESS: {run_name} was interrupted");
+            step.end(sys, StepResult::Success, format!("{run_name} was interrupted"));
             // Reported once.
             if let Err(e) = mark_finished(sys, layout, &run_name, frequency) {
                 debug!(sys, "{e}");
@@ -211,6 +211,7 @@ pub fn run_module(
     if let Err(e) = mark_started(sys, layout, &run_name, frequency) {
         // Without its semaphore it would run at every boot, so it does not run, and this is reported.
         error!(sys, "not running module {}: {e}", entry.name);
+        step.end(sys, StepResult::Fail, description);
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
     let is_runcmd_late = before == Progress::Started && module.name == RUNCMD && is_runcmd_late(context);
@@ -240,10 +241,8 @@ pub fn run_module(
     let seconds = (sys.clock().elapsed() - started_at).as_secs_f64();
     match result {
         Ok(()) => {
-            debug!(
-                sys,
-                "finish: {event}: SUCCESS: {run_name} ran successfully and took {seconds:.3} seconds"
-            );
+            let message = format!("{run_name} ran successfully and took {seconds:.3} seconds");
+            step.end(sys, StepResult::Success, message);
             ModuleResult::Done
         }
         Err(e) => {
@@ -251,7 +250,7 @@ pub fn run_module(
             if runs_again {
                 info!(sys, "module {} runs again at the next boot", entry.name);
             }
-            debug!(sys, "finish: {event}: FAIL: running {run_name} with frequency {}", frequency.as_str());
+            step.end(sys, StepResult::Fail, description);
             ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }
@@ -298,22 +297,23 @@ fn mark_missing_script(context: &Context<'_>, frequency: Frequency) {
 }
 
 /// Runs a script that did not exist yet when the scripts ran.
-fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, event: &str) -> ModuleResult {
+fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, step: Step) -> ModuleResult {
     let (sys, layout) = (context.sys, context.layout);
     // The semaphore comes first: not running is better than running twice.
     if let Err(e) = state::release(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) {
         error!(sys, "not running the commands of {}: {e}", RUNCMD);
+        step.end(sys, StepResult::Fail, format!("{RUNCMD} ran late"));
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
     info!(sys, "running the commands of {}, which an earlier boot could not write", RUNCMD);
     match crate::run_parts::run_script(context, &layout.instance("scripts"), RUNCMD) {
         Ok(()) => {
-            debug!(sys, "finish: {event}: SUCCESS: {} ran late", RUNCMD);
+            step.end(sys, StepResult::Success, format!("{RUNCMD} ran late"));
             ModuleResult::Done
         }
         Err(e) => {
             warning!(sys, "Running {} late failed: {e}", RUNCMD);
-            debug!(sys, "finish: {event}: FAIL: {} ran late", RUNCMD);
+            step.end(sys, StepResult::Fail, format!("{RUNCMD} ran late"));
             ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }

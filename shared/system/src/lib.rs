@@ -11,6 +11,7 @@
 //! * **Commands.** [`System::run`] takes a [`Command`]: an argument vector, a time limit, and secrets on standard input.
 //! * **HTTP.** [`System::fetch`] takes a [`Request`] with limits for each silence, the size and the retries. TLS is left to the
 //!   program `cloud-init-tls`.
+//! * **Events.** [`System::begin_step`] reports the beginning of a step, [`Step::end`] its end, to every [`EventSink`].
 //! * **Log.** The macros [`debug!`] to [`error!`] write to the [`Log`] of a [`System`], which keeps lines until it has a sink.
 //! * **Dry run.** [`System::dry_run`] sends writes to an overlay directory, and records commands and other changes.
 //! * **Errors** name the action and the thing, and never contain a secret value.
@@ -46,6 +47,7 @@ mod directory;
 mod disk;
 mod entry;
 mod error;
+mod events;
 mod file;
 mod http;
 mod ioctl;
@@ -86,6 +88,7 @@ pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Output, OutputMode};
 pub use disk::GrowableFileSystem;
 pub use error::{Error, Result, ResultExt};
+pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult};
 pub use file::{Change, WriteOptions};
 pub use http::{Exchange, PendingLookup, Request, Response, redacted_url};
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
@@ -156,6 +159,7 @@ pub enum Effect {
 pub struct System {
     root: Root,
     log: Log,
+    events: Events,
     clock: Clock,
     effects: RefCell<Vec<RecordedEffect>>,
     cause: RefCell<Cause>,
@@ -173,6 +177,7 @@ impl System {
         System {
             root,
             log: Log::default(),
+            events: Events::default(),
             clock: Clock::default(),
             effects: RefCell::default(),
             cause: RefCell::default(),

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use config::merge::Strategy;
 use config::settings::ParsedFile;
 use config::{Findings, FromNode, Node, Reader, Value};
-use system::{System, debug, deprecated, info, warning};
+use system::{StepResult, System, debug, deprecated, info, warning};
 
 use crate::handle::{Counts, Handler};
 use crate::options::{Dirs, Options};
@@ -50,12 +50,12 @@ pub fn consume(sys: &System, dirs: &Dirs, stored: &Stored<'_>, options: &Options
     let mut user_config = Node::null();
     for processed in &stored.0 {
         let name = processed.source.name();
-        let event = format!("{}/consume-{name}", options.event);
-        debug!(sys, "start: {event}: reading and applying {name}");
+        let description = format!("reading and applying {name}");
+        let step = sys.begin_step(format!("{}/consume-{name}", options.event), &description);
         let failed_before = consumed.failed.len();
         let next = consume_source(sys, dirs, processed, options, &mut user_config, &mut consumed);
-        let word = if consumed.failed.len() == failed_before { "SUCCESS" } else { "FAIL" };
-        debug!(sys, "finish: {event}: {word}: reading and applying {name}");
+        let is_whole = consumed.failed.len() == failed_before;
+        step.end(sys, if is_whole { StepResult::Success } else { StepResult::Fail }, description);
         if next.is_break() {
             break;
         }

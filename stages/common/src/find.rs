@@ -4,7 +4,7 @@ use config::Node;
 use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
-use system::{WriteOptions, debug, info, warning};
+use system::{Step, StepResult, WriteOptions, debug, info, warning};
 
 use crate::{Stage, StageName, platform};
 
@@ -22,12 +22,7 @@ impl Stage {
     /// Finds the instance, in the local and the network stage. `None`: no datasource was found (so far).
     pub fn find_instance(&mut self) -> Option<FoundInstance> {
         let cached = Instance::load(&self.sys, &self.layout);
-        debug!(
-            self.sys,
-            "start: {}/check-cache: attempting to read from cache [{}]",
-            self.name.event_name(),
-            if self.name == StageName::Local { "check" } else { "trust" }
-        );
+        let step = self.begin_cache_check(if self.name == StageName::Local { "check" } else { "trust" });
         let mut was_another = false;
         let candidate = match cached {
             Cached::Instance(instance) => {
@@ -38,7 +33,7 @@ impl Stage {
                 let is_fixed = is_whole && self.is_cleaned_by_hand();
                 if is_whole && self.is_of_this_boot(&instance.id) || is_fixed && !self.must_refresh(&instance)
                 {
-                    return Some(self.found_in_cache(*instance, "restored from cache with run check"));
+                    return Some(self.found_in_cache(step, *instance, "restored from cache with run check"));
                 }
                 match if is_fixed { IdentityCheck::Same } else { self.check(&instance) } {
                     IdentityCheck::Same if !is_whole => {
@@ -53,7 +48,7 @@ impl Stage {
                         Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
                     }
                     IdentityCheck::Same => {
-                        return Some(self.found_in_cache(*instance, "restored from checked cache"));
+                        return Some(self.found_in_cache(step, *instance, "restored from checked cache"));
                     }
                     IdentityCheck::Different(why) => {
                         info!(self.sys, "cache invalid in datasource: {}: {why}", instance.description);
@@ -77,7 +72,7 @@ impl Stage {
             Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout).map(Candidate::unconfirmed),
             Cached::Missing => None,
         };
-        debug!(self.sys, "finish: {}/check-cache: SUCCESS: no cache found", self.name.event_name());
+        step.end(&self.sys, StepResult::Success, "no cache found");
         let found = self.search(candidate);
         if found.is_none() && was_another {
             // Later stages must not work for another instance. Its files stay.
@@ -93,13 +88,13 @@ impl Stage {
         [Event::Boot, Event::BootLegacy].into_iter().any(|event| self.is_event_enabled(instance, event))
     }
 
-    fn found_in_cache(&mut self, instance: Instance, how: &str) -> FoundInstance {
-        debug!(
-            self.sys,
-            "finish: {}/check-cache: SUCCESS: {how}: {}",
-            self.name.event_name(),
-            instance.description
-        );
+    fn begin_cache_check(&self, trust: &str) -> Step {
+        let event = format!("{}/check-cache", self.name.event_name());
+        self.sys.begin_step(event, format!("attempting to read from cache [{trust}]"))
+    }
+
+    fn found_in_cache(&mut self, step: Step, instance: Instance, how: &str) -> FoundInstance {
+        step.end(&self.sys, StepResult::Success, format!("{how}: {}", instance.description));
         FoundInstance { instance, is_new: false, is_cached: true }
     }
 
@@ -182,7 +177,8 @@ impl Stage {
                     "confirmed; its metadata could not be fetched again; using the cached metadata",
                 );
             }
-            return Some(self.found_in_cache(instance, "restored from checked cache"));
+            debug!(self.sys, "restored from checked cache: {}", instance.description);
+            return Some(FoundInstance { instance, is_new: false, is_cached: true });
         }
         let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
@@ -237,8 +233,7 @@ impl Stage {
 
     /// Returns the instance that an earlier stage found, without its raw data, for the config and final stages.
     pub fn cached_instance(&mut self) -> Option<FoundInstance> {
-        let event = self.name.event_name();
-        debug!(self.sys, "start: {event}/check-cache: attempting to read from cache [trust]");
+        let step = self.begin_cache_check("trust");
         match Instance::load_without_raw_data(&self.sys, &self.layout) {
             Cached::Instance(instance) if self.is_of_other_instance(&instance) => {
                 warning!(
@@ -246,21 +241,22 @@ impl Stage {
                     "the cache belongs to instance {}, not to the current instance",
                     instance.id
                 );
+                step.end(&self.sys, StepResult::Success, "no cache found");
                 None
             }
             Cached::Instance(instance) => {
                 if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
                     self.reload_settings(&instance, Vec::new());
                 }
-                Some(self.found_in_cache(*instance, "restored from cache with run check"))
+                Some(self.found_in_cache(step, *instance, "restored from cache with run check"))
             }
             Cached::Python { id } if id.as_deref().is_some_and(|id| self.is_of_this_boot(id)) => {
                 // Python's cloud-init was replaced after it had run in this boot: a manual task is for its instance.
                 let instance = Instance::from_text_files(&self.sys, &self.layout)?;
-                Some(self.found_in_cache(instance, "restored from the files of Python's cloud-init"))
+                Some(self.found_in_cache(step, instance, "restored from the files of Python's cloud-init"))
             }
             Cached::Python { .. } | Cached::Corrupt | Cached::Missing => {
-                debug!(self.sys, "finish: {event}/check-cache: SUCCESS: no cache found");
+                step.end(&self.sys, StepResult::Success, "no cache found");
                 None
             }
         }
@@ -279,7 +275,7 @@ impl Stage {
             if found.is_new { "True" } else { "False" }
         );
         if found.is_cached && self.is_activated(instance) {
-            return;
+            return self.configure_stored_reporting(instance);
         }
         let result = (|| {
             if found.is_new {
@@ -308,6 +304,7 @@ impl Stage {
             }
         }
         self.render_settings();
+        self.configure_stored_reporting(instance);
     }
 
     /// Returns upstream's word for the stage in messages.

@@ -3,7 +3,7 @@
 use config::Node;
 use datasource::{Hook, Search, datasource};
 use state::write_instance_data;
-use system::{Result, debug};
+use system::{Result, StepResult};
 
 use crate::{FoundInstance, Stage, platform};
 
@@ -68,10 +68,9 @@ impl Stage {
     fn in_event(&mut self, name: &str, description: &str, step: impl FnOnce(&Stage) -> Result<()>) {
         let stage = self.name.event_name();
         self.sys.set_cause("datasource", "");
-        debug!(self.sys, "start: {stage}/{name}: {description}");
+        let event = self.sys.begin_step(format!("{stage}/{name}"), description);
         let result = step(self);
-        let word = if result.is_ok() { "SUCCESS" } else { "FAIL" };
-        debug!(self.sys, "finish: {stage}/{name}: {word}: {description}");
+        event.end(&self.sys, StepResult::from(&result), description);
         if let Err(e) = result {
             self.fail(format!("{description}: {e}"));
         }

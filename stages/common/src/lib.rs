@@ -23,6 +23,7 @@ mod network;
 mod plan;
 mod platform;
 mod prepare;
+mod reporting;
 mod search_report;
 mod settings;
 mod stage;

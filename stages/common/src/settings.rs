@@ -67,6 +67,7 @@ impl Stage {
         };
         self.settings = load(&self.sys, &self.layout, &self.command_line, &self.args, layers, known);
         self.report_settings();
+        self.configure_reporting();
     }
 
     /// Returns the settings of the local stage with what an earlier boot stored for this instance. They are only read if a

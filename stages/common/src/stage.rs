@@ -1,12 +1,13 @@
 //! The frame of a stage: what comes before its first step and after its last one.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use config::settings::Settings;
 use config::{Node, Position, SourceMap};
 use state::{Layout, StageStatus, Status};
-use system::{System, debug, info, warning};
+use system::{Step, System, debug, info, warning};
 
 use crate::args::{self, Args, Task};
 use crate::settings::{InstanceLayers, layout_of, load};
@@ -41,6 +42,12 @@ pub struct Stage {
     pub(crate) network_position: Option<Position>,
     /// In the local stage: an instance's id and its stored `updates`, once they were read.
     pub(crate) instance_updates: OnceCell<(String, Option<Node>)>,
+    /// The stage's own step, from its start to its end.
+    pub(crate) step: Option<Step>,
+    /// The configurations of the handlers of events that are in force, by name.
+    pub(crate) handlers: BTreeMap<String, Node>,
+    /// What earlier stages could not send, by handler.
+    pub(crate) unsent: BTreeMap<String, Vec<String>>,
 }
 
 /// Runs one stage: reads the configuration, opens the log, takes the steps, and records the result. The exit code is the
@@ -106,6 +113,9 @@ impl Stage {
             source_map,
             network_position: None,
             instance_updates: OnceCell::new(),
+            step: None,
+            handlers: BTreeMap::new(),
+            unsent: BTreeMap::new(),
         };
         stage.open(was_undecided);
         stage
@@ -138,7 +148,7 @@ impl Stage {
             self.begin_status(uptime, was_undecided);
         }
         self.report_settings();
-        debug!(self.sys, "start: {}: {}", self.name.event_name(), self.name.description());
+        self.begin_reporting();
     }
 
     /// Returns the distribution's row: configured, detected, or the default.
@@ -153,15 +163,7 @@ impl Stage {
         if let Err(e) = self.sys.restore_selinux_labels() {
             warning!(self.sys, "SELinux labels: {e}");
         }
-        let failed = self.record.errors.len();
-        let result = if failed > 0 { "FAIL" } else { "SUCCESS" };
-        debug!(
-            self.sys,
-            "finish: {}: {result}: {} (duration: {:.3}s)",
-            self.name.event_name(),
-            self.name.description(),
-            self.sys.clock().elapsed().as_secs_f64()
-        );
+        self.end_reporting();
         if let Err(e) = self.sys.flush_output() {
             warning!(self.sys, "{e}");
         }

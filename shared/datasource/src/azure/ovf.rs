@@ -146,7 +146,7 @@ pub fn redacted(text: &str) -> Option<String> {
     let (mut kept, mut done) = (String::with_capacity(text.len()), 0);
     for element in document.descendants().filter(Node::is_element) {
         let range = xml::content_range(element);
-        // What is inside another one is gone with it.
+        // An element inside another one is removed with it.
         if element.tag_name().name().contains("UserPassword") && !range.is_empty() && range.start >= done {
             kept.push_str(text.get(done..range.start)?);
             kept.push_str(REDACTED);

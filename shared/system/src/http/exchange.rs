@@ -320,7 +320,7 @@ impl Exchange {
             None => (message::head(&mut rest)?, BodyLength::UntilClose),
         };
         message::body(&mut rest, &mut answer, self.limit)?;
-        // Anything else behind the body, the rest of a trailer included, would be read as the next answer.
+        // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
         let is_whole = match length {
             BodyLength::Bytes(_) => rest.is_empty(),
             BodyLength::Chunked => message::is_end_of_chunks(rest),
@@ -387,8 +387,8 @@ mod tests {
         assert!(Request::get("https://10.0.0.1/").resolve(0).is_err());
     }
 
-    /// What an exchange makes of an answer that comes in these pieces, over a connection that stays open, and whether another
-    /// request may use the connection.
+    /// Returns what an exchange makes of a response in these pieces, over a connection that stays open, and whether
+    /// another request may use the connection.
     fn outcome(pieces: &'static [&'static str]) -> (String, bool) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

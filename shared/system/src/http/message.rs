@@ -13,9 +13,9 @@ use crate::{Error, Result};
 
 /// The size limit of all header lines of a response.
 const MAX_HEAD: usize = 256 << 10;
-/// As many as no server sends; Python takes 100.
+/// The maximum number of header lines; Python accepts 100.
 const MAX_HEADERS: usize = 256;
-/// Of the lines between the chunks of a body.
+/// The size limit of the lines between the chunks of a body.
 const MAX_CHUNK_LINE: usize = 1024;
 /// The maximum number of interim responses (1xx).
 const MAX_INTERIM_RESPONSES: usize = 8;
@@ -148,8 +148,8 @@ pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> R
     }
 }
 
-/// The number in the line before a chunk. (httparse reads a line without a number as 0, which is the end of the body, and takes
-/// no bare line feed.)
+/// Parses the chunk size in a line. (httparse reads a line without a number as 0, which is the end of the body, and
+/// accepts no bare line feed.)
 pub fn chunk_size(line: &str) -> Result<usize> {
     let digits = line.split(';').next().unwrap_or_default().trim();
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -175,7 +175,7 @@ pub fn head(stream: &mut impl BufRead) -> Result<Response> {
     Err(Error::new("too many interim (1xx) responses"))
 }
 
-/// Reads one head with the blank line that ends it. What does not begin as HTTP is refused after its first line.
+/// Reads one head with the blank line that ends it. Text that does not begin as HTTP is refused after its first line.
 fn head_bytes(stream: &mut impl BufRead) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     loop {
@@ -195,7 +195,7 @@ fn invalid_head() -> Error {
     Error::new("invalid HTTP response")
 }
 
-/// The response of a head; `None` if it is not complete. Lines that are no headers are ignored, as Python ignores them.
+/// Parses a head; `None` if it is incomplete. Lines that are not headers are ignored, as Python ignores them.
 pub fn parse_head(bytes: &[u8]) -> Result<Option<Response>> {
     let mut fields = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut head = httparse::Response::new(&mut fields);
@@ -216,14 +216,14 @@ pub fn parse_head(bytes: &[u8]) -> Result<Option<Response>> {
     Ok(Some(Response { status, headers: headers.collect(), body: Vec::new() }))
 }
 
-/// Whether this is all of what follows the last chunk: trailers, which are ignored, and a blank line.
+/// Returns whether these are all bytes after the last chunk: trailers, which are ignored, and a blank line.
 pub fn is_end_of_chunks(bytes: &[u8]) -> bool {
     let mut fields = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
     matches!(httparse::parse_headers(bytes, &mut fields), Ok(httparse::Status::Complete((n, _))) if n == bytes.len())
 }
 
-/// How long a server that is busy (503, or 429 that says so) asks to be left alone; `now` in seconds of 1970 where the
-/// answer has no date of its own.
+/// Returns the pause that a busy server requests (503, or 429 with `Retry-After`). `now`, in seconds since the epoch, is
+/// used if the response has no date.
 pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
     let named = answer.headers.get("retry-after").map(|text| text.trim());
     let seconds = named.and_then(|text| match text.parse::<u64>() {
@@ -264,7 +264,7 @@ fn http_date(text: &str) -> Option<u64> {
     Some((days.checked_sub(719_468)?) * 86400 + hour * 3600 + minute * 60 + second)
 }
 
-/// One line without its end.
+/// Receives one line, without its end.
 fn line(stream: &mut impl BufRead, most: usize) -> Result<String> {
     let mut bytes = Vec::new();
     stream.take(most as u64 + 2).read_until(b'\n', &mut bytes).map_err(read_error)?;

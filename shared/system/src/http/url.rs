@@ -141,7 +141,7 @@ const NOT_IN_TARGET: percent::AsciiSet = percent::CONTROLS
     .add(b'|')
     .add(b'}');
 
-/// Begins with a slash, ends before a fragment, and has nothing in it that would end a request line.
+/// Returns a path that begins with a slash, ends before a fragment, and has no character that would end a request line.
 fn request_target(text: &str) -> String {
     let text = text.split('#').next().unwrap_or(text);
     let slash = if text.starts_with('/') { "" } else { "/" };

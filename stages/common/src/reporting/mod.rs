@@ -1,0 +1,190 @@
+//! The handlers of `reporting:`: each gets the events of the boot. The log and standard output are sinks of `system`; the
+//! others are here. A handler is in force from the configuration that names it on: that of the machine from the stage's
+//! start, that of the instance's user-data and vendor-data from their consumption.
+
+mod hyperv;
+mod keys;
+mod webhook;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use config::{Finding, Findings, Node};
+use system::{EventSink, StepResult, System, WriteOptions, debug, warning};
+
+use crate::{Stage, StageName, Task};
+
+/// The file below the run directory with events that a stage had no time to send, by handler. The next stage sends them.
+const UNSENT_FILE: &str = "unsent-events.json";
+const MAX_UNSENT: u64 = 4 << 20;
+
+/// The time in which handlers pass on their last events. A later stage continues what an earlier one could not send.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+const LAST_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What a handler is made from.
+struct Parts<'a> {
+    sys: &'a System,
+    name: &'a str,
+    /// Events of an earlier stage.
+    unsent: Vec<String>,
+    /// Where unsent events are stored for the next stage; `None` in the last one.
+    unsent_file: Option<String>,
+    /// There may be no network yet: a failure is no reason to drop an event.
+    before_network: bool,
+}
+
+impl Stage {
+    /// Starts, replaces and stops handlers as `reporting:` of the settings in force demands. Unchanged ones continue.
+    pub(crate) fn configure_reporting(&mut self) {
+        let config = self.settings.merged.get("reporting").cloned();
+        self.configure_handlers(config.as_ref());
+    }
+
+    /// In the local stage of a later boot, once the instance is known: starts the handlers that an earlier boot stored for
+    /// it. They get the events of this stage so far as well.
+    pub(crate) fn configure_stored_reporting(&mut self, instance: &state::Instance) {
+        let stored = self.stored_settings(instance, &["reporting"]);
+        let config = stored.and_then(|settings| settings.merged.get("reporting").cloned());
+        self.configure_handlers(config.as_ref());
+    }
+
+    fn configure_handlers(&mut self, config: Option<&Node>) {
+        if self.args.plan.is_some() || matches!(self.args.task, Task::Hotplug(_) | Task::Single(_)) {
+            return;
+        }
+        let Some(config) = config.filter(|config| !config.is_falsy()) else { return };
+        let mut findings = Findings::default();
+        let mut reader = config::Reader::new();
+        let Some(map) = config.as_map() else {
+            reader.nested("reporting", |reader| reader.type_error::<()>(config, "a map"));
+            return self.report_handlers(reader.into_findings());
+        };
+        for (key, node) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            if self.handlers.get(&name) == Some(node) {
+                continue;
+            }
+            self.handlers.insert(name.clone(), node.clone());
+            self.sys.events().remove(&name);
+            if node.is_falsy() {
+                continue;
+            }
+            let mut reader = config::Reader::new();
+            let keys = reader.nested("reporting", |r| r.nested(&name, |r| keys::Handler::read(node, r)));
+            findings.extend(reader.into_findings());
+            let Some(keys) = keys else { continue };
+            let parts = Parts {
+                sys: &self.sys,
+                name: &name,
+                unsent: self.unsent.remove(&name).unwrap_or_default(),
+                unsent_file: (!self.is_last()).then(|| self.layout.run(UNSENT_FILE)),
+                before_network: self.name == StageName::Local,
+            };
+            match sink(keys, parts) {
+                Ok(sink) => self.sys.events().add_with_kept(&self.sys, &name, sink),
+                Err(e) => warning!(self.sys, "reporting.{name}: {e}"),
+            }
+        }
+        self.report_handlers(findings);
+    }
+
+    /// Reports findings, unless the check of user-data and vendor-data or an earlier stage did.
+    fn report_handlers(&mut self, findings: Findings) {
+        let instance = self.layout.instance("");
+        let earlier = self.status.extra("config_findings").map(ToString::to_string).unwrap_or_default();
+        let is_known = |finding: &Finding| {
+            let quoted = serde_json::Value::from(finding.to_string()).to_string();
+            let source = finding.at.source.as_deref().unwrap_or_default();
+            source.starts_with(&instance) || earlier.contains(&quoted)
+        };
+        let mut new = Findings::default();
+        for finding in findings.iter() {
+            match is_known(finding) {
+                true => debug!(self.sys, "{finding}"),
+                false => new.push(finding.clone()),
+            }
+        }
+        self.report(&new);
+    }
+
+    /// Begins the stage's own step, with the handlers of the machine's configuration.
+    pub(crate) fn begin_reporting(&mut self) {
+        self.unsent = self.take_unsent();
+        if self.name == StageName::Local {
+            self.sys.events().keep();
+        }
+        self.configure_reporting();
+        self.step = Some(self.sys.begin_step(self.name.event_name(), self.name.description()));
+    }
+
+    /// Ends the stage's own step and waits for its handlers, for a limited time.
+    pub(crate) fn end_reporting(&mut self) {
+        let has_failed = !self.record.errors.is_empty() || self.sys.events().has_failure();
+        let result = if has_failed { StepResult::Fail } else { StepResult::Success };
+        if let Some(step) = self.step.take() {
+            step.end(&self.sys, result, self.name.description());
+        }
+        self.sys.events().close(&self.sys, if self.is_last() { LAST_CLOSE_TIMEOUT } else { CLOSE_TIMEOUT });
+        let unsent = std::mem::take(&mut self.unsent);
+        if !self.is_last() {
+            // Of handlers that only a later stage knows.
+            unsent.iter().for_each(|(name, events)| {
+                store_unsent(&self.sys, &self.layout.run(UNSENT_FILE), name, events)
+            });
+        }
+    }
+
+    /// Returns whether no later stage of this boot continues.
+    fn is_last(&self) -> bool {
+        match self.args.task {
+            Task::Boot => self.name == StageName::Final,
+            Task::CatchUp(_) => false,
+            _ => true,
+        }
+    }
+
+    /// Reads and removes what earlier stages could not send.
+    fn take_unsent(&self) -> BTreeMap<String, Vec<String>> {
+        if self.args.task != Task::Boot || self.name == StageName::Local {
+            return BTreeMap::new();
+        }
+        let path = self.layout.run(UNSENT_FILE);
+        let unsent = read_unsent(&self.sys, &path);
+        if !unsent.is_empty()
+            && let Err(e) = self.sys.remove(&path)
+        {
+            debug!(self.sys, "{e}");
+        }
+        unsent
+    }
+}
+
+fn sink(keys: keys::Handler, parts: Parts<'_>) -> system::Result<Box<dyn EventSink>> {
+    Ok(match keys {
+        keys::Handler::Log(level) => Box::new(system::LogSink(level)),
+        keys::Handler::Print => Box::new(system::PrintSink),
+        keys::Handler::Webhook(webhook) => Box::new(webhook::Webhook::start(webhook, parts)?),
+        keys::Handler::HyperV { pool, event_types } => {
+            Box::new(hyperv::HyperV::new(parts.sys, parts.name, pool, event_types))
+        }
+    })
+}
+
+fn read_unsent(sys: &System, path: &str) -> BTreeMap<String, Vec<String>> {
+    let text = sys.read_at_most(path, MAX_UNSENT).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
+}
+
+/// Adds events to those that the next stage is to send.
+fn store_unsent(sys: &System, path: &str, name: &str, events: &[String]) {
+    let mut all = read_unsent(sys, path);
+    all.entry(name.to_string()).or_default().extend_from_slice(events);
+    let text = serde_json::to_vec(&all).unwrap_or_default();
+    if text.len() as u64 > MAX_UNSENT {
+        return warning!(sys, "reporting.{name}: {} events are not kept for the next stage", events.len());
+    }
+    if let Err(e) = sys.write(path, text, WriteOptions::secret()) {
+        warning!(sys, "reporting.{name}: {e}");
+    }
+}
