@@ -5,15 +5,18 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod ansible;
 mod apk_configure;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
 mod byobu;
 mod ca_certs;
+mod chef;
 mod config_obj;
 mod context;
 mod disable_ec2_metadata;
+mod downloaded_script;
 mod encoded_content;
 mod fan;
 mod final_message;
@@ -30,6 +33,7 @@ mod keyboard;
 mod keys_to_console;
 mod landscape;
 mod locale;
+mod lxd;
 mod mcollective;
 mod module_list;
 mod mountinfo;
@@ -41,6 +45,8 @@ mod partition_table;
 mod phone_home;
 mod power_state_change;
 mod puppet;
+mod raspberry_pi;
+mod reboot;
 mod reset_rmc;
 mod resizefs;
 mod resolv_conf;
@@ -58,6 +64,7 @@ pub mod set_hostname;
 mod set_passwords;
 mod shell;
 mod snap;
+mod snap_seeding;
 mod spacewalk;
 pub mod ssh;
 mod ssh_authkey_fingerprints;
@@ -174,10 +181,12 @@ macro_rules! modules {
 
 // Every module. A new one is a file and a line here.
 modules![
+    ansible,
     apk_configure,
     bootcmd,
     byobu,
     ca_certs,
+    chef,
     disable_ec2_metadata,
     fan,
     final_message,
@@ -188,6 +197,7 @@ modules![
     keys_to_console,
     landscape,
     locale,
+    lxd,
     mcollective,
     mounts,
     ntp,
@@ -195,6 +205,7 @@ modules![
     phone_home,
     power_state_change,
     puppet,
+    raspberry_pi,
     reset_rmc,
     resizefs,
     resolv_conf,
@@ -256,6 +267,8 @@ mod tests {
                  rocky sle-micro sle_hpc sles suse ubuntu virtuozzo",
             ),
             (&landscape::MODULE, "ubuntu"),
+            (&lxd::MODULE, "ubuntu"),
+            (&raspberry_pi::MODULE, "raspberry-pi-os"),
             (
                 &resolv_conf::MODULE,
                 "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \
