@@ -28,6 +28,7 @@ mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
+mod ineffective_keys;
 pub mod install_hotplug;
 mod keyboard;
 mod keys_to_console;
@@ -95,6 +96,7 @@ mod yum_add_repo;
 mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use ineffective_keys::report_ineffective_keys;
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use unsupported::where_key_belongs;
@@ -245,8 +247,7 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
-    // Its name until 24.1, which lists of older images have.
-    let name = if name == "ubuntu_advantage" { ubuntu_pro::MODULE.name } else { name };
+    let name = if name == run::RENAMED { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
 }
 
