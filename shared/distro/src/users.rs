@@ -185,6 +185,16 @@ impl Distro {
         if sys.which("useradd").is_some() || sys.which("adduser").is_none() {
             run(sys, useradd_argv(user, is_ubuntu_core))?;
         } else {
+            let unsupported = [
+                ("expiredate", user.expiredate.is_some()),
+                ("inactive", user.inactive.is_some()),
+                ("selinux_user", user.selinux_user.is_some()),
+                ("no_user_group", user.no_user_group),
+                ("no_log_init", user.no_log_init),
+            ];
+            for (key, _) in unsupported.iter().filter(|(_, is_set)| *is_set) {
+                warning!(sys, "user {}: {key} is not supported by adduser; ignored", user.name);
+            }
             for argv in adduser_argvs(user) {
                 run(sys, argv)?;
             }

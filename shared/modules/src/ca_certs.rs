@@ -2,7 +2,7 @@
 
 use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
-use system::{Command, Result, WriteOptions, debug, warning};
+use system::{Command, Result, WriteOptions, warning};
 
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
@@ -77,7 +77,7 @@ fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()>
             }
         }
         RemoveDefaults::Unsupported => {
-            debug!(sys, "removing the default certificates is not supported on {}", context.distro.name);
+            warning!(sys, "ca_certs.remove_defaults is not supported on {}; ignored", context.distro.name);
         }
     }
     Ok(())
@@ -166,6 +166,7 @@ mod tests {
         for (distro, left) in [("rhel", 0), ("fedora", 1)] {
             let (sandbox, _) = run_on(distro, "ca_certs: {remove_defaults: true}");
             assert_eq!(sandbox.sys.list("/etc/pki/ca-trust").unwrap().len(), left, "{distro}");
+            assert_eq!(sandbox.logged_warnings().len(), left, "{distro}: {:?}", sandbox.logged_warnings());
         }
     }
 

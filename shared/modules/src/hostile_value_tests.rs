@@ -84,7 +84,7 @@ fn stay_here(node: &mut Node) {
         Value::Seq(items) => items.iter_mut().for_each(stay_here),
         Value::Str(text) if text.starts_with("https:") => *text = "file:///none".into(),
         // Requests of an installer script are repeated.
-        Value::Str(text) if text == "aio" => *text = "packages".into(),
+        Value::Str(text) if text == "aio" || text == "omnibus" => *text = "packages".into(),
         _ => {}
     }
 }
@@ -129,6 +129,7 @@ const WHOLE_TEXTS: &[&str] = &[
     "bootcmd",
     "runcmd",
     "ca_certs.trusted",
+    "chef.validation_cert",
     "mcollective.conf.private-cert",
     "mcollective.conf.public-cert",
     "fan.config",
@@ -150,12 +151,14 @@ const WHOLE_TEXTS: &[&str] = &[
 
 /// Modules that do nothing, with a message, if a value below their key is invalid.
 const ALL_OR_NOTHING: &[&str] = &[
+    "ansible",
     "apk_configure",
     "bootcmd",
     "ca_certs",
     "growpart",
     "grub_dpkg",
     "locale",
+    "lxd",
     "ntp",
     "phone_home",
     "power_state_change",

@@ -5,15 +5,18 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod ansible;
 mod apk_configure;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
 mod byobu;
 mod ca_certs;
+mod chef;
 mod config_obj;
 mod context;
 mod disable_ec2_metadata;
+mod downloaded_script;
 mod encoded_content;
 mod fan;
 mod final_message;
@@ -25,12 +28,14 @@ mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
+mod ineffective_keys;
 mod ini_repository;
 pub mod install_hotplug;
 mod keyboard;
 mod keys_to_console;
 mod landscape;
 mod locale;
+mod lxd;
 mod mcollective;
 mod module_list;
 mod mountinfo;
@@ -42,6 +47,8 @@ mod partition_table;
 mod phone_home;
 mod power_state_change;
 mod puppet;
+mod raspberry_pi;
+mod reboot;
 mod reset_rmc;
 mod resizefs;
 mod resolv_conf;
@@ -59,6 +66,7 @@ pub mod set_hostname;
 mod set_passwords;
 mod shell;
 mod snap;
+mod snap_seeding;
 mod spacewalk;
 pub mod ssh;
 mod ssh_authkey_fingerprints;
@@ -89,6 +97,7 @@ mod yum_add_repo;
 mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use ineffective_keys::report_ineffective_keys;
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use unsupported::where_key_belongs;
@@ -175,10 +184,12 @@ macro_rules! modules {
 
 // Every module. A new one is a file and a line here.
 modules![
+    ansible,
     apk_configure,
     bootcmd,
     byobu,
     ca_certs,
+    chef,
     disable_ec2_metadata,
     fan,
     final_message,
@@ -189,6 +200,7 @@ modules![
     keys_to_console,
     landscape,
     locale,
+    lxd,
     mcollective,
     mounts,
     ntp,
@@ -196,6 +208,7 @@ modules![
     phone_home,
     power_state_change,
     puppet,
+    raspberry_pi,
     reset_rmc,
     resizefs,
     resolv_conf,
@@ -236,8 +249,7 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
-    // Its name until 24.1, which lists of older images have.
-    let name = if name == "ubuntu_advantage" { ubuntu_pro::MODULE.name } else { name };
+    let name = if name == run::RENAMED { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
 }
 
@@ -258,6 +270,8 @@ mod tests {
                  rocky sle-micro sle_hpc sles suse ubuntu virtuozzo",
             ),
             (&landscape::MODULE, "ubuntu"),
+            (&lxd::MODULE, "ubuntu"),
+            (&raspberry_pi::MODULE, "raspberry-pi-os"),
             (
                 &resolv_conf::MODULE,
                 "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \

@@ -1,8 +1,9 @@
 //! locale: the system's language.
 
 use config::schema::{BOOL, STR};
+use distro::LocaleMethod;
 use state::Frequency;
-use system::{Error, Result, debug};
+use system::{Error, Result, debug, warning};
 
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
@@ -34,6 +35,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (Some(keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
     if invalid.contains("locale") || invalid.contains("locale_configfile") {
         return Err(Error::new("the locale is invalid; module skipped"));
+    }
+    if let (LocaleMethod::Gentoo, Some(wanted)) = (context.distro.locale, &keys.locale)
+        && !["en_US.UTF-8", "false"].contains(&wanted.as_str())
+    {
+        // As upstream.
+        warning!(sys, "locale is not supported on Gentoo; using en_US.UTF-8");
     }
     let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
     if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {

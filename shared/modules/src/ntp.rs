@@ -104,6 +104,13 @@ fn run(context: &Context<'_>) -> Result<()> {
         Some(text) => ("ntp.config.template".to_string(), text),
         None => packaged_template(context, &client)?,
     };
+    for (key, value) in variables.iter() {
+        let (key, is_set) =
+            (key.as_str().unwrap_or_default(), value.as_seq().is_some_and(|all| !all.is_empty()));
+        if is_set && !text.contains(key) {
+            warning!(sys, "ntp.{key} has no effect: {path} does not use it");
+        }
+    }
     let text = template::render_file(sys, &path, &text, &variables)?;
 
     let is_new = sys.read_text_if_exists(&client.config_path).ok().flatten().is_none_or(|old| old != text);
@@ -300,12 +307,14 @@ mod tests {
 
     #[test]
     fn a_user_defined_client() {
-        let config = "ntp:\n  servers: [a, b]\n  ntp_client: mine\n  config:\n    confpath: /etc/mine.conf\n    \
+        let config = "ntp:\n  servers: [a, b]\n  allow: [x]\n  ntp_client: mine\n  config:\n    confpath: /etc/mine.conf\n    \
             check_exe: mined\n    packages: []\n    service_name: mine\n    template: |\n      \
             ## template: jinja\n      {% for s in servers %}\n      ask {{s}}\n      {% endfor %}\n";
         let sandbox = sandbox("debian", config);
         assert!(message(&sandbox).starts_with("running service mine restart: "));
         assert_eq!(sandbox.file("/etc/mine.conf").0, "ask a\nask b\n\n");
+        let unused = "ntp.allow has no effect: ntp.config.template does not use it";
+        assert_eq!(sandbox.logged_warnings(), [unused]);
     }
 
     #[test]

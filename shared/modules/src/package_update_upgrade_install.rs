@@ -1,13 +1,12 @@
 //! package_update_upgrade_install: updates the index, upgrades and installs packages, and reboots if they require it.
 
-use std::time::Duration;
-
 use config::schema::{Definition, STR, Type, key, list, map, reference};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest};
 use state::Frequency;
-use system::{Command, Error, Result, warning};
+use system::{Error, Result, warning};
 
+use crate::reboot::reboot;
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, package_sources};
 
@@ -170,7 +169,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     {
         sys.set_cause_key("package_reboot_if_required");
         warning!(sys, "rebooting, as {marker} asks");
-        attempt("reboot failed", reboot(context));
+        attempt("reboot failed", reboot(context, &MODULE, &["/sbin/reboot"]));
     }
     match failures.pop() {
         Some(last) => Err(last),
@@ -184,20 +183,6 @@ fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> Strin
     let keys = keys.iter().filter(|(is_on, _)| *is_on).flat_map(|(_, names)| names);
     let keys: Vec<&str> = keys.copied().filter(|name| context.config.get(name).is_some()).collect();
     keys.join(", ")
-}
-
-/// Requests a reboot and waits for it: the remaining steps of the stage belong to the next boot.
-fn reboot(context: &Context<'_>) -> Result<()> {
-    // The module is complete: the interruption is no reason to run it again.
-    let name = format!("config-{}", MODULE.name);
-    if let Err(e) = state::mark_finished(context.sys, context.layout, &name, MODULE.frequency) {
-        system::debug!(context.sys, "{e}");
-    }
-    context.sys.run(&Command::new(["/sbin/reboot"]))?;
-    for seconds in [1, 2, 4, 8, 16, 32] {
-        context.sys.clock().sleep(Duration::from_secs(seconds));
-    }
-    Err(Error::new("rebooting: the system is still running a minute after the request"))
 }
 
 #[cfg(test)]

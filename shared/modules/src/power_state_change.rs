@@ -149,6 +149,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "Condition was false. Will not perform state change.");
         return Ok(());
     }
+    if context.distro.family == Family::Alpine && wanted.message.is_some() {
+        warning!(sys, "power_state.message is not supported on Alpine; ignored");
+    }
     let action = shutdown_command(&wanted, context.distro.family);
     let pid = std::process::id();
     debug!(sys, "After pid {pid} ends, will execute: {}", action.join(" ").trim_end());

@@ -1,17 +1,17 @@
 //! puppet: installs Puppet's agent, writes its configuration and certificates, runs it once and starts it.
 
-use std::time::Duration;
-
 use config::schema::{ANY_MAP, STR, Type, key, map};
 use config::yaml::{Style, emit};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest, ServiceAction};
 use state::Frequency;
-use system::{Command, OutputMode, Request, Result, WriteOptions, info, warning};
+use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 
 use crate::schema::Section;
 use crate::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources, valid_key};
+use crate::{
+    Context, Distros, Module, ModuleFlag, downloaded_script, hostname_info, package_sources, valid_key,
+};
 
 pub const MODULE: Module = Module {
     name: "puppet",
@@ -224,24 +224,16 @@ fn install(context: &Context<'_>, puppet: &Puppet) -> Result<()> {
 
 /// Fetches the script of Puppet's vendor and runs it.
 fn install_with_script(context: &Context<'_>, puppet: &Puppet) -> Result<()> {
-    let sys = context.sys;
-    let request = Request::get(&puppet.aio_install_url.0).retries(5, Duration::from_secs(1)).limit(16 << 20);
-    let script = sys.fetch(&request)?.body;
-    // Not in a directory that other users can write to, because root runs it.
-    let path = context.layout.run(&format!("puppet-install-{}", std::process::id()));
-    sys.write(&path, script, WriteOptions::mode(0o700))?;
-    let mut argv = vec![path.as_str()];
+    let mut arguments = Vec::new();
     for (option, value) in [("-v", &puppet.version), ("-c", &puppet.collection)] {
         if let Some(Word(value)) = value {
-            argv.extend([option, value]);
+            arguments.extend([option, value.as_str()]);
         }
     }
     if puppet.cleanup {
-        argv.push("--cleanup");
+        arguments.push("--cleanup");
     }
-    let result = sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(context.script_timeout));
-    sys.remove(&path)?;
-    result.map(drop)
+    downloaded_script::run(context, &puppet.aio_install_url.0, 5, "puppet-install", &arguments)
 }
 
 fn write_certificate(context: &Context<'_>, ssl_dir: &str, certificate: &str, owner: &str) -> Result<()> {

@@ -123,6 +123,16 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         return Ok(());
     };
+    if WITH_RESOLVED.contains(&context.distro.name) {
+        let unsupported = [
+            ("domain", wanted.domain.is_some()),
+            ("sortlist", !wanted.sortlist.is_empty()),
+            ("options", wanted.options.is_some()),
+        ];
+        for (key, _) in unsupported.iter().filter(|(_, is_set)| *is_set) {
+            warning!(sys, "resolv_conf.{key} is not supported by systemd-resolved; ignored");
+        }
+    }
     let (path, template) = match WITH_RESOLVED.contains(&context.distro.name) {
         true => ("/etc/systemd/resolved.conf", "systemd.resolved.conf"),
         false => ("/etc/resolv.conf", "resolv.conf"),
@@ -189,6 +199,11 @@ mod tests {
         );
         let photon = sandbox("photon", FULL);
         photon.run(&MODULE).unwrap();
+        assert_eq!(
+            photon.logged_warnings(),
+            ["domain", "sortlist", "options"]
+                .map(|key| format!("resolv_conf.{key} is not supported by systemd-resolved; ignored"))
+        );
         assert!(!photon.sys.exists("/etc/resolv.conf"));
         assert_eq!(
             lines(&photon, "/etc/systemd/resolved.conf"),

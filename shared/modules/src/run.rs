@@ -1,14 +1,18 @@
 //! Runs a list of modules: which ones are due is decided from facts; then each runs, once, in the list's order.
 
 use config::Node;
+use config::schema::Deprecation;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
 use crate::unsupported::unsupported_keys;
-use crate::{Context, Module, ModuleEntry, ModuleFlag, find_module};
+use crate::{Context, Module, ModuleEntry, ModuleFlag, find_module, ubuntu_pro};
 
 /// Names that upstream has removed; configurations still list them.
 const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
+
+/// The name of ubuntu_pro until 24.1, which lists of older images have.
+pub(crate) const RENAMED: &str = "ubuntu_advantage";
 
 /// The module that writes a script, and the one that runs it.
 const RUNCMD: &str = "runcmd";
@@ -64,36 +68,42 @@ pub fn run_modules(
     stage: &str,
     mode: RunMode,
 ) -> Vec<(String, ModuleResult)> {
-    let unverified: Vec<String> = context
-        .config
-        .get("unverified_modules")
-        .and_then(Node::as_seq)
-        .into_iter()
-        .flatten()
-        .filter_map(|n| n.as_str().map(Into::into))
-        .collect();
-    let mut inactive = Vec::new();
-    let mut outcomes = Vec::new();
-    for entry in entries {
-        let outcome = match select_module(context, entry, &unverified) {
-            Ok(module) => run_module(context, entry, module, stage, mode),
-            Err(skip) => {
-                if skip == Skip::NotConfigured {
-                    inactive.push(entry.name.clone());
-                }
-                ModuleResult::Skipped(skip)
-            }
-        };
-        outcomes.push((entry.name.clone(), outcome));
-    }
+    let unverified = unverified_modules(context.config);
+    let selected: Vec<_> =
+        entries.iter().map(|entry| (entry, select_module(context, entry, &unverified))).collect();
+    let skipped = |why: Skip| {
+        let entries =
+            selected.iter().filter(|(_, selected)| selected.as_ref().is_err_and(|skip| *skip == why));
+        entries.map(|(entry, _)| entry.name.as_str()).collect::<Vec<_>>().join(",")
+    };
+    // The sentences are upstream's, as in the events below.
+    let inactive = skipped(Skip::NotConfigured);
     if !inactive.is_empty() {
+        info!(context.sys, "Skipping modules '{inactive}' because no applicable config is provided.");
+    }
+    let other_distro = skipped(Skip::OtherDistro);
+    if !other_distro.is_empty() {
         info!(
             context.sys,
-            "Skipping modules '{}' because no applicable config is provided.",
-            inactive.join(",")
+            "Skipping modules '{other_distro}' because they are not verified on distro '{}'.  To run anyway, add them \
+             to 'unverified_modules' in config.",
+            context.distro.name
         );
     }
-    outcomes
+    let run = |(entry, selected): (&ModuleEntry, Result<&'static Module, Skip>)| {
+        let outcome = match selected {
+            Ok(module) => run_module(context, entry, module, stage, mode),
+            Err(skip) => ModuleResult::Skipped(skip),
+        };
+        (entry.name.clone(), outcome)
+    };
+    selected.into_iter().map(run).collect()
+}
+
+/// Returns the names of the modules that run on distributions that they do not support.
+pub(crate) fn unverified_modules(config: &Node) -> Vec<String> {
+    let names = config.get("unverified_modules").and_then(Node::as_seq).into_iter().flatten();
+    names.filter_map(|name| Some(name.as_str()?.replace('-', "_"))).collect()
 }
 
 /// Returns the module of an entry, if it runs at all.
@@ -110,18 +120,23 @@ fn select_module(
             entry.name
         );
     }
-    let plain = entry.name.replace('-', "_");
-    if REMOVED.contains(&plain.as_str()) {
+    let plain = entry.name.trim().replace('-', "_");
+    let plain = plain.strip_suffix(".py").unwrap_or(&plain);
+    let plain = plain.strip_prefix("cc_").unwrap_or(plain);
+    if plain == RENAMED {
+        let renamed = Deprecation::new("24.1", ubuntu_pro::MODULE.name);
+        deprecated!(sys, "module {}: {}", entry.name, renamed.text(false));
+    }
+    if REMOVED.contains(&plain) {
         info!(sys, "module {} was removed; skipping", entry.name);
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
-        let known = plain.strip_prefix("cc_").unwrap_or(&plain);
-        if let Some(keys) = unsupported_keys(known, context.config) {
+        if let Some(keys) = unsupported_keys(plain, context.config) {
             if !keys.is_empty() {
                 warning!(
                     sys,
-                    "module {known} is not supported by this version; ignoring {}",
+                    "module {plain} is not supported by this version; ignoring {}",
                     keys.join(", ")
                 );
             }
@@ -135,12 +150,10 @@ fn select_module(
         return Err(Skip::NotConfigured);
     }
     if !module.distros.contains(context.distro) {
-        if unverified.iter().any(|n| n.replace('-', "_") == module.name) {
-            info!(sys, "running unverified module {}", entry.name);
-        } else {
-            info!(sys, "module {} does not support {}; skipped", entry.name, context.distro.name);
+        if !unverified.iter().any(|name| name == module.name) {
             return Err(Skip::OtherDistro);
         }
+        info!(sys, "running unverified module {}", entry.name);
     }
     Ok(module)
 }
@@ -348,6 +361,35 @@ mod tests {
         let entries: Vec<_> = names.iter().map(|name| ModuleEntry::single(name, None, Vec::new())).collect();
         let ran = sandbox.with_context(|context| run_modules(context, &entries, "test", mode));
         ran.into_iter().map(|(_, ran)| ran).collect()
+    }
+
+    #[test]
+    fn skipped_modules_are_named() {
+        let sandbox = Sandbox::new(
+            "{unverified_modules: [ubuntu-autoinstall], autoinstall: {version: 1}, snap: {commands: [x]}}",
+        );
+        let names = [
+            "snap",
+            "fan",
+            "cc_migrator",
+            "emit-upstart",
+            "nonsense",
+            "ubuntu_advantage.py",
+            "ubuntu-autoinstall",
+        ];
+        let skipped = [
+            Skip::OtherDistro,
+            Skip::NotConfigured,
+            Skip::Removed,
+            Skip::Removed,
+            Skip::Unknown,
+            Skip::NotConfigured,
+        ];
+        let outcomes = run(&sandbox, &names, RunMode::Full);
+        assert_eq!(outcomes[..6], skipped.map(ModuleResult::Skipped));
+        assert_eq!(outcomes[6], ModuleResult::Done);
+        let warnings = sandbox.logged_warnings();
+        assert_eq!(warnings[0], "unknown module nonsense; skipped", "{warnings:?}");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use config::schema::{STR, Type, key, list, map_of};
 use config::{FromNode, Map, Node, Reader, Value};
-use state::{Frequency, acquire, has_run};
-use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
+use state::Frequency;
+use system::{Command, Error, OutputMode, Result, WriteOptions, warning};
 
 use crate::schema::Section;
+use crate::snap_seeding::wait_until_seeded;
 use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -20,9 +21,6 @@ pub const MODULE: Module = Module {
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
-/// Exists when the snaps of the image are installed; other modules may have waited for that.
-const SEEDED: &str = "snap_seeded";
 
 config::keys! {
     struct Snap {
@@ -158,21 +156,6 @@ fn run(context: &Context<'_>) -> Result<()> {
         true => Ok(()),
         false => Err(Error::new(format!("snap.commands failed: {}", failed.join(", ")))),
     }
-}
-
-/// Waits until the snaps of the image are installed, once.
-fn wait_until_seeded(context: &Context<'_>) -> Result<()> {
-    let (sys, layout) = (context.sys, context.layout);
-    if has_run(sys, layout, SEEDED, Frequency::Once) {
-        return Ok(());
-    }
-    acquire(sys, layout, SEEDED, Frequency::Once)?;
-    if sys.which("snap").is_none() {
-        debug!(sys, "not waiting for snaps: there is no program snap");
-        return Ok(());
-    }
-    sys.run(&Command::new(["snap", "wait", "system", "seed.loaded"]).timeout(context.script_timeout))
-        .map(drop)
 }
 
 #[cfg(test)]

@@ -36,6 +36,22 @@ impl FromNode for Word {
     }
 }
 
+/// Text that a command takes as one argument that is not an option, and that may contain spaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Operand(pub String);
+
+impl FromNode for Operand {
+    const SCHEMA: &'static [Type] = &[STR];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Operand> {
+        let Line(text) = Line::read(node, reader)?;
+        if text.is_empty() || text.starts_with('-') {
+            return reader.type_error(node, "text that is not empty and does not begin with a hyphen");
+        }
+        Some(Operand(text))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,6 +74,8 @@ mod tests {
             let (mut of_line, mut of_word) = (Reader::new(), Reader::new());
             assert_eq!(Line::read(&node, &mut of_line).is_some(), is_line, "{text}");
             assert_eq!(Word::read(&node, &mut of_word).is_some(), is_word, "{text}");
+            let is_operand = is_word || text == "a b";
+            assert_eq!(Operand::read(&node, &mut Reader::new()).is_some(), is_operand, "{text}");
             assert_eq!(of_line.into_findings().iter().count(), usize::from(!is_line), "{text}");
             assert_eq!(of_word.into_findings().iter().count(), usize::from(!is_word), "{text}");
         }

@@ -3,10 +3,11 @@
 
 use config::schema::{INT, Type, key, map};
 use config::{FromNode, Node, Reader};
-use state::{Frequency, acquire, has_run};
+use state::Frequency;
 use system::{Command, Result, debug, warning};
 
 use crate::schema::Section;
+use crate::snap_seeding::wait_until_seeded;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -23,8 +24,6 @@ pub const MODULE: Module = Module {
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const INSTALLERS: [&str; 2] = ["subiquity", "ubuntu-desktop-installer"];
-/// The mark of the wait for the snaps of the image, under the name that upstream gives it.
-const SEMAPHORE: &str = "snap_seeded";
 
 config::keys! {
     struct Keys {
@@ -50,18 +49,13 @@ impl FromNode for Autoinstall {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let (sys, layout) = (context.sys, context.layout);
+    let sys = context.sys;
     if context.read_keys(Keys::read_known).and_then(|k| k.autoinstall).is_none() {
         return Ok(());
     }
     let mut installed = String::new();
     if sys.which("snap").is_some() {
-        if !has_run(sys, layout, SEMAPHORE, Frequency::Once) {
-            acquire(sys, layout, SEMAPHORE, Frequency::Once)?;
-            sys.run(
-                &Command::new(["snap", "wait", "system", "seed.loaded"]).timeout(context.script_timeout),
-            )?;
-        }
+        wait_until_seeded(context)?;
         installed = sys.run(&Command::new(["snap", "list"]).read_only())?.text();
     }
     match INSTALLERS.iter().find(|name| installed.contains(**name)) {

@@ -12,6 +12,10 @@ use crate::{Single, Stage, error_prefix};
 impl Stage {
     /// Runs the modules of `cloud_MODE_modules`. A failed module is an error of the stage.
     pub fn run_modules(&mut self, instance: &Instance, mode: &str) {
+        // The last list: each key is named once a boot.
+        if mode == "final" && self.run_mode() == RunMode::Full {
+            modules::report_ineffective_keys(&self.context(instance));
+        }
         let section = format!("cloud_{mode}_modules");
         let (list, bad) = parse_module_list(self.settings.get(&section));
         for message in bad {

@@ -6,11 +6,8 @@ mod machine;
 pub mod network_v1;
 pub mod network_v2;
 mod packages;
-mod provisioning;
-mod services;
 
 use super::Section;
 
 /// Every section of these tables.
-pub static SECTIONS: [&[Section]; 5] =
-    [boot::SECTIONS, machine::SECTIONS, packages::SECTIONS, provisioning::SECTIONS, services::SECTIONS];
+pub static SECTIONS: [&[Section]; 3] = [boot::SECTIONS, machine::SECTIONS, packages::SECTIONS];

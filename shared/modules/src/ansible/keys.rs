@@ -1,0 +1,265 @@
+//! The keys of the module: types, schema and readers.
+
+use config::schema::DefaultValue::Bool;
+use config::schema::{BOOL, Definition, Deprecation, NUMBER, Needs, STR, Type, key, list, map, reference};
+use config::{FindingKind, FromNode, Map, Node, Reader, Value};
+
+use crate::text_values::{Line, Operand, Word};
+
+config::string_enum! {
+    pub enum Method { Distro = "distro", Pip = "pip" }
+}
+
+config::keys! {
+    pub struct Galaxy {
+        /// Commands, each a list of its words: `[ansible-galaxy, collection, install, NAME]`.
+        actions: Actions;
+    }
+    pub struct Repository {
+        /// The directory of the clone.
+        path: Operand;
+        /// The repository.
+        source: Word;
+    }
+    pub struct Controller {
+        /// Repositories to clone.
+        repositories: Vec<Repository>;
+        /// Playbooks to run. Keys that are not listed become options of ansible-playbook, too.
+        run_ansible: Vec<Playbook>;
+    }
+    pub struct Ansible {
+        /// Whether Ansible comes from a package of the distribution or from PyPI.
+        install_method: Method = "distro";
+        /// The user that commands run as.
+        run_user: Option<Word>;
+        /// The path of Ansible's configuration: `ANSIBLE_CONFIG` of all commands.
+        ansible_config: Option<Line>;
+        /// Makes this machine one that controls others.
+        setup_controller: Option<Controller>;
+        /// Collections and roles to fetch.
+        galaxy: Option<Galaxy>;
+        /// The package.
+        package_name: Word = "ansible";
+        /// Playbooks that ansible-pull fetches and runs.
+        pull: Pulls;
+    }
+    pub struct Keys {
+        /// Ansible, and what it does on this machine.
+        ansible: Option<Ansible>;
+    }
+}
+
+/// Argument vectors.
+#[derive(Debug, Clone)]
+pub struct Actions(pub Vec<Vec<String>>);
+
+impl FromNode for Actions {
+    const SCHEMA: &'static [Type] = &[list(&[list(&[STR])])];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Actions> {
+        let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };
+        let mut actions = Vec::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate() {
+            actions.extend(reader.nested(&format!("[{i}]"), |reader| {
+                let words = match &item.value {
+                    Value::Seq(words) => words.iter().map(Node::scalar_text).collect::<Option<Vec<_>>>(),
+                    _ => None,
+                };
+                let is_command = |words: &Vec<String>| {
+                    words.first().is_some_and(|program| !program.is_empty())
+                        && !words.iter().any(|word| word.contains('\0'))
+                };
+                words.filter(is_command).or_else(|| reader.type_error(item, "a command and its arguments"))
+            }));
+        }
+        Some(Actions(actions))
+    }
+}
+
+/// A call of ansible-pull.
+#[derive(Debug, Clone)]
+pub struct Pull {
+    /// The playbooks.
+    pub playbooks: Vec<String>,
+    /// The options, as the program takes them.
+    pub options: Vec<String>,
+}
+
+/// All calls of ansible-pull. One call without a list is the old form.
+#[derive(Debug, Clone, Default)]
+pub struct Pulls(pub Vec<Pull>);
+
+const ONE_PULL: Deprecation = Deprecation::new("25.2", "a list");
+const ONE_PLAYBOOK: Deprecation = Deprecation::new("25.2", "playbook_names");
+
+impl FromNode for Pulls {
+    const SCHEMA: &'static [Type] =
+        &[list(&[reference(&PULL)]), reference(&PULL).deprecated(&Deprecation::new("25.2", "a list"))];
+    const REQUIRED: bool = false;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Pulls> {
+        match &node.value {
+            Value::Null => Some(Pulls::default()),
+            Value::Seq(items) => {
+                let items = items.iter().enumerate();
+                Some(Pulls(
+                    items
+                        .filter_map(|(i, item)| reader.nested(&format!("[{i}]"), |r| read_pull(item, r)))
+                        .collect(),
+                ))
+            }
+            Value::Map(_) => {
+                reader.report_deprecated_form(node, &ONE_PULL);
+                Some(Pulls(read_pull(node, reader).into_iter().collect()))
+            }
+            _ => reader.type_error(node, "a list of maps"),
+        }
+    }
+
+    fn absent() -> Option<Pulls> {
+        Some(Pulls::default())
+    }
+}
+
+fn read_pull(node: &Node, reader: &mut Reader) -> Option<Pull> {
+    let Value::Map(map) = &node.value else { return reader.type_error(node, "a map") };
+    let mut playbooks = Vec::new();
+    if let Some(one) = map.get("playbook_name") {
+        reader.nested("playbook_name", |reader| {
+            reader.add_finding(FindingKind::Deprecated, one, ONE_PLAYBOOK.text(true));
+            playbooks.extend(Operand::read(one, reader).map(|Operand(name)| name));
+        });
+    }
+    if let Some(names) = map.get("playbook_names") {
+        let names = reader.nested("playbook_names", |reader| match map.get("playbook_name") {
+            Some(_) => reader.type_error(names, "either playbook_names or playbook_name"),
+            None => Vec::<Operand>::read(names, reader),
+        });
+        playbooks.extend(names.unwrap_or_default().into_iter().map(|Operand(name)| name));
+    }
+    for (key, is_missing) in [("url", map.get("url").is_none()), ("playbook_names", playbooks.is_empty())] {
+        if is_missing {
+            reader.nested(key, |r| r.add_finding(FindingKind::Invalid, node, "required, but missing"));
+        }
+    }
+    Some(Pull { playbooks, options: read_options(map, &["playbook_name", "playbook_names"], reader) })
+}
+
+/// A call of ansible-playbook.
+#[derive(Debug, Clone)]
+pub struct Playbook {
+    /// The playbook.
+    pub name: Option<String>,
+    /// The directory to run it in.
+    pub directory: Option<String>,
+    /// The options, as the program takes them.
+    pub options: Vec<String>,
+}
+
+impl FromNode for Playbook {
+    const SCHEMA: &'static [Type] = &[map(PLAYBOOK_KEYS).open()];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Playbook> {
+        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map") };
+        let mut operand = |key: &str| {
+            let text = map.get(key).and_then(|node| reader.nested(key, |r| Operand::read(node, r)));
+            text.map(|Operand(text)| text)
+        };
+        let (name, directory) = (operand("playbook_name"), operand("playbook_dir"));
+        let options = read_options(map, &["playbook_name", "playbook_dir"], reader);
+        Some(Playbook { name, directory, options })
+    }
+}
+
+/// Returns the entries of a map except for some as options: true is an option without a value, false and null are left out.
+fn read_options(map: &Map, except: &[&str], reader: &mut Reader) -> Vec<String> {
+    let mut options = Vec::new();
+    for (key, value) in map.iter() {
+        let name = key.scalar_text().unwrap_or_default();
+        if except.contains(&name.as_str()) {
+            continue;
+        }
+        reader.nested(&name, |reader| {
+            let option = name.replace('_', "-");
+            let is_name = |c: u8| c.is_ascii_alphanumeric() || c == b'-';
+            if option.is_empty() || option.starts_with('-') || !option.bytes().all(is_name) {
+                let _ = reader.type_error::<()>(key, "the name of an option");
+                return;
+            }
+            match &value.value {
+                Value::Null | Value::Bool(false) => {}
+                Value::Bool(true) => options.push(format!("--{option}")),
+                _ => match String::read(value, reader) {
+                    Some(text) if text.contains('\0') => {
+                        let _ = reader.type_error::<()>(value, "text without NUL bytes");
+                    }
+                    text => options.extend(text.map(|text| format!("--{option}={text}"))),
+                },
+            }
+        });
+    }
+    options
+}
+
+/// Options of ansible-playbook in the schema.
+const PLAYBOOK_KEYS: &[config::schema::Field] = &[
+    key("playbook_name", &[STR]),
+    key("playbook_dir", &[STR]),
+    key("become_password_file", &[STR]),
+    key("connection_password_file", &[STR]),
+    key("list_hosts", &[BOOL]).default(&Bool(false)),
+    key("syntax_check", &[BOOL]).default(&Bool(false)),
+    key("timeout", &[NUMBER.min(0)]),
+    key("vault_id", &[STR]),
+    key("vault_password_file", &[STR]),
+    key("background", &[NUMBER.min(0)]),
+    key("check", &[BOOL]).default(&Bool(false)),
+    key("diff", &[BOOL]).default(&Bool(false)),
+    key("module_path", &[STR]),
+    key("poll", &[NUMBER.min(0)]),
+    key("args", &[STR]),
+    key("extra_vars", &[STR]),
+    key("forks", &[NUMBER.min(0)]),
+    key("inventory", &[STR]),
+    key("scp_extra_args", &[STR]),
+    key("sftp_extra_args", &[STR]),
+    key("private_key", &[STR]),
+    key("connection", &[STR]),
+    key("module_name", &[STR]),
+    key("sleep", &[STR]),
+    key("tags", &[STR]),
+    key("skip_tags", &[STR]),
+];
+
+/// Options of ansible-pull in the schema.
+const PULL: Definition = Definition {
+    name: "pull",
+    types: &[map(&[
+        key("accept_host_key", &[BOOL]).default(&Bool(false)),
+        key("clean", &[BOOL]).default(&Bool(false)),
+        key("full", &[BOOL]).default(&Bool(false)),
+        key("diff", &[BOOL]).default(&Bool(false)),
+        key("ssh_common_args", &[STR]),
+        key("scp_extra_args", &[STR]),
+        key("sftp_extra_args", &[STR]),
+        key("private_key", &[STR]),
+        key("checkout", &[STR]),
+        key("module_path", &[STR]),
+        key("timeout", &[STR]),
+        key("url", &[STR]).required().doc("The repository."),
+        key("connection", &[STR]),
+        key("vault_id", &[STR]),
+        key("vault_password_file", &[STR]),
+        key("verify_commit", &[BOOL]).default(&Bool(false)),
+        key("inventory", &[STR]),
+        key("module_name", &[STR]),
+        key("sleep", &[STR]),
+        key("tags", &[STR]),
+        key("skip_tags", &[STR]),
+        key("playbook_name", &[STR])
+            .deprecated(&Deprecation::new("25.2", "playbook_names"))
+            .doc("One playbook."),
+        key("playbook_names", &[list(&[STR])]).doc("The playbooks."),
+    ])
+    .needs(&Needs { keys: &["playbook_names", "playbook_name"], only_one: false })],
+};

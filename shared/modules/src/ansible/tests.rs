@@ -1,0 +1,165 @@
+//! Recorded calls of Ansible.
+
+use config::{FindingKind, Reader};
+
+use super::MODULE;
+use super::keys::Keys;
+use crate::test_sandbox::Sandbox;
+
+/// A machine with Ansible of that version.
+fn machine(config: &str, version: &str) -> Sandbox {
+    let mut sandbox = Sandbox::new(&format!("ansible: {config}"));
+    sandbox.distro = distro::Distro::named("rocky").unwrap();
+    for program in ["ansible", "ansible-galaxy", "ansible-playbook", "git", "dnf"] {
+        sandbox.stub(program, "");
+    }
+    sandbox.stub("ansible-pull", &format!("[ \"$1\" != --version ] || echo 'ansible-pull {version}'"));
+    sandbox.sys.create_dir_all("/srv/plays", 0o755).unwrap();
+    sandbox
+}
+
+#[test]
+fn galaxy_pull_and_controller() {
+    let sandbox = machine(
+        "{galaxy: {actions: [[ansible-galaxy, collection, install, a.b]]}, \
+         pull: [{url: 'https://git.example/r', playbook_names: [a.yml, b.yml], accept_host_key: true, full: false, timeout: 30}], \
+         setup_controller: {repositories: [{path: /srv/r, source: 'https://git.example/c'}], \
+         run_ansible: [{playbook_dir: /srv/plays, playbook_name: c.yml, become_password_file: /f, check: true, forks: 4}]}}",
+        "[core 2.16.3]",
+    );
+    sandbox.run(&MODULE).unwrap();
+    assert_eq!(
+        sandbox.calls(),
+        "ansible-galaxy collection install a.b\nansible-pull --version\n\
+         ansible-pull --url=https://git.example/r --accept-host-key --timeout=30 a.yml b.yml\n\
+         git clone https://git.example/c /srv/r\nansible-playbook c.yml --become-password-file=/f --check --forks=4\n"
+    );
+}
+
+#[test]
+fn old_versions_pull_one_playbook_at_a_time() {
+    for (version, diff, calls) in [
+        ("2.11.0", "true", Some("--url=u --diff a\nansible-pull --url=u --diff b\n")),
+        ("2.12.0", "true", Some("--url=u --diff a b\n")),
+        ("[core 2.12]", "false", Some("--url=u a b\n")),
+        ("2.6.9", "false", Some("--url=u a\nansible-pull --url=u b\n")),
+        ("2.6.9", "true", None),
+        ("unknown", "true", Some("--url=u --diff a\nansible-pull --url=u --diff b\n")),
+    ] {
+        let config = format!("{{pull: [{{url: u, diff: {diff}, playbook_names: [a, b]}}]}}");
+        let sandbox = machine(&config, version);
+        assert_eq!(sandbox.run(&MODULE).is_ok(), calls.is_some(), "{version}");
+        let pulled = calls.map_or(String::new(), |calls| format!("ansible-pull {calls}"));
+        assert_eq!(sandbox.calls(), format!("ansible-pull --version\n{pulled}"), "{version}");
+    }
+}
+
+#[test]
+fn the_old_form_of_pull_is_deprecated() {
+    let node = crate::test_sandbox::yaml("{ansible: {pull: {url: u, playbook_name: p}}}");
+    let mut reader = Reader::new();
+    let pull = Keys::read_known(&node, &mut reader).unwrap().ansible.unwrap().pull;
+    assert_eq!(
+        (&pull.0[0].playbooks[..], &pull.0[0].options[..]),
+        (&["p".into()][..], &["--url=u".into()][..])
+    );
+    assert_eq!(reader.into_findings().of_kind(FindingKind::Deprecated).count(), 2);
+}
+
+#[test]
+fn installs_the_package() {
+    let sandbox = machine("{package_name: ansible-core}", "2.16");
+    sandbox.sys.remove("/usr/sbin/ansible").unwrap();
+    let e = sandbox.run(&MODULE).unwrap_err().to_string();
+    assert!(e.contains("not installed"), "{e}");
+    assert_eq!(sandbox.calls(), "dnf -y makecache\ndnf -y install ansible-core\n");
+}
+
+/// Prints what each call of Python asks for; `ansible` is listed once /installed exists.
+const PYTHON: &str = "case \"$*\" in\n*getuserbase*) echo /home/ann/.local ;;\n*stdlib*) echo /usr/lib/python3 ;;\n\
+     *'pip list'*) ! [ -e /installed ] || echo ansible-core ;;\n*upgrade*) exit 1 ;;\n*'pip install'*) : > /installed ;;\nesac";
+
+#[test]
+fn installs_with_pip_for_a_user() {
+    let sandbox = machine(
+        "{install_method: pip, package_name: ansible-core, run_user: ann, ansible_config: '/a b', \
+         galaxy: {actions: [[ansible-galaxy, x, \"it's\"]]}}",
+        "2.16",
+    );
+    sandbox.stub("python3", PYTHON);
+    sandbox.stub("su", "exec /bin/sh -c \"$4\"");
+    sandbox.stub(
+        "env",
+        "while :; do case $1 in *=*) export \"$1\"; shift ;; *) break ;; esac; done\nexec \"$@\"",
+    );
+    sandbox.sys.write("/usr/lib/python3/EXTERNALLY-MANAGED", "", system::WriteOptions::default()).unwrap();
+    sandbox.run(&MODULE).unwrap();
+    let lines: Vec<String> = sandbox
+        .calls()
+        .lines()
+        .filter(|line| !line.starts_with("su ") && !line.starts_with("env "))
+        .map(Into::into)
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "python3 -c import pip",
+            "python3 -c import site; print(site.getuserbase())",
+            "python3 -m pip list --user",
+            "python3 -c import sysconfig; print(sysconfig.get_path('stdlib'))",
+            "python3 -m pip install --break-system-packages --user --upgrade pip",
+            "python3 -m pip install --break-system-packages --user ansible-core",
+            "python3 -m pip list --user",
+            "ansible-galaxy x it's",
+        ]
+    );
+    let last = sandbox.calls().lines().rfind(|line| line.starts_with("su ")).unwrap().to_string();
+    assert_eq!(
+        last,
+        "su - ann -c env PATH=\"$PATH\":/home/ann/.local/bin ANSIBLE_CONFIG='/a b' ansible-galaxy x 'it'\\''s'"
+    );
+    assert_eq!(sandbox.logged_warnings().len(), 1, "{:?}", sandbox.logged_warnings());
+}
+
+#[test]
+fn values_are_not_logged() {
+    let sandbox = machine(
+        "{galaxy: {actions: [[ansible-galaxy, x, --token, s3cret]]}, \
+         pull: [{url: 'https://s3cret@git.example', vault_id: s3cret, playbook_names: [a]}], \
+         setup_controller: {repositories: [{path: /srv/r, source: 'https://s3cret@git.example'}]}}",
+        "2.16",
+    );
+    sandbox.run(&MODULE).unwrap();
+    let commands = sandbox.commands().join("\n");
+    assert!(!commands.contains("s3cret"), "{commands}");
+    assert!(commands.contains("ansible-pull --url --vault-id a"), "{commands}");
+}
+
+#[test]
+fn invalid_values_run_nothing() {
+    for (config, fails) in [
+        ("null", false),
+        ("{}", false),
+        ("x", true),
+        ("{install_method: nonsense}", true),
+        ("{run_user: -x}", true),
+        ("{galaxy: {}}", true),
+        ("{galaxy: {actions: [[]]}}", true),
+        ("{galaxy: {actions: [x]}}", true),
+        ("{pull: x}", true),
+        ("{pull: [x]}", true),
+        ("{pull: [{playbook_names: [a]}]}", true),
+        ("{pull: [{url: u}]}", true),
+        ("{pull: [{url: u, playbook_name: a, playbook_names: [b]}]}", true),
+        ("{pull: [{url: u, playbook_names: [a, --force]}]}", true),
+        ("{pull: [{url: u, playbook_names: [a], checkout: [x]}]}", true),
+        ("{pull: [{url: u, playbook_names: [a], '=x': y}]}", true),
+        ("{setup_controller: {}}", true),
+        ("{setup_controller: {run_ansible: [{playbook_name: a}]}}", true),
+        ("{setup_controller: {repositories: [{path: a, source: --upload-pack=x}]}}", true),
+    ] {
+        let sandbox = machine(config, "2.16");
+        assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+        assert_eq!(sandbox.calls(), "", "{config}");
+    }
+}

@@ -1,0 +1,588 @@
+//! chef: installs Chef's client, writes its configuration, keys and first run list, and runs it.
+
+use config::schema::{ANY_MAP, STR, Type, list};
+use config::{FromNode, Map, Node, Reader, Value, json};
+use distro::make_header;
+use state::Frequency;
+use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, downloaded_script, package_sources, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "chef",
+    frequency: Frequency::Always,
+    distros: Distros::All,
+    flags: &[ModuleFlag::NeedsUserData],
+    activation: &["chef"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const DIRECTORIES: [&str; 6] =
+    ["/etc/chef", "/var/log/chef", "/var/lib/chef", "/var/chef/cache", "/var/chef/backup", "/var/run/chef"];
+/// Directories of older versions, and what took their place.
+const MOVED_DIRECTORIES: [(&str, &str); 2] =
+    [("/var/cache/chef", "/var/chef/cache"), ("/var/backups/chef", "/var/chef/backup")];
+const TEMPLATE: &str = "chef_client.rb";
+const CLIENT: &str = "/usr/bin/chef-client";
+const VALIDATION_KEY: &str = "/etc/chef/validation.pem";
+/// The value of `validation_cert` for a file that exists.
+const EXISTING: &str = "system";
+/// As a daemon, every half hour, at most 20 seconds late.
+const CLIENT_ARGUMENTS: [&str; 5] = ["-d", "-i", "1800", "-s", "20"];
+
+config::string_enum! {
+    enum InstallType { Packages = "packages", Gems = "gems", Omnibus = "omnibus" }
+    enum License { Accept = "accept", Silent = "accept-silent", NoPersist = "accept-no-persist" }
+}
+
+config::keys! {
+    struct Chef {
+        /// Directories to create. The default is `/etc/chef`, `/var/log/chef`, `/var/lib/chef`, `/var/chef/cache`, `/var/chef/backup`
+        /// and `/var/run/chef`.
+        directories: Vec<Line>, types [list(&[STR]).min(1).unique()];
+        /// The path of the client's configuration.
+        config_path: Line = "/etc/chef/client.rb";
+        /// The validation key as text, or `system` for the file that exists.
+        validation_cert: Option<String>;
+        /// The path of the validation key.
+        validation_key: Setting = "/etc/chef/validation.pem";
+        /// The path of `run_list` and `initial_attributes`. Empty: the file is not written.
+        firstboot_path: Line = "/etc/chef/firstboot.json";
+        /// Whether the client runs at this boot. The default is true if it was installed as a gem.
+        exec: Option<bool>;
+        /// The path of the client's key.
+        client_key: Setting = "/etc/chef/client.pem";
+        /// The path of the secret of encrypted data bags.
+        encrypted_data_bag_secret: Option<Setting>;
+        /// The environment of the node.
+        environment: Setting = "_default";
+        /// The directory of backups.
+        file_backup_path: Setting = "/var/chef/backup";
+        /// The directory of the cache.
+        file_cache_path: Setting = "/var/chef/cache";
+        /// The path of the client's JSON attributes.
+        json_attribs: Setting = "/etc/chef/firstboot.json";
+        /// The level of the log.
+        log_level: Symbol = ":info";
+        /// The path of the log.
+        log_location: Setting = "/var/log/chef/client.log";
+        /// The name of the node. The default is the instance-id.
+        node_name: Option<Line>;
+        /// The URL of the installer for `install_type: omnibus`.
+        omnibus_url: Line = "https://www.chef.io/chef/install.sh";
+        /// The number of retries of its download.
+        omnibus_url_retries: i64 = 5;
+        /// The version that it installs.
+        omnibus_version: Option<Word>;
+        /// The path of the client's PID file.
+        pid_file: Setting = "/var/run/chef/client.pid";
+        /// The URL of the server, required by the module.
+        server_url: Option<Line>;
+        /// Whether log lines have a time.
+        show_time: bool = true;
+        /// Whether the server's certificate is verified: `:verify_none` or `:verify_peer`.
+        ssl_verify_mode: Symbol = ":verify_none";
+        /// The name of the validation client, required by the module.
+        validation_name: Option<Line>;
+        /// Whether the client is installed although it exists.
+        force_install: bool = false;
+        /// Attributes of the node, for its first run.
+        initial_attributes: Option<Attributes>;
+        /// Where the client comes from: packages of the distribution, RubyGems, or the script of Chef's makers.
+        install_type: InstallType = "packages";
+        /// The roles and recipes of the first run.
+        run_list: Option<Vec<String>>;
+        /// Whether Chef's licence is accepted.
+        chef_license: Option<License>;
+        @unlisted {
+            /// Whether the validation key is removed after the client ran.
+            delete_validation_post_exec: bool = false;
+            /// Arguments of the client.
+            exec_arguments: Arguments = "";
+            /// The version of Ruby, for gems.
+            ruby_version: Word = "1.8";
+            /// The version of the gem.
+            version: Line = "";
+        }
+    }
+    struct Keys {
+        /// The client of Chef.
+        chef: Option<Chef>, within min(1);
+    }
+}
+
+/// A setting of the client's configuration; null or empty leaves it out.
+#[derive(Debug, Clone)]
+struct Setting(String);
+
+impl FromNode for Setting {
+    const SCHEMA: &'static [Type] = &[STR];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Setting> {
+        match &node.value {
+            Value::Null => Some(Setting(String::new())),
+            _ => Line::read(node, reader).map(|Line(text)| Setting(text)),
+        }
+    }
+}
+
+/// A symbol of Ruby; null or empty leaves the setting out.
+#[derive(Debug, Clone)]
+struct Symbol(String);
+
+impl FromNode for Symbol {
+    const SCHEMA: &'static [Type] = &[STR];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Symbol> {
+        let Setting(text) = Setting::read(node, reader)?;
+        let name = text.strip_prefix(':').unwrap_or(&text);
+        if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+            return reader.type_error(node, "a symbol such as :info");
+        }
+        Some(Symbol(if name.is_empty() { String::new() } else { format!(":{name}") }))
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Attributes(Map);
+
+impl FromNode for Attributes {
+    const SCHEMA: &'static [Type] = &[ANY_MAP];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Attributes> {
+        match node.as_map() {
+            Some(map) => Some(Attributes(map.clone())),
+            None => reader.type_error(node, "a map"),
+        }
+    }
+}
+
+/// Arguments as a list, or one argument as text. Empty text means the default ones.
+#[derive(Debug, Clone)]
+struct Arguments(Vec<String>);
+
+impl FromNode for Arguments {
+    const SCHEMA: &'static [Type] = &[STR, list(&[STR])];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Arguments> {
+        let words = match &node.value {
+            Value::Str(text) if text.is_empty() => CLIENT_ARGUMENTS.map(Into::into).into(),
+            _ => Vec::<String>::read(node, reader)?,
+        };
+        if words.iter().any(|word| word.contains('\0')) {
+            return reader.type_error(node, "arguments");
+        }
+        Some(Arguments(words))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(chef) = valid_key(context, "chef", Keys::read_known, |keys| keys.chef)? else {
+        return Ok(());
+    };
+    let (Some(Line(server_url)), Some(Line(validation_name))) = (&chef.server_url, &chef.validation_name)
+    else {
+        return Err(Error::new("chef.server_url and chef.validation_name are required; module skipped"));
+    };
+    create_directories(context, &chef)?;
+    write_validation_key(context, &chef)?;
+    write_configuration(context, &chef, server_url, validation_name)?;
+    write_first_run(context, &chef)?;
+    let runs = if context.sys.which(CLIENT).is_none() || chef.force_install {
+        install(context, &chef)?;
+        chef.exec.unwrap_or(chef.install_type == InstallType::Gems)
+    } else {
+        chef.exec.unwrap_or(false)
+    };
+    if !runs {
+        return Ok(());
+    }
+    let arguments = chef.exec_arguments.0.iter().map(String::as_str);
+    let client = Command::new([CLIENT].into_iter().chain(arguments));
+    context.sys.run(&client.output(OutputMode::Inherit).timeout(context.script_timeout))?;
+    if chef.delete_validation_post_exec {
+        context.sys.remove(VALIDATION_KEY)?;
+    }
+    Ok(())
+}
+
+fn create_directories(context: &Context<'_>, chef: &Chef) -> Result<()> {
+    let sys = context.sys;
+    let wanted = chef.directories.iter().map(|Line(path)| path.as_str()).filter(|path| !path.is_empty());
+    let mut wanted: Vec<&str> = wanted.collect();
+    if wanted.is_empty() {
+        wanted.extend(DIRECTORIES);
+    }
+    for path in wanted.into_iter().chain(["/etc/chef"]) {
+        sys.create_dir_all(path, 0o755)?;
+    }
+    for (old, new) in MOVED_DIRECTORIES {
+        if !sys.is_dir(old) || !sys.is_dir(new) {
+            continue;
+        }
+        for name in sys.list(old)? {
+            let (from, to) = (format!("{old}/{name}"), format!("{new}/{name}"));
+            if sys.exists(&to) || sys.is_link(&to) {
+                debug!(sys, "{from} stays: {to} exists");
+            } else if let Err(e) = sys.rename(&from, &to) {
+                warning!(sys, "chef: {e}");
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_validation_key(context: &Context<'_>, chef: &Chef) -> Result<()> {
+    let (sys, Setting(path)) = (context.sys, &chef.validation_key);
+    match chef.validation_cert.as_deref() {
+        None | Some("") => Ok(()),
+        Some(EXISTING) => {
+            if !sys.is_file(path) {
+                warning!(sys, "chef.validation_cert is system, but {path} does not exist");
+            }
+            Ok(())
+        }
+        Some(_) if path.is_empty() => {
+            Err(Error::new("chef.validation_key is empty, but validation_cert is set"))
+        }
+        // Upstream leaves it readable for all users.
+        Some(text) => sys.write(path, text, WriteOptions::secret()).map(drop),
+    }
+}
+
+/// Renders the client's configuration, unless only its head would change.
+fn write_configuration(
+    context: &Context<'_>,
+    chef: &Chef,
+    server_url: &str,
+    validation_name: &str,
+) -> Result<()> {
+    let (sys, Line(path)) = (context.sys, &chef.config_path);
+    let template = context.layout.template(TEMPLATE);
+    let Some(text) = sys.read_text_if_exists(&template)? else {
+        warning!(sys, "{path} is not written: template {template} not found");
+        return Ok(());
+    };
+    let unset = Setting(String::new());
+    let paths = [
+        ("log_location", &chef.log_location),
+        ("validation_key", &chef.validation_key),
+        ("client_key", &chef.client_key),
+        ("json_attribs", &chef.json_attribs),
+        ("file_cache_path", &chef.file_cache_path),
+        ("pid_file", &chef.pid_file),
+        ("encrypted_data_bag_secret", chef.encrypted_data_bag_secret.as_ref().unwrap_or(&unset)),
+    ];
+    for (_, Setting(path)) in paths {
+        if let Some((directory, _)) = path.rsplit_once('/').filter(|(directory, _)| !directory.is_empty()) {
+            sys.create_dir_all(directory, 0o755)?;
+        }
+    }
+    let mut variables = Map::new();
+    for (name, Setting(value)) in paths
+        .into_iter()
+        .chain([("environment", &chef.environment), ("file_backup_path", &chef.file_backup_path)])
+    {
+        variables.insert(name, ruby_text(value));
+    }
+    let node_name = chef.node_name.as_ref().map_or(context.instance.id.as_str(), |Line(name)| name);
+    let is_set = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+    variables.insert("node_name", ruby_text(node_name));
+    variables.insert("server_url", ruby_text(server_url));
+    variables.insert("validation_name", ruby_text(validation_name));
+    // Templates only ask whether it is set; its value is a secret.
+    variables.insert("validation_cert", is_set(&chef.validation_cert));
+    variables.insert("chef_license", chef.chef_license.map_or("", License::as_str));
+    variables.insert("log_level", chef.log_level.0.as_str());
+    variables.insert("ssl_verify_mode", chef.ssl_verify_mode.0.as_str());
+    variables.insert("show_time", chef.show_time);
+    variables.insert("generated_by", make_header(sys, "Created"));
+    let rendered = template::render_file(sys, &template, &text, &variables)?;
+    let body = |text: &str| text.split_once('\n').map(|(_, body)| body.to_string());
+    if sys.read_text_if_exists(path)?.is_some_and(|before| body(&before) == body(&rendered)) {
+        return Ok(());
+    }
+    sys.write(path, rendered, WriteOptions::default()).map(drop)
+}
+
+/// Returns text as Ruby reads it between double quotes.
+fn ruby_text(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        let is_interpolated = c == '#' && matches!(rest.peek(), Some('{' | '$' | '@'));
+        if is_interpolated || c == '"' || c == '\\' {
+            quoted.push('\\');
+        }
+        quoted.push(c);
+    }
+    quoted
+}
+
+/// Writes what the node's first run gets.
+fn write_first_run(context: &Context<'_>, chef: &Chef) -> Result<()> {
+    let (sys, Line(path)) = (context.sys, &chef.firstboot_path);
+    if path.is_empty() {
+        debug!(sys, "chef.firstboot_path is empty; the file is not written");
+        return Ok(());
+    }
+    let mut content = Map::new();
+    if let Some(run_list) = &chef.run_list {
+        content.insert("run_list", run_list.iter().map(|item| Node::from(item.as_str())).collect::<Vec<_>>());
+    }
+    if let Some(Attributes(map)) = &chef.initial_attributes {
+        map.iter().for_each(|(key, value)| drop(content.insert(key.clone(), value.clone())));
+    }
+    sys.write(path, json::to_text(&content.into(), 1), WriteOptions::default()).map(drop)
+}
+
+fn install(context: &Context<'_>, chef: &Chef) -> Result<()> {
+    match chef.install_type {
+        InstallType::Packages => package_sources::install_names(context, &["chef".into()]),
+        InstallType::Gems => install_gem(context, &chef.ruby_version.0, &chef.version.0),
+        InstallType::Omnibus => {
+            let version = chef.omnibus_version.as_ref().map(|Word(version)| ["-v", version.as_str()]);
+            let arguments = version.as_ref().map_or(&[][..], |words| words);
+            let (url, retries) = (chef.omnibus_url.0.as_str(), chef.omnibus_url_retries);
+            downloaded_script::run(context, url, retries, "chef-omnibus-install", arguments)
+        }
+    }
+}
+
+fn install_gem(context: &Context<'_>, ruby: &str, version: &str) -> Result<()> {
+    let sys = context.sys;
+    let mut packages = vec![format!("ruby{ruby}"), format!("ruby{ruby}-dev")];
+    if ruby == "1.8" {
+        packages.extend(["libopenssl-ruby1.8".into(), "rubygems1.8".into()]);
+    }
+    package_sources::install_names(context, &packages)?;
+    for name in ["gem", "ruby"] {
+        let path = format!("/usr/bin/{name}");
+        if !sys.exists(&path) {
+            sys.link(&format!("{path}{ruby}"), &path)?;
+        }
+    }
+    let mut words = vec!["/usr/bin/gem", "install", "chef"];
+    if !version.is_empty() {
+        words.extend(["-v", version]);
+    }
+    // RubyGems 3 refuses upstream's --no-ri and --no-rdoc.
+    words.extend(["--no-document", "--bindir", "/usr/bin", "-q"]);
+    let install = Command::new(words);
+    sys.run(&install.output(OutputMode::Inherit).timeout(context.script_timeout)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    const SHIPPED: &str = include_str!("../../../packaging/etc-cloud/templates/chef_client.rb.tmpl");
+
+    fn machine(config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(&format!("chef: {config}"));
+        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        let template = "/etc/cloud/templates/chef_client.rb.tmpl";
+        sandbox.sys.write(template, SHIPPED, WriteOptions::default()).unwrap();
+        sandbox.stub("dnf", "");
+        sandbox
+    }
+
+    fn with_client(config: &str) -> Sandbox {
+        let sandbox = machine(config);
+        sandbox.stub("chef-client", "");
+        sandbox.sys.link("/usr/sbin/chef-client", CLIENT).unwrap();
+        sandbox
+    }
+
+    fn settings(sandbox: &Sandbox, path: &str) -> Vec<String> {
+        let (text, mode) = sandbox.file(path);
+        assert_eq!(mode, 0o644);
+        let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    #[test]
+    fn defaults() {
+        let sandbox = machine("{server_url: 'https://chef.example', validation_name: v}");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            settings(&sandbox, "/etc/chef/client.rb"),
+            [
+                "log_level :info",
+                "ssl_verify_mode :verify_none",
+                "log_location \"/var/log/chef/client.log\"",
+                "validation_client_name \"v\"",
+                "client_key \"/etc/chef/client.pem\"",
+                "chef_server_url \"https://chef.example\"",
+                "environment \"_default\"",
+                "node_name \"i-test\"",
+                "json_attribs \"/etc/chef/firstboot.json\"",
+                "file_cache_path \"/var/chef/cache\"",
+                "file_backup_path \"/var/chef/backup\"",
+                "pid_file \"/var/run/chef/client.pid\"",
+                "Chef::Log::Formatter.show_time = true",
+            ]
+        );
+        assert_eq!(sandbox.file("/etc/chef/firstboot.json"), ("{}\n".into(), 0o644));
+        assert!(DIRECTORIES.iter().all(|path| sandbox.sys.is_dir(path)));
+        assert_eq!(sandbox.calls(), "dnf -y makecache\ndnf -y install chef\n");
+        let before = sandbox.sys.effects().len();
+        std::fs::remove_file(sandbox.top.join("calls")).unwrap();
+        let stamp = sandbox.file("/etc/chef/client.rb").0;
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/chef/client.rb").0, stamp);
+        let later: Vec<_> = sandbox.sys.effects().split_off(before);
+        assert!(later.iter().all(|e| matches!(e, system::Effect::Run { .. })), "{later:?}");
+    }
+
+    #[test]
+    fn every_setting_is_written() {
+        let sandbox = with_client(
+            "{server_url: u, validation_name: v, validation_cert: \"KEY\\n\", validation_key: /k/v.pem, client_key: /k/c.pem, \
+             config_path: /c/client.rb, firstboot_path: /c/first.json, directories: [/d/a], log_level: debug, \
+             ssl_verify_mode: ':verify_peer', log_location: null, environment: 'a\"#{b}', node_name: n, json_attribs: /j/a.json, \
+             file_cache_path: /f/cache, file_backup_path: '', pid_file: /p/pid, show_time: false, chef_license: accept, \
+             encrypted_data_bag_secret: /s/secret, run_list: ['role[a]', b], initial_attributes: {z: {y: [1, true]}}}",
+        );
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            settings(&sandbox, "/c/client.rb"),
+            [
+                "chef_license \"accept\"",
+                "log_level :debug",
+                "ssl_verify_mode :verify_peer",
+                "validation_client_name \"v\"",
+                "validation_key \"/k/v.pem\"",
+                "client_key \"/k/c.pem\"",
+                "chef_server_url \"u\"",
+                r##"environment "a\"\#{b}""##,
+                "node_name \"n\"",
+                "json_attribs \"/j/a.json\"",
+                "file_cache_path \"/f/cache\"",
+                "pid_file \"/p/pid\"",
+                "encrypted_data_bag_secret \"/s/secret\"",
+            ]
+        );
+        assert_eq!(sandbox.file("/k/v.pem"), ("KEY\n".into(), 0o600));
+        let first = json::parse(&sandbox.file("/c/first.json").0).unwrap().to_json();
+        assert_eq!(first.to_string(), r#"{"run_list":["role[a]","b"],"z":{"y":[1,true]}}"#);
+        for directory in ["/d/a", "/etc/chef", "/j", "/f", "/p", "/s"] {
+            assert!(sandbox.sys.is_dir(directory), "{directory}");
+        }
+        assert!(!sandbox.sys.exists("/var/lib/chef"));
+        assert_eq!(sandbox.calls(), "");
+    }
+
+    const REQUIRED: &str = "server_url: u, validation_name: v";
+    const INSTALL: &str = "dnf -y makecache\ndnf -y install ";
+
+    #[test]
+    fn installs_and_runs() {
+        let document = "{exec: true, exec_arguments: [--once, a b]}";
+        for (config, calls) in [
+            ("exec: true", "chef-client -d -i 1800 -s 20\n".to_string()),
+            ("exec: true, exec_arguments: --once", "chef-client --once\n".into()),
+            (&document[1..document.len() - 1], "chef-client --once a b\n".into()),
+            ("exec: false", String::new()),
+            ("force_install: true", format!("{INSTALL}chef\n")),
+            ("force_install: true, exec: true", format!("{INSTALL}chef\nchef-client -d -i 1800 -s 20\n")),
+            (
+                "force_install: true, install_type: gems, ruby_version: '3.3'",
+                format!(
+                    "{INSTALL}ruby3.3 ruby3.3-dev\ngem install chef --no-document --bindir /usr/bin -q\n\
+                     chef-client -d -i 1800 -s 20\n"
+                ),
+            ),
+            (
+                "force_install: true, install_type: gems, version: '18.2', exec: false",
+                format!(
+                    "{INSTALL}ruby1.8 ruby1.8-dev libopenssl-ruby1.8 rubygems1.8\n\
+                     gem install chef -v 18.2 --no-document --bindir /usr/bin -q\n"
+                ),
+            ),
+        ] {
+            let sandbox = with_client(&format!("{{{REQUIRED}, {config}}}"));
+            sandbox.stub("gem", "");
+            sandbox.sys.link("/usr/sbin/gem", "/usr/bin/gem").unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), calls, "{config}");
+        }
+    }
+
+    #[test]
+    fn the_downloaded_installer_runs_only_if_it_is_complete_and_a_script() {
+        for (script, calls) in [
+            (Some("#!/bin/sh\necho omnibus \"$@\" >> /calls\n"), "omnibus -v 18\n"),
+            (Some("<html></html>"), ""),
+            (None, ""),
+        ] {
+            let sandbox = machine(&format!(
+                "{{{REQUIRED}, install_type: omnibus, omnibus_version: 18, omnibus_url: 'file:///i', omnibus_url_retries: 0}}"
+            ));
+            sandbox.stub("true", "");
+            if let Some(script) = script {
+                sandbox.sys.write("/i", script, WriteOptions::default()).unwrap();
+            }
+            assert_eq!(sandbox.run(&MODULE).is_err(), calls.is_empty());
+            assert_eq!(sandbox.calls(), calls);
+            assert!(!sandbox.sys.exists("/var/lib/cloud/instance/chef-omnibus-install"));
+        }
+    }
+
+    #[test]
+    fn validation_key_and_old_directories() {
+        let sandbox = with_client(&format!(
+            "{{{REQUIRED}, validation_cert: system, exec: true, delete_validation_post_exec: true}}"
+        ));
+        for path in ["/var/cache/chef/a", "/var/cache/chef/b", "/var/chef/cache/b"] {
+            sandbox.sys.write(path, path, WriteOptions::default()).unwrap();
+        }
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/var/chef/cache/a").0, "/var/cache/chef/a");
+        assert_eq!(sandbox.file("/var/chef/cache/b").0, "/var/chef/cache/b");
+        assert_eq!(sandbox.sys.list("/var/cache/chef").unwrap(), ["b"]);
+        assert_eq!(
+            sandbox.logged_warnings(),
+            ["chef.validation_cert is system, but /etc/chef/validation.pem does not exist"]
+        );
+        sandbox.sys.write(VALIDATION_KEY, "K", WriteOptions::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.sys.exists(VALIDATION_KEY));
+        let line = "validation_key \"/etc/chef/validation.pem\"".to_string();
+        assert!(settings(&sandbox, "/etc/chef/client.rb").contains(&line));
+    }
+
+    #[test]
+    fn invalid_values_cost_only_themselves() {
+        for (config, fails, warnings) in [
+            ("null", false, 0),
+            ("x", true, 1),
+            ("{server_url: u}", true, 0),
+            ("{server_url: u, validation_name: v, log_level: ':x; y', pid_file: [x], run_list: 7}", false, 2),
+        ] {
+            let sandbox = with_client(config);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                warnings,
+                "{config}: {:?}",
+                sandbox.logged_warnings()
+            );
+            if fails {
+                assert!(!sandbox.sys.exists("/etc/chef"), "{config}");
+            }
+        }
+        let sandbox = machine(&format!("{{{REQUIRED}}}"));
+        sandbox.sys.remove("/etc/cloud/templates/chef_client.rb.tmpl").unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.logged_warnings().len(), 1, "{:?}", sandbox.logged_warnings());
+        assert!(!sandbox.sys.exists("/etc/chef/client.rb"));
+    }
+}

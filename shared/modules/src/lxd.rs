@@ -1,0 +1,534 @@
+//! lxd: installs LXD as a snap and initializes it, with options and a bridge, or with a preseed.
+
+use std::time::Duration;
+
+use config::schema::{INT, Type};
+use config::{FromNode, Node, Reader, yaml};
+use state::Frequency;
+use system::{Command, Error, Result, debug, info, warning};
+
+use crate::schema::Section;
+use crate::snap_seeding::wait_until_seeded;
+use crate::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "lxd",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["lxd"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// The bridge that `lxd init` may create.
+const DEFAULT_BRIDGE: &str = "lxdbr0";
+/// Where packages of LXD, as they were before the snap, configure the bridge.
+const BRIDGE_FILE: &str = "/etc/default/lxd-bridge";
+/// Longer than `lxd waitready` waits.
+const READY_TIMEOUT: Duration = Duration::from_secs(330);
+
+/// Storage drivers with the program that each needs, and its package.
+const STORAGE_TOOLS: [(&str, &str, &str); 3] =
+    [("zfs", "zfs", "zfsutils-linux"), ("lvm", "lvcreate", "lvm2"), ("btrfs", "mkfs.btrfs", "btrfs-progs")];
+
+config::string_enum! {
+    enum Backend { Zfs = "zfs", Dir = "dir", Lvm = "lvm", Btrfs = "btrfs" }
+    enum Mode { None = "none", Existing = "existing", New = "new" }
+}
+
+config::keys! {
+    struct Init {
+        /// The address that LXD listens on.
+        network_address: Option<Line>;
+        /// The port that LXD listens on.
+        network_port: Option<i64>;
+        /// The storage backend. The default is that of LXD, `dir`.
+        storage_backend: Option<Backend>;
+        /// The block device of the storage pool.
+        storage_create_device: Option<Line>;
+        /// The size of a loop file for the storage pool, in GB.
+        storage_create_loop: Option<i64>;
+        /// The storage pool to use or create.
+        storage_pool: Option<Line>;
+        /// The password with which clients are added.
+        trust_password: Option<String>;
+    }
+    struct Bridge {
+        /// Whether a bridge is created (`new`), one is used that exists (`existing`), or neither (`none`).
+        mode: Mode;
+        /// The name of the bridge.
+        name: Word = "lxdbr0";
+        /// The MTU of the bridge; -1 is LXD's default.
+        mtu: Option<Mtu>;
+        /// The IPv4 address of the bridge; needs `ipv4_netmask`.
+        ipv4_address: Option<Word>;
+        /// The length of the IPv4 prefix.
+        ipv4_netmask: Option<i64>;
+        /// The first IPv4 address for DHCP.
+        ipv4_dhcp_first: Option<Word>;
+        /// The last IPv4 address for DHCP.
+        ipv4_dhcp_last: Option<Word>;
+        /// The number of DHCP leases. LXD's snap has no such setting.
+        ipv4_dhcp_leases: Option<i64>;
+        /// Whether IPv4 is translated (NAT). The default is true.
+        ipv4_nat: Option<bool>;
+        /// The IPv6 address of the bridge; needs `ipv6_netmask`.
+        ipv6_address: Option<Word>;
+        /// The length of the IPv6 prefix.
+        ipv6_netmask: Option<i64>;
+        /// Whether IPv6 is translated (NAT).
+        ipv6_nat: bool = false;
+        /// The domain that DHCP clients get.
+        domain: Option<Word>;
+    }
+    struct Lxd {
+        /// Options of `lxd init --auto`.
+        init: Option<Init>;
+        /// The bridge of the default profile.
+        bridge: Option<Bridge>;
+        /// YAML for `lxd init --preseed`; excludes the other two keys.
+        preseed: Option<String>;
+    }
+    struct Keys {
+        /// LXD, the manager of containers and virtual machines.
+        lxd: Option<Lxd>, within min(1);
+    }
+}
+
+/// A number of bytes, or `None` for LXD's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mtu(Option<u32>);
+
+impl FromNode for Mtu {
+    const SCHEMA: &'static [Type] = &[INT.min(-1)];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Mtu> {
+        match i64::read(node, reader)? {
+            -1 => Some(Mtu(None)),
+            number => match u32::try_from(number) {
+                Ok(mtu) => Some(Mtu(Some(mtu))),
+                Err(_) => reader.type_error(node, "a number of bytes, or -1"),
+            },
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    // A wrong storage pool or network stays, so one invalid value stops all.
+    let Some(lxd) = fully_valid_key(context, &["lxd"], Keys::read_known, |keys| keys.lxd)? else {
+        return Ok(());
+    };
+    let has_keys = |path: &[&str]| {
+        context.config.at_path(path).and_then(Node::as_map).is_some_and(|map| !map.is_empty())
+    };
+    if !has_keys(&["lxd"]) {
+        debug!(sys, "lxd is empty; skipping");
+        return Ok(());
+    }
+    let init = lxd.init.filter(|_| has_keys(&["lxd", "init"]));
+    let preseed = lxd.preseed.filter(|text| !text.is_empty());
+    if preseed.is_some() && (init.is_some() || lxd.bridge.is_some()) {
+        return Err(Error::new("lxd.preseed excludes lxd.init and lxd.bridge; module skipped"));
+    }
+    install(context)?;
+    let drivers = match (&init, &preseed) {
+        (Some(Init { storage_backend: Some(backend), .. }), _) => vec![backend.as_str().to_string()],
+        (_, Some(preseed)) => preseed_drivers(context, preseed),
+        _ => Vec::new(),
+    };
+    let packages = missing_packages(context, &drivers);
+    if !packages.is_empty()
+        && let Err(e) = package_sources::install_names(context, &packages)
+    {
+        warning!(sys, "LXD is not initialized: {e}");
+        return Ok(());
+    }
+    sys.run(&Command::new(["lxd", "waitready", "--timeout=300"]).timeout(READY_TIMEOUT))?;
+    if let Some(preseed) = preseed {
+        let command = Command::new(["lxd", "init", "--preseed"]).stdin(preseed);
+        return sys.run(&command.timeout(context.script_timeout)).map(drop);
+    }
+    if let Some(init) = &init {
+        initialize(context, init)?;
+    }
+    match &lxd.bridge {
+        Some(bridge) if sys.exists(BRIDGE_FILE) && sys.which("debconf-communicate").is_some() => {
+            configure_packaged_bridge(context, bridge)
+        }
+        Some(bridge) => configure_bridge(context, bridge, init.is_some()),
+        None => Ok(()),
+    }
+}
+
+fn install(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    wait_until_seeded(context)?;
+    if sys.run(&Command::new(["snap", "list", "lxd"]).read_only()).is_ok() {
+        return Ok(());
+    }
+    let install = Command::new(["snap", "install", "lxd"]).timeout(context.script_timeout);
+    sys.run(&install).map(drop).map_err(|e| Error::new(format!("installing LXD: {e}")))
+}
+
+/// Returns the drivers of the storage pools of a preseed.
+fn preseed_drivers(context: &Context<'_>, preseed: &str) -> Vec<String> {
+    let parsed = match yaml::parse("lxd.preseed", preseed) {
+        Ok(parsed) => parsed.root,
+        // LXD gets the text as it is. The parser's message could quote a secret.
+        Err(_) => {
+            warning!(
+                context.sys,
+                "lxd.preseed is not valid YAML; not installing packages for its storage pools"
+            );
+            return Vec::new();
+        }
+    };
+    let pools = parsed.get("storage_pools").and_then(Node::as_seq).into_iter().flatten();
+    pools.filter_map(|pool| pool.get("driver")?.as_str().map(Into::into)).collect()
+}
+
+fn missing_packages(context: &Context<'_>, drivers: &[String]) -> Vec<String> {
+    let is_missing = |(driver, program, _): &&(&str, &str, &str)| {
+        drivers.iter().any(|d| d == driver) && context.sys.which(program).is_none()
+    };
+    STORAGE_TOOLS.iter().filter(is_missing).map(|(.., package)| package.to_string()).collect()
+}
+
+fn initialize(context: &Context<'_>, init: &Init) -> Result<()> {
+    let sys = context.sys;
+    let run = |options: &[String]| {
+        let words = ["lxd", "init", "--auto"].into_iter().chain(options.iter().map(String::as_str));
+        sys.run(&Command::new(words).timeout(context.script_timeout)).map(drop)
+    };
+    let options = init_options(init);
+    if let Err(e) = run(&options) {
+        if init.storage_backend != Some(Backend::Lvm) {
+            return Err(e);
+        }
+        // The kernel of a minimal image has no thin pools.
+        info!(sys, "{e}; using LVM without a thin pool");
+        let create = ["lxc", "storage", "create", "default", "lvm", "lvm.use_thinpool=false"];
+        sys.run(&Command::new(create).timeout(context.script_timeout))?;
+        let others = options.into_iter().filter(|option| !option.starts_with("--storage-backend="));
+        run(&others.collect::<Vec<_>>())?;
+    }
+    match &init.trust_password {
+        // On standard input, as every user can read arguments.
+        Some(password) if !password.is_empty() => {
+            let set = lxc(context, &["config", "set", "core.trust_password", "-"]);
+            sys.run(&set.stdin(password.as_str())).map(drop)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the options of `lxd init` for the values that are set, except for the password.
+fn init_options(init: &Init) -> Vec<String> {
+    let line = |text: &Option<Line>| text.as_ref().map(|Line(text)| text.clone()).filter(|t| !t.is_empty());
+    let number = |number: Option<i64>| number.filter(|n| *n != 0).map(|n| n.to_string());
+    let options = [
+        ("network-address", line(&init.network_address)),
+        ("network-port", number(init.network_port)),
+        ("storage-backend", init.storage_backend.map(|backend| backend.as_str().into())),
+        ("storage-create-device", line(&init.storage_create_device)),
+        ("storage-create-loop", number(init.storage_create_loop)),
+        ("storage-pool", line(&init.storage_pool)),
+    ];
+    options.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?))).collect()
+}
+
+fn lxc(context: &Context<'_>, words: &[&str]) -> Command {
+    let home = context.sys.user("root").map_or_else(|| "/root".into(), |root| root.home);
+    let command = Command::new(["lxc"].iter().chain(words).chain(&["--force-local"]));
+    command.env("LC_ALL", "C").env("HOME", home).env("USER", "root")
+}
+
+/// Configures the bridge of LXD's snap.
+fn configure_bridge(context: &Context<'_>, bridge: &Bridge, is_initialized: bool) -> Result<()> {
+    let run = |words: &[&str]| context.sys.run(&lxc(context, words)).map(drop);
+    let name = bridge.name.0.as_str();
+    // Code 1 says that there is nothing to remove.
+    let removes = |words: &[&str]| {
+        let output = context.sys.run(&lxc(context, words).accept(&[0, 1]))?;
+        Ok::<bool, Error>(output.code == 0)
+    };
+    // lxd init has created a bridge of this name in the default profile, with settings of its own.
+    let replaces = is_initialized && name == DEFAULT_BRIDGE;
+    if replaces && bridge.mode == Mode::New && removes(&["network", "detach-profile", name, "default"])? {
+        run(&["network", "delete", name])?;
+    }
+    if replaces && bridge.mode != Mode::None {
+        removes(&["profile", "device", "remove", "default", "eth0"])?;
+    }
+    if bridge.mode == Mode::New {
+        let settings = bridge_settings(bridge);
+        let words = ["network", "create", name].into_iter().chain(settings.iter().map(String::as_str));
+        run(&words.collect::<Vec<_>>())?;
+    }
+    if bridge.mode != Mode::None {
+        run(&["network", "attach-profile", name, "default", "eth0"])?;
+    }
+    Ok(())
+}
+
+/// Returns the settings of a new bridge.
+fn bridge_settings(bridge: &Bridge) -> Vec<String> {
+    let mut settings = Vec::new();
+    match (&bridge.ipv4_address, bridge.ipv4_netmask) {
+        (Some(Word(address)), Some(length)) if length != 0 => {
+            settings.push(format!("ipv4.address={address}/{length}"));
+            if bridge.ipv4_nat.unwrap_or(true) {
+                settings.push("ipv4.nat=true".into());
+            }
+            if let (Some(Word(first)), Some(Word(last))) = (&bridge.ipv4_dhcp_first, &bridge.ipv4_dhcp_last) {
+                settings.push(format!("ipv4.dhcp.ranges={first}-{last}"));
+            }
+        }
+        _ => settings.push("ipv4.address=none".into()),
+    }
+    match (&bridge.ipv6_address, bridge.ipv6_netmask) {
+        (Some(Word(address)), Some(length)) if length != 0 => {
+            settings.push(format!("ipv6.address={address}/{length}"));
+            if bridge.ipv6_nat {
+                settings.push("ipv6.nat=true".into());
+            }
+        }
+        _ => settings.push("ipv6.address=none".into()),
+    }
+    settings.extend(bridge.domain.as_ref().map(|Word(domain)| format!("dns.domain={domain}")));
+    settings.extend(bridge.mtu.and_then(|Mtu(mtu)| mtu).map(|mtu| format!("bridge.mtu={mtu}")));
+    settings
+}
+
+/// Configures the bridge of LXD's old packages, through debconf.
+fn configure_packaged_bridge(context: &Context<'_>, bridge: &Bridge) -> Result<()> {
+    let sys = context.sys;
+    let answers = debconf_answers(bridge);
+    let input: String = answers.iter().map(|(name, value)| format!("set lxd/{name} {value}\n")).collect();
+    if let Err(e) = sys.run(&Command::new(["debconf-communicate"]).stdin(input)) {
+        warning!(sys, "lxd.bridge: {e}");
+    }
+    // The package writes it again.
+    sys.remove(BRIDGE_FILE)?;
+    sys.run(&Command::new(["dpkg-reconfigure", "lxd", "--frontend=noninteractive"])).map(drop)
+}
+
+fn debconf_answers(bridge: &Bridge) -> Vec<(&'static str, String)> {
+    let name = bridge.name.0.clone();
+    match bridge.mode {
+        Mode::None => return vec![("setup-bridge", "false".into()), ("bridge-name", String::new())],
+        Mode::Existing => {
+            return vec![
+                ("setup-bridge", "false".into()),
+                ("use-existing-bridge", "true".into()),
+                ("bridge-name", name),
+            ];
+        }
+        Mode::New => {}
+    }
+    let mut answers = vec![("setup-bridge", "true".to_string()), ("bridge-name", name)];
+    let word = |word: &Option<Word>| word.as_ref().map(|Word(text)| text.clone());
+    let number = |number: Option<i64>| number.map(|n| n.to_string());
+    let mut extend = |named: Vec<(&'static str, Option<String>)>| {
+        answers.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    };
+    if bridge.ipv4_address.is_some() {
+        extend(vec![
+            ("bridge-ipv4", Some("true".into())),
+            ("bridge-ipv4-address", word(&bridge.ipv4_address)),
+            ("bridge-ipv4-netmask", number(bridge.ipv4_netmask)),
+            ("bridge-ipv4-dhcp-first", word(&bridge.ipv4_dhcp_first)),
+            ("bridge-ipv4-dhcp-last", word(&bridge.ipv4_dhcp_last)),
+            ("bridge-ipv4-dhcp-leases", number(bridge.ipv4_dhcp_leases)),
+            ("bridge-ipv4-nat", Some(bridge.ipv4_nat.unwrap_or(true).to_string())),
+        ]);
+    }
+    if bridge.ipv6_address.is_some() {
+        extend(vec![
+            ("bridge-ipv6", Some("true".into())),
+            ("bridge-ipv6-address", word(&bridge.ipv6_address)),
+            ("bridge-ipv6-netmask", number(bridge.ipv6_netmask)),
+            ("bridge-ipv6-nat", Some(bridge.ipv6_nat.to_string())),
+        ]);
+    }
+    extend(vec![("bridge-domain", word(&bridge.domain))]);
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    /// `lxd` and `lxc` are shell, after which the call counts as successful.
+    fn machine(config: &str, snap: &str, lxd: &str, lxc: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(&format!("lxd: {config}"));
+        sandbox.distro = distro::Distro::named("ubuntu").unwrap();
+        sandbox.stub("snap", snap);
+        sandbox.stub("lxd", lxd);
+        sandbox.stub("lxc", lxc);
+        sandbox
+    }
+
+    const READY: &str = "snap wait system seed.loaded\nsnap list lxd\nlxd waitready --timeout=300\n";
+
+    #[test]
+    fn calls_for_each_form() {
+        for (config, calls) in [
+            (
+                "{init: {network_address: '::', network_port: 8443, storage_backend: dir, storage_create_loop: 10, storage_pool: p}}",
+                "lxd init --auto --network-address=:: --network-port=8443 --storage-backend=dir --storage-create-loop=10 \
+                 --storage-pool=p\n",
+            ),
+            (
+                "{init: {storage_create_device: /dev/vdb}}",
+                "lxd init --auto --storage-create-device=/dev/vdb\n",
+            ),
+            ("{init: {network_port: 0}, bridge: {mode: none}}", "lxd init --auto\n"),
+            (
+                "{bridge: {mode: existing, name: br0}}",
+                "lxc network attach-profile br0 default eth0 --force-local\n",
+            ),
+            (
+                "{bridge: {mode: new, name: br0, ipv4_address: 10.9.8.1, ipv4_netmask: 24, ipv4_dhcp_first: 10.9.8.2, \
+                 ipv4_dhcp_last: 10.9.8.9, ipv4_nat: true, ipv6_address: 'fd98::1', ipv6_netmask: 64, ipv6_nat: true, domain: d.example, \
+                 mtu: 1400}}",
+                "lxc network create br0 ipv4.address=10.9.8.1/24 ipv4.nat=true ipv4.dhcp.ranges=10.9.8.2-10.9.8.9 \
+                 ipv6.address=fd98::1/64 ipv6.nat=true dns.domain=d.example bridge.mtu=1400 --force-local\n\
+                 lxc network attach-profile br0 default eth0 --force-local\n",
+            ),
+            (
+                "{bridge: {mode: new, ipv4_address: 10.9.8.1, ipv4_netmask: 24, ipv4_nat: false, ipv6_address: 'fd98::1', mtu: -1}}",
+                "lxc network create lxdbr0 ipv4.address=10.9.8.1/24 ipv6.address=none --force-local\n\
+                 lxc network attach-profile lxdbr0 default eth0 --force-local\n",
+            ),
+            ("{preseed: \"config: {}\\n\"}", "lxd init --preseed\n< config: {}\n"),
+        ] {
+            let sandbox = machine(config, "", "", "");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{READY}{calls}"), "{config}");
+        }
+    }
+
+    #[test]
+    fn the_bridge_of_lxd_init_is_replaced() {
+        let config = "{init: {storage_backend: dir}, bridge: {mode: new}}";
+        for (detach, delete) in [("exit 0", "lxc network delete lxdbr0 --force-local\n"), ("exit 1", "")] {
+            let sandbox =
+                machine(config, "", "", &format!("[ \"$2\" != detach-profile ] && exit 0\n{detach}"));
+            sandbox.run(&MODULE).unwrap();
+            let wanted = format!(
+                "{READY}lxd init --auto --storage-backend=dir\nlxc network detach-profile lxdbr0 default --force-local\n{delete}\
+                 lxc profile device remove default eth0 --force-local\n\
+                 lxc network create lxdbr0 ipv4.address=none ipv6.address=none --force-local\n\
+                 lxc network attach-profile lxdbr0 default eth0 --force-local\n"
+            );
+            assert_eq!(sandbox.calls(), wanted);
+        }
+        let sandbox = machine(config, "", "", "[ \"$2\" != detach-profile ] || exit 2");
+        assert!(sandbox.run(&MODULE).is_err());
+    }
+
+    #[test]
+    fn installs_the_snap_and_packages() {
+        let sandbox = machine("{preseed: 'storage_pools: [{driver: btrfs}]'}", "[ \"$1\" != list ]", "", "");
+        sandbox.stub("apt-get", "");
+        sandbox.stub("apt-cache", "echo btrfs-progs");
+        sandbox.run(&MODULE).unwrap();
+        let calls = sandbox.calls();
+        assert!(
+            calls.starts_with("snap wait system seed.loaded\nsnap list lxd\nsnap install lxd\n"),
+            "{calls}"
+        );
+        assert!(calls.contains(" install btrfs-progs\n"), "{calls}");
+        assert!(calls.ends_with("lxd waitready --timeout=300\nlxd init --preseed\n"), "{calls}");
+        let failing = machine("{init: {storage_backend: zfs}}", "", "", "");
+        failing.run(&MODULE).unwrap();
+        assert!(!failing.calls().contains("waitready"), "{}", failing.calls());
+        assert_eq!(failing.logged_warnings().len(), 1, "{:?}", failing.logged_warnings());
+        let without_snap = machine("{preseed: x}", "[ \"$1\" = wait ]", "", "");
+        assert!(without_snap.run(&MODULE).unwrap_err().to_string().starts_with("installing LXD: "));
+    }
+
+    #[test]
+    fn lvm_without_thin_pools() {
+        let lxd = "case \"$*\" in *backend=lvm*) exit 1 ;; esac";
+        let sandbox = machine("{init: {storage_backend: lvm, storage_pool: p}}", "", lxd, "");
+        sandbox.stub("lvcreate", "");
+        sandbox.run(&MODULE).unwrap();
+        assert!(
+            sandbox.calls().ends_with(
+                "lxd init --auto --storage-backend=lvm --storage-pool=p\n\
+                 lxc storage create default lvm lvm.use_thinpool=false\nlxd init --auto --storage-pool=p\n"
+            ),
+            "{}",
+            sandbox.calls()
+        );
+        let other = machine("{init: {storage_backend: dir}}", "", "[ \"$1\" != init ]", "");
+        assert!(other.run(&MODULE).is_err());
+        assert!(!other.calls().contains("lxc"), "{}", other.calls());
+    }
+
+    #[test]
+    fn the_password_is_not_an_argument() {
+        let sandbox = machine("{init: {trust_password: \"s3cret\\n\"}}", "", "", "");
+        sandbox.run(&MODULE).unwrap();
+        let set = "lxd init --auto\nlxc config set core.trust_password - --force-local\n< s3cret\n";
+        assert_eq!(sandbox.calls(), format!("{READY}{set}"));
+        assert!(!sandbox.commands().join("\n").contains("s3cret"));
+    }
+
+    #[test]
+    fn the_bridge_of_old_packages_is_configured_by_debconf() {
+        for (config, answers) in [
+            ("{mode: none}", "setup-bridge false\nbridge-name \n"),
+            ("{mode: existing, name: b}", "setup-bridge false\nuse-existing-bridge true\nbridge-name b\n"),
+            ("{mode: new, domain: d}", "setup-bridge true\nbridge-name lxdbr0\nbridge-domain d\n"),
+            (
+                "{mode: new, ipv4_address: 10.9.8.1, ipv4_netmask: 24, ipv4_dhcp_leases: 8, ipv6_address: 'fd98::1', ipv6_netmask: 64}",
+                "setup-bridge true\nbridge-name lxdbr0\nbridge-ipv4 true\nbridge-ipv4-address 10.9.8.1\nbridge-ipv4-netmask 24\n\
+                 bridge-ipv4-dhcp-leases 8\nbridge-ipv4-nat true\nbridge-ipv6 true\nbridge-ipv6-address fd98::1\n\
+                 bridge-ipv6-netmask 64\nbridge-ipv6-nat false\n",
+            ),
+        ] {
+            let sandbox = machine(&format!("{{bridge: {config}}}"), "", "", "");
+            sandbox.sys.write(BRIDGE_FILE, "", system::WriteOptions::default()).unwrap();
+            sandbox.stub("debconf-communicate", "");
+            sandbox.stub("dpkg-reconfigure", "");
+            sandbox.run(&MODULE).unwrap();
+            let answers: String = answers.lines().map(|line| format!("< set lxd/{line}\n")).collect();
+            let calls = format!(
+                "{READY}debconf-communicate\n{answers}dpkg-reconfigure lxd --frontend=noninteractive\n"
+            );
+            assert_eq!(sandbox.calls(), calls, "{config}");
+            assert!(!sandbox.sys.exists(BRIDGE_FILE));
+        }
+    }
+
+    #[test]
+    fn invalid_values_run_nothing() {
+        for (config, fails) in [
+            ("null", false),
+            ("{}", false),
+            ("x", true),
+            ("{init: {storage_backend: nonsense, storage_create_device: /dev/vdb}}", true),
+            ("{bridge: {name: b}}", true),
+            ("{bridge: {mode: new, name: -x}}", true),
+            ("{bridge: {mode: new, mtu: -2}}", true),
+            ("{bridge: {mode: new, domain: \"a\\nset x\"}}", true),
+            ("{preseed: [x]}", true),
+            ("{preseed: x, init: {network_port: 1}}", true),
+            ("{preseed: x, bridge: {mode: none}}", true),
+        ] {
+            let sandbox = machine(config, "", "", "");
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert_eq!(sandbox.calls(), "", "{config}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! raspberry_pi: switches interfaces of a Raspberry Pi with raspi-config, and reboots if one was switched.
+
+use std::time::Duration;
+
+use config::schema::{BOOL, Type, map};
+use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value};
+use state::Frequency;
+use system::{Command, Result, error};
+
+use crate::reboot::reboot;
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
+
+pub const MODULE: Module = Module {
+    name: "raspberry_pi",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "raspberry-pi-os"),
+    // Not repeatable: it would reboot again.
+    flags: &[],
+    activation: &["rpi"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const RASPI_CONFIG: &str = "/usr/bin/raspi-config";
+const USB_GADGET: &str = "/usr/bin/rpi-usb-gadget";
+const USB_GADGET_TIMEOUT: Duration = Duration::from_secs(30);
+const REBOOT: [&str; 4] = ["shutdown", "-r", "now", "Rebooting to apply config.txt changes..."];
+
+config::keys! {
+    struct SerialPort {
+        /// Whether a login shell is accessible over the serial port. On boards before the Raspberry Pi 5 this includes the hardware.
+        console: bool = false;
+        /// Whether the hardware of the serial port is enabled.
+        hardware: bool = false;
+    }
+    struct Interfaces {
+        /// Whether SPI is enabled. The default of this and the other interfaces is to leave them unchanged.
+        spi: Option<bool>;
+        /// Whether I2C is enabled.
+        i2c: Option<bool>;
+        /// Whether the serial port is enabled: for all of it, or console and hardware apart.
+        serial: Option<Serial>;
+        /// Whether 1-Wire is enabled.
+        onewire: Option<bool>;
+    }
+    struct Board {
+        /// Interfaces to enable or disable.
+        interfaces: Option<Open<Interfaces>>;
+        /// Whether the board is a USB gadget. The default is to leave the mode unchanged.
+        enable_usb_gadget: Option<bool>;
+    }
+    struct Keys {
+        /// Interfaces of a Raspberry Pi. The machine reboots if one is switched.
+        rpi: Option<Open<Board>>;
+    }
+}
+
+/// A map in which the schema accepts unknown keys, as upstream's does. They are reported here.
+#[derive(Debug, Clone)]
+struct Open<T>(T);
+
+impl<T: KeyStruct> FromNode for Open<T> {
+    const SCHEMA: &'static [Type] = &[map(T::TABLE).open()];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Open<T>> {
+        let known = T::read_known(node, reader)?;
+        for (key, _) in node.as_map()?.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            if !T::KEYS.iter().any(|known| known.name == name) {
+                reader.nested(&name, |r| r.add_finding(FindingKind::Invalid, key, "unknown key; ignored"));
+            }
+        }
+        Some(Open(known))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Serial {
+    console: bool,
+    hardware: bool,
+}
+
+impl FromNode for Serial {
+    const SCHEMA: &'static [Type] = &[BOOL, map(SerialPort::TABLE).open()];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Serial> {
+        if let Value::Map(_) = node.value {
+            let Open(port) = Open::<SerialPort>::read(node, reader)?;
+            return Some(Serial { console: port.console, hardware: port.hardware });
+        }
+        bool::read(node, reader).map(|console| Serial { console, hardware: false })
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(Open(board)) = context.read_keys(Keys::read_known).and_then(|keys| keys.rpi) else {
+        return Ok(());
+    };
+    let mut is_changed = false;
+    if let Some(Open(interfaces)) = board.interfaces {
+        let switch = |function, enable: Option<bool>| enable.is_some_and(|on| switch(context, function, on));
+        is_changed |= switch("do_spi", interfaces.spi);
+        is_changed |= switch("do_i2c", interfaces.i2c);
+        is_changed |= interfaces.serial.is_some_and(|serial| switch_serial(context, serial));
+        is_changed |= switch("do_onewire", interfaces.onewire);
+    }
+    is_changed |= board.enable_usb_gadget.is_some_and(|on| switch_usb_gadget(context, on));
+    if is_changed { reboot(context, &MODULE, &REBOOT) } else { Ok(()) }
+}
+
+/// Calls a function of raspi-config, and tells whether it succeeded. Its argument 0 enables, 1 disables.
+fn switch(context: &Context<'_>, function: &str, enable: bool) -> bool {
+    let argument = if enable { "0" } else { "1" };
+    let result = context.sys.run(&Command::new([RASPI_CONFIG, "nonint", function, argument]));
+    result.inspect_err(|e| error!(context.sys, "raspberry_pi: {e}")).is_ok()
+}
+
+fn switch_serial(context: &Context<'_>, serial: Serial) -> bool {
+    // Only the Raspberry Pi 5 has a second port: on other boards the console takes the hardware.
+    let query = Command::new([RASPI_CONFIG, "nonint", "is_pifive"]).read_only();
+    let is_five = context.sys.run(&query).is_ok();
+    let hardware = serial.hardware || serial.console && !is_five;
+    switch(context, "do_serial_cons", serial.console) && switch(context, "do_serial_hw", hardware)
+}
+
+fn switch_usb_gadget(context: &Context<'_>, enable: bool) -> bool {
+    let mode = if enable { "on" } else { "off" };
+    // Forced, because the medium may move to a board that supports it.
+    let command = Command::new([USB_GADGET, mode, "-f"]).timeout(USB_GADGET_TIMEOUT);
+    context.sys.run(&command).inspect_err(|e| error!(context.sys, "raspberry_pi: {e}")).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    fn board(config: &str, raspi_config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = distro::Distro::named("raspberry-pi-os").unwrap();
+        sandbox.stub("raspi-config", raspi_config);
+        sandbox.stub("rpi-usb-gadget", "");
+        sandbox.stub("shutdown", "");
+        for name in ["raspi-config", "rpi-usb-gadget"] {
+            sandbox.sys.link(&format!("/usr/sbin/{name}"), format!("/usr/bin/{name}")).unwrap();
+        }
+        sandbox
+    }
+
+    const ON_FOUR: &str = "[ \"$2\" != is_pifive ]";
+    const SHUTDOWN: &str = "shutdown -r now Rebooting to apply config.txt changes...\n";
+
+    #[test]
+    fn interfaces_are_switched_before_one_reboot() {
+        for (config, raspi_config, calls) in [
+            ("{interfaces: {spi: true, i2c: false}}", "", "nonint do_spi 0\nnonint do_i2c 1\n"),
+            ("{interfaces: {onewire: true}}", "", "nonint do_onewire 0\n"),
+            (
+                "{interfaces: {serial: true}}",
+                ON_FOUR,
+                "nonint is_pifive\nnonint do_serial_cons 0\nnonint do_serial_hw 0\n",
+            ),
+            (
+                "{interfaces: {serial: true}}",
+                "",
+                "nonint is_pifive\nnonint do_serial_cons 0\nnonint do_serial_hw 1\n",
+            ),
+            (
+                "{interfaces: {serial: {hardware: true}}}",
+                ON_FOUR,
+                "nonint is_pifive\nnonint do_serial_cons 1\nnonint do_serial_hw 0\n",
+            ),
+            (
+                "{interfaces: {serial: {console: true, hardware: false}}}",
+                "",
+                "nonint is_pifive\nnonint do_serial_cons 0\nnonint do_serial_hw 1\n",
+            ),
+        ] {
+            let sandbox = board(&format!("rpi: {config}"), raspi_config);
+            sandbox.run(&MODULE).unwrap();
+            let calls: String = calls.lines().map(|line| format!("raspi-config {line}\n")).collect();
+            assert_eq!(sandbox.calls(), calls + SHUTDOWN, "{config}");
+        }
+    }
+
+    #[test]
+    fn usb_gadget_mode() {
+        for (on, mode) in [("true", "on"), ("false", "off")] {
+            let sandbox = board(&format!("rpi: {{enable_usb_gadget: {on}}}"), "");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("rpi-usb-gadget {mode} -f\n{SHUTDOWN}"));
+        }
+    }
+
+    #[test]
+    fn failures_are_logged_and_do_not_reboot() {
+        let sandbox = board("rpi: {interfaces: {spi: true, serial: true}}", "exit 1");
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.calls().contains("shutdown") && !sandbox.calls().contains("serial_hw"));
+        assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
+    }
+
+    #[test]
+    fn what_is_unknown_or_invalid_is_named_and_changes_nothing() {
+        for (config, warnings) in [
+            ("{}", 0),
+            ("null", 0),
+            ("x", 1),
+            ("{nonsense: true}", 1),
+            ("{interfaces: {nonsense: true, spi: [x], serial: {consol: true, console: maybe}}}", 4),
+            ("{interfaces: [x], enable_usb_gadget: maybe}", 2),
+        ] {
+            let sandbox = board(&format!("rpi: {config}"), "");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                warnings,
+                "{config}: {:?}",
+                sandbox.logged_warnings()
+            );
+            assert!(!sandbox.calls().contains("do_spi"), "{config}");
+        }
+    }
+}
