@@ -183,6 +183,13 @@ impl PackageManager {
         }
     }
 
+    /// Returns whether an installation needs the index to be refreshed before. The other package managers do this when they
+    /// install, and a refresh of dnf's takes minutes.
+    pub fn needs_refresh(self) -> bool {
+        use PackageManager::{Apk, Apt, Emerge, Pacman};
+        matches!(self, Apt | Apk | Pacman | Emerge)
+    }
+
     /// Returns the complete command line.
     pub fn argv(self, program: &str, verb: Verb, packages: &[Package]) -> Vec<String> {
         let mut argv: Vec<String> = self.base_argv(program, verb).into_iter().map(Into::into).collect();

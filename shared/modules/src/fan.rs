@@ -2,7 +2,7 @@
 
 use distro::ServiceAction::{Enable, Start, Stop};
 use state::Frequency;
-use system::{Result, WriteOptions, debug, warning};
+use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::schema::Section;
 use crate::user_keys::SingleLine;
@@ -43,6 +43,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "fan.config is not set; skipping");
         return Ok(());
     };
+    if !config_path.0.starts_with('/') {
+        return Err(Error::new("fan.config_path: expected an absolute path; module skipped"));
+    }
     if !text.ends_with('\n') {
         text.push('\n');
     }

@@ -58,23 +58,30 @@ impl FromNode for Conf {
         for (key, value) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
             reader.nested(&name, |reader| match name.as_str() {
-                "public-cert" => conf.public = String::read(value, reader),
-                "private-cert" => conf.private = String::read(value, reader),
+                "public-cert" => {
+                    conf.public = String::read(value, reader);
+                    conf.use_certificate("public", PUBLIC, conf.public.is_some());
+                }
+                "private-cert" => {
+                    conf.private = String::read(value, reader);
+                    conf.use_certificate("private", PRIVATE, conf.private.is_some());
+                }
                 _ => conf.read_setting(key, value, reader),
             });
         }
-        let security = [(&conf.public, "public", PUBLIC), (&conf.private, "private", PRIVATE)];
-        let mut more = Vec::new();
-        for (_, kind, path) in security.into_iter().filter(|(text, ..)| text.is_some()) {
-            more.push((None, format!("plugin.ssl_server_{kind}"), path.into()));
-            more.push((None, "securityprovider".into(), "ssl".into()));
-        }
-        conf.settings.extend(more);
         Some(conf)
     }
 }
 
 impl Conf {
+    /// Adds the settings for a certificate that is set.
+    fn use_certificate(&mut self, kind: &str, path: &str, is_set: bool) {
+        if is_set {
+            self.settings.push((None, format!("plugin.ssl_server_{kind}"), path.into()));
+            self.settings.push((None, "securityprovider".into(), "ssl".into()));
+        }
+    }
+
     fn read_setting(&mut self, key: &Node, value: &Node, reader: &mut Reader) {
         let Some(name) = read_name(key, reader) else { return };
         let Value::Map(section) = &value.value else {
@@ -116,14 +123,14 @@ fn run(context: &Context<'_>) -> Result<()> {
             conf.settings.iter().fold(before.clone().unwrap_or_default(), |text, (section, key, value)| {
                 config_obj::set(&text, section.as_deref(), key, value)
             });
-        if let Some(before) = before {
-            sys.write(
-                format!("{SERVER}.old"),
-                before,
-                WriteOptions::mode(sys.mode(SERVER).unwrap_or(0o644)),
-            )?;
+        // An unchanged file must not replace the copy of the original one.
+        if before.as_ref() != Some(&text) {
+            if let Some(before) = before {
+                let mode = sys.mode(SERVER).unwrap_or(0o644);
+                sys.write(format!("{SERVER}.old"), before, WriteOptions::mode(mode))?;
+            }
+            sys.write(SERVER, text, WriteOptions::default())?;
         }
-        sys.write(SERVER, text, WriteOptions::default())?;
     }
     let restart = Command::new(["service", "mcollective", "restart"]);
     sys.run(&restart.output(OutputMode::Inherit)).map(drop)
@@ -149,8 +156,8 @@ mod tests {
             sandbox.file(SERVER),
             (
                 format!(
-                    "# head\nloglevel = debug\nt = True\nplugin.ssl_server_public = {PUBLIC}\nsecurityprovider = ssl\n\
-                     plugin.ssl_server_private = {PRIVATE}\n[main]\na = 1\n"
+                    "# head\nloglevel = debug\nplugin.ssl_server_public = {PUBLIC}\nsecurityprovider = ssl\n\
+                     plugin.ssl_server_private = {PRIVATE}\nt = True\n[main]\na = 1\n"
                 ),
                 0o644
             )
@@ -160,7 +167,7 @@ mod tests {
         assert_eq!(sandbox.file(PRIVATE), ("KEY".into(), 0o600));
         let messages = sandbox.logged_warnings();
         assert!(messages.len() == 1 && messages[0].contains("mcollective.conf.list"), "{messages:?}");
-        let calls = "dnf -y makecache\ndnf -y install mcollective\nservice mcollective restart\n";
+        let calls = "dnf -y install mcollective\nservice mcollective restart\n";
         assert_eq!(sandbox.calls(), calls);
     }
 }

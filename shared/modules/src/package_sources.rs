@@ -54,7 +54,9 @@ pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
 
 /// Installs requested packages, with an updated index.
 pub fn install(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
-    update(context, false)?;
+    if context.distro.package_manager.needs_refresh() {
+        update(context, false)?;
+    }
     context.distro.install_requested(context.sys, wanted, &apt_options(context.system_info))
 }
 

@@ -1,6 +1,6 @@
 //! puppet: installs Puppet's agent, writes its configuration and certificates, runs it once and starts it.
 
-use config::schema::{ANY_MAP, STR, Type, key, map};
+use config::schema::{ANY_MAP, STR, Type, key, list, map};
 use config::yaml::{Style, emit};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest, ServiceAction};
@@ -58,7 +58,7 @@ config::keys! {
         /// Whether the agent runs once at this boot.
         exec: bool = false;
         /// Arguments of this run. The default is `--test`.
-        exec_args: Option<Vec<Line>>;
+        exec_args: Option<Arguments>;
         /// Whether the service is enabled and started.
         start_service: bool = true;
         /// Settings of puppet.conf by section, and the certificate of the authority. In `certname`, `%i` is the instance-id and
@@ -70,6 +70,22 @@ config::keys! {
     struct Keys {
         /// The agent of Puppet.
         puppet: Option<Puppet>;
+    }
+}
+
+/// Arguments: a list, or text with spaces between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Arguments(Vec<String>);
+
+impl FromNode for Arguments {
+    const SCHEMA: &'static [Type] = &[list(&[STR])];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Arguments> {
+        if let Value::Str(text) = &node.value {
+            return Some(Arguments(text.split_whitespace().map(str::to_string).collect()));
+        }
+        let args = Vec::<Line>::read(node, reader)?;
+        Some(Arguments(args.into_iter().map(|Line(arg)| arg).collect()))
     }
 }
 
@@ -185,10 +201,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         manage_service(context, ServiceAction::Enable, "enabled");
     }
     if puppet.exec {
-        let args = puppet.exec_args.map_or_else(
-            || vec!["--test".to_string()],
-            |args| args.into_iter().map(|Line(arg)| arg).collect(),
-        );
+        let args = puppet.exec_args.map_or_else(|| vec!["--test".to_string()], |Arguments(args)| args);
         let argv = [program.to_string(), "agent".into()].into_iter().chain(args);
         sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(context.script_timeout))?;
     }
@@ -240,6 +253,9 @@ fn write_certificate(context: &Context<'_>, ssl_dir: &str, certificate: &str, ow
     let sys = context.sys;
     let owner = sys.owner(&format!("{owner}:root"))?;
     let directory = format!("{}/certs", ssl_dir.trim_end_matches('/'));
+    if let Some((parent, _)) = ssl_dir.trim_end_matches('/').rsplit_once('/').filter(|(p, _)| !p.is_empty()) {
+        sys.create_dir_all(parent, 0o755)?;
+    }
     for (path, mode) in [(ssl_dir, 0o771), (directory.as_str(), 0o755)] {
         sys.create_dir_all(path, mode)?;
         sys.set_owner(path, owner)?;
@@ -260,8 +276,13 @@ fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
         };
         set(&mut sections, section, key, &value);
     }
+    let text = render(&sections);
+    // An unchanged file must not replace the copy of the original one.
+    if text == before || conf.settings.is_empty() {
+        return Ok(());
+    }
     sys.rename(path, format!("{path}.old"))?;
-    sys.write(path, render(&sections), WriteOptions::default()).map(drop)
+    sys.write(path, text, WriteOptions::default()).map(drop)
 }
 
 type Sections = Vec<(String, Vec<(String, String)>)>;
@@ -365,7 +386,7 @@ mod tests {
         assert_eq!(sandbox.file("/p/csr.yaml").0, "custom_attributes:\n  a: 7\n  b: x\n");
         assert_eq!(
             sandbox.calls(),
-            "dnf -y makecache\ndnf -y install puppet-agent-7\npuppet config print config\npuppet config print ssldir\n\
+            "dnf -y install puppet-agent-7\npuppet config print config\npuppet config print ssldir\n\
              puppet config print csr_attributes\nsystemctl enable puppet-agent.service\nsystemctl enable puppet.service\n\
              puppet agent --onetime -v\nsystemctl start puppet-agent.service\nsystemctl start puppet.service\n"
         );

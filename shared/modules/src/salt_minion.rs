@@ -125,10 +125,7 @@ mod tests {
         assert_eq!(sandbox.file("/c/grains"), ("---\nrole:\n- web\n...\n".into(), 0o644));
         assert_eq!(sandbox.file("/c/pki/minion.pub"), ("PUB".into(), 0o644));
         assert_eq!(sandbox.file("/c/pki/minion.pem"), ("KEY".into(), 0o600));
-        assert_eq!(
-            sandbox.calls(),
-            "dnf -y makecache\ndnf -y install p\nsystemctl enable s\nsystemctl restart s\n"
-        );
+        assert_eq!(sandbox.calls(), "dnf -y install p\nsystemctl enable s\nsystemctl restart s\n");
     }
 
     #[test]

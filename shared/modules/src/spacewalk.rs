@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn registers_once() {
-        let first = "dnf -y makecache\ndnf -y install rhn-setup\nrhn-profile-sync --verbose\n";
+        let first = "dnf -y install rhn-setup\nrhn-profile-sync --verbose\n";
         let register = "rhnreg_ks --serverUrl https://s/XMLRPC --profilename h.example.com";
         let key = "--sslCACert /usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";
         for (config, code, calls_wanted, succeeds) in [

@@ -170,6 +170,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(pro) = fully_valid_key(context, names, Keys::read_known, |k| k.ubuntu_pro)? else {
         return Ok(());
     };
+    for (name, _) in pro.config.0.iter().filter(|(name, _)| !PROXIES.contains(&name.as_str())) {
+        warning!(sys, "ubuntu_pro.config.{name}: unknown setting; passed to the client as it is");
+    }
     for name in names[1..].iter().filter(|name| is_set(names[0]) && is_set(name)) {
         warning!(sys, "Ignoring deprecated key {name} and preferring ubuntu_pro config");
     }

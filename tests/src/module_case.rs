@@ -1,0 +1,383 @@
+//! One module with one cloud-config in a machine that consists of files and recording stand-ins
+//! (`tests/lib/module-machine`, `tests/lib/stand-in`). The record of a run has what a user of the machine could notice: exit code, warnings,
+//! commands with their input, files with mode, owner and content, and what a second run repeats. With
+//! `FIRSTLIGHT_RECORD=ROOT` the cloud-init of an unpacked root runs in the same machine, and its record is stored.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs::Metadata;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{binaries, clean_up, create_dir_all, fail, tests_dir, work_dir, write};
+
+/// What every machine has besides the programs of its case: the boot asks for these.
+const COMMON_PROGRAMS: &str = "blkid exit 2\nhostname\nip\nudevadm\nsystemctl\n";
+/// No module runs in the boot; the one under test runs by itself afterwards.
+const CONFIG: &str = "datasource_list: [NoCloud, None]\nnetwork: {config: disabled}\npreserve_hostname: true\n\
+    cloud_init_modules: []\ncloud_config_modules: []\ncloud_final_modules: []\n\
+    output: {all: '>> /var/log/cloud-init-output.log'}\n";
+/// The beginning of the line that separates the runs.
+const SECOND: &str = "second run: ";
+/// Directories whose files are no result: of the kernel, of cloud-init itself, and temporary ones.
+const IGNORED: [&str; 12] = [
+    "/dev",
+    "/proc",
+    "/sys",
+    "/run",
+    "/tmp",
+    "/var/tmp",
+    "/var/lib/cloud",
+    "/var/log",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/bin",
+];
+
+/// A directory of `tests/modules/MODULE`: `cloud-config.yaml` (the user-data), `distro` (a file of `tests/modules/distros`;
+/// debian by default), `programs` (the stand-ins, one per line: a name or path, and what the shell runs), `files` of the
+/// machine, `config` of the machine's image. `upstream` is the record of cloud-init 26.2, `firstlight` ours where it
+/// differs on purpose; its first lines say why.
+pub struct ModuleCase {
+    module: String,
+    case: PathBuf,
+    dir: PathBuf,
+    root: PathBuf,
+}
+
+impl ModuleCase {
+    /// Returns the cases of a module.
+    pub fn all(module: &str) -> Vec<ModuleCase> {
+        let directory = tests_dir().join("modules").join(module);
+        let mut cases: Vec<PathBuf> =
+            std::fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+        cases.sort();
+        let new = |case: PathBuf| {
+            let dir = work_dir(&format!("module-{module}"));
+            let root = dir.join("machine");
+            ModuleCase { module: module.into(), case, dir, root }
+        };
+        cases.into_iter().map(new).collect()
+    }
+
+    /// Returns the name of the case's directory.
+    pub fn name(&self) -> String {
+        self.case.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Runs the case, and compares its record with the expected one; returns the description of a difference. While
+    /// recording, stores upstream's. `WRITE=1` stores ours if it differs.
+    pub fn difference(&self) -> Option<String> {
+        let upstream = self.case.join("upstream");
+        if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
+            write(&upstream, self.record(Some(&lower)));
+            return None;
+        }
+        let upstream = std::fs::read_to_string(&upstream).unwrap_or_default();
+        let own = std::fs::read_to_string(self.case.join("firstlight")).ok();
+        let (reason, expected) = match &own {
+            Some(text) => split_reason(text),
+            None => ("", upstream.as_str()),
+        };
+        let ours = self.record(None);
+        let name = self.case.strip_prefix(tests_dir().join("modules")).unwrap_or(&self.case).display();
+        if std::env::var_os("WRITE").is_some() && !is_as_good(&upstream, &ours) {
+            let reason = if reason.is_empty() { "# WHY?\n" } else { reason };
+            write(&self.case.join("firstlight"), format!("{reason}{ours}"));
+        }
+        if own.is_some() && (reason.is_empty() || reason.contains("WHY?")) {
+            return Some(format!("{name}: the file `firstlight` does not begin with a reason (`# …`)"));
+        }
+        if own.is_some() && is_as_good(&upstream, expected) {
+            return Some(format!("{name}: `firstlight` does not differ from `upstream`; remove it"));
+        }
+        let is_expected = match &own {
+            Some(_) => ours == expected,
+            None => is_as_good(&upstream, &ours),
+        };
+        if is_expected {
+            return None;
+        }
+        let log = std::fs::read_to_string(self.root.join("var/log/cloud-init.log")).unwrap_or_default();
+        let words = ["WARNING", "ERROR", "CRITICAL", "rror:"];
+        let bad: Vec<&str> =
+            log.lines().filter(|line| words.iter().any(|word| line.contains(word))).collect();
+        Some(format!("{name}:\n{}{}\n", diff(expected, &ours), bad.join("\n")))
+    }
+
+    /// Boots the machine, runs the module twice, and returns the record.
+    fn record(&self, lower: Option<&str>) -> String {
+        self.set_up(lower);
+        for stage in [&["init", "--local"][..], &["init"]] {
+            self.run(lower, stage);
+        }
+        let warned = self.has_warned();
+        let before = self.files();
+        let single = ["single", "--name", &self.module, "--frequency", "always"];
+        let mut text = format!("boot: {warned}\n");
+        let mut last = before;
+        for (i, title) in ["first run: ", SECOND].iter().enumerate() {
+            let _ = std::fs::remove_file(self.root.join("var/log/cloud-init.log"));
+            let _ = std::fs::remove_file(self.root.join("var/log/stand-ins"));
+            let code = self.run(lower, &single);
+            let after = self.files();
+            let _ = writeln!(text, "{title}exit {code}, {}", self.has_warned());
+            text.push_str(&self.commands());
+            text.push_str(&changes(&last, &after));
+            last = after;
+            if i == 0 && code > 1 {
+                break;
+            }
+        }
+        text
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.case.join(name)).unwrap_or_default()
+    }
+
+    fn set_up(&self, lower: Option<&str>) {
+        let root = &self.root;
+        let _ = std::fs::remove_dir_all(root);
+        let put = |path: &str, text: &str| write(&root.join(path), text);
+        let distro = self.read("distro");
+        let distro = if distro.is_empty() { "debian" } else { distro.trim() };
+        let distros = tests_dir().join("modules/distros");
+        put("etc/os-release", &std::fs::read_to_string(distros.join(distro)).unwrap_or_default());
+        put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n");
+        put("etc/group", "root:x:0:\nadm:x:4:\nsudo:x:27:\nusers:x:100:\nnogroup:x:65534:\n");
+        put("etc/shadow", "root:*:20000:0:99999:7:::\nnobody:*:20000:0:99999:7:::\n");
+        put("etc/hosts", "127.0.0.1 localhost\n");
+        put("etc/hostname", "machine\n");
+        create_dir_all(&root.join("root"));
+        if distro != "alpine" {
+            create_dir_all(&root.join("run/systemd/system"));
+        }
+        self.install(distro);
+        put("etc/cloud/cloud.cfg.d/95_case.cfg", &format!("{CONFIG}{}", self.read("config")));
+        if let Some(lower) = lower {
+            let templates = root.join("etc/cloud/templates");
+            let _ = std::fs::remove_dir_all(&templates);
+            copy_tree(&Path::new(lower).join("etc/cloud/templates"), &templates);
+        }
+        put("var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-case\nlocal-hostname: machine\n");
+        put("var/lib/cloud/seed/nocloud/user-data", &self.read("cloud-config.yaml"));
+        let recorder = read_text(&tests_dir().join("lib/stand-in"));
+        for line in COMMON_PROGRAMS.lines().chain(self.read("programs").lines()) {
+            let (name, body) = line.split_once(' ').unwrap_or((line, ""));
+            let path = if name.starts_with('/') { name.to_string() } else { format!("/usr/bin/{name}") };
+            let path = root.join(path.trim_start_matches('/'));
+            write(&path, format!("{recorder}{body}\n"));
+            set_mode(&path, 0o755);
+        }
+        copy_tree(&self.case.join("files"), root);
+        create_dir_all(&root.join("var/log"));
+    }
+
+    /// Installs the package's files for a distribution, with empty programs: those under test are elsewhere.
+    fn install(&self, distro: &str) {
+        let programs = self.dir.join("programs");
+        for name in ["", "-local", "-network", "-config", "-final", "-tls", "-generator"] {
+            let path = programs.join(format!("cloud-init{name}"));
+            write(&path, "");
+            set_mode(&path, 0o755);
+        }
+        let mut install = Command::new(tests_dir().join("../packaging/install"));
+        install.arg(format!("VARIANT={distro}")).arg(format!("BIN={}", programs.display()));
+        let done = install.arg(format!("DESTDIR={}", self.root.display())).output();
+        let done = done.unwrap_or_else(|e| fail(&format!("packaging/install: {e}")));
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    fn run(&self, lower: Option<&str>, words: &[&str]) -> i32 {
+        let mut command = Command::new(tests_dir().join("lib/module-machine"));
+        command.arg(&self.root).arg("cloud-init").args(words);
+        match lower {
+            Some(lower) => command.env("LOWER", lower),
+            None => command.env("BIN", binaries()),
+        };
+        let done = command.output().unwrap_or_else(|e| fail(&format!("module-machine: {e}")));
+        let said = String::from_utf8_lossy(&done.stderr);
+        write(&self.dir.join("stderr"), said.as_bytes());
+        done.status.code().unwrap_or(-1)
+    }
+
+    /// Returns whether the log has warnings or errors.
+    fn has_warned(&self) -> &'static str {
+        let log = read_text(&self.root.join("var/log/cloud-init.log"));
+        let of_boot = ["Could not print", "hostname"];
+        let levels = ["[WARNING]", "[ERROR]", "[CRITICAL]"];
+        let is_bad = |line: &str| {
+            levels.iter().any(|level| line.contains(level))
+                && !of_boot.iter().any(|words| line.contains(words))
+        };
+        if log.lines().any(is_bad) { "warnings" } else { "no warnings" }
+    }
+
+    /// Returns the commands of the last run, one per line as one would type them, each with its input.
+    fn commands(&self) -> String {
+        let mut text = String::new();
+        let bytes = std::fs::read(self.root.join("var/log/stand-ins")).unwrap_or_default();
+        let records = String::from_utf8_lossy(&bytes).into_owned();
+        for record in records.split('\u{1e}').filter(|record| !record.is_empty()) {
+            let mut fields = record.split('\u{1f}');
+            let (name, variable, input) = (fields.next(), fields.next(), fields.next());
+            let words: Vec<String> = fields.map(quoted).collect();
+            // The last field ends with a separator, too.
+            let words = words.get(..words.len().saturating_sub(1)).unwrap_or_default();
+            let variable =
+                variable.filter(|v| !v.ends_with('=')).map_or_else(String::new, |v| format!("{v} "));
+            let line = [&[name.unwrap_or_default().to_string()][..], words].concat().join(" ");
+            let _ = writeln!(text, "$ {variable}{}", without_temporary_names(&line));
+            for line in input.unwrap_or_default().lines() {
+                let _ = writeln!(text, "  < {}", without_temporary_names(line));
+            }
+        }
+        text
+    }
+
+    /// Returns the files of the machine by path, each described by kind, mode, owner and content.
+    fn files(&self) -> BTreeMap<String, String> {
+        let mut found = BTreeMap::new();
+        walk(&self.root, &self.root, &mut found);
+        found
+    }
+}
+
+impl Drop for ModuleCase {
+    fn drop(&mut self) {
+        clean_up(&self.dir);
+    }
+}
+
+/// Returns whether the first run did the same, and the second run nothing that upstream's second run does not repeat, too.
+fn is_as_good(upstream: &str, ours: &str) -> bool {
+    let (their_first, their_second) = upstream.split_once(SECOND).unwrap_or((upstream, ""));
+    let (our_first, our_second) = ours.split_once(SECOND).unwrap_or((ours, ""));
+    let theirs: Vec<&str> = their_second.lines().collect();
+    let mut lines = our_second.lines();
+    let result = lines.next().unwrap_or_default();
+    let is_quiet = result == "exit 0, no warnings" || theirs.first() == Some(&result);
+    our_first == their_first && is_quiet && lines.all(|line| theirs.contains(&line))
+}
+
+/// Splits the first lines, which say why the results differ, from a record.
+fn split_reason(text: &str) -> (&str, &str) {
+    let end: usize = text.split_inclusive('\n').take_while(|line| line.starts_with('#')).map(str::len).sum();
+    text.split_at(end)
+}
+
+fn walk(root: &Path, directory: &Path, found: &mut BTreeMap<String, String>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let at = entry.path();
+        let path = format!("/{}", at.strip_prefix(root).unwrap_or(&at).display());
+        let Ok(meta) = at.symlink_metadata() else { continue };
+        if IGNORED.contains(&path.as_str()) {
+            continue;
+        }
+        found.insert(path, describe(&at, &meta));
+        if meta.is_dir() {
+            walk(root, &at, found);
+        }
+    }
+}
+
+fn describe(path: &Path, meta: &Metadata) -> String {
+    if meta.is_symlink() {
+        return format!("link to {}", path.read_link().unwrap_or_default().display());
+    }
+    let mut text = format!("{:o} {}:{}", meta.mode() & 0o7777, meta.uid(), meta.gid());
+    if meta.is_dir() {
+        return format!("directory {text}");
+    }
+    // Comments are each program's own, and white space at the end of a line has no meaning.
+    let content = String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
+    let is_comment = |line: &&str| line.starts_with('#') && !line.starts_with("#!");
+    for line in content.lines().filter(|line| !is_comment(line) && !line.is_empty()) {
+        let _ = write!(text, "{}", format!("\n  | {line}").trim_end());
+    }
+    if !content.is_empty() && !content.ends_with('\n') {
+        text.push_str("\n  (no line break at the end)");
+    }
+    text
+}
+
+/// Returns the files that were added, changed or removed.
+fn changes(before: &BTreeMap<String, String>, after: &BTreeMap<String, String>) -> String {
+    let changed = after.iter().filter(|(path, what)| before.get(*path) != Some(*what));
+    let removed = before.keys().filter(|path| !after.contains_key(*path));
+    changed
+        .map(|(path, what)| format!("{path}: {what}\n"))
+        .chain(removed.map(|path| format!("{path}: removed\n")))
+        .collect()
+}
+
+/// Quotes a word for a shell if it has to be.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,~".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', "'\\''").replace('\n', "\\n")),
+    }
+}
+
+/// Replaces the names of temporary files and directories, which are random.
+fn without_temporary_names(line: &str) -> String {
+    let is_temporary =
+        |word: &str| ["/tmp/", "/var/tmp/", "/run/cloud-init/"].iter().any(|dir| word.starts_with(dir));
+    let words = line.split(' ').map(|word| if is_temporary(word) { "TEMPORARY" } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the lines that only one of the texts has, each with the context's heading.
+fn diff(expected: &str, ours: &str) -> String {
+    let (a, b): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), ours.lines().collect());
+    // Longest common subsequence: records are short.
+    let mut length = vec![vec![0usize; b.len() + 1]; a.len() + 1];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            length[i][j] =
+                if a[i] == b[j] { length[i + 1][j + 1] + 1 } else { length[i + 1][j].max(length[i][j + 1]) };
+        }
+    }
+    let (mut i, mut j, mut text) = (0, 0, String::new());
+    while i < a.len() || j < b.len() {
+        let (mark, line) = if i < a.len() && j < b.len() && a[i] == b[j] {
+            (i, j) = (i + 1, j + 1);
+            (' ', a[i - 1])
+        } else if i < a.len() && (j == b.len() || length[i + 1][j] >= length[i][j + 1]) {
+            i += 1;
+            ('-', a[i - 1])
+        } else {
+            j += 1;
+            ('+', b[j - 1])
+        };
+        let _ = writeln!(text, "{mark} {line}");
+    }
+    text
+}
+
+fn read_text(path: &Path) -> String {
+    std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, mode).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+}
+
+/// Copies the files of a directory, with their permissions.
+fn copy_tree(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).into_iter().flatten().flatten() {
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if from.is_dir() {
+            create_dir_all(&to);
+            copy_tree(&from, &to);
+        } else {
+            write(&to, "");
+            std::fs::copy(&from, &to).unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
+        }
+    }
+}

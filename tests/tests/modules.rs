@@ -1,0 +1,68 @@
+//! Modules beside cloud-init 26.2: each case of `tests/modules` runs in a machine of files and recording stand-ins, and what it
+//! did is compared with the record of upstream in the same machine (`tests/src/module_case.rs`).
+
+use tests::{ModuleCase, fail, tests_dir};
+
+fn compare(module: &str) {
+    let cases = ModuleCase::all(module);
+    assert!(!cases.is_empty(), "no cases of {module}");
+    let only = std::env::var("FIRSTLIGHT_CASE").unwrap_or_default();
+    let chosen = cases.into_iter().filter(|case| case.name().contains(&only));
+    let differences: Vec<String> = chosen.filter_map(|case| case.difference()).collect();
+    if !differences.is_empty() {
+        fail(&differences.join("\n"));
+    }
+}
+
+macro_rules! modules {
+    ($($module:ident)*) => {
+        $(
+            #[test]
+            fn $module() {
+                compare(stringify!($module));
+            }
+        )*
+
+        #[test]
+        fn every_directory_is_tested() {
+            let known = [$(stringify!($module)),*];
+            for entry in std::fs::read_dir(tests_dir().join("modules")).into_iter().flatten().flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                assert!(name == "distros" || known.contains(&name.as_str()), "{name} is not in the list");
+            }
+        }
+    };
+}
+
+modules! {
+    apk_configure
+    byobu
+    ca_certs
+    disable_ec2_metadata
+    fan
+    grub_dpkg
+    keyboard
+    landscape
+    locale
+    mcollective
+    ntp
+    package_update_upgrade_install
+    puppet
+    reset_rmc
+    resolv_conf
+    rh_subscription
+    rsyslog
+    salt_minion
+    set_passwords
+    snap
+    spacewalk
+    ssh_import_id
+    timezone
+    ubuntu_autoinstall
+    ubuntu_drivers
+    ubuntu_pro
+    users_groups
+    wireguard
+    yum_add_repo
+    zypper_add_repo
+}
