@@ -72,7 +72,9 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
         Ok(document) => leaves(document),
         Err(e) => {
             warning!(session.sys, "AliYun: {e}; reading the tree of directories");
-            session.tree(&format!("{VERSION}/meta-data/"))?
+            let top = format!("{VERSION}/meta-data/");
+            session.prefetch(&[&top]);
+            session.tree(&top)?
         }
     };
     let (base, nic) = (session.base.clone(), session.nic.to_string());

@@ -38,6 +38,8 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
 
 fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance {
     let fields = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
+    let texts = ["local-hostname", "availability-zone", "region"].map(|key| (key, Text, false));
+    let fields = [&fields[..], &texts[..]].concat();
     document::check_fields(ctx.sys, "CloudCIX's metadata", &mut metadata, &fields);
     let mut instance = standard::from_metadata("CloudCIX", "DataSourceCloudCIX", "unknown".into(), &metadata);
     match metadata.get("network").filter(|network| !network.is_falsy()) {

@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Returns what is wrong with a text that should be a line.
-fn line_problem(text: &str) -> Option<&'static str> {
+pub fn line_problem(text: &str) -> Option<&'static str> {
     match text {
         _ if text.len() > MAX_LINE => Some("too long"),
         _ if text.contains(|c: char| c.is_control()) => Some("contains control characters"),
