@@ -13,20 +13,20 @@
 //! ephemeral_disk         the temporary disk, when user-data is processed
 //! ```
 
-mod certificates;
+pub(crate) mod certificates;
 mod ephemeral_disk;
 mod facts;
 mod failure;
 mod imds;
 mod instance;
-mod ovf;
+pub(crate) mod ovf;
 mod pps;
 mod previous;
 mod provision;
 mod report;
 mod seed;
 mod settings;
-mod wire_server;
+pub(crate) mod wire_server;
 
 use config::Node;
 use state::Instance;
