@@ -15,6 +15,7 @@ mod config_obj;
 mod context;
 mod disable_ec2_metadata;
 mod encoded_content;
+mod exit_codes;
 mod fan;
 mod final_message;
 mod fstab;
@@ -88,6 +89,7 @@ mod yum_add_repo;
 mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use exit_codes::reboot_if_requested;
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use unsupported::where_key_belongs;
