@@ -18,6 +18,7 @@ mod context;
 mod disable_ec2_metadata;
 mod downloaded_script;
 mod encoded_content;
+mod exit_codes;
 mod fan;
 mod final_message;
 mod fstab;
@@ -97,6 +98,7 @@ mod yum_add_repo;
 mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use exit_codes::reboot_if_requested;
 pub use ineffective_keys::report_ineffective_keys;
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};

@@ -9,7 +9,7 @@ mod webhook;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use config::{Finding, Findings, Node};
+use config::{Findings, Node};
 use system::{EventSink, StepResult, System, WriteOptions, debug, warning};
 
 use crate::{Stage, StageName, Task};
@@ -58,7 +58,7 @@ impl Stage {
         let mut reader = config::Reader::new();
         let Some(map) = config.as_map() else {
             reader.nested("reporting", |reader| reader.type_error::<()>(config, "a map"));
-            return self.report_handlers(reader.into_findings());
+            return self.report_once(reader.into_findings());
         };
         for (key, node) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
@@ -86,26 +86,7 @@ impl Stage {
                 Err(e) => warning!(self.sys, "reporting.{name}: {e}"),
             }
         }
-        self.report_handlers(findings);
-    }
-
-    /// Reports findings, unless the check of user-data and vendor-data or an earlier stage did.
-    fn report_handlers(&mut self, findings: Findings) {
-        let instance = self.layout.instance("");
-        let earlier = self.status.extra("config_findings").map(ToString::to_string).unwrap_or_default();
-        let is_known = |finding: &Finding| {
-            let quoted = serde_json::Value::from(finding.to_string()).to_string();
-            let source = finding.at.source.as_deref().unwrap_or_default();
-            source.starts_with(&instance) || earlier.contains(&quoted)
-        };
-        let mut new = Findings::default();
-        for finding in findings.iter() {
-            match is_known(finding) {
-                true => debug!(self.sys, "{finding}"),
-                false => new.push(finding.clone()),
-            }
-        }
-        self.report(&new);
+        self.report_once(findings);
     }
 
     /// Begins the stage's own step, with the handlers of the machine's configuration.
