@@ -124,6 +124,9 @@ fn machine() -> Sandbox {
 
 /// Keys whose texts are whole files or several lines by their nature.
 const WHOLE_TEXTS: &[&str] = &[
+    "apt.conf",
+    "apt.sources_list",
+    "apt.sources.x.source",
     "bootcmd",
     "runcmd",
     "ca_certs.trusted",

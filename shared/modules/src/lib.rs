@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod apt_configure;
+mod apt_pipelining;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
@@ -149,6 +151,8 @@ macro_rules! modules {
 
 // Every module. A new one is a file and a line here.
 modules![
+    apt_configure,
+    apt_pipelining,
     bootcmd,
     ca_certs,
     final_message,
@@ -197,8 +201,10 @@ mod tests {
     #[test]
     fn distributions_of_restricted_modules() {
         let everywhere = MODULES.iter().filter(|m| matches!(m.distros, Distros::All)).count();
-        assert_eq!(everywhere, MODULES.len() - 2);
+        assert_eq!(everywhere, MODULES.len() - 4);
         for (module, names) in [
+            (&apt_configure::MODULE, "debian raspberry-pi-os ubuntu"),
+            (&apt_pipelining::MODULE, "debian raspberry-pi-os ubuntu"),
             (
                 &ca_certs::MODULE,
                 "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
