@@ -1,26 +1,16 @@
 //! What users' own links and files lead modules to that work in homes. Giving files to users takes root.
 
-use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
 use system::WriteOptions;
 
-use crate::test_sandbox::Sandbox;
+use crate::test_sandbox::{Sandbox, is_root};
 use crate::{authorized_keys, ssh_authkey_fingerprints, write_files};
 
 const BOB: u32 = 12345;
 const KEYS: &str = "/home/bob/.ssh/authorized_keys";
 const KEY: &str = "ssh-ed25519 AAAAC3Nz me@x";
-
-fn is_root(test: &str) -> bool {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
-    if !root {
-        // Not by a macro, whose text the test harness keeps to itself.
-        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
-    }
-    root
-}
 
 /// A machine with a user bob, whose home has what bob made.
 fn machine(config: &str) -> Sandbox {

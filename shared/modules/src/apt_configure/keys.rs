@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use system::{Command, Error, Result, WriteOptions, debug, warning};
+use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::Context;
 
@@ -11,6 +11,8 @@ use crate::Context;
 const TRUSTED: &str = "/etc/apt/trusted.gpg.d";
 /// Keys that a source names with `signed-by`.
 const NAMED: &str = "/etc/apt/cloud-init.gpg.d";
+/// In the place of a key's file: apt trusts nothing by it.
+pub const NO_KEY: &str = "/dev/null";
 const DEFAULT_SERVER: &str = "keyserver.ubuntu.com";
 const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
@@ -29,21 +31,34 @@ impl Key<'_> {
         self.text.is_none() && self.id.is_some()
     }
 
-    /// Writes the key to the file `NAME.gpg` and returns its path; `None` without a key. `is_named`: a source refers to
-    /// the file, other sources do not trust it.
+    /// Writes the key to the file `NAME.gpg` and returns its path and whether it changed; `None` without a key, and
+    /// [`NO_KEY`] for an invalid one.
+    /// `is_named`: a source refers to the file, other sources do not trust it.
     ///
     /// # Errors
-    /// Fails if the key is invalid, cannot be fetched or cannot be written.
-    pub fn install(&self, context: &Context<'_>, name: &str, is_named: bool) -> Result<Option<String>> {
+    /// Fails if the key cannot be fetched or written.
+    pub fn install(
+        &self,
+        context: &Context<'_>,
+        name: &str,
+        is_named: bool,
+    ) -> Result<Option<(String, Change)>> {
         let bytes = match (self.text, self.id) {
-            (Some(text), _) => dearmor(text)
-                .ok_or_else(|| Error::new("key: expected an OpenPGP public key in ASCII armor"))?,
+            (Some(text), _) => match dearmor(text) {
+                Some(bytes) => bytes,
+                None => {
+                    let expected =
+                        "expected an OpenPGP public key in ASCII armor; what it signs is not trusted";
+                    warning!(context.sys, "apt: key of {}: {expected}", stem(name));
+                    return Ok(Some((NO_KEY.into(), Change::Unchanged)));
+                }
+            },
             (None, Some(id)) => fetch(context, id, self.server.unwrap_or(DEFAULT_SERVER))?,
             (None, None) => return Ok(None),
         };
         let path = format!("{}/{}.gpg", if is_named { NAMED } else { TRUSTED }, stem(name));
-        context.sys.write(&path, bytes, WriteOptions::default())?;
-        Ok(Some(path))
+        let change = context.sys.write(&path, bytes, WriteOptions::default())?;
+        Ok(Some((path, change)))
     }
 }
 

@@ -11,7 +11,7 @@ mod sources_list;
 use config::{FromNode, Map, Node, Reader};
 use distro::{Distro, is_ubuntu_core};
 use state::Frequency;
-use system::{Command, Error, Result, System, WriteOptions, debug, info, warning};
+use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
 
 use crate::context::InvalidKeys;
 use crate::schema::Section;
@@ -75,14 +75,26 @@ fn run(context: &Context<'_>) -> Result<()> {
     if writes_list || apt.generate_mirrorlists || !apt.sources.0.is_empty() {
         match Archive::of(context, &apt) {
             Ok(archive) => {
+                let mut is_changed = false;
+                let mut changing = |result: Result<bool>| {
+                    // After a failure the state is not known.
+                    is_changed |= *result.as_ref().unwrap_or(&true);
+                    part(result.map(drop));
+                };
                 if apt.generate_mirrorlists {
-                    part(write_mirror_lists(context, &archive));
+                    changing(write_mirror_lists(context, &archive));
                 } else if writes_list {
-                    let keys = install_mirror_keys(context, &apt, &mut part);
-                    part(write_sources_list(context, &apt, &archive, keys));
+                    let keys = install_mirror_keys(context, &apt, &mut changing);
+                    changing(write_sources_list(context, &apt, &archive, keys));
                     rename_lists(sys, &archive, context.distro);
                 }
-                add_sources(context, &apt, &archive, &matcher, &mut part);
+                add_sources(context, &apt, &archive, &matcher, &mut changing);
+                // The files are as configured; a repository that does not answer is not a failure of this module.
+                if !apt.sources.0.is_empty()
+                    && let Err(error) = package_sources::update(context, is_changed)
+                {
+                    warning!(sys, "apt: updating the package indexes: {error}");
+                }
             }
             Err(error) => part(Err(error)),
         }
@@ -147,10 +159,20 @@ fn write_conf(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
     write_or_remove(sys, CONF, apt.conf.as_deref().unwrap_or_default(), invalid.contains("apt.conf"))
 }
 
+/// The mode of a file of apt. One with a password in a URL is for root alone, which is who fetches packages; apt of other
+/// users skips it with a warning.
+fn mode_for(text: &str) -> WriteOptions {
+    let has_password = text.split("://").skip(1).any(|rest| {
+        let place = rest.split(|c: char| c == '/' || c == '"' || c.is_whitespace()).next();
+        place.and_then(|place| place.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+    });
+    WriteOptions::mode(if has_password { 0o600 } else { 0o644 })
+}
+
 /// Writes a file, or removes it if there is nothing to write, unless what should be written could not be read.
 fn write_or_remove(sys: &System, path: &str, text: &str, keep: bool) -> Result<()> {
     match text.is_empty() {
-        false => sys.write(path, text, WriteOptions::default()).map(drop),
+        false => sys.write(path, text, mode_for(text)).map(drop),
         true if keep || !sys.is_file(path) => Ok(()),
         true => sys.remove(path).map(drop),
     }
@@ -251,26 +273,35 @@ fn codename(sys: &System) -> Result<String> {
     })
 }
 
-fn write_mirror_lists(context: &Context<'_>, archive: &Archive) -> Result<()> {
+fn write_mirror_lists(context: &Context<'_>, archive: &Archive) -> Result<bool> {
+    let mut is_changed = false;
     for (suffix, mirror) in [("", &archive.mirrors.primary), ("-security", &archive.mirrors.security)] {
         let path = format!("/etc/apt/mirrors/{}{suffix}.list", context.distro.name);
-        context.sys.write(path, format!("{mirror}\n"), WriteOptions::default())?;
+        let text = format!("{mirror}\n");
+        is_changed |= context.sys.write(path, &text, mode_for(&text))? != Change::Unchanged;
     }
-    Ok(())
+    Ok(is_changed)
 }
 
 /// Installs the keys of mirrors and returns the template's variables for them.
 fn install_mirror_keys(
     context: &Context<'_>,
     apt: &Apt,
-    part: &mut impl FnMut(Result<()>),
+    changing: &mut impl FnMut(Result<bool>),
 ) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     for (name, list) in [("primary", &apt.primary), ("security", &apt.security)] {
         for (i, mirror) in list.iter().enumerate() {
             match mirror.signing_key().install(context, name, false) {
-                Ok(path) => variables.extend(path.map(|path| (format!("{name}_key"), path))),
-                Err(error) => part(Err(Error::new(format!("apt.{name}[{i}].{error}")))),
+                Ok(Some((path, change))) => {
+                    changing(Ok(change != Change::Unchanged));
+                    variables.push((format!("{name}_key"), path));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    changing(Err(Error::new(format!("apt.{name}[{i}]: {error}"))));
+                    variables.push((format!("{name}_key"), keys::NO_KEY.into()));
+                }
             }
         }
     }
@@ -297,7 +328,7 @@ fn write_sources_list(
     apt: &Apt,
     archive: &Archive,
     keys: Vec<(String, String)>,
-) -> Result<()> {
+) -> Result<bool> {
     let (sys, distro) = (context.sys, context.distro.name);
     let (list, parts) = source_paths(sys);
     let deb822 = format!("{parts}/{distro}.sources");
@@ -308,7 +339,7 @@ fn write_sources_list(
             let path = names.iter().map(|name| context.layout.template(name)).find(|path| sys.is_file(path));
             let Some(path) = path else {
                 warning!(sys, "no template for {deb822}; the list of sources is unchanged");
-                return Ok(());
+                return Ok(false);
             };
             let text = sys.read_text(&path)?;
             (path, text)
@@ -325,23 +356,23 @@ fn write_sources_list(
     }
     let text = sources_list::disable_suites(&text, &apt.disable_suites, &archive.codename);
     if format != SourcesFormat::Deb822 {
-        return sys.write(list, text, WriteOptions::default()).map(drop);
+        return Ok(sys.write(list, &text, mode_for(&text))? != Change::Unchanged);
     }
-    sys.write(&deb822, text, WriteOptions::default())?;
+    let is_changed = sys.write(&deb822, &text, mode_for(&text))? != Change::Unchanged;
     // The same sources in both places would be read twice.
     match sys.read_text_if_exists(&list)? {
         Some(old) if distro == "ubuntu" => {
-            if sources_list::has_sources(&old) {
-                info!(sys, "{list} is replaced by {deb822}");
-                sys.write(list, NOTICE, WriteOptions::default())?;
+            if !sources_list::has_sources(&old) {
+                return Ok(is_changed);
             }
-            Ok(())
+            info!(sys, "{list} is replaced by {deb822}");
+            sys.write(list, NOTICE, WriteOptions::default()).map(|_| true)
         }
         Some(_) => {
             info!(sys, "{list} is replaced by {deb822}");
-            sys.remove(list).map(drop)
+            sys.remove(list).map(|_| true)
         }
-        None => Ok(()),
+        None => Ok(is_changed),
     }
 }
 
@@ -376,18 +407,13 @@ fn add_sources(
     apt: &Apt,
     archive: &Archive,
     matcher: &RepositoryMatch,
-    part: &mut impl FnMut(Result<()>),
+    changing: &mut impl FnMut(Result<bool>),
 ) {
-    if apt.sources.0.is_empty() {
-        return;
-    }
     let variables = archive.mirrors.variables(&archive.codename);
     for (name, source) in &apt.sources.0 {
-        if let Err(error) = sources::add(context, name, source, &variables, matcher) {
-            part(Err(Error::new(format!("apt.sources.{name}: {error}"))));
-        }
+        let added = sources::add(context, name, source, &variables, matcher);
+        changing(added.map_err(|error| Error::new(format!("apt.sources.{name}: {error}"))));
     }
-    part(package_sources::update(context, true));
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! `apt: {sources: …}`: further repositories, each with a key and a file of its own.
 
 use config::Map;
-use system::{Command, Error, Result, System, WriteOptions, debug, warning};
+use system::{Change, Command, Error, Result, System, debug, warning};
 
-use super::keys::Key;
+use super::keys::{Key, NO_KEY};
+use super::mode_for;
 use super::settings::Source;
 use super::sources_list::{SourcesFormat, format_of};
 use crate::Context;
@@ -66,7 +67,7 @@ fn is_shorthand(source: &str) -> bool {
     })
 }
 
-/// Adds a source: its key, then itself. `variables` are those of templates.
+/// Adds a source: its key, then itself, and returns whether anything changed. `variables` are those of templates.
 ///
 /// # Errors
 /// Fails if the key cannot be installed, or the source not be added.
@@ -76,7 +77,7 @@ pub fn add(
     source: &Source,
     variables: &Map,
     matcher: &RepositoryMatch,
-) -> Result<()> {
+) -> Result<bool> {
     let sys = context.sys;
     let file = source.filename.as_deref().unwrap_or(name);
     if file.is_empty() || file.ends_with('/') || file.contains(char::is_control) {
@@ -85,9 +86,10 @@ pub fn add(
     let mut variables = variables.clone();
     let is_named = source.source.as_deref().is_some_and(|text| text.contains("$KEY_FILE"));
     let key = source.signing_key().install(context, file, is_named);
-    let Some(text) = &source.source else { return key.map(drop) };
+    let changes = |key: Option<(String, Change)>| key.is_some_and(|(_, change)| change != Change::Unchanged);
+    let Some(text) = &source.source else { return key.map(changes) };
     // Without its key the source is there, but apt trusts nothing of it.
-    let path = key.as_ref().ok().cloned().flatten().unwrap_or_else(|| "/dev/null".into());
+    let path = key.as_ref().ok().and_then(|key| key.as_ref()).map_or(NO_KEY, |(path, _)| path.as_str());
     variables.insert("KEY_FILE", path);
     let text = template::render_file(sys, &format!("apt.sources.{name}.source"), text, &variables)?;
     if matcher.matches(sys, &text) {
@@ -95,25 +97,26 @@ pub fn add(
             return Err(Error::new("source: expected the name of a repository, such as ppa:OWNER/NAME"));
         }
         sys.run(&Command::new(["add-apt-repository", "--no-update", &text]))?;
-    } else {
-        write(sys, file, &text, source.append)?;
+        return key.map(|_| true);
     }
-    key.map(drop)
+    let change = write(sys, file, &text, source.append)?;
+    Ok(changes(key?) || change != Change::Unchanged)
 }
 
 /// Writes a source to its file; what is there already is not added again.
-fn write(sys: &System, file: &str, text: &str, append: bool) -> Result<()> {
+fn write(sys: &System, file: &str, text: &str, append: bool) -> Result<Change> {
     let is_deb822 = format_of_source(text) == SourcesFormat::Deb822;
     let path = path_of(file, is_deb822);
     let text = format!("{text}\n");
     let before = if append { sys.read_text_if_exists(&path)?.unwrap_or_default() } else { String::new() };
     if before.starts_with(&text) || before.contains(&format!("\n{text}")) {
         debug!(sys, "{path} is unchanged");
-        return Ok(());
+        return Ok(Change::Unchanged);
     }
     // Stanzas are separated by an empty line.
     let separator = if is_deb822 && !before.is_empty() && !before.ends_with("\n\n") { "\n" } else { "" };
-    sys.write(path, before + separator + &text, WriteOptions::default()).map(drop)
+    let text = before + separator + &text;
+    sys.write(path, &text, mode_for(&text))
 }
 
 /// A stanza may begin with any field.

@@ -108,7 +108,9 @@ fn finished(stanza: &str) -> String {
     if stanza.lines().any(has_suites) {
         return stanza.to_string();
     }
-    let lines = stanza.lines().map(|line| line.strip_prefix(REDACTED).unwrap_or(line));
+    // The original suites are in the line above the empty ones.
+    let lines = stanza.lines().filter(|line| !line.starts_with("Suites:"));
+    let lines = lines.map(|line| line.strip_prefix(REDACTED).unwrap_or(line));
     let lines = lines.map(|line| format!("{DISABLED}{line}\n"));
     format!("## Entry disabled by cloud-init, due to disable_suites\n{}", lines.collect::<String>())
 }
@@ -147,8 +149,7 @@ mod tests {
             disabled(text, &["updates", "security"]),
             "# a\nTypes: deb\n# cloud-init disable_suites redacted: Suites: trixie trixie-updates\nSuites: trixie\n\
              # b\nURIs: x\n\n\n## Entry disabled by cloud-init, due to disable_suites\n\
-             # disabled by cloud-init: Types: deb\n# disabled by cloud-init: Suites: trixie-security\n\
-             # disabled by cloud-init: Suites: \n"
+             # disabled by cloud-init: Types: deb\n# disabled by cloud-init: Suites: trixie-security\n"
         );
     }
 

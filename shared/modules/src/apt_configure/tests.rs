@@ -1,7 +1,7 @@
 //! The module on a machine whose programs are stubs.
 
 use super::*;
-use crate::test_sandbox::{Sandbox, yaml};
+use crate::test_sandbox::{Sandbox, is_root, yaml};
 
 const DEBIAN: &str =
     include_str!("../../../../packaging/etc-cloud/templates/sources.list.debian.deb822.tmpl");
@@ -27,13 +27,9 @@ fn machine(config: &str) -> Sandbox {
     sandbox
 }
 
-fn is_root() -> bool {
-    std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
-}
-
 #[test]
 fn files_of_a_typical_configuration() {
-    if !is_root() {
+    if !is_root("files of apt") {
         return;
     }
     let config = format!(
@@ -62,14 +58,58 @@ fn files_of_a_typical_configuration() {
     let calls = sandbox.calls();
     assert!(calls.contains("add-apt-repository --no-update ppa:a/b\n"), "{calls}");
     assert!(calls.trim_end().ends_with("update"), "{calls}");
-    // Again: nothing is added twice.
+    // Again: nothing is added twice. add-apt-repository may have added a source, whose index is new.
     sandbox.run(&MODULE).unwrap();
     assert_eq!(file("/etc/apt/sources.list.d/mine.list").lines().count(), 1);
+    assert_eq!(updates(&sandbox), 2);
+}
+
+fn updates(sandbox: &Sandbox) -> usize {
+    sandbox.calls().lines().filter(|line| line.starts_with("apt-get") && line.ends_with("update")).count()
+}
+
+#[test]
+fn unchanged_sources_are_not_fetched_again() {
+    if !is_root("unchanged sources of apt") {
+        return;
+    }
+    let config = |source: &str| {
+        yaml(&format!("apt: {{preserve_sources_list: true, sources: {{a: {{source: {source}}}}}}}"))
+    };
+    let mut sandbox = machine("{}");
+    for (source, fails, wanted) in [
+        ("'# one'", false, 1),
+        ("'# one'", false, 1),
+        ("'# two'", true, 2),
+        ("'# two'", false, 3),
+        ("'# two'", false, 3),
+    ] {
+        sandbox.stub("apt-get", if fails { "exit 100" } else { "" });
+        sandbox.config = config(source);
+        let warned = sandbox.logged_warnings().len();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.logged_warnings().len() > warned, fails);
+        assert_eq!(updates(&sandbox), wanted, "{source}");
+    }
+}
+
+#[test]
+fn passwords_in_urls_are_for_root_alone() {
+    for (text, mode) in [
+        ("deb http://u:p@m.example/d x y", 0o600),
+        ("Acquire::http::Proxy \"http://u:p@h\";", 0o600),
+        ("# http://a/b\nURIs: http://u:p@h:80/", 0o600),
+        ("deb http://u@m.example/d x y", 0o644),
+        ("deb http://m:80/a:b@c x y", 0o644),
+        ("none", 0o644),
+    ] {
+        assert_eq!(format!("{:?}", mode_for(text)), format!("{:?}", WriteOptions::mode(mode)), "{text}");
+    }
 }
 
 #[test]
 fn invalid_values_keep_the_list() {
-    if !is_root() {
+    if !is_root("invalid values of apt") {
         return;
     }
     for config in [
