@@ -49,7 +49,8 @@ impl Machine {
         Machine::from_root(name, &script("root", &words))
     }
 
-    fn from_root(name: &str, root: &str) -> Machine {
+    /// Creates a machine above an unpacked root (`tests/lib/root`).
+    pub fn from_root(name: &str, root: &str) -> Machine {
         let dir = work_dir(name);
         script("container", &[&text(&dir), "new", root.trim()]);
         Machine { dir, boots: std::cell::Cell::new(0) }
@@ -85,6 +86,12 @@ impl Machine {
         let _ = std::fs::remove_dir_all(&place);
         write(&place.join(name), content);
         self.put(&place, parent);
+    }
+
+    /// Sets a shell script that runs on this host, on the same loopback, as long as a program of [`Machine::run`]. Its
+    /// argument is the machine's root directory; it has to end with its standard input.
+    pub fn serve_beside(&self, script: &str) {
+        write(&self.dir.join("beside"), script);
     }
 
     /// Runs a program in the root of the machine, which is not running.

@@ -7,6 +7,8 @@
 mod account_module_tests;
 mod ansible;
 mod apk_configure;
+mod apt_configure;
+mod apt_pipelining;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
@@ -188,6 +190,8 @@ macro_rules! modules {
 modules![
     ansible,
     apk_configure,
+    apt_configure,
+    apt_pipelining,
     bootcmd,
     byobu,
     ca_certs,
@@ -263,6 +267,8 @@ mod tests {
     #[test]
     fn distributions_of_restricted_modules() {
         let restricted = [
+            (&apt_configure::MODULE, "debian raspberry-pi-os ubuntu"),
+            (&apt_pipelining::MODULE, "debian raspberry-pi-os ubuntu"),
             (&byobu::MODULE, "debian raspberry-pi-os ubuntu"),
             (&fan::MODULE, "ubuntu"),
             (

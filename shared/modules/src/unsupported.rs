@@ -2,30 +2,7 @@
 //! them: without these keys they are skipped silently; with them, a warning names what is not supported.
 
 /// Name and keys. A key with a dot is below another.
-const UNSUPPORTED: &[(&str, &[&str])] = &[
-    (
-        "apt_configure",
-        &[
-            "apt.sources",
-            "apt.sources_list",
-            "apt.primary",
-            "apt.security",
-            "apt.conf",
-            "apt.debconf_selections",
-            "apt.disable_suites",
-            "apt.generate_mirrorlists",
-            "apt.proxy",
-            "apt.http_proxy",
-            "apt.https_proxy",
-            "apt.ftp_proxy",
-            "apt_sources",
-            "apt_mirror",
-            "apt_proxy",
-        ],
-    ),
-    ("apt_pipelining", &["apt_pipelining"]),
-    ("disk_setup", &["disk_setup", "fs_setup"]),
-];
+const UNSUPPORTED: &[(&str, &[&str])] = &[("disk_setup", &["disk_setup", "fs_setup"])];
 
 /// Keys of an image's own configuration, which a cloud-config may not have by upstream's schema, and where they are
 /// read.
@@ -61,7 +38,7 @@ pub fn where_key_belongs(key: &str) -> Option<&'static str> {
 }
 
 /// Returns the keys of an unsupported upstream module that the configuration sets, including false and empty ones, which
-/// may request something (`apt_pipelining: false`). `None` for the name of an unknown module.
+/// may request something (`rpi: false`). `None` for the name of an unknown module.
 pub fn unsupported_keys(name: &str, config: &config::Node) -> Option<Vec<&'static str>> {
     let (_, keys) = UNSUPPORTED.iter().find(|(n, _)| *n == name)?;
     let is_set = |key: &&&str| {
@@ -77,19 +54,10 @@ mod tests {
 
     #[test]
     fn only_configured_unsupported_keys_are_reported() {
-        let config = config::yaml::parse("t", "{apt: {preserve_sources_list: true}, disk_setup: {x: {}}}")
-            .unwrap()
-            .root;
-        assert_eq!(unsupported_keys("apt_configure", &config), Some(vec![]));
+        let config = config::yaml::parse("t", "{disk_setup: {x: {}}}").unwrap().root;
         assert_eq!(unsupported_keys("disk_setup", &config), Some(vec!["disk_setup"]));
         assert_eq!(unsupported_keys("nonsense", &config), None);
-        for (text, module, keys) in [
-            ("apt_pipelining: false", "apt_pipelining", &["apt_pipelining"][..]),
-            ("apt_pipelining: 0", "apt_pipelining", &["apt_pipelining"]),
-            ("apt_pipelining:", "apt_pipelining", &[]),
-            ("fs_setup: []", "disk_setup", &["fs_setup"]),
-            ("apt: {conf: ''}", "apt_configure", &["apt.conf"]),
-        ] {
+        for (text, module, keys) in [("fs_setup: []", "disk_setup", &["fs_setup"][..])] {
             let config = config::yaml::parse("t", text).unwrap().root;
             assert_eq!(unsupported_keys(module, &config).unwrap(), keys, "{text}");
         }

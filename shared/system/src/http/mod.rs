@@ -13,6 +13,7 @@ mod url;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind, Read, Write as _};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use connect::Proxy;
@@ -50,6 +51,16 @@ impl Request {
 }
 
 impl System {
+    /// Returns the addresses of an http or https URL's host, in the resolver's order.
+    ///
+    /// # Errors
+    /// Fails if the URL is invalid, or if its host has no address or none is known by the deadline.
+    pub fn addresses_of(&self, url: &str, deadline: Deadline) -> Result<Vec<IpAddr>> {
+        let url = Url::parse(url)?;
+        let found = connect::addresses(&url.host, url.port, deadline)?;
+        Ok(found.into_iter().map(|address| address.ip()).collect())
+    }
+
     /// Fetches a URL, with retries and redirects. Pauses that a busy server requests ([`Request::retry_pause`]) do not count
     /// as retries. An interrupted download is resumed if the server supports that. In a dry run only GET requests are sent.
     ///

@@ -5,9 +5,8 @@ mod boot;
 mod machine;
 pub mod network_v1;
 pub mod network_v2;
-mod packages;
 
 use super::Section;
 
 /// Every section of these tables.
-pub static SECTIONS: [&[Section]; 3] = [boot::SECTIONS, machine::SECTIONS, packages::SECTIONS];
+pub static SECTIONS: [&[Section]; 2] = [boot::SECTIONS, machine::SECTIONS];
