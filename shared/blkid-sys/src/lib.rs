@@ -17,6 +17,18 @@ pub struct Probe {
     _opaque: [u8; 0],
 }
 
+/// "blkid_partlist", the opaque list of partitions of one probing.
+#[repr(C)]
+pub struct PartitionList {
+    _opaque: [u8; 0],
+}
+
+/// "blkid_partition", one opaque entry of that list.
+#[repr(C)]
+pub struct Partition {
+    _opaque: [u8; 0],
+}
+
 /// "blkid_loff_t": a 64 bit signed offset on every machine.
 pub type Offset = i64;
 
@@ -26,6 +38,9 @@ pub const SUBLKS_LABEL: c_int = 1 << 1;
 pub const SUBLKS_UUID: c_int = 1 << 3;
 /// "BLKID_SUBLKS_TYPE": define the TYPE result value.
 pub const SUBLKS_TYPE: c_int = 1 << 5;
+
+/// "BLKID_SUBLKS_BADCSUM": accept superblocks with a wrong checksum, too.
+pub const SUBLKS_BADCSUM: c_int = 1 << 10;
 
 /// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
 pub const FLTR_ONLYIN: c_int = 2;
@@ -71,4 +86,26 @@ unsafe extern "C" {
         data: *mut *const c_char,
         len: *mut usize,
     ) -> c_int;
+
+    /// "blkid_probe_enable_partitions" (chapter "Partitions probing"): whether to probe for partition tables. 0 on success.
+    pub fn blkid_probe_enable_partitions(probe: *mut Probe, enable: c_int) -> c_int;
+
+    /// "blkid_probe_get_partitions": the partitions of the device, or NULL without a table. The list is owned by the setting
+    /// and valid until the next probing.
+    pub fn blkid_probe_get_partitions(probe: *mut Probe) -> *mut PartitionList;
+
+    /// "blkid_partlist_numof_partitions": the number of entries, or -1.
+    pub fn blkid_partlist_numof_partitions(list: *mut PartitionList) -> c_int;
+
+    /// "blkid_partlist_get_partition": the entry of that index, from 0, or NULL.
+    pub fn blkid_partlist_get_partition(list: *mut PartitionList, index: c_int) -> *mut Partition;
+
+    /// "blkid_partition_get_partno": the number of the partition, or -1.
+    pub fn blkid_partition_get_partno(partition: *mut Partition) -> c_int;
+
+    /// "blkid_partition_get_type": the type in an MBR.
+    pub fn blkid_partition_get_type(partition: *mut Partition) -> c_int;
+
+    /// "blkid_partition_get_type_string": the type in a table that has no numbers, NUL-terminated, or NULL. Owned as the list.
+    pub fn blkid_partition_get_type_string(partition: *mut Partition) -> *const c_char;
 }

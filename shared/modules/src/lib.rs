@@ -10,6 +10,8 @@ mod block_device;
 mod bootcmd;
 mod ca_certs;
 mod context;
+mod device_aliases;
+mod disk_setup;
 mod encoded_content;
 mod final_message;
 mod fstab;
@@ -151,6 +153,7 @@ macro_rules! modules {
 modules![
     bootcmd,
     ca_certs,
+    disk_setup,
     final_message,
     growpart,
     install_hotplug,

@@ -29,7 +29,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("byobu", &["byobu_by_default"]),
     ("chef", &["chef"]),
     ("disable_ec2_metadata", &["disable_ec2_metadata"]),
-    ("disk_setup", &["disk_setup", "fs_setup"]),
     ("fan", &["fan"]),
     ("grub_dpkg", &["grub_dpkg", "grub-dpkg"]),
     ("keyboard", &["keyboard"]),
