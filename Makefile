@@ -106,7 +106,7 @@ devices: root ## run the tests that need loop devices (root)
 check: devices check-units package-tests whole ## run every test that needs root or release binaries (root)
 
 whole: root deb ## run the whole-program tests of tests/tests (root)
-	$(if $(TESTS),CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS))
+	$(if $(TESTS),JOBS='$(JOBS)' CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' tests/whole $(RUN) $(CARGO))
 
 check-units: root release ## verify the systemd units with systemd-analyze and systemd (root)
 	$(AS_ROOT) tests/units.sh

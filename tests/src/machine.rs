@@ -110,6 +110,14 @@ impl Machine {
         write(&self.dir.join("cloud"), cloud);
     }
 
+    /// Connects the only NIC, eth0, to a DHCP server with these additional dnsmasq options and the metadata server of a
+    /// directory (`tests/lib/metadata-wire`).
+    pub fn connect_metadata(&self, mac: &str, case: &Path, options: &str) {
+        let program = tests_dir().join("lib/metadata-wire");
+        let command = format!("exec \"{}\" \"{}\" \"$@\" {options}\n", program.display(), case.display());
+        self.connect_nics(&format!("eth0 {mac}\n"), &command);
+    }
+
     /// Boots the machine as a container and returns the facts.
     pub fn boot(&self) -> Facts {
         let out = self.next_out();
@@ -145,6 +153,11 @@ impl Machine {
     /// Adds a drive controller without drives, whose driver is a kernel module.
     pub fn attach_controller(&self) {
         script("vm", &[&text(&self.dir), "drive"]);
+    }
+
+    /// Attaches a second serial port, which the host serves from a directory (`tests/lib/host-port`).
+    pub fn attach_port(&self, served: &Path) {
+        script("vm", &[&text(&self.dir), "port", &text(served)]);
     }
 
     /// Boots the machine's disk under qemu and returns the facts.

@@ -119,6 +119,7 @@ impl Net {
     pub fn switch_media(&self) {
         for state in ["down", "up"] {
             self.in_cloud(&["ip", "link", "set", "s0", state]);
+            // The kernel merges the events of a second; the count of carrier changes shows a shorter loss.
             std::thread::sleep(Duration::from_millis(300));
         }
     }

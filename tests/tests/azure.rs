@@ -220,7 +220,7 @@ fn recovering_services() {
         for (name, fault, words) in [
             ("absent", "GET instance once:404", &["status 404", "asked again"][..]),
             ("gone", "GET instance once:410", &["status 410", "asked again"]),
-            ("busy", "GET instance once:429", &["status 429", "asked again"]),
+            ("busy", "GET instance once:429", &["status 429", "try 2 of 2 follows"]),
             ("broken", "GET instance once:500", &["status 500", "asked again"]),
             ("old", "GET extended 400", &["2019-06-01", "asked for"]),
             ("slow", "GET instance slow:2", &[]),

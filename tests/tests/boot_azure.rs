@@ -6,6 +6,9 @@ use std::process::Command;
 use tests::{Facts, Machine, fail, tests_dir};
 
 const MAC: &str = "02:00:00:00:0a:01";
+/// The address of the wire server, and the routes to it and to the metadata service.
+const DHCP: &str = "--dhcp-option-force=245,10.9.8.7 \
+                    --dhcp-option=121,0.0.0.0/0,10.0.0.1,169.254.169.254/32,10.0.0.1,10.9.8.7/32,10.0.0.1";
 const UUID: &str = "b1b2c3d4-0102-0304-90a0-0123456789ab";
 const MORE: &str = "#!/bin/sh\ncat /etc/of-the-user\nstat -c '%a %n' /var/lib/waagent /var/lib/waagent/ovf-env.xml\n\
                     cat /var/lib/waagent/ovf-env.xml\nfindmnt --noheadings /dev/sr0\n\
@@ -47,12 +50,7 @@ fn boot(machine: &Machine, disc: Option<&str>) -> Facts {
 #[test]
 fn provisioning_disc_and_services() {
     let machine = Machine::new("vm-azure");
-    let lib = tests_dir().join("lib");
-    let (lib, case) = (lib.display(), tests_dir().join("clouds/azure-file"));
-    machine.connect_nics(
-        &format!("eth0 {MAC}\n"),
-        &format!("exec \"{lib}/azure-wire\" \"{lib}\" \"{}\" \"$@\"\n", case.display()),
-    );
+    machine.connect_metadata(MAC, &tests_dir().join("clouds/azure-file"), DHCP);
     machine.write("/usr/local/sbin/facts-more", MORE);
     machine.run(&["chmod", "755", "/usr/local/sbin/facts-more"]);
     machine.make_disk();

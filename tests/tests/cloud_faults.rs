@@ -35,12 +35,16 @@ const ROWS: &[Row] = &[
     row("bigstep", "sec_between_retries: 1", Network::Own),
     row("brightbox", "sec_between_retries: 1", Network::Own),
     row("cloudcix", "sec_between_retries: 1", Network::Own),
+    row("cloudstack", "sec_between_retries: 1", Network::Dhcp),
     row("digitalocean", "wait_retry: 1", Network::LinkLocal),
     row("ec2", "sec_between_retries: 1", Network::Dhcp),
+    row("exoscale", "sec_between_retries: 1", Network::Own),
     row("gce", "sec_between_retries: 1", Network::Dhcp),
     row("hetzner", "sleep_time: 1", Network::Dhcp),
+    row("maas", "sec_between_retries: 1", Network::Own),
     row("nwcs", "wait_retry: 1", Network::Dhcp),
     row("openstack", "sec_between_retries: 1", Network::Dhcp),
+    row("oracle", "sec_between_retries: 1", Network::Dhcp),
     row("outscale", "sec_between_retries: 1", Network::Dhcp),
     row("scaleway", "sec_between_retries: 1", Network::Dhcp),
     row("upcloud", "wait_retry: 1", Network::Dhcp),
@@ -122,13 +126,17 @@ fn warnings(log: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The once-per-instance semaphores of all instances, with the times at which they were written.
+/// The once-per-instance semaphores of all instances, with the times at which they were written. Without that of
+/// `set_passwords`, which Exoscale removes at each boot with metadata: the owner may have requested another password.
 fn semaphores(cloud: &Cloud) -> Vec<String> {
     let mut all = Vec::new();
     let instances = std::fs::read_dir(cloud.path("/var/lib/cloud/instances")).into_iter().flatten().flatten();
     for file in
         instances.flat_map(|i| std::fs::read_dir(i.path().join("sem")).into_iter().flatten().flatten())
     {
+        if cloud.id() == "exoscale" && file.file_name() == "config_set_passwords" {
+            continue;
+        }
         let time = file.metadata().and_then(|m| m.modified());
         all.push(format!("{} {time:?}", file.path().display()));
     }
@@ -198,7 +206,8 @@ fn later_boots(row: &Row) {
     let done = semaphores(&cloud);
     assert!(done.iter().any(|line| line.contains("config_users_groups")), "{done:?}");
     // The instance-id is in the firmware, so that nothing is requested.
-    let is_confirmed = matches!(row.case, "akamai" | "digitalocean" | "openstack" | "upcloud");
+    let is_confirmed =
+        matches!(row.case, "akamai" | "digitalocean" | "maas" | "openstack" | "oracle" | "upcloud");
     for fault in FAULTS.iter().chain([&fault(GONE, "", false)]) {
         let place = format!("{}, later: {}", row.case, fault.name);
         cloud.fault(fault.lines);

@@ -89,6 +89,12 @@ fn aliyun_matches_upstream() {
     Cloud::new("aliyun").dhcp(&[]).compare_with_upstream();
 }
 
+/// A name with a domain, which upstream does not split for this cloud.
+#[test]
+fn aliyun_with_domain_matches_upstream() {
+    Cloud::new("aliyun-named").dhcp(&[]).compare_with_upstream();
+}
+
 /// A service without the document that has all metadata.
 #[test]
 fn aliyun_tree_matches_upstream() {

@@ -72,7 +72,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
         Ok(document) => leaves(document),
         Err(e) => {
             warning!(session.sys, "AliYun: {e}; reading the tree of directories");
-            tree::read(session.sys, &format!("{VERSION}/meta-data/"), &mut |path| session.get(path))?
+            session.tree(&format!("{VERSION}/meta-data/"))?
         }
     };
     let (base, nic) = (session.base.clone(), session.nic.to_string());
@@ -98,6 +98,7 @@ fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
     let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
     let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });
+    instance.is_hostname_whole = true;
     let name = document::text(&metadata, "hostname");
     instance.local_hostname = name.or_else(|| Some("localhost.localdomain".into()));
     instance.public_keys = public_keys(&metadata);

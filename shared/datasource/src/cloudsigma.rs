@@ -6,7 +6,7 @@ use config::{Node, Value};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Result, System, warning};
 
-use crate::{Datasource, Search, dmi, standard};
+use crate::{Datasource, Search, dmi, retry, standard};
 
 pub const CLOUDSIGMA: Datasource = Datasource { ..Datasource::new("CloudSigma", find) };
 
@@ -14,9 +14,8 @@ const PORT: &str = "/dev/ttyS1";
 /// The path between the brackets is empty: the whole context.
 const REQUEST: &[u8] = b"<\n\n>";
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest silence; with a cached instance that the firmware confirms, the shorter one.
+/// The longest silence without a cached instance; with one that the firmware confirms, `max_wait_cached` applies.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-const READ_TIMEOUT_CACHED: Duration = Duration::from_secs(10);
 /// The time limit for the whole context.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_CONTEXT: usize = 16 << 20;
@@ -31,7 +30,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !product.contains("cloudsigma") && !ctx.is_on("CloudSigma") {
         return Ok(None);
     }
-    let timeout = if ctx.has_cached_instance { READ_TIMEOUT_CACHED } else { READ_TIMEOUT };
+    let is_cached = ctx.has_cached_instance;
+    let timeout = if is_cached { retry::max_wait_cached(ctx, "CloudSigma") } else { READ_TIMEOUT };
     let context = read_context(ctx.sys, timeout)?;
     let context = parse_context(&context)?;
     let mut instance = instance(ctx.sys, &context)?;
@@ -73,6 +73,7 @@ fn instance(sys: &System, context: &Node) -> Result<Instance> {
     }
     let mut instance =
         standard::from_metadata("CloudSigma", "DataSourceCloudSigma", format!("cepko ({PORT})"), context);
+    instance.is_hostname_whole = true;
     instance.local_hostname = Some(hostname(field(&["name"]).as_deref(), &uuid));
     instance.public_keys = field(&["meta", "ssh_public_key"]).filter(|k| !k.is_empty()).into_iter().collect();
     // `disabled` is accepted and has no effect, as upstream.

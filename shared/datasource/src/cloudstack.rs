@@ -10,7 +10,7 @@ use system::{Error, Result, System, debug, info};
 use crate::metadata_network::{self, MetadataNetwork};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, Stage, password_server, seed, standard, tree};
+use crate::{Datasource, Search, Stage, password_server, seed, standard};
 
 pub const CLOUDSTACK: Datasource = Datasource::new("CloudStack", find);
 
@@ -93,7 +93,7 @@ fn default_gateway(sys: &System) -> Option<std::net::Ipv4Addr> {
 fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
     let user_data = session.get("latest/user-data");
     let user_data = standard::ignore_too_large(session.sys, "CloudStack: user-data", user_data)?;
-    let metadata = tree::read(session.sys, "latest/meta-data/", &mut |path| session.get(path))?;
+    let metadata = session.tree("latest/meta-data/")?;
     let subplatform = format!("metadata ({}/)", session.base);
     let mut instance = standard::from_metadata("CloudStack", class, subplatform, &metadata);
     instance.id = standard::served_id(session, &instance.id)?;

@@ -239,11 +239,9 @@ fn crawl<'a>(
     let version = imds.version()?;
     let user_data = imds.get(&format!("{version}/user-data"));
     let user_data = standard::ignore_too_large(sys, "Ec2: user-data", user_data)?.unwrap_or_default();
-    let metadata = tree::read(sys, &format!("{version}/meta-data/"), &mut |path| imds.get(path))?;
+    let metadata = imds.tree(&format!("{version}/meta-data/"))?;
     let identity = match platform.needs_token {
-        true => Some(tree::read(sys, &format!("{version}/dynamic/instance-identity/"), &mut |path| {
-            imds.get(path)
-        })?),
+        true => Some(imds.tree(&format!("{version}/dynamic/instance-identity/"))?),
         false => None,
     };
     Ok(Crawled { base: imds.base, version, metadata, identity, user_data })
@@ -292,6 +290,16 @@ impl Imds<'_, '_> {
             }
         }
         metadata_network::get_optional(self.sys, &self.policy, url, &[], self.deadline)
+    }
+
+    /// Reads a tree of directories.
+    fn tree(&mut self, top: &str) -> Result<Node> {
+        let headers = self.token.as_deref().map(|token| ("X-aws-ec2-metadata-token", token));
+        let prefetched = tree::prefetch(self.sys, top, &|path| {
+            let url = format!("{}/{path}", self.base);
+            metadata_network::later_request(&self.policy, url, headers.as_slice(), self.deadline)
+        });
+        tree::read(self.sys, top, &prefetched, &mut |path| self.get(path))
     }
 
     fn version(&mut self) -> Result<&'static str> {

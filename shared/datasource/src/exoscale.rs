@@ -7,7 +7,7 @@ use system::{Result, debug, warning};
 
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, password_server, standard, tree};
+use crate::{Datasource, Search, password_server, standard};
 
 pub const EXOSCALE: Datasource = Datasource { activate: Some(activate), ..Datasource::new("Exoscale", find) };
 
@@ -61,7 +61,7 @@ fn activate(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Result<
 fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance> {
     let user_data = session.get(&format!("{version}/user-data"));
     let user_data = standard::ignore_too_large(session.sys, "Exoscale: user-data", user_data)?;
-    let metadata = tree::read(session.sys, &format!("{version}/meta-data/"), &mut |path| session.get(path))?;
+    let metadata = session.tree(&format!("{version}/meta-data/"))?;
     let mut instance = standard::from_metadata("Exoscale", "DataSourceExoscale", "unknown".into(), &metadata);
     instance.id = standard::served_id(session, &instance.id)?;
     instance.user_data = Blobs(user_data.into_iter().collect());

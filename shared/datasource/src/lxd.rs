@@ -8,10 +8,10 @@ use std::time::Duration;
 use config::Node;
 use config::source_map::positions;
 use serde_json::{Value as Json, json};
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
 
-use crate::{Datasource, IdentityCheck, Search, document, seed, standard, v1};
+use crate::{Datasource, IdentityCheck, Search, document, retry, seed, standard, v1};
 
 pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) };
 
@@ -24,8 +24,6 @@ const BASE: &str = "http://lxd";
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for all requests of a search.
 const CRAWL_TIMEOUT: Duration = Duration::from_secs(60);
-/// The time limit of the check of a cached instance.
-const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// LXD responds with status 500 while an instance is being set up (a bug that upstream works around in the same way).
 const RETRIES: u32 = 30;
 const RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -153,6 +151,19 @@ fn has_socket(sys: &System) -> bool {
     sys.metadata(SOCKET).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
+/// Returns whether there is a cached instance that is used if the API does not respond. Containers often cannot read the
+/// UUID in DMI that would confirm it, and the API of a host that runs responds at once.
+fn has_cached_instance(ctx: &Search<'_>) -> bool {
+    let is_lxd = |cached| matches!(cached, Cached::Instance(instance) if instance.datasource == LXD.name);
+    ctx.has_cached_instance || is_lxd(Instance::load(ctx.sys, ctx.layout))
+}
+
+/// Returns the time limit for the first response while there is a cached instance: half of `max_wait_cached`, as the check
+/// of the instance and the search that follows both wait.
+fn cached_wait(ctx: &Search<'_>) -> Duration {
+    retry::max_wait_cached(ctx, LXD.name) / 2
+}
+
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     if !has_socket(sys) {
@@ -165,8 +176,9 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         }
         return Ok(None);
     }
+    let wait = if has_cached_instance(ctx) { cached_wait(ctx) } else { CRAWL_TIMEOUT };
+    let (meta_data, metadata) = Api { sys, deadline: Deadline::after(wait) }.meta_data()?;
     let api = Api { sys, deadline: Deadline::after(CRAWL_TIMEOUT) };
-    let (meta_data, metadata) = api.meta_data()?;
     let values = api.config()?;
     let devices = api.devices();
     instance(ctx, &meta_data, metadata, &values, &devices).map(Some)
@@ -289,7 +301,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     if !has_socket(ctx.sys) {
         return IdentityCheck::Unknown(format!("{SOCKET} does not exist"));
     }
-    let api = Api { sys: ctx.sys, deadline: Deadline::after(CHECK_TIMEOUT) };
+    let api = Api { sys: ctx.sys, deadline: Deadline::after(cached_wait(ctx)) };
     let before = cached.check.get("instance-id").and_then(Json::as_str).unwrap_or(&cached.id);
     match api.meta_data().map(|(_, map)| document::text(&map, "instance-id")) {
         Ok(Some(id)) if id == before => IdentityCheck::Same,

@@ -166,18 +166,7 @@ pub fn find_ranked<T>(
     let mut all: Vec<_> =
         file_systems(ctx).into_iter().filter_map(|(d, s)| Some((rank(&s)?, d, s))).collect();
     all.sort_by(|(a, x, _), (b, y, _)| (a, &x.path).cmp(&(b, &y.path)));
-    let mut failures = Vec::new();
-    for (_, device, superblock) in all {
-        match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
-            Ok(Some(found)) => {
-                log_skipped(ctx, failures);
-                return Ok(Some(found));
-            }
-            Ok(None) => debug!(ctx.sys, "{} has nothing that is looked for", device.path),
-            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
-        }
-    }
-    first_failure(ctx, failures)
+    first_found(ctx, all.into_iter().map(|(_, device, superblock)| (device, superblock)), read)
 }
 
 fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>) {

@@ -204,8 +204,18 @@ pub fn request(
     headers: &[(&str, &str)],
     deadline: Deadline,
 ) -> Result<Response> {
+    sys.fetch(&later_request(policy, url, headers, deadline))
+}
+
+/// Returns the request that [`request`] makes.
+pub fn later_request(
+    policy: &RetryPolicy,
+    url: String,
+    headers: &[(&str, &str)],
+    deadline: Deadline,
+) -> Request {
     let request = with_headers(Request::get(url), headers);
-    sys.fetch(&policy.with_retries(request.accept_any_status().deadline(deadline).limit(MAX_RESPONSE_SIZE)))
+    policy.with_retries(request.accept_any_status().deadline(deadline).limit(MAX_RESPONSE_SIZE))
 }
 
 /// Adds headers to a request.

@@ -14,6 +14,9 @@ pub const OPENSTACK: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("OpenStack", find) };
 
 /// The first URL is on the link of the NIC.
+/// The part of the metadata that is served as EC2 serves it.
+const EC2_TREE: &str = "latest/meta-data/";
+
 const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]", "http://169.254.169.254"],
     max_wait: 0,
@@ -79,12 +82,17 @@ fn crawl(
     let mut get =
         |path: &str| metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline);
     let mut read = openstack_format::read(sys, &base, version, &mut get)?;
-    match get("latest/meta-data/") {
+    match get(EC2_TREE) {
         Ok(None) => {}
-        Ok(Some(_)) => match tree::read(sys, "latest/meta-data/", &mut get) {
-            Ok(ec2) => read.ec2 = ec2,
-            Err(e) => warning!(sys, "{e}; EC2's part of the metadata is ignored"),
-        },
+        Ok(Some(_)) => {
+            let prefetched = tree::prefetch(sys, EC2_TREE, &|path| {
+                metadata_network::later_request(policy, format!("{base}/{path}"), &[], deadline)
+            });
+            match tree::read(sys, EC2_TREE, &prefetched, &mut get) {
+                Ok(ec2) => read.ec2 = ec2,
+                Err(e) => warning!(sys, "{e}; EC2's part of the metadata is ignored"),
+            }
+        }
         Err(e) => warning!(sys, "{e}; EC2's part of the metadata is ignored"),
     }
     Ok((base, read))

@@ -118,7 +118,7 @@ fn read_disc(ctx: &Search<'_>) -> Result<Option<(String, String)>> {
 }
 
 fn read_guestinfo(ctx: &Search<'_>) -> Result<Option<(String, String)>> {
-    let Some(guestinfo) = Guestinfo::new(ctx.sys) else { return Ok(None) };
+    let Some(guestinfo) = Guestinfo::of_search(ctx, OVF.name) else { return Ok(None) };
     match guestinfo.get("ovfEnv") {
         Ok(value) => Ok(value.map(|text| ("guestinfo.ovfEnv".into(), text))),
         Err(e) if guestinfo::is_vmware_platform(ctx.sys) => Err(e),

@@ -58,7 +58,7 @@ impl Defaults {
 /// The limit of each configured number: longer waits are typing errors, and a boot has to finish.
 const MAX_SECONDS: f64 = 3600.0;
 /// With a cached instance, the default time limit in seconds for a service that does not respond.
-const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
+pub const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
 /// The time limit for transient failures (5xx, refused connections) of a request that is made once.
 const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
 /// The number of attempts that a time limit allows for.
@@ -77,6 +77,13 @@ fn number(sys: &System, name: &str, settings: Option<&Node>, key: &str, default:
             f64::from(default)
         }
     }
+}
+
+/// Returns the time limit for a service or a port that does not respond while there is a cached instance
+/// (`max_wait_cached`): at least a second, as nothing would ever be fetched again otherwise.
+pub fn max_wait_cached(ctx: &Search<'_>, name: &str) -> Duration {
+    let wait = number(ctx.sys, name, ctx.settings(name), "max_wait_cached", DEFAULT_MAX_WAIT_CACHED);
+    Duration::from_secs_f64(wait.max(1.0))
 }
 
 /// Returns the configured base URLs, or the default ones.

@@ -73,7 +73,10 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
             Err(e) => {
                 warning!(sys, "Getting data from {} failed: {e}", python_class(row, &class));
                 debug!(sys, "finish: {event}: FAIL: no {kind} data found from {class}");
-                outcome.errors.push(format!("{}: {e}", row.name));
+                let (name, text) = (row.name, e.to_string());
+                let problem =
+                    text.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&text);
+                outcome.errors.push(format!("{name}: {problem}"));
             }
         }
     }

@@ -12,7 +12,7 @@ use system::{Deadline, Error, Request, Response, Result, System, info, warning};
 use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
 use crate::parts::Parts;
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{Nic, Search, document, standard};
+use crate::{Nic, Search, document, standard, tree};
 
 /// How a metadata service is reached. A cloud names what differs from [`MetadataService::COMMON`].
 pub struct MetadataService<'s> {
@@ -241,6 +241,22 @@ impl Session<'_, '_> {
             }
         };
         metadata_network::body(response, &url)
+    }
+
+    /// Reads a tree of directories whose path ends in `/` ([`tree::read`]).
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::get`] does, and if the tree is too large.
+    pub fn tree(&self, top: &str) -> Result<Node> {
+        let token = self.token.as_ref().map(|token| (token.header, token.value.borrow().clone()));
+        let token = token.as_ref().map(|(header, value)| (*header, value.as_str()));
+        let headers: Vec<_> = self.headers.iter().copied().chain(token).collect();
+        let prefetched = tree::prefetch(self.sys, top, &|path| {
+            let url = format!("{}/{path}", self.base);
+            metadata_network::later_request(&self.policy, url, &headers, self.deadline)
+        });
+        tree::read(self.sys, top, &prefetched, &mut |path| self.get(path))
     }
 
     fn renew(&self, token: &Token<'_>) -> Result<()> {

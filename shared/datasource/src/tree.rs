@@ -1,8 +1,12 @@
 //! Metadata as EC2 and compatible services serve it: directories of lines, each a value or (if it ends in `/`) another
 //! directory. The whole tree becomes one value.
 
+use std::collections::BTreeMap;
+
 use config::{Map, Node, Value};
-use system::{Error, Result, System, warning};
+use system::{Error, Request, Result, System, warning};
+
+use crate::metadata_network;
 
 /// Fetches one path below the tree's root; returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
@@ -11,6 +15,8 @@ pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
 const MAX_DEPTH: usize = 12;
 const MAX_ENTRIES: usize = 5000;
 const MAX_BYTES: usize = 16 << 20;
+/// Larger values are fetched one at a time.
+const MAX_PREFETCHED_SIZE: usize = 1 << 20;
 
 /// What may still be read.
 struct Budget {
@@ -20,9 +26,46 @@ struct Budget {
 
 /// The tree below `top`, which ends in `/`. An error when a part of it cannot be read: half of what a cloud says of a
 /// machine would configure it wrongly. A name that is listed but does not exist is skipped.
-pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
+pub fn read(sys: &System, top: &str, prefetched: &Prefetched, get: Get<'_>) -> Result<Node> {
     let mut budget = Budget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
-    read_directory(sys, top, get, MAX_DEPTH, &mut budget)
+    let mut get = |path: &str| prefetched.0.get(path).map_or_else(|| get(path), |found| Ok(found.clone()));
+    read_directory(sys, top, &mut get, MAX_DEPTH, &mut budget)
+}
+
+/// The part of a tree that could be fetched over kept connections: paths, and what is there.
+#[derive(Debug, Default)]
+pub struct Prefetched(BTreeMap<String, Option<Vec<u8>>>);
+
+/// Fetches the tree below `top`, a few paths at a time, without retries. [`read`] gets what is missing, reports what is
+/// wrong with it and interprets the rest.
+pub fn prefetch(sys: &System, top: &str, request: &dyn Fn(&str) -> Request) -> Prefetched {
+    let mut prefetched = Prefetched::default();
+    let mut paths = vec![top.to_string()];
+    let mut bytes = MAX_BYTES;
+    let request = |path: &str| request(path).limit(MAX_PREFETCHED_SIZE);
+    sys.crawl(request(top), &mut |index, response| {
+        let path = paths.get(index)?.clone();
+        bytes = bytes.checked_sub(response.body.len())?;
+        let body = metadata_network::body(response, &path).ok()?;
+        let mut following = Vec::new();
+        let depth = path.matches('/').count() - top.matches('/').count();
+        if let Some(text) = body.as_ref().filter(|_| path.ends_with('/') && depth + 1 < MAX_DEPTH) {
+            let Listing { directories, leaves } = parse_listing(&String::from_utf8_lossy(text));
+            let values = leaves.iter().filter(|(name, _)| !directories.contains(name));
+            let values = values.map(|(_, place)| format!("{path}{}", percent_encoded(place)));
+            // Directories first, as more requests follow from them.
+            let below = directories.iter().map(|name| format!("{path}{}/", percent_encoded(name)));
+            let below: Vec<String> = below.chain(values).collect();
+            if paths.len() + below.len() > MAX_ENTRIES {
+                return None;
+            }
+            following.extend(below.iter().map(|path| request(path)));
+            paths.extend(below);
+        }
+        prefetched.0.insert(path, body);
+        Some(following)
+    });
+    prefetched
 }
 
 fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: &mut Budget) -> Result<Node> {
@@ -153,7 +196,8 @@ mod tests {
             let found = files.iter().find(|(name, _)| *name == path);
             Ok(found.map(|(_, text)| text.as_bytes().to_vec()))
         };
-        read(&sys, "m/", &mut get).map(|node| node.to_json().to_string().replace('"', ""))
+        read(&sys, "m/", &Prefetched::default(), &mut get)
+            .map(|node| node.to_json().to_string().replace('"', ""))
     }
 
     #[test]
@@ -193,15 +237,19 @@ mod tests {
     #[test]
     fn bounds() {
         let sys = System::new("/nonexistent");
-        let e = read(&sys, "m/", &mut |_| Ok(Some(b"again/\n".to_vec()))).unwrap_err().to_string();
+        let e = read(&sys, "m/", &Prefetched::default(), &mut |_| Ok(Some(b"again/\n".to_vec())))
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("deeper than"), "{e}");
         let wide: String = (0..6000).map(|n| format!("x{n}\n")).collect();
-        let e = read(&sys, "m/", &mut |_| Ok(Some(wide.clone().into_bytes()))).unwrap_err().to_string();
+        let e = read(&sys, "m/", &Prefetched::default(), &mut |_| Ok(Some(wide.clone().into_bytes())))
+            .unwrap_err()
+            .to_string();
         assert!(e.contains("more than 5000"), "{e}");
         let large = |path: &str| Ok(Some(if path == "m/" { b"a\nb".to_vec() } else { vec![b'x'; 9 << 20] }));
-        let e = read(&sys, "m/", &mut |path| large(path)).unwrap_err().to_string();
+        let e = read(&sys, "m/", &Prefetched::default(), &mut |path| large(path)).unwrap_err().to_string();
         assert!(e.contains("exceeds"), "{e}");
-        let e = read(&sys, "m/", &mut |_| Err(Error::new("no"))).unwrap_err();
+        let e = read(&sys, "m/", &Prefetched::default(), &mut |_| Err(Error::new("no"))).unwrap_err();
         assert_eq!(e.to_string(), "no");
     }
 }

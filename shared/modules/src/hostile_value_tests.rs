@@ -83,6 +83,8 @@ fn stay_here(node: &mut Node) {
         }
         Value::Seq(items) => items.iter_mut().for_each(stay_here),
         Value::Str(text) if text.starts_with("https:") => *text = "file:///none".into(),
+        // Requests of an installer's script are repeated.
+        Value::Str(text) if text == "aio" => *text = "packages".into(),
         _ => {}
     }
 }
@@ -127,8 +129,17 @@ const WHOLE_TEXTS: &[&str] = &[
     "bootcmd",
     "runcmd",
     "ca_certs.trusted",
+    "mcollective.conf.private-cert",
+    "mcollective.conf.public-cert",
+    "fan.config",
+    "rsyslog.configs",
+    "wireguard.interfaces[0].content",
     "ntp.config.template",
+    "puppet.conf.ca_cert",
     "random_seed.data",
+    "salt_minion.private_key",
+    "salt_minion.public_key",
+    "snap.assertions",
     "ssh_keys",
     "ssh_authorized_keys",
     "users[0].ssh_authorized_keys",
@@ -139,16 +150,20 @@ const WHOLE_TEXTS: &[&str] = &[
 
 /// Modules that do nothing at all when a value below their key cannot be read, and say so.
 const ALL_OR_NOTHING: &[&str] = &[
+    "apk_configure",
     "bootcmd",
     "ca_certs",
     "growpart",
+    "grub_dpkg",
     "locale",
     "ntp",
     "phone_home",
     "power_state_change",
     "resizefs",
+    "rh_subscription",
     "runcmd",
     "seed_random",
+    "snap",
     "timezone",
 ];
 

@@ -1,5 +1,6 @@
 //! The machine's names, from the configuration, else from the cloud, else as they are. Pure but for the last.
 
+use state::Instance;
 use system::System;
 
 use crate::Context;
@@ -97,7 +98,17 @@ fn from_system(sys: &System) -> HostnameInfo {
 /// The names that the cloud gave, else those that the machine has, whatever the configuration says.
 pub fn from_metadata_or_system(context: &Context<'_>) -> HostnameInfo {
     from_config_and_metadata(None, None, context.instance.local_hostname.as_deref())
-        .unwrap_or_else(|| from_system(context.sys))
+        .map_or_else(|| from_system(context.sys), |names| with_whole_name(context.instance, names))
+}
+
+/// Replaces the names by that of a cloud whose names are not split at the first dot, when only the cloud names the machine.
+fn with_whole_name(instance: &Instance, names: HostnameInfo) -> HostnameInfo {
+    match instance.local_hostname.as_deref().map(str::trim) {
+        Some(name) if instance.is_hostname_whole => {
+            HostnameInfo { hostname: name.into(), fqdn: name.into(), ..names }
+        }
+        _ => names,
+    }
 }
 
 /// The machine's names; `metadata_only`: `None` when neither the configuration nor the cloud names it.
@@ -107,6 +118,9 @@ pub fn resolve(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Optio
     let Some(mut names) = decided else {
         return (!metadata_only).then(|| from_system(context.sys));
     };
+    if keys.hostname.is_none() && keys.fqdn.is_none() {
+        names = with_whole_name(context.instance, names);
+    }
     // A name without a domain has the one that this machine knows for it already.
     if keys.hostname.is_some()
         && keys.fqdn.is_none()

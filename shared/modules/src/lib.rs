@@ -5,25 +5,34 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod apk_configure;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
+mod byobu;
 mod ca_certs;
+mod config_obj;
 mod context;
 mod device_aliases;
+mod disable_ec2_metadata;
 mod disk_setup;
 mod encoded_content;
+mod fan;
 mod final_message;
 mod fstab;
 #[cfg(test)]
 mod grow_device_tests;
 mod growpart;
+mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
 pub mod install_hotplug;
+mod keyboard;
 mod keys_to_console;
+mod landscape;
 mod locale;
+mod mcollective;
 mod module_list;
 mod mountinfo;
 mod mounts;
@@ -33,10 +42,16 @@ mod package_update_upgrade_install;
 mod partition_table;
 mod phone_home;
 mod power_state_change;
+mod puppet;
+mod reset_rmc;
 mod resizefs;
+mod resolv_conf;
+mod rh_subscription;
+mod rsyslog;
 mod run;
 mod run_parts;
 mod runcmd;
+mod salt_minion;
 pub mod schema;
 mod scripts;
 mod scripts_vendor;
@@ -44,15 +59,22 @@ mod seed_random;
 pub mod set_hostname;
 mod set_passwords;
 mod shell;
+mod snap;
+mod spacewalk;
 pub mod ssh;
 mod ssh_authkey_fingerprints;
+mod ssh_import_id;
 mod sshd_config;
 mod swap;
 #[cfg(test)]
 mod symlink_tests;
 #[cfg(test)]
 mod test_sandbox;
+mod text_values;
 mod timezone;
+mod ubuntu_autoinstall;
+mod ubuntu_drivers;
+mod ubuntu_pro;
 mod unsupported;
 mod update_etc_hosts;
 mod update_hostname;
@@ -61,8 +83,11 @@ mod users;
 mod users_groups;
 #[cfg(test)]
 mod users_tests;
+mod wireguard;
 mod write_files;
 mod write_files_deferred;
+mod yum_add_repo;
+mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
 pub use module_list::{ModuleEntry, parse_module_list};
@@ -151,21 +176,35 @@ macro_rules! modules {
 
 // Every module. A new one is a file and a line here.
 modules![
+    apk_configure,
     bootcmd,
+    byobu,
     ca_certs,
+    disable_ec2_metadata,
     disk_setup,
+    fan,
     final_message,
     growpart,
+    grub_dpkg,
     install_hotplug,
+    keyboard,
     keys_to_console,
+    landscape,
     locale,
+    mcollective,
     mounts,
     ntp,
     package_update_upgrade_install,
     phone_home,
     power_state_change,
+    puppet,
+    reset_rmc,
     resizefs,
+    resolv_conf,
+    rh_subscription,
+    rsyslog,
     runcmd,
+    salt_minion,
     scripts::per_boot,
     scripts::per_instance,
     scripts::per_once,
@@ -174,14 +213,23 @@ modules![
     seed_random,
     set_hostname,
     set_passwords,
+    snap,
+    spacewalk,
     ssh,
     ssh_authkey_fingerprints,
+    ssh_import_id,
     timezone,
+    ubuntu_autoinstall,
+    ubuntu_drivers,
+    ubuntu_pro,
     update_etc_hosts,
     update_hostname,
     users_groups,
+    wireguard,
     write_files,
     write_files_deferred,
+    yum_add_repo,
+    zypper_add_repo,
 ];
 
 /// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`, `ssh.py`.
@@ -189,6 +237,8 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
+    // Its name until 24.1, which lists of older images have.
+    let name = if name == "ubuntu_advantage" { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
 }
 
@@ -199,9 +249,26 @@ mod tests {
     /// The distributions that upstream's documentation of a module names.
     #[test]
     fn distributions_of_restricted_modules() {
-        let everywhere = MODULES.iter().filter(|m| matches!(m.distros, Distros::All)).count();
-        assert_eq!(everywhere, MODULES.len() - 2);
-        for (module, names) in [
+        let restricted = [
+            (&byobu::MODULE, "debian raspberry-pi-os ubuntu"),
+            (&fan::MODULE, "ubuntu"),
+            (
+                &keyboard::MODULE,
+                "almalinux alpine amazon arch azurelinux centos cloudlinux debian eurolinux fedora mariner miraclelinux \
+                 openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed photon raspberry-pi-os rhel \
+                 rocky sle-micro sle_hpc sles suse ubuntu virtuozzo",
+            ),
+            (&landscape::MODULE, "ubuntu"),
+            (
+                &resolv_conf::MODULE,
+                "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \
+                 opensuse-tumbleweed photon rhel sle-micro sle_hpc sles",
+            ),
+            (&ssh_import_id::MODULE, "alpine cos debian raspberry-pi-os ubuntu"),
+            (&ubuntu_autoinstall::MODULE, "ubuntu"),
+            (&ubuntu_drivers::MODULE, "ubuntu"),
+            (&ubuntu_pro::MODULE, "ubuntu"),
+            (&wireguard::MODULE, "ubuntu"),
             (
                 &ca_certs::MODULE,
                 "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
@@ -213,7 +280,28 @@ mod tests {
                  OpenCloudOS openeuler openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed \
                  photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles TencentOS ubuntu virtuozzo",
             ),
-        ] {
+            (&apk_configure::MODULE, "alpine"),
+            (&grub_dpkg::MODULE, "debian ubuntu"),
+            (&rh_subscription::MODULE, "fedora rhel"),
+            (&snap::MODULE, "ubuntu"),
+            (&spacewalk::MODULE, "fedora openeuler rhel"),
+            (
+                &yum_add_repo::MODULE,
+                "almalinux amazon azurelinux centos cloudlinux eurolinux fedora mariner OpenCloudOS openeuler \
+                 openmandriva photon rhel rocky TencentOS virtuozzo",
+            ),
+            (
+                &zypper_add_repo::MODULE,
+                "opensuse opensuse-leap opensuse-microos opensuse-tumbleweed sle-micro sle_hpc sles",
+            ),
+        ];
+        let mut listed: Vec<&str> = restricted.iter().map(|(module, _)| module.name).collect();
+        listed.sort_unstable();
+        let is_restricted = |m: &&&Module| !matches!(m.distros, Distros::All);
+        let mut found: Vec<&str> = MODULES.iter().filter(is_restricted).map(|m| m.name).collect();
+        found.sort_unstable();
+        assert_eq!(listed, found);
+        for (module, names) in restricted {
             let included = Distro::all().iter().filter(|d| module.distros.contains(d)).map(|d| d.name);
             assert_eq!(included.collect::<Vec<_>>().join(" "), names, "{}", module.name);
         }

@@ -134,6 +134,18 @@ mod tests {
         }
     }
 
+    /// CloudSigma's and AliYun's names are not split; a configured name is.
+    #[test]
+    fn whole_hostname_of_the_cloud() {
+        for (config, expected) in [("{}", "web-1.test\n"), ("hostname: a.b", "a\n"), ("fqdn: c.d", "c\n")] {
+            let mut sandbox = Sandbox::new(config);
+            sandbox.instance.local_hostname = Some("web-1.test".into());
+            sandbox.instance.is_hostname_whole = true;
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(hostname_file(&sandbox).as_deref(), Some(expected), "{config}");
+        }
+    }
+
     #[test]
     fn hostname_is_not_changed() {
         for (config, cloud) in [

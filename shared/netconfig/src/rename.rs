@@ -66,14 +66,8 @@ pub struct Plan {
 /// Returns the names that a configuration of version 1 or 2 sets for MAC addresses.
 pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     let config = parse::network_section(config);
-    let text = |node: &Node, path: &[&str]| {
-        let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
-        // Values that are kept out of the files must not become names of links either.
-        text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c)))
-            .map(str::to_string)
-    };
     let found = |name: Option<String>, mac: Option<String>, driver, device_id| {
-        Some(DesiredLink { name: name?, mac: mac?.to_ascii_lowercase().replace('-', ":"), driver, device_id })
+        Some(DesiredLink { name: name?, mac: normalized(&mac?), driver, device_id })
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {
@@ -98,6 +92,32 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
         }
         _ => Vec::new(),
     }
+}
+
+/// Returns the MAC addresses that a configuration of version 2 matches without setting a name, with the ids of the entries.
+pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
+    let config = parse::network_section(config);
+    if config.as_map().and_then(parse::version) != Some(2) {
+        return Vec::new();
+    }
+    let devices = config.get("ethernets").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    devices
+        .filter(|(_, device)| device.get("set-name").is_none())
+        .filter_map(|(id, device)| {
+            let mac = normalized(&text(device, &["match", "macaddress"])?);
+            Some(DesiredLink { name: id.scalar_text()?, mac, ..DesiredLink::default() })
+        })
+        .collect()
+}
+
+fn text(node: &Node, path: &[&str]) -> Option<String> {
+    let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
+    // Values that are kept out of the files must not become names of links either.
+    text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c))).map(str::to_string)
+}
+
+fn normalized(mac: &str) -> String {
+    mac.to_ascii_lowercase().replace('-', ":")
 }
 
 /// Returns the desired links whose MAC address no NIC has.
@@ -360,6 +380,8 @@ mod tests {
             let config = config::yaml::parse("t", text).unwrap().root;
             let expected = DesiredLink { driver, ..want("a", "aa:00:00:00:00:01") };
             assert_eq!(desired_links(&config), [expected], "{text}");
+            let matched = if text == v2 { vec![want("k", "aa:00:00:00:00:03")] } else { Vec::new() };
+            assert_eq!(matched_links(&config), matched, "{text}");
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Instance {
     pub dsmode: String,
     /// The hostname.
     pub local_hostname: Option<String>,
+    /// The hostname is used as it is: what follows its first dot is not split off as its domain.
+    pub is_hostname_whole: bool,
     /// The SSH keys for the default user.
     pub public_keys: Vec<String>,
     /// The availability zone.
@@ -155,6 +157,7 @@ impl Instance {
             "description": self.description,
             "dsmode": self.dsmode,
             "local-hostname": self.local_hostname,
+            "is-hostname-whole": self.is_hostname_whole,
             "public-keys": self.public_keys,
             "availability-zone": self.availability_zone,
             "region": self.region,
@@ -194,6 +197,7 @@ impl Instance {
             description: text(take("description")).unwrap_or_default(),
             dsmode: text(take("dsmode")).unwrap_or_else(|| "net".into()),
             local_hostname: text(take("local-hostname")),
+            is_hostname_whole: take("is-hostname-whole").as_bool().unwrap_or_default(),
             public_keys: texts(take("public-keys")),
             availability_zone: text(take("availability-zone")),
             region: text(take("region")),

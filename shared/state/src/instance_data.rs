@@ -114,8 +114,10 @@ fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value
     }
     crawled.insert("_doc".into(), "What the datasource crawled, in its own shape, which may change.".into());
     // Without a hostname in the metadata: the machine's own.
-    let hostname = instance.local_hostname.as_deref().filter(|h| !h.is_empty()).unwrap_or(node);
-    let hostname = hostname.split('.').next().unwrap_or(hostname);
+    let hostname = match instance.local_hostname.as_deref().filter(|h| !h.is_empty()) {
+        Some(name) if instance.is_hostname_whole => name,
+        name => name.unwrap_or(node).split('.').next().unwrap_or_default(),
+    };
     json!({
         "base64_encoded_keys": [],
         "ds": crawled,

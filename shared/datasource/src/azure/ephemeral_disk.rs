@@ -34,7 +34,7 @@ pub fn activate(ctx: &Search<'_>, _: &mut Instance, is_new: bool) -> Result<()> 
     }
     match check(sys) {
         Ok(why) => {
-            info!(sys, "Azure: {RESOURCE_DISK} is formatted again: {why}");
+            info!(sys, "Azure: {RESOURCE_DISK} may be formatted again, disk_setup and mounts are due: {why}");
             for module in ["config_disk_setup", "config_mounts"] {
                 state::release(sys, ctx.layout, module, Frequency::Instance)?;
             }

@@ -92,29 +92,60 @@ pub fn tick(sys: &System) {
     sys.extend_start_timeout(START_TIMEOUT, "Azure: waiting in a pool for the machine's owner");
 }
 
-/// Waits until a link lost its carrier and got it back.
-pub fn await_media_switch(sys: &System, events: &mut LinkEvents, nic: &str, deadline: Deadline) {
-    info!(sys, "Azure: waiting until {nic} is connected to the owner's network");
-    let mut was_lost = false;
-    await_event(sys, events, deadline, &mut |event| is_switched(nic, &mut was_lost, event));
+/// A NIC that is to be connected to another network.
+#[derive(Debug)]
+pub struct MediaSwitch<'n> {
+    nic: &'n str,
+    /// The kernel's count of carrier changes before the switch. The kernel reports changes at most once per second, so that
+    /// a short loss of the carrier may show in this count only.
+    changes_before: Option<u64>,
+    was_lost: bool,
 }
 
-/// Returns whether this change completes a switch. `was_lost`: the carrier was lost before.
-fn is_switched(nic: &str, was_lost: &mut bool, event: &LinkEvent) -> bool {
-    match event {
-        LinkEvent::Present(link) if link.name == nic => {
-            *was_lost |= !link.carrier;
-            *was_lost && link.carrier
-        }
-        _ => false,
+impl<'n> MediaSwitch<'n> {
+    /// Reads the NIC's state before the host is asked to switch it.
+    pub fn of(sys: &System, nic: &'n str) -> MediaSwitch<'n> {
+        MediaSwitch { nic, changes_before: carrier_attribute(sys, nic, "carrier_changes"), was_lost: false }
     }
+
+    /// Waits until the NIC lost its carrier and got it back.
+    pub fn wait(mut self, sys: &System, events: &mut LinkEvents, deadline: Deadline) {
+        info!(sys, "Azure: waiting until {} is connected to the owner's network", self.nic);
+        await_event(sys, events, deadline, &mut |event| {
+            self.is_done_after(event) || {
+                let changes = carrier_attribute(sys, self.nic, "carrier_changes");
+                self.is_done(changes, carrier_attribute(sys, self.nic, "carrier") == Some(1))
+            }
+        });
+    }
+
+    /// Returns whether the switch is complete after this event.
+    fn is_done_after(&mut self, event: Option<&LinkEvent>) -> bool {
+        match event {
+            Some(LinkEvent::Present(link)) if link.name == self.nic => {
+                self.was_lost |= !link.carrier;
+                self.was_lost && link.carrier
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether the switch is complete with this number of changes: a loss and a return are two.
+    fn is_done(&self, changes: Option<u64>, has_carrier: bool) -> bool {
+        let counted = self.changes_before.zip(changes);
+        has_carrier && counted.is_some_and(|(before, now)| now >= before.saturating_add(2))
+    }
+}
+
+fn carrier_attribute(sys: &System, nic: &str, name: &str) -> Option<u64> {
+    sys.read_text(format!("/sys/class/net/{nic}/{name}")).ok()?.trim().parse().ok()
 }
 
 /// Waits until a NIC was removed and then another one was added.
 pub fn await_nic_exchange(sys: &System, events: &mut LinkEvents, deadline: Deadline) {
     info!(sys, "Azure: waiting until the NIC is replaced by the owner's");
     let mut was_removed = false;
-    await_event(sys, events, deadline, &mut |event| is_exchanged(&mut was_removed, event));
+    await_event(sys, events, deadline, &mut |event| event.is_some_and(|e| is_exchanged(&mut was_removed, e)));
 }
 
 /// Returns whether this change completes an exchange. `was_removed`: a NIC was removed before.
@@ -128,18 +159,18 @@ fn is_exchanged(was_removed: &mut bool, event: &LinkEvent) -> bool {
     }
 }
 
-/// Waits for the event that `is_last` accepts. Without events the owner's data are asked for from then on, which works on
+/// Waits for the event that `is_last` accepts; it is asked about the end of each minute, too. Without events the owner's data are asked for from then on, which works on
 /// whatever network the machine has.
 fn await_event(
     sys: &System,
     events: &mut LinkEvents,
     deadline: Deadline,
-    is_last: &mut dyn FnMut(&LinkEvent) -> bool,
+    is_last: &mut dyn FnMut(Option<&LinkEvent>) -> bool,
 ) {
     while !deadline.is_expired() {
         tick(sys);
         match events.next(sys, deadline.earlier(Deadline::after(TICK))) {
-            Ok(Some(event)) if is_last(&event) => return,
+            Ok(event) if is_last(event.as_ref()) => return,
             Ok(_) => {}
             Err(e) => {
                 warning!(sys, "Azure: {e}; asking the metadata service for the owner's data from now on");
@@ -182,7 +213,13 @@ mod tests {
 
     #[test]
     fn switches_and_exchanges() {
-        let mut was_lost = false;
+        let mut switch = MediaSwitch { nic: "eth0", changes_before: Some(3), was_lost: false };
+        for (changes, has_carrier, expected) in
+            [(3, true, false), (4, false, false), (4, true, false), (5, false, false), (5, true, true)]
+        {
+            assert_eq!(switch.is_done(Some(changes), has_carrier), expected, "{changes}");
+        }
+        assert!(!switch.is_done(None, true));
         for (event, expected) in [
             (present("eth0", true), false),
             (present("eth1", false), false),
@@ -192,7 +229,7 @@ mod tests {
             (present("eth0", false), false),
             (present("eth0", true), true),
         ] {
-            assert_eq!(is_switched("eth0", &mut was_lost, &event), expected, "{event:?}");
+            assert_eq!(switch.is_done_after(Some(&event)), expected, "{event:?}");
         }
         let mut was_removed = false;
         for (event, expected) in [

@@ -228,6 +228,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             PoolKind::OsDisk => None,
             _ => Some(sys.link_events()?),
         };
+        let switch = pps::MediaSwitch::of(sys, way.nic);
         let disc = self.seed.as_mut().and_then(|seed| seed.disc.take());
         match self.reporter.ready(&mut way.server, disc.as_deref()) {
             // The network may be gone before the answer has come.
@@ -241,7 +242,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             pps::write_marker(sys, self.ctx.layout)?;
         }
         if let Some(events) = events.as_mut().filter(|_| kind == PoolKind::Running) {
-            pps::await_media_switch(sys, events, way.nic, Deadline::after(POOL_TIMEOUT));
+            switch.wait(sys, events, Deadline::after(POOL_TIMEOUT));
         }
         Ok(events)
     }

@@ -13,6 +13,7 @@ use serde_json::json;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, warning};
 
+use crate::retry::DEFAULT_MAX_WAIT_CACHED;
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 use client::{Client, Reply};
 
@@ -30,9 +31,8 @@ const PLATFORM: &str = "Joyent";
 const ZONE_KERNEL: &str = "BrandZ virtual linux";
 const PORT: &str = "/dev/ttyS1";
 const SOCKET: &str = "/native/.zonecontrol/metadata.sock";
-/// The longest silence in seconds; with a cached instance that the firmware confirms, the shorter one.
+/// The longest silence in seconds; with a cached instance that the firmware confirms, `max_wait_cached` limits it.
 const TIMEOUT: f64 = 60.0;
-const TIMEOUT_CACHED: f64 = 10.0;
 /// The limits of a configured time.
 const TIMEOUT_RANGE: (f64, f64) = (0.1, 3600.0);
 /// The time limit for all requests.
@@ -144,7 +144,8 @@ fn find_on(ctx: &Search<'_>, kind: Kind) -> Result<Instance> {
     let sys = ctx.sys;
     let settings = Settings(ctx);
     let seconds = settings.seconds("serial_timeout", TIMEOUT);
-    let silence = if ctx.has_cached_instance { seconds.min(TIMEOUT_CACHED) } else { seconds };
+    let cached = settings.seconds("max_wait_cached", DEFAULT_MAX_WAIT_CACHED.into());
+    let silence = if ctx.has_cached_instance { seconds.min(cached) } else { seconds };
     let silence = Duration::from_secs_f64(silence);
     let until = Deadline::after(CRAWL_TIMEOUT);
     let (mut client, description) = match kind {

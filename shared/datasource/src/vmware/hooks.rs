@@ -25,14 +25,15 @@ pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Resul
     let metadata = instance.crawled.get("meta_data").cloned().unwrap_or_default();
     let waited = wait_for_network(sys, &metadata);
     let facts = host::facts(&waited.0, &fqdn(sys));
-    if let Some(guestinfo) = guestinfo(sys, instance) {
+    if let Some(guestinfo) = guestinfo(ctx, instance) {
         // Not before: by now the data is stored on this machine.
         if instance.subplatform.starts_with("guestinfo") {
             redact(sys, &guestinfo, &metadata);
         }
         for key in ["local-ipv4", "local-ipv6"] {
-            if let Some(address) = facts.get(key).and_then(Value::as_str) {
-                guestinfo.set(key, address);
+            if let Some(address) = facts.get(key).and_then(Value::as_str)
+                && guestinfo.set(key, address)
+            {
                 info!(sys, "advertised {key} address {address} in guestinfo");
             }
         }
@@ -49,20 +50,21 @@ pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Resul
 }
 
 pub fn activate(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Result<()> {
-    let Some(guestinfo) = guestinfo(ctx.sys, instance) else { return Ok(()) };
+    let Some(guestinfo) = guestinfo(ctx, instance) else { return Ok(()) };
     let enabled = enabled_events(ctx.config);
     let supported = VMWARE.events.supported.iter().map(ToString::to_string).collect();
     for (name, events) in [("supported", supported), ("enabled", enabled)] {
         let text = events_text(events);
-        guestinfo.set(&format!("cloudinit.updates.{name}"), &text);
-        info!(ctx.sys, "advertised {name} update events in guestinfo: {text}");
+        if guestinfo.set(&format!("cloudinit.updates.{name}"), &text) {
+            info!(ctx.sys, "advertised {name} update events in guestinfo: {text}");
+        }
     }
     Ok(())
 }
 
 /// Returns guestinfo, unless the metadata came from the environment.
-fn guestinfo<'s>(sys: &'s System, instance: &Instance) -> Option<Guestinfo<'s>> {
-    if instance.subplatform.starts_with("envvar") { None } else { Guestinfo::new(sys) }
+fn guestinfo<'s>(ctx: &Search<'s>, instance: &Instance) -> Option<Guestinfo<'s>> {
+    if instance.subplatform.starts_with("envvar") { None } else { Guestinfo::of_hook(ctx, VMWARE.name) }
 }
 
 /// Waits until the machine has an address of each family that `wait-on-network` requires. Returns what it then has, and an

@@ -70,7 +70,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         debug!(ctx.sys, "VMware: not detected (DMI does not match)");
         return Ok(None);
     }
-    let failure = match transport::read_guestinfo(ctx.sys) {
+    let failure = match transport::read_guestinfo(ctx) {
         Ok(Some(data)) => return build_instance(ctx, data).map(Some),
         Ok(None) => None,
         Err(e) => Some(e),

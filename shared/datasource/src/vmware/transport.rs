@@ -2,8 +2,9 @@
 
 use system::{Result, System};
 
-use super::Data;
 use super::metadata::{blobs, non_empty, parse};
+use super::{Data, VMWARE};
+use crate::Search;
 use crate::guestinfo::Guestinfo;
 
 /// A variable's encoding and value.
@@ -29,8 +30,8 @@ pub fn read_environment(sys: &System) -> Option<Data> {
 ///
 /// # Errors
 /// Fails if the tools cannot read a variable.
-pub fn read_guestinfo(sys: &System) -> Result<Option<Data>> {
-    let Some(guestinfo) = Guestinfo::new(sys) else { return Ok(None) };
+pub fn read_guestinfo(ctx: &Search<'_>) -> Result<Option<Data>> {
+    let Some(guestinfo) = Guestinfo::of_search(ctx, VMWARE.name) else { return Ok(None) };
     let get = |key: &str| -> Result<Option<String>> {
         Ok(guestinfo.get(key)?.as_deref().and_then(non_empty).map(Into::into))
     };
@@ -40,7 +41,7 @@ pub fn read_guestinfo(sys: &System) -> Result<Option<Data>> {
     };
     let values = [variable("metadata")?, variable("userdata")?, variable("vendordata")?];
     let names = ["guestinfo.metadata", "guestinfo.userdata", "guestinfo.vendordata"];
-    Ok(to_data(sys, "guestinfo", names, values))
+    Ok(to_data(ctx.sys, "guestinfo", names, values))
 }
 
 fn to_data(

@@ -7,6 +7,7 @@ use system::{Deadline, Result, System, debug, warning};
 
 use crate::log_lines as lines;
 use crate::nics::{self, Nic};
+use crate::rename::DesiredLink;
 use crate::{facts, parse, rename};
 
 /// How long to wait for a NIC that the configuration identifies by its MAC address, and for udev to finish.
@@ -14,24 +15,27 @@ pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 /// Missing NICs are given up once udev has been idle for this long.
 const UDEV_QUIET_PERIOD: Duration = Duration::from_millis(1500);
 
-/// Waits until every NIC that the configuration names by its address is there; what is missing is said, and the
-/// others get their files.
+/// Waits for every NIC that the configuration identifies by its MAC address: renderers that match by name write the name
+/// that it has. The second value is the error if the configuration names a NIC that does not exist; one that is only
+/// matched may be absent. The other NICs get their files.
 pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec<Nic>, Option<String>) {
     let wanted = rename::desired_links(config);
+    // A container has its NICs from the start.
+    let matched = if sys.is_container() { Vec::new() } else { rename::matched_links(config) };
+    let expected = [wanted.as_slice(), &matched].concat();
     let mut nics = nics::read(sys);
     let deadline = Deadline::after(most);
     let mut quiet = Duration::ZERO;
     let pause = Duration::from_millis(50);
-    let macs = |nics: &[Nic]| {
-        let missing = rename::missing(&wanted, nics);
-        lines::python_set(missing.iter().map(|w| w.mac.as_str()))
+    let macs = |links: &[DesiredLink], nics: &[Nic]| {
+        lines::python_set(rename::missing(links, nics).iter().map(|w| w.mac.as_str()))
     };
-    if rename::missing(&wanted, &nics).is_empty() {
+    if rename::missing(&expected, &nics).is_empty() {
         debug!(sys, "{}", lines::ALL_PRESENT);
         return (nics, None);
     }
-    debug!(sys, "{}{}", lines::WAITING, macs(&nics));
-    while !rename::missing(&wanted, &nics).is_empty()
+    debug!(sys, "{}{}", lines::WAITING, macs(&expected, &nics));
+    while !rename::missing(&expected, &nics).is_empty()
         && sys.is_live()
         && !deadline.is_expired()
         && quiet < UDEV_QUIET_PERIOD
@@ -46,7 +50,7 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
         debug!(sys, "{}", lines::ALL_PRESENT);
         return (nics, None);
     }
-    let said = format!("{}{}: {}", lines::MISSING, macs(&nics), missing.join(", "));
+    let said = format!("{}{}: {}", lines::MISSING, macs(&wanted, &nics), missing.join(", "));
     (nics, Some(said))
 }
 

@@ -35,6 +35,8 @@ pub struct Exchange {
     /// What the head said, once it is there.
     answer: Option<Answer>,
     limit: usize,
+    /// The answer is complete, and the server keeps the connection open.
+    is_reusable: bool,
 }
 
 /// An answer of which the head has come.
@@ -87,6 +89,17 @@ impl Request {
         Ok(url)
     }
 
+    /// Returns the bytes to send to an http server.
+    fn plain_message(&self) -> Result<Vec<u8>> {
+        let ask = RequestParts {
+            url: self.plain_url()?,
+            method: self.method,
+            headers: &self.headers,
+            body: self.body.as_deref(),
+        };
+        message::request(&ask, false, None)
+    }
+
     /// Starts resolving the host, for at most the timeout of one try. A link-local address without a zone is on the link of
     /// that number.
     ///
@@ -127,13 +140,7 @@ impl Exchange {
     /// # Errors
     /// Fails if the URL or a header is invalid, or if the connection cannot be started.
     pub fn begin(fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
-        let ask = RequestParts {
-            url: fetch.plain_url()?,
-            method: fetch.method,
-            headers: &fetch.headers,
-            body: fetch.body.as_deref(),
-        };
-        let unsent = message::request(&ask, false, None)?;
+        let unsent = fetch.plain_message()?;
         let what = format!("connecting to {to}");
         let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
         let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
@@ -158,6 +165,26 @@ impl Exchange {
             received: Vec::new(),
             answer: None,
             limit: fetch.limit,
+            is_reusable: false,
+        })
+    }
+
+    /// Returns whether the exchange is complete and the server accepts another request on its connection.
+    pub(super) fn is_reusable(&self) -> bool {
+        self.is_reusable
+    }
+
+    /// Starts another exchange on the connection of a reusable one.
+    pub(super) fn reuse(self, fetch: &Request, deadline: Deadline) -> Result<Exchange> {
+        Ok(Exchange {
+            stream: self.stream,
+            limits: TimeLimits::new(fetch.timeout, Some(deadline)),
+            is_connected: true,
+            unsent: fetch.plain_message()?,
+            received: Vec::new(),
+            answer: None,
+            limit: fetch.limit,
+            is_reusable: false,
         })
     }
 
@@ -285,14 +312,23 @@ impl Exchange {
 
     fn finish(&mut self) -> Result<Response> {
         let mut rest = self.received.as_slice();
-        let mut answer = match self.answer.take() {
+        let (mut answer, length) = match self.answer.take() {
             Some(answer) => {
                 rest = &rest[answer.start..];
-                answer.head
+                (answer.head, answer.length)
             }
-            None => message::head(&mut rest)?,
+            None => (message::head(&mut rest)?, BodyLength::UntilClose),
         };
         message::body(&mut rest, &mut answer, self.limit)?;
+        // Anything else behind the body, a trailer that is still on its way included, would be read as the next answer.
+        let is_whole = match length {
+            BodyLength::Bytes(_) => rest.is_empty(),
+            BodyLength::Chunked => rest == b"\r\n",
+            BodyLength::UntilClose => false,
+        };
+        let closes =
+            answer.headers.get("connection").is_some_and(|c| c.to_ascii_lowercase().contains("close"));
+        self.is_reusable = is_whole && !closes && self.received.starts_with(b"HTTP/1.1 ");
         Ok(answer)
     }
 }

@@ -1,6 +1,7 @@
 //! Fetching of URLs (http, https, `file:`) and plain paths, with limits for time, retries and size.
 
 mod connect;
+mod crawl;
 mod exchange;
 mod limits;
 mod message;

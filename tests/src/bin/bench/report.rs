@@ -159,7 +159,7 @@ impl Report {
             mib(programs),
             mib(tree_size(tree))
         );
-        self.bar("programs on disk", programs as f64 / 1e6, 12.0, "MB");
+        self.bar("programs on disk", programs as f64 / 1e6, 16.0, "MB");
         self.bar("generator on disk", generator as f64 / 1e6, 1.7, "MB");
     }
 

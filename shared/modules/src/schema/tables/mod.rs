@@ -8,21 +8,9 @@ pub mod network_v2;
 mod packages;
 mod provisioning;
 mod services;
-mod vendors;
-
-use config::schema::{ANY_MAP, Definition};
 
 use super::Section;
 
 /// Every section of these tables.
-pub static SECTIONS: [&[Section]; 6] = [
-    boot::SECTIONS,
-    machine::SECTIONS,
-    packages::SECTIONS,
-    provisioning::SECTIONS,
-    services::SECTIONS,
-    vendors::SECTIONS,
-];
-
-/// A map that is passed on as it is.
-static ANY_KEYS: Definition = Definition { name: "any", types: &[ANY_MAP] };
+pub static SECTIONS: [&[Section]; 5] =
+    [boot::SECTIONS, machine::SECTIONS, packages::SECTIONS, provisioning::SECTIONS, services::SECTIONS];

@@ -5,7 +5,6 @@ use config::schema::{
     ANY_MAP, BOOL, Definition, Deprecation, INT, NUMBER, Needs, STR, key, list, map, reference, word,
 };
 
-use super::ANY_KEYS;
 use crate::schema::Section;
 
 pub static SECTIONS: &[Section] = &[
@@ -127,80 +126,6 @@ pub static SECTIONS: &[Section] = &[
             .min(1)],
         )
         .doc("Chef's client.")],
-    ),
-    Section::new(
-        "mcollective",
-        "Installs and configures mcollective.",
-        &[key(
-            "mcollective",
-            &[map(&[key(
-                "conf",
-                &[map(&[key("public-cert", &[STR]), key("private-cert", &[STR])])
-                    .and_any(&key("<name>", &[BOOL, INT, STR]))],
-            )
-            .doc("Its configuration.")])],
-        )
-        .doc("mcollective.")],
-    ),
-    Section::new(
-        "puppet",
-        "Installs, configures and runs Puppet's agent.",
-        &[key(
-            "puppet",
-            &[map(&[
-                key("install", &[BOOL]).default(&Bool(true)),
-                key("version", &[STR]),
-                key("install_type", &[word("packages"), word("aio")]).default(&Text("packages")),
-                key("collection", &[STR]),
-                key("aio_install_url", &[STR]),
-                key("cleanup", &[BOOL]).default(&Bool(true)),
-                key("conf_file", &[STR]),
-                key("ssl_dir", &[STR]),
-                key("csr_attributes_path", &[STR]),
-                key("package_name", &[STR]),
-                key("exec", &[BOOL]).default(&Bool(false)).doc("Run the agent once at this boot."),
-                key("exec_args", &[list(&[STR])]),
-                key("start_service", &[BOOL]).default(&Bool(true)),
-                key(
-                    "conf",
-                    &[map(&[
-                        key("main", &[reference(&ANY_KEYS)]),
-                        key("server", &[reference(&ANY_KEYS)]),
-                        key("agent", &[reference(&ANY_KEYS)]),
-                        key("user", &[reference(&ANY_KEYS)]),
-                        key("ca_cert", &[STR]).doc("The authority's certificate."),
-                    ])],
-                )
-                .doc("Sections of puppet.conf."),
-                key(
-                    "csr_attributes",
-                    &[map(&[
-                        key("custom_attributes", &[reference(&ANY_KEYS)]),
-                        key("extension_requests", &[reference(&ANY_KEYS)]),
-                    ])],
-                )
-                .doc("What the request for a certificate says."),
-            ])],
-        )
-        .doc("Puppet.")],
-    ),
-    Section::new(
-        "salt_minion",
-        "Installs and configures Salt's minion.",
-        &[key(
-            "salt_minion",
-            &[map(&[
-                key("pkg_name", &[STR]).default(&Text("salt-minion")),
-                key("service_name", &[STR]).default(&Text("salt-minion")),
-                key("config_dir", &[STR]).default(&Text("/etc/salt")),
-                key("conf", &[reference(&ANY_KEYS)]),
-                key("grains", &[reference(&ANY_KEYS)]),
-                key("public_key", &[STR]),
-                key("private_key", &[STR]),
-                key("pki_dir", &[STR]),
-            ])],
-        )
-        .doc("Salt.")],
     ),
 ];
 

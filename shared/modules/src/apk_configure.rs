@@ -1,0 +1,137 @@
+//! apk_configure: the repositories of Alpine's apk.
+
+use config::schema::{NULL, map};
+use state::Frequency;
+use system::{Result, WriteOptions, debug};
+
+use crate::schema::Section;
+use crate::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+
+pub const MODULE: Module = Module {
+    name: "apk_configure",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "alpine"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["apk_repos"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const REPOSITORIES: &str = "/etc/apk/repositories";
+
+config::keys! {
+    struct Alpine {
+        /// The mirror.
+        base_url: Line = "https://dl-cdn.alpinelinux.org/alpine";
+        /// Whether the community repository is added.
+        community_enabled: bool = false;
+        /// Whether the testing repository is added.
+        testing_enabled: bool = false;
+        /// The release: `v3.20`, or `edge`.
+        version: Line;
+    }
+    struct Apk {
+        /// Whether /etc/apk/repositories is kept as it is.
+        preserve_repositories: bool = false;
+        /// The repositories of Alpine.
+        alpine_repo: Option<Alpine>, types [NULL, map(Alpine::TABLE).min(1)];
+        /// The URL of a local repository.
+        local_repo_base_url: Option<Line>;
+    }
+    struct Keys {
+        /// The repositories of apk.
+        apk_repos: Option<Apk>, within min(1);
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    // The file is replaced only if all that it has to say could be read.
+    let Some(apk) = fully_valid_key(context, &["apk_repos"], Keys::read_known, |keys| keys.apk_repos)? else {
+        return Ok(());
+    };
+    let sys = context.sys;
+    if apk.preserve_repositories {
+        debug!(sys, "{REPOSITORIES} is kept: apk_repos.preserve_repositories is set");
+        return Ok(());
+    }
+    let Some(alpine) = apk.alpine_repo.filter(|alpine| !alpine.version.0.is_empty()) else {
+        debug!(sys, "{REPOSITORIES} is kept: no release is set in apk_repos.alpine_repo");
+        return Ok(());
+    };
+    let local = apk.local_repo_base_url.unwrap_or_default().0;
+    sys.write(REPOSITORIES, render(&alpine, &local), WriteOptions::default()).map(drop)
+}
+
+fn render(alpine: &Alpine, local: &str) -> String {
+    let (base, version) = (&alpine.base_url.0, &alpine.version.0);
+    let mut out = format!(
+        "#\n# Created by cloud-init\n#\n# This file is written on first boot of an instance\n#\n\n{base}/{version}/main\n"
+    );
+    if alpine.community_enabled {
+        out.push_str(&format!("{base}/{version}/community\n"));
+    }
+    if alpine.testing_enabled {
+        if version != "edge" {
+            out.push_str("#\n# Testing - using with non-Edge installation may cause problems!\n#\n");
+        }
+        out.push_str(&format!("{base}/edge/testing\n"));
+    }
+    if !local.is_empty() {
+        out.push_str(&format!("\n#\n# Local repo\n#\n{local}/{version}\n"));
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    const HEAD: &str =
+        "#\n# Created by cloud-init\n#\n# This file is written on first boot of an instance\n#\n\n";
+
+    #[test]
+    fn repositories() {
+        let mirror = "https://dl-cdn.alpinelinux.org/alpine";
+        for (config, body) in [
+            ("alpine_repo: {version: v3.19}", format!("{mirror}/v3.19/main\n\n")),
+            (
+                "alpine_repo: {version: v3, base_url: B, community_enabled: true, testing_enabled: true}",
+                "B/v3/main\nB/v3/community\n#\n# Testing - using with non-Edge installation may cause problems!\n#\n\
+                 B/edge/testing\n\n"
+                    .into(),
+            ),
+            (
+                "local_repo_base_url: L, alpine_repo: {version: edge, base_url: B, testing_enabled: true}",
+                "B/edge/main\nB/edge/testing\n\n#\n# Local repo\n#\nL/edge\n\n".into(),
+            ),
+        ] {
+            let sandbox = Sandbox::new(&format!("apk_repos: {{{config}}}"));
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file(REPOSITORIES), (format!("{HEAD}{body}"), 0o644), "{config}");
+        }
+    }
+
+    #[test]
+    fn the_file_is_kept() {
+        for (config, fails) in [
+            ("preserve_repositories: true, alpine_repo: {version: v3}", false),
+            ("alpine_repo: null", false),
+            ("alpine_repo: {version: ''}", false),
+            ("local_repo_base_url: x", false),
+            ("alpine_repo: {base_url: x}", true),
+            ("alpine_repo: {version: [x]}", true),
+            ("alpine_repo: {version: v3, testing_enabled: maybe}", true),
+            (r#"alpine_repo: {version: "v3\nx"}"#, true),
+        ] {
+            let sandbox = Sandbox::new(&format!("apk_repos: {{{config}}}"));
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert!(!sandbox.sys.exists(REPOSITORIES), "{config}");
+        }
+    }
+}

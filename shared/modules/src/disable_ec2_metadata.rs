@@ -1,0 +1,77 @@
+//! disable_ec2_metadata: a route that makes the metadata service of EC2 unreachable, at every boot.
+
+use state::Frequency;
+use system::{Command, Result, debug, error};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
+
+pub const MODULE: Module = Module {
+    name: "disable_ec2_metadata",
+    frequency: Frequency::Always,
+    distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable, ModuleFlag::NeedsUserData],
+    activation: &["disable_ec2_metadata"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+config::keys! {
+    struct Keys {
+        /// Whether the metadata service of EC2 (169.254.169.254) is made unreachable.
+        disable_ec2_metadata: bool = false;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    if !context.read_keys(Keys::read_known).is_some_and(|k| k.disable_ec2_metadata) {
+        debug!(sys, "disable_ec2_metadata is false; skipping");
+        return Ok(());
+    }
+    let argv: &[&str] = if sys.which("ip").is_some() {
+        &["ip", "route", "add", "prohibit", "169.254.169.254"]
+    } else if sys.which("ifconfig").is_some() {
+        &["route", "add", "-host", "169.254.169.254", "reject"]
+    } else {
+        error!(sys, "neither ip nor route is installed; EC2's metadata service remains reachable");
+        return Ok(());
+    };
+    match sys.run(&Command::new(argv)) {
+        // The module ran twice in this boot.
+        Err(e) if e.to_string().contains("File exists") => debug!(sys, "the route exists already"),
+        result => drop(result?),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn routes() {
+        const IP: &str = "ip route add prohibit 169.254.169.254\n";
+        for (config, programs, calls, fails) in [
+            ("true", &[("ip", "")][..], IP, false),
+            ("'yes'", &[("ip", ""), ("ifconfig", "")], IP, false),
+            ("true", &[("ip", "echo 'RTNETLINK answers: File exists' >&2; exit 2")], IP, false),
+            ("true", &[("ip", "exit 2")], IP, true),
+            ("true", &[("ifconfig", ""), ("route", "")], "route add -host 169.254.169.254 reject\n", false),
+            ("true", &[], "", false),
+            ("false", &[("ip", "")], "", false),
+            ("[x]", &[("ip", "")], "", false),
+        ] {
+            let sandbox = Sandbox::new(&format!("disable_ec2_metadata: {config}"));
+            for (name, body) in programs {
+                sandbox.stub(name, body);
+            }
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config} {programs:?}");
+            assert_eq!(sandbox.calls(), calls, "{config} {programs:?}");
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! fan: Ubuntu's fan networking: its file, its package, and its service.
+
+use distro::ServiceAction::{Enable, Start, Stop};
+use state::Frequency;
+use system::{Result, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::user_keys::SingleLine;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "fan",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["fan"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const SERVICE: &str = "ubuntu-fan";
+
+config::keys! {
+    struct Fan {
+        /// The text of the configuration.
+        config: String;
+        /// The file that it is written to.
+        config_path: SingleLine = "/etc/network/fan";
+    }
+    struct Keys {
+        /// Fan networking.
+        fan: Option<Fan>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let (sys, distro) = (context.sys, context.distro);
+    let wanted = fully_valid_key(context, &["fan"], Keys::read_known, |k| k.fan)?;
+    let Some(Fan { config: mut text, config_path }) = wanted.filter(|fan| !fan.config.is_empty()) else {
+        debug!(sys, "fan.config is not set; skipping");
+        return Ok(());
+    };
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    // The package's service starts when it is installed, and then needs the file.
+    sys.write(&config_path.0, &text, WriteOptions::default())?;
+    if sys.which("fanctl").is_none() {
+        package_sources::install_names(context, &[SERVICE.into()])?;
+    }
+    if let Err(e) = distro.manage_service(sys, Stop, SERVICE) {
+        warning!(sys, "failed to stop {SERVICE}: {e}");
+    }
+    if let Err(e) = distro.manage_service(sys, Start, SERVICE) {
+        warning!(sys, "failed to start {SERVICE}: {e}");
+    }
+    distro.manage_service(sys, Enable, SERVICE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn the_service_is_restarted_with_its_file() {
+        for systemctl in ["", "[ $1 != stop ]"] {
+            let sandbox = Sandbox::new("fan: {config: '10.0.0.0/8 eth0/16 dhcp'}");
+            sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
+            sandbox.stub("fanctl", "");
+            sandbox.stub("systemctl", systemctl);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.file("/etc/network/fan"), ("10.0.0.0/8 eth0/16 dhcp\n".into(), 0o644));
+            let calls =
+                "systemctl stop ubuntu-fan\nsystemctl start ubuntu-fan\nsystemctl enable ubuntu-fan\n";
+            assert_eq!(sandbox.calls(), calls);
+            assert_eq!(sandbox.logged_warnings().len(), !systemctl.is_empty() as usize);
+        }
+    }
+
+    #[test]
+    fn invalid_values_write_nothing() {
+        for (config, fails) in [
+            ("{config: ''}", false),
+            ("{}", true),
+            ("{config: [x]}", true),
+            ("{config: x, config_path: \"/etc/a\\nb\"}", true),
+            ("7", true),
+        ] {
+            let sandbox = Sandbox::new(&format!("fan: {config}"));
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert!(sandbox.sys.effects().is_empty(), "{config}");
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! grub_dpkg: tells the package of grub which disk to install grub to, because images do not know it.
+
+use config::schema::{ANY_MAP, BOOL, Deprecation, STR, Type};
+use config::{FromNode, Node, Reader, Value};
+use state::Frequency;
+use system::{Command, Error, Result, debug, warning};
+
+use crate::schema::Section;
+use crate::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+
+pub const MODULE: Module = Module {
+    name: "grub_dpkg",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| ["debian", "ubuntu"].contains(&distro.name)),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["grub_dpkg", "grub-dpkg"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+config::keys! {
+    struct Grub as "grub" {
+        /// Whether the answers are set.
+        enabled: bool = false;
+        /// The disks of a BIOS machine. The default is the disk of /boot.
+        bios_devices as "grub-pc/install_devices": Option<Line>;
+        /// Whether grub may be installed to no disk. The default is true if no disk is known.
+        no_devices as "grub-pc/install_devices_empty": Option<Flag>;
+        /// The partition of an EFI machine. The default is that of /boot/efi.
+        efi_devices as "grub-efi/install_devices": Option<Line>;
+    }
+    struct Keys {
+        /// Answers to the questions of the package of grub.
+        grub_dpkg: Option<Grub>;
+        /// The old spelling.
+        old_spelling as "grub-dpkg": Option<Grub>, until "22.2" use "grub_dpkg", types [ANY_MAP];
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Flag(bool);
+
+impl FromNode for Flag {
+    const SCHEMA: &'static [Type] = &[BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Flag> {
+        let Value::Str(text) = &node.value else { return bool::read(node, reader).map(Flag) };
+        reader.report_deprecated_form(node, &Deprecation::new("22.3", "a boolean"));
+        let is_true = ["true", "1", "on", "yes"].contains(&text.trim().to_ascii_lowercase().as_str());
+        Some(Flag(is_true))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let keys = ["grub_dpkg", "grub-dpkg"];
+    let pick = |keys: Keys| keys.grub_dpkg.or(keys.old_spelling);
+    let Some(grub) = fully_valid_key(context, &keys, Keys::read_known, pick)? else { return Ok(()) };
+    let sys = context.sys;
+    if !grub.enabled {
+        debug!(sys, "grub_dpkg.enabled is not set; skipped");
+        return Ok(());
+    }
+    let is_efi = sys.exists("/sys/firmware/efi");
+    let given = if is_efi { &grub.efi_devices } else { &grub.bios_devices };
+    let devices = match given {
+        Some(Line(devices)) => devices.clone(),
+        None => boot_device(context, is_efi)?,
+    };
+    let answers = if is_efi {
+        format!("grub-pc grub-efi/install_devices string {devices}\n")
+    } else {
+        let may_be_empty = grub.no_devices.map_or(devices.is_empty(), |flag| flag.0);
+        format!(
+            "grub-pc grub-pc/install_devices string {devices}\ngrub-pc grub-pc/install_devices_empty boolean {may_be_empty}\n"
+        )
+    };
+    if let Err(e) = sys.run(&Command::new(["debconf-set-selections"]).stdin(answers)) {
+        warning!(sys, "grub_dpkg: {e}");
+    }
+    Ok(())
+}
+
+/// Returns the disk of /boot, or the partition of /boot/efi, by its stable name; empty if it is not known.
+fn boot_device(context: &Context<'_>, is_efi: bool) -> Result<String> {
+    let sys = context.sys;
+    if sys.which("grub-probe").is_none() {
+        debug!(sys, "grub_dpkg: there is no program grub-probe");
+        return Ok(String::new());
+    }
+    let (kind, path) = if is_efi { ("device", "/boot/efi") } else { ("disk", "/boot") };
+    let probe = sys.run(&Command::new(["grub-probe", "-t", kind, path]).read_only().accept_all())?;
+    if probe.code != 0 {
+        let message = String::from_utf8_lossy(&probe.stderr);
+        // In a container, which has no such device.
+        if message.contains("failed to get canonical path") {
+            return Ok(String::new());
+        }
+        return Err(Error::new(format!("grub-probe -t {kind} {path}: exit code {}", probe.code)));
+    }
+    let disk = probe.text().trim().to_string();
+    if disk.is_empty() || !sys.exists(&disk) {
+        return Ok(String::new());
+    }
+    let query = Command::new(["udevadm", "info", "--root", "--query=symlink", &disk]).read_only();
+    let links = match sys.run(&query) {
+        Ok(output) => output.text(),
+        Err(e) => {
+            warning!(sys, "grub_dpkg: {e}");
+            String::new()
+        }
+    };
+    let by_id = links.split_whitespace().filter(|link| link.contains("disk/by-id")).min();
+    Ok(by_id.map_or(disk, Into::into))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    fn answers(config: &str, is_efi: bool, probe: &str) -> String {
+        let sandbox = Sandbox::new(config);
+        sandbox.stub("debconf-set-selections", "");
+        sandbox.stub("grub-probe", probe);
+        sandbox.stub("udevadm", "echo /dev/disk/by-path/x /dev/disk/by-id/wwn-2 /dev/disk/by-id/ata-1");
+        sandbox.sys.write("/dev/vda", "", system::WriteOptions::default()).unwrap();
+        if is_efi {
+            sandbox.sys.create_dir_all("/sys/firmware/efi", 0o755).unwrap();
+        }
+        let outcome = sandbox.run(&MODULE);
+        format!("{}{}", sandbox.calls(), if outcome.is_err() { "failed" } else { "" })
+    }
+
+    #[test]
+    fn answers_for_debconf() {
+        let probe = "grub-probe -t disk /boot\nudevadm info --root --query=symlink /dev/vda\n";
+        let set = |devices: &str, empty: bool| {
+            format!(
+                "debconf-set-selections\n< grub-pc grub-pc/install_devices string {devices}\n\
+                 < grub-pc grub-pc/install_devices_empty boolean {empty}\n"
+            )
+        };
+        for (config, is_efi, probed, calls) in [
+            ("grub_dpkg: {}", false, "", String::new()),
+            (
+                "grub_dpkg: {enabled: true}",
+                false,
+                "echo /dev/vda",
+                probe.to_string() + &set("/dev/disk/by-id/ata-1", false),
+            ),
+            ("grub_dpkg: {enabled: true}", false, "", format!("grub-probe -t disk /boot\n{}", set("", true))),
+            (
+                "grub_dpkg: {enabled: true}",
+                false,
+                "echo 'failed to get canonical path' >&2; exit 1",
+                format!("grub-probe -t disk /boot\n{}", set("", true)),
+            ),
+            ("grub_dpkg: {enabled: true}", false, "exit 1", "grub-probe -t disk /boot\nfailed".into()),
+            (
+                "grub-dpkg: {enabled: true, grub-pc/install_devices: /dev/sda}",
+                false,
+                "",
+                set("/dev/sda", false),
+            ),
+            (
+                "grub_dpkg: {enabled: true, grub-pc/install_devices: '', grub-pc/install_devices_empty: 'no'}",
+                false,
+                "",
+                set("", false),
+            ),
+            (
+                "grub_dpkg: {enabled: true, grub-efi/install_devices: /dev/sda1}",
+                true,
+                "",
+                "debconf-set-selections\n< grub-pc grub-efi/install_devices string /dev/sda1\n".into(),
+            ),
+            ("grub_dpkg: {enabled: true, grub-pc/install_devices: [x]}", false, "", "failed".into()),
+            (r#"grub_dpkg: {enabled: true, grub-pc/install_devices: "x\ny"}"#, false, "", "failed".into()),
+        ] {
+            assert_eq!(answers(config, is_efi, probed), calls, "{config}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! keyboard: the layout of the keyboard, for the console and X.
+
+use config::schema::STR;
+use config::{FromNode, Node, Reader};
+use distro::{Family, Keymap};
+use state::Frequency;
+use system::{Result, debug};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+
+pub const MODULE: Module = Module {
+    name: "keyboard",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| {
+        use Family::{Alpine, Arch, Debian, RedHat, Suse};
+        matches!(distro.family, Alpine | Arch | Debian | RedHat | Suse)
+    }),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["keyboard"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+config::keys! {
+    struct Keyboard {
+        /// The layout, such as us.
+        layout: Name;
+        /// The model; pc105 by default, on Alpine none.
+        model: Option<Name> = "pc105";
+        /// The variant of the layout.
+        variant: Option<Name>;
+        /// Options, separated by commas.
+        options: Option<Name>;
+    }
+    struct Keys {
+        /// The keyboard.
+        keyboard: Option<Keyboard>;
+    }
+}
+
+/// A name of xkeyboard-config(7). Quotes and the like would end the value in keyboard(5), which is a shell's.
+#[derive(Debug, Clone)]
+struct Name(String);
+
+impl FromNode for Name {
+    const SCHEMA: &'static [config::schema::Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Name> {
+        let text = String::read(node, reader)?;
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || "_-+.,:()/".contains(c);
+        if text.chars().all(is_valid) && !text.starts_with('-') && !text.split('/').any(|part| part == "..") {
+            return Some(Name(text));
+        }
+        reader.type_error(node, "a name of xkeyboard-config(7)")
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(wanted) = fully_valid_key(context, &["keyboard"], Keys::read_known, |k| k.keyboard)? else {
+        return Ok(());
+    };
+    if wanted.layout.0.is_empty() {
+        return Err(system::Error::new("keyboard.layout is empty; module skipped"));
+    }
+    let has_model = context.config.at_path(&["keyboard", "model"]).is_some_and(|n| !n.is_null());
+    let text = |name: Option<Name>| name.map(|n| n.0).unwrap_or_default();
+    debug!(context.sys, "Setting keyboard layout to '{}'", wanted.layout.0);
+    let keymap = Keymap {
+        layout: wanted.layout.0,
+        model: wanted.model.filter(|_| has_model).map(|n| n.0),
+        variant: text(wanted.variant),
+        options: text(wanted.options),
+    };
+    context.distro.set_keymap(context.sys, &keymap)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::Sandbox;
+    use distro::Distro;
+    use system::WriteOptions;
+
+    fn sandbox(distro: &str, config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named(distro).unwrap();
+        sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
+        for program in ["systemctl", "localectl", "setup-keymap", "udevadm"] {
+            sandbox.stub(program, "");
+        }
+        sandbox
+    }
+
+    #[test]
+    fn commands_of_each_family() {
+        let config = "keyboard: {layout: us, model: pc104, variant: nodeadkeys, options: 'compose:rwin'}";
+        for (distro, calls) in [
+            ("debian", "systemctl restart console-setup\n"),
+            ("fedora", "localectl set-x11-keymap us pc104 nodeadkeys compose:rwin\n"),
+            ("sles", "localectl set-x11-keymap us pc104 nodeadkeys compose:rwin\n"),
+            ("arch", "localectl set-x11-keymap us pc104 nodeadkeys compose:rwin\n"),
+            ("alpine", "setup-keymap us nodeadkeys\n"),
+        ] {
+            let sandbox = sandbox(distro, config);
+            let path = "/usr/share/bkeymaps/us/nodeadkeys.bmap.gz";
+            sandbox.sys.write(path, "", WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), calls, "{distro}");
+            assert_eq!(sandbox.logged_warnings().len(), if distro == "alpine" { 2 } else { 0 }, "{distro}");
+            assert_eq!(sandbox.sys.exists("/etc/default/keyboard"), distro == "debian", "{distro}");
+        }
+        let fedora = sandbox("fedora", "keyboard: {layout: de}");
+        fedora.run(&MODULE).unwrap();
+        assert_eq!(fedora.calls(), "localectl set-x11-keymap de pc105  \n");
+    }
+
+    #[test]
+    fn invalid_keyboards_change_nothing() {
+        for (distro, config) in [
+            ("debian", "keyboard: {model: pc105}"),
+            ("debian", "keyboard: {layout: ''}"),
+            ("debian", "keyboard: {layout: 'us\"; reboot; \"'}"),
+            ("debian", "keyboard: {layout: us, options: \"a\\nb\"}"),
+            ("fedora", "keyboard: {layout: '-H'}"),
+            ("alpine", "keyboard: {layout: us}"),
+            ("alpine", "keyboard: {layout: us, variant: missing}"),
+            ("alpine", "keyboard: {layout: ../us, variant: us}"),
+        ] {
+            let sandbox = sandbox(distro, config);
+            let before = sandbox.sys.effects().len();
+            assert!(sandbox.run(&MODULE).is_err(), "{config}");
+            assert_eq!(sandbox.sys.effects().len(), before, "{config}");
+        }
+    }
+}

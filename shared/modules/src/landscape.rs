@@ -1,0 +1,214 @@
+//! landscape: installs the client of Landscape and registers the machine. Settings come from built-in defaults, the client's
+//! own file, and the configuration, each of which overrides those before it.
+
+use std::collections::BTreeMap;
+
+use config::schema::DefaultValue::Text;
+use config::schema::{Format, STR, Type, key, map, word};
+use config::{FromNode, Node, Reader};
+use state::Frequency;
+use system::{Command, Result, debug, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "landscape",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["landscape"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const CLIENT_FILE: &str = "/etc/landscape/client.conf";
+const DEFAULTS: [(&str, &str); 4] = [
+    ("data_path", "/var/lib/landscape/client"),
+    ("log_level", "info"),
+    ("ping_url", "http://landscape.canonical.com/ping"),
+    ("url", "https://landscape.canonical.com/message-system"),
+];
+/// The exit code of `landscape-config --is-registered` on a machine that is not registered.
+const NOT_REGISTERED: i32 = 5;
+
+config::keys! {
+    struct Landscape {
+        /// Settings of the client. Other keys become options of landscape-config.
+        client: Client;
+    }
+    struct Keys {
+        /// Registration with Landscape.
+        landscape: Option<Landscape>;
+    }
+}
+
+/// Names and values of the client's settings.
+#[derive(Clone)]
+struct Client(BTreeMap<String, String>);
+
+/// The values may be secrets.
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl FromNode for Client {
+    const SCHEMA: &'static [Type] = &[map(&[
+        key("url", &[STR])
+            .default(&Text("https://landscape.canonical.com/message-system"))
+            .doc("The URL of the message service."),
+        key("ping_url", &[STR])
+            .default(&Text("https://landscape.canonical.com/ping"))
+            .doc("The URL of the ping service."),
+        key("data_path", &[STR])
+            .default(&Text("/var/lib/landscape/client"))
+            .doc("The directory of the client's data."),
+        key("log_level", &[word("debug"), word("info"), word("warning"), word("error"), word("critical")])
+            .default(&Text("info"))
+            .doc("The client's log level."),
+        key("computer_title", &[STR]).required().doc("The title of the machine."),
+        key("account_name", &[STR]).required().doc("The account."),
+        key("registration_key", &[STR]).doc("The account's key for registrations."),
+        key("tags", &[STR.format(Format::Tags)]).doc("Tags, separated by commas."),
+        key("http_proxy", &[STR]).doc("The proxy for http."),
+        key("https_proxy", &[STR]).doc("The proxy for https."),
+    ])
+    .open()];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Client> {
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of settings") };
+        let mut settings = BTreeMap::new();
+        for (key, value) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            let is_name = !name.is_empty()
+                && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+                && !name.starts_with('-');
+            let text = reader.nested(&name, |r| match is_name {
+                true => String::read(value, r),
+                false => r.type_error(key, "the name of a setting"),
+            });
+            settings.extend(text.map(|text| (name, text)));
+        }
+        for required in ["account_name", "computer_title"] {
+            if map.get(required).is_none() {
+                reader.nested(required, |r| r.type_error::<()>(node, "a value; it is required"));
+            }
+        }
+        Some(Client(settings))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(wanted) = fully_valid_key(context, &["landscape"], Keys::read_known, |k| k.landscape)? else {
+        return Ok(());
+    };
+    package_sources::install_names(context, &["landscape-client".into()])?;
+    let own = sys.read_text_if_exists(CLIENT_FILE)?.unwrap_or_default();
+    let mut settings: BTreeMap<String, String> =
+        DEFAULTS.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    settings.extend(client_settings(&own));
+    settings.extend(wanted.client.0);
+
+    let query =
+        Command::new(["landscape-config", "--silent", "--is-registered"]).accept(&[0, NOT_REGISTERED]);
+    if sys.run(&query)?.code == 0 && !sys.is_dry_run() {
+        warning!(sys, "Client already registered to Landscape");
+        return Ok(());
+    }
+    debug!(sys, "registering with Landscape");
+    let mut argv: Vec<String> = vec!["landscape-config".into(), "--silent".into()];
+    let mut shown = argv.join(" ");
+    for (name, value) in settings {
+        let option = format!("--{}", name.replace('_', "-"));
+        shown += &format!(" {option} …");
+        argv.extend([option, value]);
+    }
+    sys.run(&Command::new(argv).redacted(shown)).map(drop)
+}
+
+/// Returns the settings in the section `[client]` of the client's file.
+fn client_settings(text: &str) -> Vec<(String, String)> {
+    let mut is_client = false;
+    let mut settings = Vec::new();
+    for line in text.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            is_client = section.trim_end_matches(']').trim() == "client";
+        } else if let Some((name, value)) =
+            line.split_once('=').filter(|_| is_client && !line.starts_with(['#', ';']))
+        {
+            let value = value.trim();
+            let quoted = ['"', '\''].iter().find_map(|q| value.strip_prefix(*q)?.strip_suffix(*q));
+            settings.push((name.trim().to_string(), quoted.unwrap_or(value).to_string()));
+        }
+    }
+    settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::{Sandbox, yaml};
+    use distro::Distro;
+    use system::WriteOptions;
+
+    fn sandbox(config: &str, landscape_config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named("ubuntu").unwrap();
+        sandbox.system_info = yaml("apt_get_wrapper: {enabled: false}");
+        sandbox.stub("apt-get", "");
+        sandbox.stub("apt-cache", "echo landscape-client");
+        sandbox.stub("landscape-config", landscape_config);
+        sandbox
+    }
+
+    const NEW: &str = "case $* in *--is-registered) exit 5 ;; esac";
+    const CONFIG: &str = "landscape: {client: {account_name: ours, computer_title: 'a b', registration_key: s3cret, log_level: debug, own_key: 7}}";
+
+    #[test]
+    fn settings_are_merged_and_not_logged() {
+        let new = sandbox(CONFIG, NEW);
+        let file = "[client]\nurl = https://l.example/m\n# x = y\ntags=\"a,b\"\n[other]\nz = 1\n";
+        new.sys.write(CLIENT_FILE, file, WriteOptions::default()).unwrap();
+        new.run(&MODULE).unwrap();
+        let calls = new.calls();
+        let wanted = "landscape-config --silent --is-registered\nlandscape-config --silent --account-name ours \
+                      --computer-title a b --data-path /var/lib/landscape/client --log-level debug --own-key 7 \
+                      --ping-url http://landscape.canonical.com/ping --registration-key s3cret --tags a,b \
+                      --url https://l.example/m\n";
+        assert!(calls.ends_with(wanted) && calls.contains("install landscape-client"), "{calls}");
+        assert!(!new.commands().join("\n").contains("s3cret"));
+        let failing = sandbox(CONFIG, "case $* in *--is-registered) exit 5 ;; esac; echo s3cret >&2; exit 1");
+        let message = failing.run(&MODULE).unwrap_err().to_string();
+        assert!(!message.contains("s3cret"), "{message}");
+    }
+
+    #[test]
+    fn a_registered_client_is_left_alone() {
+        let registered = sandbox(CONFIG, "");
+        registered.run(&MODULE).unwrap();
+        assert!(registered.calls().ends_with("landscape-config --silent --is-registered\n"));
+        assert_eq!(registered.logged_warnings(), ["Client already registered to Landscape"]);
+        assert!(sandbox(CONFIG, "exit 1").run(&MODULE).is_err());
+    }
+
+    #[test]
+    fn invalid_settings_register_nothing() {
+        for config in [
+            "{}",
+            "{client: x}",
+            "{client: {account_name: a}}",
+            "{client: {account_name: a, computer_title: [b]}}",
+            "{client: {account_name: a, computer_title: b, '-x y': c}}",
+        ] {
+            let sandbox = sandbox(&format!("landscape: {config}"), NEW);
+            let before = sandbox.sys.effects().len();
+            assert!(sandbox.run(&MODULE).is_err(), "{config}");
+            assert_eq!(sandbox.sys.effects().len(), before, "{config}");
+        }
+    }
+}

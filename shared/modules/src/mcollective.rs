@@ -1,0 +1,166 @@
+//! mcollective: installs mcollective, writes certificates and settings of its server, and restarts it.
+
+use config::schema::{BOOL, INT, STR, Type, key, map};
+use config::{FromNode, Node, Reader, Value};
+use state::Frequency;
+use system::{Command, OutputMode, Result, WriteOptions};
+
+use crate::schema::Section;
+use crate::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag, config_obj, package_sources, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "mcollective",
+    frequency: Frequency::Instance,
+    distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["mcollective"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const SERVER: &str = "/etc/mcollective/server.cfg";
+const PUBLIC: &str = "/etc/mcollective/ssl/server-public.pem";
+const PRIVATE: &str = "/etc/mcollective/ssl/server-private.pem";
+
+config::keys! {
+    struct Mcollective {
+        /// Settings of the server, in sections if they are maps, and its certificates.
+        conf: Option<Conf>;
+    }
+    struct Keys {
+        /// The agent mcollective.
+        mcollective: Option<Mcollective>;
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Conf {
+    public: Option<String>,
+    private: Option<String>,
+    /// Section, key and value.
+    settings: Vec<(Option<String>, String, String)>,
+}
+
+impl FromNode for Conf {
+    const SCHEMA: &'static [Type] = &[map(&[
+        key("public-cert", &[STR]).doc("The certificate of the server, as text."),
+        key("private-cert", &[STR]).doc("The private key of the server, as text."),
+    ])
+    .and_any(&key("<name>", &[BOOL, INT, STR]))];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
+        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of settings") };
+        let mut conf = Conf::default();
+        for (key, value) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            reader.nested(&name, |reader| match name.as_str() {
+                "public-cert" => conf.public = String::read(value, reader),
+                "private-cert" => conf.private = String::read(value, reader),
+                _ => conf.read_setting(key, value, reader),
+            });
+        }
+        let security = [(&conf.public, "public", PUBLIC), (&conf.private, "private", PRIVATE)];
+        let mut more = Vec::new();
+        for (_, kind, path) in security.into_iter().filter(|(text, ..)| text.is_some()) {
+            more.push((None, format!("plugin.ssl_server_{kind}"), path.into()));
+            more.push((None, "securityprovider".into(), "ssl".into()));
+        }
+        conf.settings.extend(more);
+        Some(conf)
+    }
+}
+
+impl Conf {
+    fn read_setting(&mut self, key: &Node, value: &Node, reader: &mut Reader) {
+        let Some(name) = read_name(key, reader) else { return };
+        let Value::Map(section) = &value.value else {
+            self.settings.extend(Line::read(value, reader).map(|text| (None, name, text.0)));
+            return;
+        };
+        for (key, value) in section.iter() {
+            reader.nested(&key.scalar_text().unwrap_or_default(), |reader| {
+                let Some(below) = read_name(key, reader) else { return };
+                let text = Line::read(value, reader);
+                self.settings.extend(text.map(|text| (Some(name.clone()), below, text.0)));
+            });
+        }
+    }
+}
+
+fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
+    let name = Line::read(node, reader)?.0;
+    if name.is_empty() || name.contains(['=', '[', ']', '#', '\'', '"']) {
+        return reader.type_error(node, "the name of a setting");
+    }
+    Some(name)
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(wanted) = valid_key(context, "mcollective", Keys::read_known, |keys| keys.mcollective)? else {
+        return Ok(());
+    };
+    let sys = context.sys;
+    package_sources::install_names(context, &["mcollective".into()])?;
+    if let Some(conf) = wanted.conf {
+        let before = sys.read_text_if_exists(SERVER)?;
+        for (text, path, mode) in [(&conf.public, PUBLIC, 0o644), (&conf.private, PRIVATE, 0o600)] {
+            if let Some(text) = text {
+                sys.write(path, text, WriteOptions::mode(mode))?;
+            }
+        }
+        let text =
+            conf.settings.iter().fold(before.clone().unwrap_or_default(), |text, (section, key, value)| {
+                config_obj::set(&text, section.as_deref(), key, value)
+            });
+        if let Some(before) = before {
+            sys.write(
+                format!("{SERVER}.old"),
+                before,
+                WriteOptions::mode(sys.mode(SERVER).unwrap_or(0o644)),
+            )?;
+        }
+        sys.write(SERVER, text, WriteOptions::default())?;
+    }
+    let restart = Command::new(["service", "mcollective", "restart"]);
+    sys.run(&restart.output(OutputMode::Inherit)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn settings_and_certificates() {
+        let mut sandbox = Sandbox::new(
+            "mcollective: {conf: {loglevel: debug, main: {a: 1}, public-cert: PUB, private-cert: KEY, list: [x], t: true}}",
+        );
+        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        sandbox.stub("dnf", "");
+        sandbox.stub("service", "");
+        let old = "# head\nloglevel = info\n";
+        sandbox.sys.write(SERVER, old, WriteOptions::mode(0o640)).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            sandbox.file(SERVER),
+            (
+                format!(
+                    "# head\nloglevel = debug\nt = True\nplugin.ssl_server_public = {PUBLIC}\nsecurityprovider = ssl\n\
+                     plugin.ssl_server_private = {PRIVATE}\n[main]\na = 1\n"
+                ),
+                0o644
+            )
+        );
+        assert_eq!(sandbox.file(&format!("{SERVER}.old")), (old.into(), 0o640));
+        assert_eq!(sandbox.file(PUBLIC), ("PUB".into(), 0o644));
+        assert_eq!(sandbox.file(PRIVATE), ("KEY".into(), 0o600));
+        let messages = sandbox.logged_warnings();
+        assert!(messages.len() == 1 && messages[0].contains("mcollective.conf.list"), "{messages:?}");
+        let calls = "dnf -y makecache\ndnf -y install mcollective\nservice mcollective restart\n";
+        assert_eq!(sandbox.calls(), calls);
+    }
+}

@@ -1,0 +1,405 @@
+//! puppet: installs Puppet's agent, writes its configuration and certificates, runs it once and starts it.
+
+use std::time::Duration;
+
+use config::schema::{ANY_MAP, STR, Type, key, map};
+use config::yaml::{Style, emit};
+use config::{FindingKind, FromNode, Node, Reader, Value};
+use distro::{Package, PackageRequest, ServiceAction};
+use state::Frequency;
+use system::{Command, OutputMode, Request, Result, WriteOptions, info, warning};
+
+use crate::schema::Section;
+use crate::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "puppet",
+    frequency: Frequency::Instance,
+    distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["puppet"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// Names of the package, and of the service, by preference.
+const NAMES: [&str; 2] = ["puppet-agent", "puppet"];
+
+config::string_enum! {
+    enum InstallType { Packages = "packages", Aio = "aio" }
+}
+
+config::keys! {
+    struct Puppet {
+        /// Whether Puppet is installed.
+        install: bool = true;
+        /// The version to install.
+        version: Option<Word>;
+        /// Where Puppet is installed from: packages of the distribution, or `aio` for the script of Puppet's makers.
+        install_type: InstallType = "packages";
+        /// The collection that the script installs from: `puppet7`, …
+        collection: Option<Word>;
+        /// The URL of the script.
+        aio_install_url: Line = "https://raw.githubusercontent.com/puppetlabs/install-puppet/main/install.sh";
+        /// Whether the script removes its repository afterwards.
+        cleanup: bool = true;
+        /// The path of puppet.conf. The default is what `puppet config print` says; so are those of the next two.
+        conf_file: Option<Line>;
+        /// The directory of the certificates.
+        ssl_dir: Option<Line>;
+        /// The path of the attributes of the certificate request.
+        csr_attributes_path: Option<Line>;
+        /// The package. The default is `puppet-agent`, or `puppet` if that cannot be installed.
+        package_name: Option<Word>;
+        /// Whether the agent runs once at this boot.
+        exec: bool = false;
+        /// Arguments of this run. The default is `--test`.
+        exec_args: Option<Vec<Line>>;
+        /// Whether the service is enabled and started.
+        start_service: bool = true;
+        /// Settings of puppet.conf by section, and the certificate of the authority. In `certname`, `%i` is the instance-id and
+        /// `%f` the host name with its domain.
+        conf: Option<Conf>;
+        /// Attributes of the certificate request.
+        csr_attributes: Option<Attributes>;
+    }
+    struct Keys {
+        /// The agent of Puppet.
+        puppet: Option<Puppet>;
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Conf {
+    ca_cert: Option<String>,
+    /// Section, key and value.
+    settings: Vec<(String, String, String)>,
+}
+
+impl FromNode for Conf {
+    const SCHEMA: &'static [Type] = &[map(&[
+        key("main", &[ANY_MAP]).doc("Settings of all programs."),
+        key("server", &[ANY_MAP]).doc("Settings of the server."),
+        key("agent", &[ANY_MAP]).doc("Settings of the agent."),
+        key("user", &[ANY_MAP]).doc("Settings of `puppet apply`."),
+        key("ca_cert", &[STR]).doc("The certificate of the authority, as text."),
+    ])];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
+        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of sections") };
+        let mut conf = Conf::default();
+        for (name, value) in map.iter() {
+            let section = name.scalar_text().unwrap_or_default();
+            reader.nested(&section, |reader| {
+                if section == "ca_cert" {
+                    conf.ca_cert = String::read(value, reader);
+                    return;
+                }
+                let Value::Map(settings) = &value.value else {
+                    reader.type_error::<()>(value, "a map of settings");
+                    return;
+                };
+                if read_name(name, reader).is_none() {
+                    return;
+                }
+                for (key, value) in settings.iter() {
+                    reader.nested(&key.scalar_text().unwrap_or_default(), |reader| {
+                        let Some(key) = read_name(key, reader) else { return };
+                        let value = Line::read(value, reader);
+                        conf.settings.extend(value.map(|text| (section.clone(), key.to_lowercase(), text.0)));
+                    });
+                }
+            });
+        }
+        Some(conf)
+    }
+}
+
+fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
+    let name = Line::read(node, reader)?.0;
+    if name.is_empty() || name.starts_with(['#', ';']) || name.contains(['=', ':', '[', ']']) {
+        reader.add_finding(FindingKind::Invalid, node, "expected the name of a section or setting");
+        return None;
+    }
+    Some(name)
+}
+
+#[derive(Debug, Clone)]
+struct Attributes(Node);
+
+impl FromNode for Attributes {
+    const SCHEMA: &'static [Type] = &[map(&[
+        key("custom_attributes", &[ANY_MAP]).doc("Attributes that only the request has."),
+        key("extension_requests", &[ANY_MAP]).doc("Attributes that the certificate has, too."),
+    ])];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Attributes> {
+        if node.as_map().is_none() {
+            return reader.type_error(node, "a map");
+        }
+        Some(Attributes(node.clone()))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(puppet) = valid_key(context, "puppet", Keys::read_known, |keys| keys.puppet)? else {
+        return Ok(());
+    };
+    let sys = context.sys;
+    let (program, owner) = match puppet.install_type {
+        InstallType::Packages => ("puppet", "puppet"),
+        InstallType::Aio => ("/opt/puppetlabs/bin/puppet", "root"),
+    };
+    if puppet.install {
+        install(context, &puppet)?;
+    } else if puppet.version.is_some() {
+        warning!(sys, "puppet.version ignored: puppet.install is false");
+    }
+    let path = |given: &Option<Line>, setting: &str| -> Result<String> {
+        match given {
+            Some(Line(path)) => Ok(path.clone()),
+            None => {
+                let printed = sys.run(&Command::new([program, "config", "print", setting]).read_only())?;
+                Ok(printed.text().trim_end().to_string())
+            }
+        }
+    };
+    let conf_file = path(&puppet.conf_file, "config")?;
+    let ssl_dir = path(&puppet.ssl_dir, "ssldir")?;
+    let csr_attributes = path(&puppet.csr_attributes_path, "csr_attributes")?;
+    if let Some(conf) = &puppet.conf {
+        if let Some(certificate) = &conf.ca_cert {
+            write_certificate(context, &ssl_dir, certificate, owner)?;
+        }
+        write_conf(context, &conf_file, conf)?;
+    }
+    if let Some(Attributes(node)) = &puppet.csr_attributes {
+        let text = emit(node, Style { indent: 2, ..Style::PLAIN });
+        sys.write(csr_attributes, text, WriteOptions::default())?;
+    }
+    if puppet.start_service {
+        manage_service(context, ServiceAction::Enable, "enabled");
+    }
+    if puppet.exec {
+        let args = puppet.exec_args.map_or_else(
+            || vec!["--test".to_string()],
+            |args| args.into_iter().map(|Line(arg)| arg).collect(),
+        );
+        let argv = [program.to_string(), "agent".into()].into_iter().chain(args);
+        sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(context.script_timeout))?;
+    }
+    if puppet.start_service {
+        manage_service(context, ServiceAction::Start, "started");
+    }
+    Ok(())
+}
+
+fn install(context: &Context<'_>, puppet: &Puppet) -> Result<()> {
+    let sys = context.sys;
+    if puppet.install_type == InstallType::Aio {
+        return install_with_script(context, puppet);
+    }
+    let version = puppet.version.as_ref().map(|Word(version)| version.clone());
+    let install = |name: &str| {
+        let package = Package { name: name.into(), version: version.clone() };
+        let wanted = PackageRequest { any: vec![package], ..PackageRequest::default() };
+        package_sources::install(context, &wanted)
+    };
+    if let Some(Word(name)) = &puppet.package_name {
+        return install(name);
+    }
+    for name in NAMES {
+        match install(name) {
+            Ok(()) => return Ok(()),
+            Err(e) => info!(sys, "{e}"),
+        }
+    }
+    warning!(sys, "puppet: none of these packages can be installed: {}", NAMES.join(", "));
+    Ok(())
+}
+
+/// Fetches the script of Puppet's makers and runs it.
+fn install_with_script(context: &Context<'_>, puppet: &Puppet) -> Result<()> {
+    let sys = context.sys;
+    let request = Request::get(&puppet.aio_install_url.0).retries(5, Duration::from_secs(1)).limit(16 << 20);
+    let script = sys.fetch(&request)?.body;
+    // Not in a directory that others may write to: it is run by root.
+    let path = context.layout.run(&format!("puppet-install-{}", std::process::id()));
+    sys.write(&path, script, WriteOptions::mode(0o700))?;
+    let mut argv = vec![path.as_str()];
+    for (option, value) in [("-v", &puppet.version), ("-c", &puppet.collection)] {
+        if let Some(Word(value)) = value {
+            argv.extend([option, value]);
+        }
+    }
+    if puppet.cleanup {
+        argv.push("--cleanup");
+    }
+    let result = sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(context.script_timeout));
+    sys.remove(&path)?;
+    result.map(drop)
+}
+
+fn write_certificate(context: &Context<'_>, ssl_dir: &str, certificate: &str, owner: &str) -> Result<()> {
+    let sys = context.sys;
+    let owner = sys.owner(&format!("{owner}:root"))?;
+    let directory = format!("{}/certs", ssl_dir.trim_end_matches('/'));
+    for (path, mode) in [(ssl_dir, 0o771), (directory.as_str(), 0o755)] {
+        sys.create_dir_all(path, mode)?;
+        sys.set_owner(path, owner)?;
+    }
+    sys.write(format!("{directory}/ca.pem"), certificate, WriteOptions::default().owner(owner)).map(drop)
+}
+
+/// Writes the settings into puppet.conf, which must exist, and keeps the old file beside it.
+fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
+    let sys = context.sys;
+    let before = sys.read_text(path)?;
+    let names = hostname_info::from_metadata_or_system(context);
+    let mut sections = parse(&before);
+    for (section, key, value) in &conf.settings {
+        let value = match key.as_str() {
+            "certname" => value.replace("%f", &names.fqdn).replace("%i", &context.instance.id).to_lowercase(),
+            _ => value.clone(),
+        };
+        set(&mut sections, section, key, &value);
+    }
+    sys.rename(path, format!("{path}.old"))?;
+    sys.write(path, render(&sections), WriteOptions::default()).map(drop)
+}
+
+type Sections = Vec<(String, Vec<(String, String)>)>;
+
+/// Reads puppet.conf. Comments and lines without a meaning are left out.
+fn parse(text: &str) -> Sections {
+    let mut sections = Sections::new();
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
+        if let Some((name, _)) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            if !sections.iter().any(|(other, _)| other == name) {
+                sections.push((name.into(), Vec::new()));
+            }
+        } else if let (Some(at), Some((section, _))) = (line.find(['=', ':']), sections.last()) {
+            let (key, value) = (line[..at].trim().to_lowercase(), line[at + 1..].trim().to_string());
+            let section = section.clone();
+            set(&mut sections, &section, &key, &value);
+        }
+    }
+    sections
+}
+
+fn set(sections: &mut Sections, section: &str, key: &str, value: &str) {
+    let at = sections.iter().position(|(name, _)| name == section).unwrap_or_else(|| {
+        sections.push((section.into(), Vec::new()));
+        sections.len() - 1
+    });
+    let Some((_, settings)) = sections.get_mut(at) else { return };
+    match settings.iter_mut().find(|(other, _)| other == key) {
+        Some((_, old)) => *old = value.into(),
+        None => settings.push((key.into(), value.into())),
+    }
+}
+
+fn render(sections: &Sections) -> String {
+    let mut out = String::new();
+    for (name, settings) in sections {
+        out.push_str(&format!("[{name}]\n"));
+        settings.iter().for_each(|(key, value)| out.push_str(&format!("{key} = {value}\n")));
+        out.push('\n');
+    }
+    out
+}
+
+fn manage_service(context: &Context<'_>, action: ServiceAction, done: &str) {
+    let sys = context.sys;
+    let manage = |name: &str| context.distro.manage_service(sys, action, &format!("{name}.service"));
+    if !NAMES.iter().any(|name| manage(name).is_ok()) {
+        warning!(sys, "puppet: none of these services can be {done}: {}", NAMES.join(", "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    fn machine(config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        sandbox.instance.local_hostname = Some("H.example.com".into());
+        sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
+        sandbox.stub("dnf", "");
+        sandbox.stub("systemctl", "[ \"$2\" = puppet.service ]");
+        sandbox.stub(
+            "puppet",
+            "case $3 in config) echo /p/puppet.conf ;; ssldir) echo /p/ssl ;; *) echo /p/csr.yaml ;; esac",
+        );
+        let old = "# head\n[main]\n  logdir = /l\nssldir=/s\n[agent]\nServer: old\n";
+        sandbox.sys.write("/p/puppet.conf", old, WriteOptions::default()).unwrap();
+        let id = nix_id();
+        let passwd = format!("root:x:0:0::/root:/bin/sh\npuppet:x:{id}:{id}::/:/bin/sh\n");
+        sandbox.sys.write("/etc/passwd", passwd, WriteOptions::default()).unwrap();
+        sandbox.sys.write("/etc/group", format!("root:x:{id}:\n"), WriteOptions::default()).unwrap();
+        sandbox
+    }
+
+    /// Returns the user that runs the tests, to whom files may be given.
+    fn nix_id() -> u32 {
+        use std::os::unix::fs::MetadataExt;
+        std::fs::metadata("/proc/self").unwrap().uid()
+    }
+
+    #[test]
+    fn configuration_certificate_run_and_service() {
+        let sandbox = machine(
+            "puppet:\n  version: '7'\n  exec: true\n  exec_args: [--onetime, -v]\n  conf:\n    agent: {Server: new, certname: '%i.%F-%f'}\n    \
+             extra: {a: 1}\n    ca_cert: PEM\n  csr_attributes: {custom_attributes: {b: x, a: 7}}",
+        );
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            sandbox.file("/p/puppet.conf"),
+            (
+                "[main]\nlogdir = /l\nssldir = /s\n\n[agent]\nserver = new\ncertname = i-test.%f-h.example.com\n\n[extra]\na = 1\n\n"
+                    .into(),
+                0o644
+            )
+        );
+        assert!(sandbox.file("/p/puppet.conf.old").0.starts_with("# head\n"));
+        assert_eq!(sandbox.file("/p/ssl/certs/ca.pem"), ("PEM".into(), 0o644));
+        assert_eq!(sandbox.sys.mode("/p/ssl"), Some(0o771));
+        assert_eq!(sandbox.file("/p/csr.yaml").0, "custom_attributes:\n  a: 7\n  b: x\n");
+        assert_eq!(
+            sandbox.calls(),
+            "dnf -y makecache\ndnf -y install puppet-agent-7\npuppet config print config\npuppet config print ssldir\n\
+             puppet config print csr_attributes\nsystemctl enable puppet-agent.service\nsystemctl enable puppet.service\n\
+             puppet agent --onetime -v\nsystemctl start puppet-agent.service\nsystemctl start puppet.service\n"
+        );
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
+    }
+
+    #[test]
+    fn packages_by_preference() {
+        let sandbox = machine("puppet: {start_service: false}");
+        sandbox.stub("dnf", "[ \"$3\" != puppet-agent ]");
+        sandbox.run(&MODULE).unwrap();
+        let installed = "dnf -y install puppet-agent\ndnf -y install puppet\n";
+        assert!(sandbox.calls().contains(installed), "{}", sandbox.calls());
+        let sandbox = machine("puppet: {install: false, version: 7, start_service: false}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.calls().contains("dnf"));
+        assert_eq!(sandbox.logged_warnings(), ["puppet.version ignored: puppet.install is false"]);
+    }
+
+    #[test]
+    fn one_invalid_key_costs_only_itself() {
+        let sandbox = machine(
+            "puppet: {install: false, start_service: no, conf: {agent: {a: [x], b: y}, main: x, '[x]': {a: b}}}",
+        );
+        sandbox.run(&MODULE).unwrap();
+        assert!(sandbox.file("/p/puppet.conf").0.ends_with("[agent]\nserver = old\nb = y\n\n"));
+        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
+    }
+}

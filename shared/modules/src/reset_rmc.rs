@@ -1,0 +1,92 @@
+//! reset_rmc: a new node ID for RSCT, IBM's cluster software on PowerVM, so that clones of an image do not share one. It does
+//! nothing where RSCT is not installed.
+
+use state::Frequency;
+use system::{Command, Error, Result, System, debug};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module};
+
+pub const MODULE: Module = Module {
+    name: "reset_rmc",
+    frequency: Frequency::Instance,
+    distros: Distros::All,
+    flags: &[],
+    activation: &[],
+    keys: &[],
+    run,
+};
+
+/// The module in the documentation.
+pub const DOCS: Section = Section::without_keys(
+    MODULE.name,
+    "Gives IBM's RSCT a new node ID on a new instance, where it is installed.",
+);
+
+/// Directories of RSCT's programs, which are not in PATH.
+const DIRECTORIES: [&str; 2] = ["/opt/rsct/install/bin", "/opt/rsct/bin"];
+const NODE_ID_FILE: &str = "/etc/ct_node_id";
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    if context.instance.datasource == "None" || !sys.is_dir(DIRECTORIES[0]) {
+        debug!(sys, "RSCT is not installed, or there is no datasource; skipping");
+        return Ok(());
+    }
+    let before = node_id(sys)?;
+    // The resource managers are stopped before the ID changes below them.
+    for (program, argument) in [("rmcctrl", Some("-z")), ("recfgct", None)] {
+        let path = DIRECTORIES.iter().map(|dir| format!("{dir}/{program}")).find(|path| sys.exists(path));
+        let command = Command::new([program].into_iter().chain(argument));
+        sys.run(&command.program(path.unwrap_or_else(|| program.into())))?;
+    }
+    if node_id(sys)? == before && !sys.is_dry_run() {
+        return Err(Error::new(format!("{NODE_ID_FILE}: recfgct did not generate a new node ID")));
+    }
+    Ok(())
+}
+
+/// Returns the first line of the node ID's file.
+fn node_id(sys: &System) -> Result<String> {
+    Ok(sys.read_text(NODE_ID_FILE)?.lines().next().unwrap_or_default().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::Sandbox;
+    use system::WriteOptions;
+
+    fn sandbox(recfgct: &str) -> Sandbox {
+        let sandbox = Sandbox::new("{}");
+        sandbox.sys.write("/etc/ct_node_id", "a1\n", WriteOptions::default()).unwrap();
+        sandbox.sys.create_dir_all("/opt/rsct/install/bin", 0o755).unwrap();
+        for (name, body) in [("rmcctrl", ""), ("recfgct", recfgct)] {
+            sandbox.stub(name, body);
+            let path = format!("/opt/rsct/install/bin/{name}");
+            sandbox.sys.rename(format!("/usr/sbin/{name}"), path).unwrap();
+        }
+        sandbox
+    }
+
+    #[test]
+    fn a_new_node_id_is_required() {
+        let good = sandbox("echo b2 > /etc/ct_node_id");
+        good.run(&MODULE).unwrap();
+        assert_eq!(good.calls(), "rmcctrl -z\nrecfgct\n");
+        let same = sandbox("");
+        assert!(same.run(&MODULE).unwrap_err().to_string().contains("did not generate"));
+        let failing = sandbox("exit 1");
+        assert!(failing.run(&MODULE).is_err());
+    }
+
+    #[test]
+    fn nothing_is_reset_without_rsct_or_datasource() {
+        let none = Sandbox::new("{}");
+        none.run(&MODULE).unwrap();
+        let mut without = sandbox("");
+        without.instance.datasource = "None".into();
+        without.run(&MODULE).unwrap();
+        assert_eq!(without.calls(), "");
+    }
+}

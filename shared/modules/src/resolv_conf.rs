@@ -1,0 +1,225 @@
+//! resolv_conf: the resolver's configuration, on distributions where no network service writes it. It is rendered from the
+//! template of the distribution's resolver.
+
+use config::schema::{ANY_MAP, LIST, STR, Type};
+use config::{FromNode, Map, Node, Reader, Value};
+use state::Frequency;
+use system::{Error, Result, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
+
+pub const MODULE: Module = Module {
+    name: "resolv_conf",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| DISTROS.contains(&distro.name)),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["manage_resolv_conf"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const DISTROS: [&str; 14] = [
+    "alpine",
+    "azurelinux",
+    "fedora",
+    "mariner",
+    "openeuler",
+    "opensuse",
+    "opensuse-leap",
+    "opensuse-microos",
+    "opensuse-tumbleweed",
+    "photon",
+    "rhel",
+    "sle_hpc",
+    "sle-micro",
+    "sles",
+];
+/// Those of them whose resolver is systemd-resolved.
+const WITH_RESOLVED: [&str; 3] = ["azurelinux", "mariner", "photon"];
+
+config::keys! {
+    struct ResolvConf {
+        /// Addresses of name servers.
+        nameservers: Vec<Word>, types [LIST];
+        /// Domains that names are searched in.
+        searchdomains: Vec<Word>, types [LIST];
+        /// The machine's domain.
+        domain: Option<Word>;
+        /// Networks whose addresses are preferred.
+        sortlist: Vec<Word>, types [LIST];
+        /// Options of resolv.conf(5): true writes the name, another value the name and the value.
+        options: Option<Options>;
+    }
+    struct Keys {
+        /// Whether the resolver's configuration is written.
+        manage_resolv_conf: bool = false;
+        /// The configuration.
+        resolv_conf: Option<ResolvConf>;
+    }
+}
+
+/// A text without white space or control characters, as all parts of a line of resolv.conf(5) are.
+#[derive(Debug, Clone)]
+struct Word(String);
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+impl FromNode for Word {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Word> {
+        let text = String::read(node, reader)?;
+        if is_word(&text) { Some(Word(text)) } else { reader.type_error(node, "a single word") }
+    }
+}
+
+/// Options: words, and words with values.
+#[derive(Debug, Clone, Default)]
+struct Options {
+    flags: Vec<String>,
+    values: Map,
+}
+
+impl FromNode for Options {
+    const SCHEMA: &'static [Type] = &[ANY_MAP];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Options> {
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of options") };
+        let mut options = Options::default();
+        for (key, value) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            reader.nested(&name, |reader| match &value.value {
+                _ if !is_word(&name) => {
+                    let _ = reader.type_error::<()>(key, "the name of an option");
+                }
+                Value::Bool(true) => options.flags.push(name.clone()),
+                Value::Bool(false) => {}
+                _ => {
+                    if let Some(Word(word)) = Word::read(value, reader) {
+                        options.values.insert(name.clone(), word);
+                    }
+                }
+            });
+        }
+        Some(options)
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    if !keys.manage_resolv_conf {
+        debug!(sys, "manage_resolv_conf is false; skipping");
+        return Ok(());
+    }
+    let Some(wanted) = keys.resolv_conf else {
+        match context.config.get("resolv_conf").is_some_and(|n| !n.is_null()) {
+            true => return Err(Error::new("resolv_conf is invalid; module skipped")),
+            false => warning!(sys, "manage_resolv_conf is true, but resolv_conf is not set; skipped"),
+        }
+        return Ok(());
+    };
+    let (path, template) = match WITH_RESOLVED.contains(&context.distro.name) {
+        true => ("/etc/systemd/resolved.conf", "systemd.resolved.conf"),
+        false => ("/etc/resolv.conf", "resolv.conf"),
+    };
+    let template = context.layout.template(template);
+    let Some(text) = sys.read_text_if_exists(&template)? else {
+        return Err(Error::new(format!("writing {path}: template {template} not found")));
+    };
+    let list = |words: Vec<Word>| words.into_iter().map(|w| Node::from(w.0)).collect::<Vec<_>>();
+    let options = wanted.options.unwrap_or_default();
+    let mut variables = Map::new();
+    variables.insert("nameservers", list(wanted.nameservers));
+    variables.insert("searchdomains", list(wanted.searchdomains));
+    variables.insert("sortlist", list(wanted.sortlist));
+    variables.insert("domain", wanted.domain.map_or_else(String::new, |w| w.0));
+    variables.insert("flags", options.flags.into_iter().map(Node::from).collect::<Vec<_>>());
+    variables.insert("options", options.values);
+    let text = template::render_file(sys, &template, &text, &variables)?;
+    sys.write(path, text, WriteOptions::default()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+    use distro::Distro;
+
+    const RESOLV: &str = include_str!("../../../packaging/etc-cloud/templates/resolv.conf.tmpl");
+    const RESOLVED: &str = include_str!("../../../packaging/etc-cloud/templates/systemd.resolved.conf.tmpl");
+
+    fn sandbox(distro: &str, config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named(distro).unwrap();
+        for (name, text) in [("resolv.conf", RESOLV), ("systemd.resolved.conf", RESOLVED)] {
+            let path = format!("/etc/cloud/templates/{name}.tmpl");
+            sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+        }
+        sandbox
+    }
+
+    fn lines(sandbox: &Sandbox, path: &str) -> Vec<String> {
+        let text = sandbox.file(path).0;
+        text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(|l| l.trim_end().into()).collect()
+    }
+
+    const FULL: &str = "{manage_resolv_conf: true, resolv_conf: {nameservers: [192.0.2.53, '2001:db8::53'], \
+         searchdomains: [a.example, b.example], domain: c.example, sortlist: [192.0.2.0/24], \
+         options: {timeout: 3, rotate: true, edns0: false, attempts: 2}}}";
+
+    #[test]
+    fn files_of_both_resolvers() {
+        let rhel = sandbox("rhel", FULL);
+        rhel.run(&MODULE).unwrap();
+        assert_eq!(
+            lines(&rhel, "/etc/resolv.conf"),
+            [
+                "nameserver 192.0.2.53",
+                "nameserver 2001:db8::53",
+                "search a.example b.example",
+                "domain c.example",
+                "sortlist 192.0.2.0/24",
+                "options rotate attempts:2 timeout:3"
+            ]
+        );
+        let photon = sandbox("photon", FULL);
+        photon.run(&MODULE).unwrap();
+        assert!(!photon.sys.exists("/etc/resolv.conf"));
+        assert_eq!(
+            lines(&photon, "/etc/systemd/resolved.conf"),
+            ["[Resolve]", "LLMNR=false", "DNS=192.0.2.53 2001:db8::53", "Domains=a.example b.example"]
+        );
+    }
+
+    #[test]
+    fn invalid_values_are_left_out() {
+        let sandbox = sandbox(
+            "fedora",
+            "{manage_resolv_conf: true, resolv_conf: {nameservers: [\"a\\nb\", [x], 192.0.2.1], domain: 'a b', \
+             options: {'x y': true, ndots: [1], debug: true}}}",
+        );
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(lines(&sandbox, "/etc/resolv.conf"), ["nameserver 192.0.2.1", "options debug"]);
+        assert_eq!(sandbox.logged_warnings().len(), 5, "{:?}", sandbox.logged_warnings());
+    }
+
+    #[test]
+    fn nothing_is_written_without_a_request() {
+        for (config, warnings, fails) in [
+            ("manage_resolv_conf: false", 0, false),
+            ("manage_resolv_conf: true", 1, false),
+            ("{manage_resolv_conf: true, resolv_conf: [x]}", 1, true),
+            ("{manage_resolv_conf: maybe, resolv_conf: {nameservers: [192.0.2.1]}}", 1, false),
+        ] {
+            let sandbox = sandbox("sles", config);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{config}");
+            assert!(!sandbox.sys.exists("/etc/resolv.conf"), "{config}");
+        }
+    }
+}

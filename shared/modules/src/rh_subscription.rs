@@ -1,0 +1,267 @@
+//! rh_subscription: registers the machine with Red Hat's subscription manager, unless it is registered, and sets its
+//! pools, repositories and release.
+
+use config::schema::{Deprecation, INT, STR, Type};
+use config::{FromNode, Node, Reader};
+use state::Frequency;
+use system::{Command, Error, Result, debug, info, warning};
+
+use crate::schema::Section;
+use crate::text_values::Line;
+use crate::{Context, Distros, Module, fully_valid_key};
+
+pub const MODULE: Module = Module {
+    name: "rh_subscription",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| ["fedora", "rhel"].contains(&distro.name)),
+    flags: &[crate::ModuleFlag::Repeatable],
+    activation: &["rh_subscription"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+config::keys! {
+    struct Subscription {
+        /// The user's name.
+        username: Option<Line>;
+        /// The user's password.
+        password: Option<Line>;
+        /// The activation key, which needs `org`.
+        activation_key: Option<Line>, also "activation-key" since "25.3";
+        /// The organization.
+        org: Option<Org>;
+        /// Whether subscriptions that fit are attached.
+        auto_attach: Option<bool>, also "auto-attach" since "25.3";
+        /// The service level, which needs `auto_attach`.
+        service_level: Option<Line>, also "service-level" since "25.3";
+        /// Pools to attach.
+        add_pool: Vec<Line>, also "add-pool" since "25.3";
+        /// Repositories to enable.
+        enable_repo: Vec<Line>, also "enable-repo" since "25.3";
+        /// Repositories to disable.
+        disable_repo: Vec<Line>, also "disable-repo" since "25.3";
+        /// The release that the machine stays at.
+        release_version: Option<Line>;
+        /// The base URL of the packages.
+        rhsm_baseurl: Option<Line>, also "rhsm-baseurl" since "25.3";
+        /// The host name of the server.
+        server_hostname: Option<Line>, also "server-hostname" since "25.3";
+    }
+    struct Keys {
+        /// The registration with Red Hat's subscription manager.
+        rh_subscription: Option<Subscription>, within once();
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Org(String);
+
+impl FromNode for Org {
+    const SCHEMA: &'static [Type] = &[STR, INT.deprecated(&Deprecation::new("24.2", "text"))];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Org> {
+        if node.as_int().is_some() {
+            reader.report_deprecated_form(node, &Deprecation::new("24.2", "text"));
+        }
+        Line::read(node, reader).map(|text| Org(text.0))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let wanted = fully_valid_key(context, &["rh_subscription"], Keys::read_known, |k| k.rh_subscription)?;
+    let sys = context.sys;
+    let Some(wanted) = wanted.filter(is_configured) else {
+        debug!(sys, "rh_subscription: neither a user with a password nor an activation key is set; skipped");
+        return Ok(());
+    };
+    if manager(context, &["identity"]).is_ok() {
+        info!(sys, "the machine is registered already");
+        return Ok(());
+    }
+    // A machine without its subscription works all the same: warnings, no failure.
+    match subscribe(context, &wanted) {
+        Ok(()) => info!(sys, "the machine is registered"),
+        Err(e) => warning!(sys, "rh_subscription was not completed: {e}"),
+    }
+    Ok(())
+}
+
+fn is_configured(wanted: &Subscription) -> bool {
+    (wanted.username.is_some() && wanted.password.is_some()) || wanted.activation_key.is_some()
+}
+
+fn subscribe(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
+    let sys = context.sys;
+    let attaches = wanted.auto_attach == Some(true);
+    if wanted.service_level.is_some() && !attaches {
+        return Err(Error::new("service_level needs auto_attach"));
+    }
+    register(context, wanted)?;
+    match &wanted.service_level {
+        Some(Line(level)) => {
+            drop(manager(context, &["attach", "--auto", &format!("--servicelevel={level}")])?)
+        }
+        None if attaches => drop(manager(context, &["attach", "--auto"])?),
+        None => {}
+    }
+    if !wanted.add_pool.is_empty() {
+        add_pools(context, &wanted.add_pool)?;
+    }
+    if !wanted.enable_repo.is_empty() || !wanted.disable_repo.is_empty() {
+        update_repositories(context, &wanted.enable_repo, &wanted.disable_repo)?;
+    }
+    if let Some(Line(release)) = &wanted.release_version {
+        manager(context, &["release", &format!("--set={release}")])?;
+        // What is stored there belongs to another release.
+        for directory in ["/var/cache/dnf", "/var/cache/yum"] {
+            sys.remove_dir_all(directory)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the subscription manager and returns its output.
+fn manager(context: &Context<'_>, arguments: &[&str]) -> Result<String> {
+    let command = Command::new(["subscription-manager"].iter().chain(arguments).copied());
+    context.sys.run(&command).map(|output| output.text())
+}
+
+fn register(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
+    let (login, shown) = match wanted {
+        Subscription { activation_key: Some(Line(key)), org: Some(Org(org)), .. } => (
+            [format!("--activationkey={key}"), format!("--org={org}")],
+            format!("--activationkey=… --org={org}"),
+        ),
+        Subscription { username: Some(Line(user)), password: Some(Line(password)), .. } => (
+            [format!("--username={user}"), format!("--password={password}")],
+            format!("--username={user} --password=…"),
+        ),
+        _ => return Err(Error::new("expected activation_key and org, or username and password")),
+    };
+    // The password is an argument, as this program reads none from its standard input.
+    let mut command =
+        Command::new(["subscription-manager", "register"]).arg(login[0].as_str()).arg(login[1].as_str());
+    let urls = [("--baseurl", &wanted.rhsm_baseurl), ("--serverurl", &wanted.server_hostname)];
+    for (option, value) in urls {
+        if let Some(Line(value)) = value {
+            command = command.arg(format!("{option}={value}"));
+        }
+    }
+    context.sys.run(&command.redacted(format!("subscription-manager register {shown}"))).map(drop)
+}
+
+fn add_pools(context: &Context<'_>, wanted: &[Line]) -> Result<()> {
+    let list = |kind: &str| manager(context, &["list", kind, "--pool-only"]);
+    let (available, consumed) = (list("--available")?, list("--consumed")?);
+    let has = |text: &str, pool: &str| text.lines().any(|line| line.trim() == pool);
+    let mut options = Vec::new();
+    for Line(pool) in wanted {
+        if has(&available, pool) && !has(&consumed, pool) {
+            options.push(format!("--pool={pool}"));
+        } else {
+            warning!(context.sys, "rh_subscription.add_pool: pool {pool} is not available");
+        }
+    }
+    if options.is_empty() {
+        return Err(Error::new("none of the pools in add_pool can be attached"));
+    }
+    let arguments = std::iter::once("attach").chain(options.iter().map(String::as_str));
+    manager(context, &arguments.collect::<Vec<_>>()).map(drop)
+}
+
+fn update_repositories(context: &Context<'_>, enable: &[Line], disable: &[Line]) -> Result<()> {
+    let list = |kind: &str| -> Result<Vec<String>> {
+        let text = manager(context, &["repos", kind])?;
+        let id = |line: &str| line.split_once("Repo ID:").map(|(_, id)| id.trim().to_string());
+        Ok(text.lines().filter_map(id).collect())
+    };
+    let (active, inactive) = (list("--list-enabled")?, list("--list-disabled")?);
+    let mut arguments = vec!["repos".to_string()];
+    for Line(id) in disable {
+        match active.contains(id) {
+            true => arguments.push(format!("--disable={id}")),
+            false => debug!(context.sys, "repository {id} is not enabled"),
+        }
+    }
+    for Line(id) in enable {
+        if inactive.contains(id) {
+            arguments.push(format!("--enable={id}"));
+        } else if !active.contains(id) {
+            warning!(context.sys, "rh_subscription.enable_repo: repository {id} does not exist");
+        }
+    }
+    manager(context, &arguments.iter().map(String::as_str).collect::<Vec<_>>()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    const MANAGER: &str = "case \"$*\" in identity) exit 1 ;; *--available*) printf 'p1\\np2\\n' ;; *--consumed*) echo p2 ;;\n\
+                           *--list-enabled) printf 'Repo ID:   r1\\nRepo Name: x\\n' ;; *--list-disabled) echo 'Repo ID: r2' ;; esac";
+
+    fn machine(config: &str, body: &str) -> Sandbox {
+        let sandbox = Sandbox::new(&format!("rh_subscription: {config}"));
+        sandbox.stub("subscription-manager", body);
+        sandbox
+    }
+
+    #[test]
+    fn everything_in_order() {
+        let sandbox = machine(
+            "{activation_key: K3Y, org: '7', rhsm_baseurl: b, server_hostname: s, auto_attach: true, service_level: l, \
+             add_pool: [p1, p2], enable_repo: [r1, r2, r3], disable_repo: [r1, r2], release_version: 9.4}",
+            MANAGER,
+        );
+        sandbox.sys.write("/var/cache/dnf/x", "x", system::WriteOptions::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        let calls: Vec<String> = sandbox
+            .calls()
+            .lines()
+            .map(|l| l.trim_start_matches("subscription-manager ").to_string())
+            .collect();
+        assert_eq!(
+            calls,
+            [
+                "identity",
+                "register --activationkey=K3Y --org=7 --baseurl=b --serverurl=s",
+                "attach --auto --servicelevel=l",
+                "list --available --pool-only",
+                "list --consumed --pool-only",
+                "attach --pool=p1",
+                "repos --list-enabled",
+                "repos --list-disabled",
+                "repos --disable=r1 --enable=r2",
+                "release --set=9.4",
+            ]
+        );
+        assert!(!sandbox.sys.exists("/var/cache/dnf"));
+        let messages = sandbox.logged_warnings();
+        assert!(messages[0].contains("pool p2") && messages[1].contains("repository r3"), "{messages:?}");
+        assert!(sandbox.commands().iter().all(|c| !c.contains("K3Y")), "{:?}", sandbox.commands());
+    }
+
+    #[test]
+    fn nothing_to_do_and_failures() {
+        for (config, body, calls, warnings, fails) in [
+            ("{username: u}", MANAGER, 0, 0, false),
+            ("{username: u, password: p}", "", 1, 0, false),
+            ("{username: u, password: p}", MANAGER, 2, 0, false),
+            ("{username: u, password: p}", "exit 1", 2, 1, false),
+            ("{activation_key: k}", MANAGER, 1, 1, false),
+            ("{username: u, password: p, service_level: x}", MANAGER, 1, 1, false),
+            ("{username: u, password: p, add_pool: [p9]}", MANAGER, 4, 2, false),
+            ("{username: u, password: p, auto_attach: maybe}", MANAGER, 0, 1, true),
+            ("[x]", MANAGER, 0, 1, true),
+        ] {
+            let sandbox = machine(config, body);
+            let got = sandbox.run(&MODULE).is_err();
+            let counts = (sandbox.calls().lines().count(), sandbox.logged_warnings().len());
+            assert_eq!((counts, got), ((calls, warnings), fails), "{config} {:?}", sandbox.logged_warnings());
+        }
+    }
+}

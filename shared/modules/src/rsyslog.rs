@@ -1,0 +1,355 @@
+//! rsyslog: files of rsyslog's configuration, hosts that messages are forwarded to, and the reload that applies both. The
+//! lines for remote hosts are built by a pure function.
+
+use config::schema::{ANY_MAP, Deprecation, STR, Type, list, map, word};
+use config::{FromNode, Map, Node, Reader, Value};
+use distro::ServiceAction;
+use state::Frequency;
+use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::user_keys::SingleLine;
+use crate::{Context, Distros, Module, ModuleFlag, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "rsyslog",
+    frequency: Frequency::Instance,
+    distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["rsyslog"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const LIST_FORM: Deprecation = Deprecation::new("22.2", "a map with the key configs");
+
+config::keys! {
+    struct FileEntry {
+        /// The file below `config_dir`, instead of `config_filename`.
+        filename: Option<SingleLine>;
+        /// The text.
+        content: String;
+    }
+    struct Rsyslog {
+        /// The directory of the files.
+        config_dir: SingleLine = "/etc/rsyslog.d";
+        /// The file for texts without a file name, and for `remotes`.
+        config_filename: SingleLine = "20-cloud-config.conf";
+        /// Texts of rsyslog's configuration. Texts for the same file are joined.
+        configs: Vec<Entry>;
+        /// Hosts that messages are forwarded to, by names of the user's own: `[FILTER] [@|@@]HOST[:PORT]`, where `@` is UDP
+        /// (the default) and `@@` TCP.
+        remotes: Option<Remotes>;
+        /// The command that makes rsyslog read its configuration.
+        service_reload_command: ReloadCommand = "auto";
+        /// Whether rsyslog is installed if `check_exe` is missing.
+        install_rsyslog: bool = false;
+        /// The program that shows that rsyslog is installed.
+        check_exe: String = "rsyslogd";
+        /// Packages to install.
+        packages: Option<Vec<String>>, within unique();
+    }
+    struct Keys {
+        /// Configuration of rsyslog.
+        rsyslog: Option<Settings>;
+        @unlisted {
+            /// The file of the list form.
+            rsyslog_filename: String = "20-cloud-config.conf";
+            /// The directory of the list form.
+            rsyslog_dir: String = "/etc/rsyslog.d";
+        }
+    }
+}
+
+/// The value of `rsyslog`: a map, or the deprecated list of texts.
+#[derive(Debug, Clone)]
+struct Settings {
+    keys: Rsyslog,
+    /// Whether directory and file are named by top-level keys.
+    is_list: bool,
+}
+
+impl FromNode for Settings {
+    const SCHEMA: &'static [Type] = &[map(Rsyslog::TABLE)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
+        if node.as_seq().is_none() {
+            return Rsyslog::read(node, reader).map(|keys| Settings { keys, is_list: false });
+        }
+        reader.report_deprecated_form(node, &LIST_FORM);
+        let mut map = Map::new();
+        map.insert("configs", node.clone());
+        Rsyslog::read(&Node::from(map), reader).map(|keys| Settings { keys, is_list: true })
+    }
+}
+
+/// A text, alone or with the name of its file.
+#[derive(Debug, Clone)]
+struct Entry {
+    filename: Option<String>,
+    content: String,
+}
+
+impl FromNode for Entry {
+    const SCHEMA: &'static [Type] = &[STR, map(FileEntry::TABLE)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
+        if node.as_map().is_some() {
+            let entry = FileEntry::read(node, reader)?;
+            return Some(Entry { filename: entry.filename.map(|f| f.0), content: entry.content });
+        }
+        String::read(node, reader).map(|content| Entry { filename: None, content })
+    }
+}
+
+/// The forwarding lines that can be built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Remotes(Vec<String>);
+
+impl FromNode for Remotes {
+    const SCHEMA: &'static [Type] = &[ANY_MAP];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Remotes> {
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of names and hosts") };
+        let mut lines = Vec::new();
+        for (key, value) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            if value.is_falsy() {
+                continue;
+            }
+            let line = value.as_str().and_then(|text| forwarding_line(&name, text));
+            match line {
+                Some(line) => lines.push(line),
+                None => reader.nested(&name, |r| {
+                    let _ = r.type_error::<()>(value, "[FILTER] [@|@@]HOST[:PORT]");
+                }),
+            }
+        }
+        Some(Remotes(lines))
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum ReloadCommand {
+    Auto,
+    Words(Vec<String>),
+}
+
+impl FromNode for ReloadCommand {
+    const SCHEMA: &'static [Type] = &[word("auto"), list(&[STR])];
+    fn read(node: &Node, reader: &mut Reader) -> Option<ReloadCommand> {
+        match &node.value {
+            Value::Str(text) if text == "auto" => Some(ReloadCommand::Auto),
+            Value::Str(text) if !text.is_empty() => Some(ReloadCommand::Words(vec![text.clone()])),
+            Value::Seq(items) if !items.is_empty() => {
+                let words: Option<Vec<String>> = items.iter().map(Node::scalar_text).collect();
+                words.map(ReloadCommand::Words).or_else(|| reader.type_error(node, "a list of texts"))
+            }
+            _ => reader.type_error(node, "auto or a list of texts"),
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let Some(Settings { keys: mut wanted, is_list }) = keys.rsyslog else {
+        let is_invalid = context.config.get("rsyslog").is_some_and(|n| !n.is_null());
+        return if is_invalid { Err(Error::new("rsyslog is invalid; module skipped")) } else { Ok(()) };
+    };
+    if is_list {
+        wanted.config_dir = SingleLine(keys.rsyslog_dir);
+        wanted.config_filename = SingleLine(keys.rsyslog_filename);
+    }
+    if wanted.install_rsyslog && sys.which(&wanted.check_exe).is_none() {
+        let packages = wanted.packages.clone().unwrap_or_else(|| vec!["rsyslog".into()]);
+        package_sources::install_names(context, &packages)?;
+    }
+    let mut entries = wanted.configs;
+    if let Some(Remotes(lines)) = wanted.remotes.filter(|remotes| !remotes.0.is_empty()) {
+        let content = format!("# begin remotes\n{}\n# end remotes\n", lines.join("\n"));
+        entries.push(Entry { filename: None, content });
+    }
+    let (files, unnamed) = files(&entries, &wanted.config_dir.0, &wanted.config_filename.0);
+    for i in unnamed {
+        warning!(sys, "rsyslog.configs[{i}]: the file name is empty; skipped");
+    }
+    let mut changed = 0;
+    for (path, text) in &files {
+        match sys.write(path, text, WriteOptions::default()) {
+            Ok(Change::Unchanged) => {}
+            Ok(_) => changed += 1,
+            // The other files and the reload are not of less use for that.
+            Err(e) => warning!(sys, "rsyslog: {e}"),
+        }
+    }
+    if changed == 0 {
+        debug!(sys, "no file of rsyslog was changed; not reloading it");
+        return Ok(());
+    }
+    let reloaded = match &wanted.service_reload_command {
+        ReloadCommand::Auto => {
+            let service =
+                context.system_info.get("rsyslog_svcname").and_then(Node::as_str).unwrap_or("rsyslog");
+            context.distro.manage_service(sys, ServiceAction::TryReload, service)
+        }
+        ReloadCommand::Words(words) => sys.run(&Command::new(words)).map(drop),
+    };
+    if let Err(e) = reloaded {
+        warning!(sys, "Failed to reload syslog: {e}");
+    }
+    Ok(())
+}
+
+/// Returns the paths and texts of the files, in the order in which they are first named, and the indexes of entries whose
+/// file name is empty.
+fn files(entries: &[Entry], directory: &str, default: &str) -> (Vec<(String, String)>, Vec<usize>) {
+    let mut files: Vec<(String, String)> = Vec::new();
+    let mut unnamed = Vec::new();
+    for (i, entry) in entries.iter().enumerate() {
+        let name = entry.filename.as_deref().unwrap_or(default).trim();
+        if name.is_empty() {
+            unnamed.push(i);
+            continue;
+        }
+        let path = match name.starts_with('/') {
+            true => name.to_string(),
+            false => format!("{}/{name}", directory.trim_end_matches('/')),
+        };
+        let place = files.iter().position(|(known, _)| *known == path).unwrap_or_else(|| {
+            files.push((path, String::new()));
+            files.len() - 1
+        });
+        let text = &mut files[place].1;
+        text.push_str(&entry.content);
+        if !entry.content.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    (files, unnamed)
+}
+
+/// Returns the line that forwards messages to a host; `None` if the text is not `[FILTER] [@|@@]HOST[:PORT]`. The name, or
+/// the text's own comment if the name is empty, becomes the comment.
+fn forwarding_line(name: &str, text: &str) -> Option<String> {
+    if name.chars().chain(text.chars()).any(char::is_control) {
+        return None;
+    }
+    let (data, comment) = text.split_once('#').unwrap_or((text, ""));
+    let comment = if name.is_empty() { comment.trim_start_matches('#').trim() } else { name };
+    let words: Vec<&str> = data.split_whitespace().collect();
+    let (filter, target) = match words[..] {
+        [target] => ("*.*", target),
+        [filter, target] => (filter, target),
+        _ => return None,
+    };
+    let host = target.trim_start_matches('@');
+    let protocol = match target.len() - host.len() {
+        0 | 1 => "@",
+        2 => "@@",
+        _ => return None,
+    };
+    let (host, rest) = match host.strip_prefix('[') {
+        Some(rest) => rest.split_once(']')?,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
+    };
+    if host.is_empty() {
+        return None;
+    }
+    let port = match rest.strip_prefix(':') {
+        Some(port) if port.bytes().all(|b| b.is_ascii_digit()) => Some(port.parse::<u16>().ok()?),
+        None if rest.is_empty() => None,
+        _ => return None,
+    };
+    let host = if host.contains(':') { format!("[{host}]") } else { host.to_string() };
+    let port = port.filter(|p| *p > 0).map_or_else(String::new, |p| format!(":{p}"));
+    let comment = if comment.is_empty() { String::new() } else { format!(" # {comment}") };
+    Some(format!("{filter} {protocol}{host}{port}{comment}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::{Sandbox, yaml};
+
+    #[test]
+    fn forwarding_lines() {
+        for (name, text, line) in [
+            ("maas", "192.0.2.7", Some("*.* @192.0.2.7 # maas")),
+            ("a", "*.err @@logs.example:0601", Some("*.err @@logs.example:601 # a")),
+            ("b", "@[2001:db8::5]:514", Some("*.* @[2001:db8::5]:514 # b")),
+            ("c", "[2001:db8::5]", Some("*.* @[2001:db8::5] # c")),
+            ("", "logs.example  # own words", Some("*.* @logs.example # own words")),
+            ("d", "logs.example#x", Some("*.* @logs.example # d")),
+            ("e", "2001:db8::5", None),
+            ("f", "@@@h", None),
+            ("g", "a b c", None),
+            ("h", "@:514", None),
+            ("i", "h:70000", None),
+            ("j", "[::1", None),
+            ("k\n*.* ?x", "h", None),
+            ("l", "h\n$ModLoad x", None),
+            ("m", "", None),
+        ] {
+            assert_eq!(forwarding_line(name, text).as_deref(), line, "{name}: {text}");
+        }
+    }
+
+    #[test]
+    fn texts_of_one_file_are_joined_and_files_reloaded_once() {
+        let sandbox = Sandbox::new(
+            "rsyslog:\n  config_dir: /etc/logs.d\n  config_filename: ours.conf\n  configs:\n  - 'a'\n  - {filename: b.conf, content: \"b\\n\"}\n  \
+             - 'c'\n  - {filename: /etc/own.conf, content: d}\n  - {filename: ' ', content: e}\n  remotes: {x: 192.0.2.1, y: }\n  \
+             service_reload_command: [reread, now]\n",
+        );
+        sandbox.stub("reread", "");
+        sandbox.run(&MODULE).unwrap();
+        let remotes = "# begin remotes\n*.* @192.0.2.1 # x\n# end remotes\n";
+        assert_eq!(sandbox.file("/etc/logs.d/ours.conf"), (format!("a\nc\n{remotes}"), 0o644));
+        assert_eq!(sandbox.file("/etc/logs.d/b.conf").0, "b\n");
+        assert_eq!(sandbox.file("/etc/own.conf").0, "d\n");
+        assert_eq!(sandbox.calls(), "reread now\n");
+        assert_eq!(sandbox.logged_warnings(), ["rsyslog.configs[4]: the file name is empty; skipped"]);
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), "reread now\n", "nothing changed");
+    }
+
+    #[test]
+    fn the_list_form_has_its_own_keys() {
+        let sandbox = Sandbox::new("{rsyslog: ['x y'], rsyslog_dir: /etc/old, rsyslog_filename: z.conf}");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/etc/old/z.conf").0, "x y\n");
+        let warnings = sandbox.logged_warnings();
+        assert!(warnings.iter().any(|w| w.starts_with("Failed to reload syslog: ")), "{warnings:?}");
+    }
+
+    #[test]
+    fn rsyslog_is_installed_if_its_program_is_missing() {
+        for (config, installs) in [
+            ("{install_rsyslog: true, packages: [rsyslog, rsyslog-gnutls]}", true),
+            ("{install_rsyslog: true, check_exe: there}", false),
+            ("{packages: [x]}", false),
+        ] {
+            let sandbox = Sandbox::new(&format!("rsyslog: {config}"));
+            sandbox.stub("there", "");
+            sandbox.stub("apt-get", "");
+            sandbox.stub("apt-cache", "echo rsyslog; echo rsyslog-gnutls");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls().contains("install rsyslog rsyslog-gnutls"), installs, "{config}");
+        }
+    }
+
+    #[test]
+    fn bad_values_cost_only_themselves() {
+        let mut sandbox = Sandbox::new(
+            "rsyslog: {configs: [[x], {filename: \"a\\nb\", content: n}, good], remotes: {a: 'x y z', b: 192.0.2.2}, packages: 7}",
+        );
+        sandbox.run(&MODULE).unwrap();
+        let text = sandbox.file("/etc/rsyslog.d/20-cloud-config.conf").0;
+        assert!(text.contains("good\n") && text.contains("@192.0.2.2 # b\n"), "{text}");
+        assert!(!text.contains("x y z"));
+        assert!(sandbox.logged_warnings().len() >= 3, "{:?}", sandbox.logged_warnings());
+        sandbox.config = yaml("rsyslog: 7");
+        assert!(sandbox.run(&MODULE).is_err());
+    }
+}

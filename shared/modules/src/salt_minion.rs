@@ -1,0 +1,156 @@
+//! salt_minion: installs Salt's minion, writes its configuration, grains and keys, and starts it.
+
+use config::schema::{ANY_MAP, Type};
+use config::yaml::{Style, emit};
+use config::{FromNode, Node, Reader};
+use distro::ServiceAction;
+use state::Frequency;
+use system::{Command, OutputMode, Result, WriteOptions};
+
+use crate::schema::Section;
+use crate::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, package_sources, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "salt_minion",
+    frequency: Frequency::Instance,
+    distros: Distros::All,
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["salt_minion"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+config::keys! {
+    struct Salt {
+        /// The package.
+        pkg_name: Word = "salt-minion";
+        /// The service.
+        service_name: Word = "salt-minion";
+        /// The directory of the configuration.
+        config_dir: Line = "/etc/salt";
+        /// The configuration of the minion. With `file_client: local` the states are applied once, and no service runs.
+        conf: Option<Document>;
+        /// The grains of the minion.
+        grains: Option<Document>;
+        /// The public key of the minion; needs `private_key`.
+        public_key: Option<String>;
+        /// The private key of the minion; needs `public_key`.
+        private_key: Option<String>;
+        /// The directory of the keys. The default is `pki/minion` in the configuration's directory, or `pki` if that does not exist.
+        pki_dir: Option<Line>;
+    }
+    struct Keys {
+        /// The minion of Salt.
+        salt_minion: Option<Salt>;
+    }
+}
+
+/// A map that is written to a file as it is.
+#[derive(Debug, Clone)]
+struct Document(Node);
+
+impl FromNode for Document {
+    const SCHEMA: &'static [Type] = &[ANY_MAP];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Document> {
+        if node.as_map().is_none() {
+            return reader.type_error(node, "a map");
+        }
+        Some(Document(node.clone()))
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(salt) = valid_key(context, "salt_minion", Keys::read_known, |keys| keys.salt_minion)? else {
+        return Ok(());
+    };
+    let (sys, distro) = (context.sys, context.distro);
+    package_sources::install_names(context, &[salt.pkg_name.0])?;
+    let directory = salt.config_dir.0.trim_end_matches('/');
+    sys.create_dir_all(directory, 0o755)?;
+    for (name, document) in [("minion", &salt.conf), ("grains", &salt.grains)] {
+        if let Some(Document(node)) = document {
+            sys.write(format!("{directory}/{name}"), emit(node, Style::DOCUMENT), WriteOptions::default())?;
+        }
+    }
+    if let (Some(public), Some(private)) = (&salt.public_key, &salt.private_key) {
+        let usual = ["pki/minion", "pki"].map(|name| format!("{directory}/{name}"));
+        let usual = if sys.is_dir(&usual[0]) { &usual[0] } else { &usual[1] };
+        let keys = salt.pki_dir.as_ref().map_or(usual.as_str(), |path| path.0.trim_end_matches('/'));
+        sys.create_dir_all(keys, 0o700)?;
+        sys.write(format!("{keys}/minion.pub"), public, WriteOptions::default())?;
+        // Upstream leaves the private key readable for all whom the directory lets in.
+        sys.write(format!("{keys}/minion.pem"), private, WriteOptions::secret())?;
+    }
+    let client = salt.conf.as_ref().and_then(|Document(conf)| conf.get("file_client")?.as_str());
+    let service = salt.service_name.0.as_str();
+    if client != Some("local") {
+        distro.manage_service(sys, ServiceAction::Enable, service)?;
+        return distro.manage_service(sys, ServiceAction::Restart, service);
+    }
+    // A minion without a master is no service.
+    distro.manage_service(sys, ServiceAction::Disable, service)?;
+    distro.manage_service(sys, ServiceAction::Stop, service)?;
+    let apply = Command::new(["salt-call", "--local", "state.apply"]);
+    sys.run(&apply.output(OutputMode::Inherit).timeout(context.script_timeout)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    fn ready(config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        for program in ["dnf", "systemctl", "salt-call"] {
+            sandbox.stub(program, "");
+        }
+        sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
+        sandbox
+    }
+
+    #[test]
+    fn configuration_keys_and_service() {
+        let sandbox = ready(
+            "salt_minion: {pkg_name: p, service_name: s, config_dir: /c, conf: {master: m, b: [1]}, grains: {role: [web]}, \
+             public_key: PUB, private_key: KEY}",
+        );
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.file("/c/minion"), ("---\nb:\n- 1\nmaster: m\n...\n".into(), 0o644));
+        assert_eq!(sandbox.file("/c/grains"), ("---\nrole:\n- web\n...\n".into(), 0o644));
+        assert_eq!(sandbox.file("/c/pki/minion.pub"), ("PUB".into(), 0o644));
+        assert_eq!(sandbox.file("/c/pki/minion.pem"), ("KEY".into(), 0o600));
+        assert_eq!(
+            sandbox.calls(),
+            "dnf -y makecache\ndnf -y install p\nsystemctl enable s\nsystemctl restart s\n"
+        );
+    }
+
+    #[test]
+    fn a_minion_without_a_master_is_no_service() {
+        let sandbox = ready("salt_minion: {conf: {file_client: local}}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(
+            sandbox.calls().ends_with(
+                "systemctl disable salt-minion\nsystemctl stop salt-minion\nsalt-call --local state.apply\n"
+            ),
+            "{}",
+            sandbox.calls()
+        );
+    }
+
+    #[test]
+    fn one_invalid_key_costs_only_itself() {
+        let sandbox = ready("salt_minion: {conf: [x], grains: {a: b}, pkg_name: '-x', public_key: P}");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.sys.list("/etc/salt").unwrap(), ["grains"]);
+        assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
+        assert!(sandbox.calls().contains("install salt-minion\n"));
+        assert!(ready("salt_minion: [x]").run(&MODULE).is_err());
+    }
+}

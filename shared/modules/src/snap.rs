@@ -1,0 +1,221 @@
+//! snap: acknowledges assertions and runs commands of snap(8).
+
+use config::schema::{STR, Type, key, list, map_of};
+use config::{FromNode, Map, Node, Reader, Value};
+use state::{Frequency, acquire, has_run};
+use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, fully_valid_key};
+
+pub const MODULE: Module = Module {
+    name: "snap",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[],
+    activation: &["snap"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// The mark that the snaps of the image are installed, which other modules may have waited for.
+const SEEDED: &str = "snap_seeded";
+
+config::keys! {
+    struct Snap {
+        /// Assertions for `snap ack`.
+        assertions: Assertions;
+        /// Commands of snap: texts for the shell, or lists of arguments. `snap` is added before a list without it.
+        commands: Commands;
+    }
+    struct Keys {
+        /// Assertions and commands of snap.
+        snap: Option<Snap>, within min(1);
+    }
+}
+
+/// Returns the values of a list, or those of a map in the order of its keys if it is sorted.
+fn values<'n>(node: &'n Node, sorted: bool, reader: &mut Reader) -> Option<Vec<(String, &'n Node)>> {
+    let named = |map: &'n Map| {
+        let named = map.iter().map(|(key, value)| (key.scalar_text().unwrap_or_default(), value));
+        named.collect::<Vec<_>>()
+    };
+    match &node.value {
+        Value::Null => Some(Vec::new()),
+        Value::Seq(items) => Some(items.iter().enumerate().map(|(i, n)| (format!("[{i}]"), n)).collect()),
+        Value::Map(map) => {
+            let mut all = named(map);
+            if sorted {
+                all.sort_by(|(a, _), (b, _)| a.cmp(b));
+            }
+            Some(all)
+        }
+        _ => reader.type_error(node, "a list or a map"),
+    }
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Assertions(Vec<String>);
+
+impl FromNode for Assertions {
+    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR])).min(1), list(&[STR]).min(1).unique()];
+    const REQUIRED: bool = false;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Assertions> {
+        let texts = values(node, false, reader)?;
+        let texts = texts.into_iter().map(|(name, node)| reader.nested(&name, |r| String::read(node, r)));
+        texts.collect::<Option<Vec<_>>>().map(Assertions)
+    }
+
+    fn absent() -> Option<Assertions> {
+        Some(Assertions::default())
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Line {
+    Shell(String),
+    Words(Vec<String>),
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Commands(Vec<Line>);
+
+impl FromNode for Commands {
+    const SCHEMA: &'static [Type] =
+        &[list(&[STR, list(&[STR])]).min(1), map_of(&key("<name>", &[STR, list(&[STR])])).min(1)];
+    const REQUIRED: bool = false;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {
+        let lines = values(node, true, reader)?;
+        let lines = lines.into_iter().map(|(name, node)| reader.nested(&name, |r| read_line(node, r)));
+        lines.collect::<Option<Vec<_>>>().map(Commands)
+    }
+
+    fn absent() -> Option<Commands> {
+        Some(Commands::default())
+    }
+}
+
+fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
+    match &node.value {
+        Value::Str(text) if !text.contains('\0') => Some(Line::Shell(text.clone())),
+        Value::Seq(items) => {
+            // A null in front says that the command is not one of snap, on purpose.
+            let (is_other, items) = match items.split_first() {
+                Some((first, rest)) if first.is_null() => (true, rest),
+                _ => (false, &items[..]),
+            };
+            let mut words = Vec::with_capacity(items.len() + 1);
+            for (i, item) in items.iter().enumerate() {
+                words.push(reader.nested(&format!("[{i}]"), |reader| String::read(item, reader))?);
+            }
+            if words.is_empty() || words.iter().any(|word| word.contains('\0')) {
+                return reader.type_error(node, "a command and its arguments");
+            }
+            if !is_other && words[0] != "snap" {
+                words.insert(0, "snap".into());
+            }
+            Some(Line::Words(words))
+        }
+        _ => reader.type_error(node, "a command (text, or a list of texts)"),
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    // One invalid item makes all invalid: half of an installation is worse than none.
+    let Some(snap) = fully_valid_key(context, &["snap"], Keys::read_known, |keys| keys.snap)? else {
+        return Ok(());
+    };
+    wait_until_seeded(context)?;
+    let sys = context.sys;
+    if !snap.assertions.0.is_empty() {
+        let path = context.layout.instance("snapd.assertions");
+        sys.write(&path, snap.assertions.0.join("\n"), WriteOptions::default())?;
+        sys.run(&Command::new(["snap", "ack", &path]))?;
+    }
+    let mut failed = Vec::new();
+    for (i, line) in snap.commands.0.iter().enumerate() {
+        let command = match line {
+            Line::Shell(text) => {
+                if !text.starts_with("snap ") {
+                    warning!(sys, "snap.commands: command {} does not begin with snap", i + 1);
+                }
+                Command::new(["/bin/sh", "-c", text])
+            }
+            Line::Words(words) => Command::new(words),
+        };
+        let command = command.output(OutputMode::Inherit).timeout(context.script_timeout);
+        if let Err(e) = sys.run(&command) {
+            warning!(sys, "snap.commands: {e}");
+            failed.push((i + 1).to_string());
+        }
+    }
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(format!("snap.commands failed: {}", failed.join(", ")))),
+    }
+}
+
+/// Waits until the snaps of the image are installed, once.
+fn wait_until_seeded(context: &Context<'_>) -> Result<()> {
+    let (sys, layout) = (context.sys, context.layout);
+    if has_run(sys, layout, SEEDED, Frequency::Once) {
+        return Ok(());
+    }
+    acquire(sys, layout, SEEDED, Frequency::Once)?;
+    if sys.which("snap").is_none() {
+        debug!(sys, "not waiting for snaps: there is no program snap");
+        return Ok(());
+    }
+    sys.run(&Command::new(["snap", "wait", "system", "seed.loaded"]).timeout(context.script_timeout))
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn assertions_and_commands() {
+        let sandbox = Sandbox::new(
+            "snap:\n  assertions: {b: \"type: x\\n\", a: y}\n  commands:\n    '02': [install, vlc]\n    '01': snap install a\n    \
+             '03': [snap, list]\n    '04': [null, other, x]\n    '05': [fail]\n    '06': 'other y'",
+        );
+        sandbox.stub("snap", "[ \"$1\" != fail ]");
+        sandbox.stub("other", "");
+        let e = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert_eq!(e, "snap.commands failed: 5");
+        assert_eq!(
+            sandbox.calls(),
+            "snap wait system seed.loaded\nsnap ack /var/lib/cloud/instance/snapd.assertions\nsnap install a\n\
+             snap install vlc\nsnap list\nother x\nsnap fail\nother y\n"
+        );
+        assert_eq!(sandbox.file("/var/lib/cloud/instance/snapd.assertions"), ("type: x\n\ny".into(), 0o644));
+        assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
+        assert!(sandbox.run(&MODULE).is_err());
+        assert_eq!(sandbox.calls().matches("snap wait").count(), 1);
+    }
+
+    #[test]
+    fn invalid_values_run_nothing() {
+        for (config, fails) in [
+            ("null", false),
+            ("x", true),
+            ("{commands: ls}", true),
+            ("{commands: [[]]}", true),
+            ("{commands: [7, snap list]}", true),
+            ("{commands: [[install, [x]]]}", true),
+            ("{assertions: [[x]], commands: [snap list]}", true),
+        ] {
+            let sandbox = Sandbox::new(&format!("snap: {config}"));
+            sandbox.stub("snap", "");
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert_eq!(sandbox.calls(), "", "{config}");
+        }
+    }
+}

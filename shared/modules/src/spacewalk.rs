@@ -1,0 +1,109 @@
+//! spacewalk: registers the machine with a Spacewalk server, unless it is registered.
+
+use state::Frequency;
+use system::{Command, OutputMode, Result, debug, info};
+
+use crate::schema::Section;
+use crate::text_values::Word;
+use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "spacewalk",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| ["rhel", "fedora", "openeuler"].contains(&distro.name)),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["spacewalk"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const CERTIFICATE: &str = "/usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";
+
+config::keys! {
+    struct Spacewalk {
+        /// The host name of the server.
+        server: Option<Word>;
+        /// The proxy through which the server is reached.
+        proxy: Option<Word>;
+        /// The activation key.
+        activation_key: Option<Word>;
+    }
+    struct Keys {
+        /// The registration with a Spacewalk server.
+        spacewalk: Option<Spacewalk>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let Some(wanted) = valid_key(context, "spacewalk", Keys::read_known, |keys| keys.spacewalk)? else {
+        return Ok(());
+    };
+    let sys = context.sys;
+    let Some(Word(server)) = wanted.server else {
+        debug!(sys, "spacewalk.server is not set; skipped");
+        return Ok(());
+    };
+    package_sources::install_names(context, &["rhn-setup".into()])?;
+    // It fails with this code on a machine that is not registered.
+    let sync = Command::new(["rhn-profile-sync", "--verbose"]).output(OutputMode::Inherit).accept(&[0, 1]);
+    if sys.run(&sync)?.code == 0 {
+        return Ok(());
+    }
+    let profile = hostname_info::from_metadata_or_system(context).fqdn;
+    info!(sys, "registering {profile} with {server}");
+    let url = format!("https://{server}/XMLRPC");
+    let mut argv = vec!["rhnreg_ks", "--serverUrl", &url, "--profilename", &profile];
+    if let Some(Word(proxy)) = &wanted.proxy {
+        argv.extend(["--proxy", proxy]);
+    }
+    argv.extend(["--sslCACert", CERTIFICATE]);
+    let mut command = Command::new(argv);
+    if let Some(Word(key)) = &wanted.activation_key {
+        let shown = format!("{} --activationkey …", command.command_line());
+        command = command.arg("--activationkey").arg(key).redacted(shown);
+    }
+    sys.run(&command.output(OutputMode::Inherit)).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    fn calls(config: &str, code: u8) -> (Sandbox, bool) {
+        let mut sandbox = Sandbox::new(&format!("spacewalk: {config}"));
+        sandbox.distro = distro::Distro::named("fedora").unwrap();
+        sandbox.instance.local_hostname = Some("h.example.com".into());
+        sandbox.stub("dnf", "");
+        sandbox.stub("rhn-profile-sync", &format!("exit {code}"));
+        sandbox.stub("rhnreg_ks", "");
+        let succeeded = sandbox.run(&MODULE).is_ok();
+        (sandbox, succeeded)
+    }
+
+    #[test]
+    fn registers_once() {
+        let first = "dnf -y makecache\ndnf -y install rhn-setup\nrhn-profile-sync --verbose\n";
+        let register = "rhnreg_ks --serverUrl https://s/XMLRPC --profilename h.example.com";
+        let key = "--sslCACert /usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";
+        for (config, code, calls_wanted, succeeds) in [
+            ("{server: s}", 0, first.to_string(), true),
+            ("{server: s}", 1, format!("{first}{register} {key}\n"), true),
+            ("{server: s}", 2, first.to_string(), false),
+            (
+                "{server: s, proxy: p, activation_key: K3Y}",
+                1,
+                format!("{first}{register} --proxy p {key} --activationkey K3Y\n"),
+                true,
+            ),
+            ("{proxy: p}", 1, String::new(), true),
+        ] {
+            let (sandbox, succeeded) = calls(config, code);
+            assert_eq!((sandbox.calls(), succeeded), (calls_wanted, succeeds), "{config} {code}");
+            assert!(sandbox.commands().iter().all(|c| !c.contains("K3Y")), "{:?}", sandbox.commands());
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! ssh_import_id: public keys of users, fetched from GitHub or Launchpad by the program ssh-import-id, which runs as the
+//! user that gets them.
+
+use std::time::Duration;
+
+use config::Node;
+use state::Frequency;
+use system::{Command, Error, OutputMode, Result, debug, error, warning};
+
+use crate::schema::Section;
+use crate::users::Accounts;
+use crate::{Context, Distros, Module, ModuleFlag};
+
+pub const MODULE: Module = Module {
+    name: "ssh_import_id",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| {
+        ["alpine", "cos", "debian", "raspberry-pi-os", "ubuntu"].contains(&distro.name)
+    }),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &[],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const PROGRAM: &str = "ssh-import-id";
+/// The pause before the only retry.
+const RETRY_DELAY: Duration = Duration::from_millis(500);
+
+config::keys! {
+    struct Keys {
+        /// IDs of the default user's public keys, such as gh:NAME and lp:NAME. Other users have a key of the same name.
+        ssh_import_id: Vec<String>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let own = context.read_keys(Keys::read_known).map(|k| k.ssh_import_id).unwrap_or_default();
+    let wanted = match context.args.split_first() {
+        Some((user, ids)) => {
+            let ids = ids.iter().filter_map(Node::scalar_text).collect();
+            user.scalar_text().map(|user| (user, ids)).into_iter().collect()
+        }
+        None => requested_ids(&Accounts::read(context), &own),
+    };
+    let wanted: Vec<(String, Vec<String>)> = wanted
+        .into_iter()
+        .map(|(user, ids)| {
+            let ids = valid_ids(context, &user, ids);
+            (user, ids)
+        })
+        .filter(|(_, ids)| !ids.is_empty())
+        .collect();
+    if wanted.is_empty() {
+        debug!(sys, "ssh_import_id is not set for a user; skipping");
+        return Ok(());
+    }
+    if sys.which(PROGRAM).is_none() {
+        warning!(
+            sys,
+            "ssh-import-id is not installed, but module ssh_import_id is configured. Skipping module."
+        );
+        return Ok(());
+    }
+    let mut failed = Vec::new();
+    for (user, ids) in &wanted {
+        let result = import(context, user, ids);
+        failed.extend(result.err().inspect(|e| warning!(sys, "ssh-import-id failed for {user}: {e}")));
+    }
+    match failed.pop() {
+        Some(e) => Err(e.with_causes(&failed)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the users and the IDs of their keys. The default user has the top-level key's IDs and those of its own entry.
+fn requested_ids(accounts: &Accounts, top_level: &[String]) -> Vec<(String, Vec<String>)> {
+    let ids_of = |user: &crate::users::User| {
+        let top_level = if user.is_default { top_level } else { &[] };
+        let mut ids: Vec<String> = Vec::new();
+        for id in top_level.iter().chain(&user.keys.ssh_import_id) {
+            if !ids.contains(id) {
+                ids.push(id.clone());
+            }
+        }
+        (user.name.clone(), ids)
+    };
+    accounts.users.iter().map(ids_of).collect()
+}
+
+/// Returns the IDs that cannot be taken for an option of the program.
+fn valid_ids(context: &Context<'_>, user: &str, ids: Vec<String>) -> Vec<String> {
+    let is_valid = |id: &String| {
+        !id.is_empty() && !id.starts_with('-') && !id.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
+    let (good, bad): (Vec<String>, Vec<String>) = ids.into_iter().partition(is_valid);
+    if !bad.is_empty() {
+        let count = bad.len();
+        warning!(
+            context.sys,
+            "ssh_import_id of user {user}: expected IDs like gh:NAME; {count} of them are invalid"
+        );
+    }
+    good
+}
+
+fn import(context: &Context<'_>, user: &str, ids: &[String]) -> Result<()> {
+    let sys = context.sys;
+    // In a plan, the users that it creates do not exist.
+    if sys.user(user).is_none() && !sys.is_dry_run() {
+        return Err(Error::new(format!("user {user} does not exist")));
+    }
+    let as_user: &[&str] = if sys.which("sudo").is_some() {
+        &["sudo", "--preserve-env=https_proxy", "-Hu", user, PROGRAM]
+    } else if sys.which("doas").is_some() {
+        &["doas", "-u", user, PROGRAM]
+    } else {
+        error!(sys, "neither sudo nor doas is installed; cannot import the SSH keys of user {user}");
+        return Ok(());
+    };
+    let command = Command::new(as_user.iter().copied().chain(ids.iter().map(String::as_str)));
+    let command = command.output(OutputMode::Inherit);
+    match sys.run(&command) {
+        Err(e) => {
+            debug!(sys, "{e}; retrying once");
+            sys.clock().sleep(RETRY_DELAY);
+            sys.run(&command).map(drop)
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::{Sandbox, yaml};
+    use system::WriteOptions;
+
+    fn sandbox(config: &str, programs: &[(&str, &str)]) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.system_info = yaml("default_user: {name: debian}");
+        let users = "root:x:0:0::/root:/bin/sh\ndebian:x:1000:1000::/home/debian:/bin/sh\nann:x:1001:1001::/:/bin/sh\n";
+        sandbox.sys.write("/etc/passwd", users, WriteOptions::default()).unwrap();
+        for (name, body) in programs {
+            sandbox.stub(name, body);
+        }
+        sandbox
+    }
+
+    const BOTH: [(&str, &str); 2] = [("ssh-import-id", ""), ("sudo", "")];
+
+    #[test]
+    fn every_user_gets_its_keys() {
+        let config = "{ssh_import_id: [gh:a, lp:b, gh:a], users: [default, {name: ann, ssh_import_id: [gh:ann]}, bob]}";
+        let sandbox = sandbox(config, &BOTH);
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(
+            sandbox.calls(),
+            "sudo --preserve-env=https_proxy -Hu ann ssh-import-id gh:ann\n\
+             sudo --preserve-env=https_proxy -Hu debian ssh-import-id gh:a lp:b\n"
+        );
+    }
+
+    #[test]
+    fn doas_and_arguments() {
+        let mut sandbox = sandbox("{}", &[("ssh-import-id", ""), ("doas", "")]);
+        sandbox.args = vec!["ann".into(), "lp:ann".into()];
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), "doas -u ann ssh-import-id lp:ann\n");
+    }
+
+    #[test]
+    fn a_failure_is_retried_once_and_does_not_stop_the_others() {
+        let config = "users: [{name: gone, ssh_import_id: [gh:x]}, {name: ann, ssh_import_id: [gh:ann]}]";
+        let sandbox = sandbox(config, &[("ssh-import-id", ""), ("sudo", "exit 1")]);
+        let message = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert!(message.contains("-Hu ann ssh-import-id gh:ann"), "{message}");
+        assert_eq!(sandbox.calls().lines().count(), 2);
+        let warnings = sandbox.logged_warnings();
+        assert!(warnings[0].ends_with("user gone does not exist"), "{warnings:?}");
+    }
+
+    #[test]
+    fn what_is_missing_or_invalid_is_reported() {
+        for (config, programs, warning) in [
+            ("{}", &[][..], ""),
+            ("{ssh_import_id: [gh:a], users: []}", &[], ""),
+            ("{ssh_import_id: [gh:a], users: [default]}", &[], "ssh-import-id is not installed, but"),
+            (
+                "{ssh_import_id: [-r, \"a\\nb\"], users: [default]}",
+                &BOTH,
+                "ssh_import_id of user debian: expected",
+            ),
+        ] {
+            let sandbox = sandbox(config, programs);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), "", "{config}");
+            let warnings = sandbox.logged_warnings().join("\n");
+            assert!(
+                warnings.starts_with(warning) && warnings.is_empty() == warning.is_empty(),
+                "{config}: {warnings}"
+            );
+        }
+    }
+}

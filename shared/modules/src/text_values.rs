@@ -1,0 +1,65 @@
+//! Types of texts that become part of a line of a file, or an argument of a command.
+
+use config::schema::{STR, Type};
+use config::{FromNode, Node, Reader};
+
+/// Text without control characters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Line(pub String);
+
+impl FromNode for Line {
+    const SCHEMA: &'static [Type] = &[STR];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
+        let text = String::read(node, reader)?;
+        if text.chars().any(char::is_control) {
+            return reader.type_error(node, "one line of text");
+        }
+        Some(Line(text))
+    }
+}
+
+/// Text that a command takes as one argument that is not an option: a name or a path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word(pub String);
+
+impl FromNode for Word {
+    const SCHEMA: &'static [Type] = &[STR];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Word> {
+        let text = String::read(node, reader)?;
+        let has_other = text.contains(|c: char| c.is_control() || c.is_whitespace());
+        if text.is_empty() || text.starts_with('-') || has_other {
+            return reader.type_error(node, "a name without spaces that does not begin with a hyphen");
+        }
+        Some(Word(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::yaml;
+
+    #[test]
+    fn lines_and_words() {
+        for (text, is_line, is_word) in [
+            ("a", true, true),
+            ("7", true, true),
+            ("a b", true, false),
+            ("-a", true, false),
+            ("''", true, false),
+            (r#""a\nb""#, false, false),
+            (r#""a\0""#, false, false),
+            ("[a]", false, false),
+            ("null", false, false),
+        ] {
+            let node = yaml(text);
+            let (mut of_line, mut of_word) = (Reader::new(), Reader::new());
+            assert_eq!(Line::read(&node, &mut of_line).is_some(), is_line, "{text}");
+            assert_eq!(Word::read(&node, &mut of_word).is_some(), is_word, "{text}");
+            assert_eq!(of_line.into_findings().iter().count(), usize::from(!is_line), "{text}");
+            assert_eq!(of_word.into_findings().iter().count(), usize::from(!is_word), "{text}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! ubuntu_autoinstall: reports a configuration for Ubuntu's installer on a machine without that installer. The installer
+//! itself reads the key.
+
+use config::schema::{INT, Type, key, map};
+use config::{FromNode, Node, Reader};
+use state::{Frequency, acquire, has_run};
+use system::{Command, Result, debug, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag};
+
+pub const MODULE: Module = Module {
+    name: "ubuntu_autoinstall",
+    frequency: Frequency::Once,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["autoinstall"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const INSTALLERS: [&str; 2] = ["subiquity", "ubuntu-desktop-installer"];
+/// The mark of the wait for the snaps of the image, under the name that upstream gives it.
+const SEMAPHORE: &str = "snap_seeded";
+
+config::keys! {
+    struct Keys {
+        /// The configuration of Ubuntu's installer.
+        autoinstall: Option<Autoinstall>;
+    }
+}
+
+/// The installer's keys, which are its own business.
+#[derive(Debug, Clone)]
+struct Autoinstall;
+
+impl FromNode for Autoinstall {
+    const SCHEMA: &'static [Type] =
+        &[map(&[key("version", &[INT]).required().doc("The version of the format.")]).open()];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Autoinstall> {
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map") };
+        match map.get("version") {
+            Some(version) => reader.nested("version", |r| i64::read(version, r)).map(|_| Autoinstall),
+            None => reader.nested("version", |r| r.type_error(node, "a number; it is required")),
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let (sys, layout) = (context.sys, context.layout);
+    if context.read_keys(Keys::read_known).and_then(|k| k.autoinstall).is_none() {
+        return Ok(());
+    }
+    let mut installed = String::new();
+    if sys.which("snap").is_some() {
+        if !has_run(sys, layout, SEMAPHORE, Frequency::Once) {
+            acquire(sys, layout, SEMAPHORE, Frequency::Once)?;
+            sys.run(
+                &Command::new(["snap", "wait", "system", "seed.loaded"]).timeout(context.script_timeout),
+            )?;
+        }
+        installed = sys.run(&Command::new(["snap", "list"]).read_only())?.text();
+    }
+    match INSTALLERS.iter().find(|name| installed.contains(**name)) {
+        Some(name) => debug!(sys, "autoinstall is processed by {name}"),
+        None => warning!(
+            sys,
+            "autoinstall is set, but none of Ubuntu's installer snaps is installed: {}",
+            INSTALLERS.join(", ")
+        ),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn a_missing_installer_is_reported() {
+        const LIST: &str = "snap wait system seed.loaded\nsnap list\n";
+        for (config, snap, calls, warnings) in [
+            ("{version: 1, x: y}", Some("echo subiquity 1 2"), LIST, 0),
+            ("{version: 1}", Some("echo lxd 1 2"), LIST, 1),
+            ("{version: 1}", None, "", 1),
+            ("{}", Some("echo lxd"), "", 1),
+            ("{version: [x]}", Some("echo lxd"), "", 1),
+            ("7", Some("echo lxd"), "", 1),
+        ] {
+            let sandbox = Sandbox::new(&format!("autoinstall: {config}"));
+            snap.iter().for_each(|body| sandbox.stub("snap", body));
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), calls, "{config}");
+            assert_eq!(
+                sandbox.logged_warnings().len(),
+                warnings,
+                "{config}: {:?}",
+                sandbox.logged_warnings()
+            );
+        }
+    }
+}

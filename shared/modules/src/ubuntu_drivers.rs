@@ -1,0 +1,171 @@
+//! ubuntu_drivers: NVIDIA's drivers, once their licence is accepted.
+
+use config::schema::{BOOL, STR};
+use state::Frequency;
+use system::{Command, Error, Result, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "ubuntu_drivers",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["drivers"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// The question whose answer makes linux-restricted-modules link NVIDIA's modules.
+const TEMPLATE: &str = "Template: linux/nvidia/latelink\nType: boolean\nDefault: true\n\
+    Description: Link NVIDIA's kernel modules?\n Whether the kernel modules of NVIDIA are linked on this machine.\n";
+/// How long a driver may take to download and build.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
+
+config::keys! {
+    struct Nvidia {
+        /// Whether the user accepts the licence. Without that nothing is installed.
+        license_accepted as "license-accepted": bool, types [BOOL];
+        /// The version; the newest one that fits by default.
+        version: Option<String>, types [STR];
+    }
+    struct Drivers {
+        /// The drivers of NVIDIA.
+        nvidia: Option<Nvidia>;
+    }
+    struct Keys {
+        /// Third-party drivers.
+        drivers: Option<Drivers>;
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let drivers = fully_valid_key(context, &["drivers"], Keys::read_known, |k| k.drivers)?;
+    let Some(nvidia) = drivers.and_then(|d| d.nvidia).filter(|n| n.license_accepted) else {
+        debug!(sys, "drivers.nvidia.license-accepted is not true; skipping");
+        return Ok(());
+    };
+    let driver = match nvidia.version.filter(|v| !v.is_empty()) {
+        Some(version) if version.contains(|c: char| c.is_whitespace() || c.is_control()) => {
+            return Err(Error::new("drivers.nvidia.version: expected a version, such as 550"));
+        }
+        Some(version) => format!("nvidia:{version}"),
+        None => "nvidia".to_string(),
+    };
+    if sys.which("ubuntu-drivers").is_none() {
+        package_sources::install_names(context, &["ubuntu-drivers-common".into()])?;
+    }
+    register_template(context)?;
+    let command =
+        Command::new(["ubuntu-drivers", "install", "--gpgpu", &driver]).timeout(TIMEOUT).accept_all();
+    let output = sys.run(&command)?;
+    if output.code == 0 {
+        return Ok(());
+    }
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    if stderr.contains("argument <command>: invalid choice: 'install'") {
+        warning!(
+            sys,
+            "the available version of ubuntu-drivers is too old to perform requested driver installation"
+        );
+    } else if output.text().contains("No drivers found for installation.") {
+        warning!(sys, "ubuntu-drivers found no drivers for installation");
+    }
+    let last = stderr.trim_end().lines().last().unwrap_or_default().to_string();
+    Err(Error::new(format!("ubuntu-drivers install {driver}: exit code {}: {last}", output.code)))
+}
+
+/// Makes the question known to debconf. Its default is the answer.
+fn register_template(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let path = context.layout.run("nvidia.template");
+    sys.write(&path, TEMPLATE, WriteOptions::default())?;
+    let command = Command::new(["debconf-communicate", "-fnoninteractive", "cloud-init"])
+        .stdin(format!("X_LOADTEMPLATEFILE {path}\n"));
+    let result = sys.run(&command);
+    sys.remove(&path)?;
+    let answer = result?.text();
+    // debconf-devel(7): a reply begins with 0 if the command succeeded.
+    if !answer.starts_with('0') && !sys.is_dry_run() {
+        return Err(Error::new(format!("debconf-communicate: loading a template failed: {}", answer.trim())));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::{Sandbox, yaml};
+    use distro::Distro;
+
+    fn sandbox(config: &str, debconf: &str, drivers: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(&format!("drivers: {config}"));
+        sandbox.distro = Distro::named("ubuntu").unwrap();
+        sandbox.system_info = yaml("apt_get_wrapper: {enabled: false}");
+        sandbox.stub("debconf-communicate", debconf);
+        sandbox.stub("ubuntu-drivers", drivers);
+        sandbox
+    }
+
+    #[test]
+    fn drivers_are_installed_with_the_licence() {
+        for (version, argument) in [
+            ("", "nvidia"),
+            (", version: 550", "nvidia:550"),
+            (", version: '470-server'", "nvidia:470-server"),
+        ] {
+            let config = format!("{{nvidia: {{license-accepted: true{version}}}}}");
+            let sandbox = sandbox(&config, "[ -e /run/cloud-init/nvidia.template ] && echo 0", "");
+            sandbox.run(&MODULE).unwrap();
+            let calls = format!(
+                "debconf-communicate -fnoninteractive cloud-init\n< X_LOADTEMPLATEFILE /run/cloud-init/nvidia.template\n\
+                 ubuntu-drivers install --gpgpu {argument}\n"
+            );
+            assert_eq!(sandbox.calls(), calls);
+            assert!(!sandbox.sys.exists("/run/cloud-init/nvidia.template"));
+        }
+    }
+
+    #[test]
+    fn nothing_happens_without_the_licence() {
+        for (config, fails) in [
+            ("{nvidia: {license-accepted: false}}", false),
+            ("{nvidia: {version: 550}}", true),
+            ("{nvidia: {license-accepted: nah}}", true),
+            ("{nvidia: {license-accepted: true, version: 'a b'}}", true),
+            ("[x]", true),
+            ("{}", false),
+        ] {
+            let sandbox = sandbox(config, "echo 0", "");
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert_eq!(sandbox.calls(), "", "{config}");
+        }
+    }
+
+    #[test]
+    fn failures() {
+        const GOOD: &str = "{nvidia: {license-accepted: true}}";
+        for (debconf, drivers, warning) in [
+            ("echo '20 no'", "", ""),
+            ("exit 1", "", ""),
+            ("echo 0", "exit 1", ""),
+            ("echo 0", "echo No drivers found for installation.; exit 1", "ubuntu-drivers found no drivers"),
+            (
+                "echo 0",
+                "echo \"x: argument <command>: invalid choice: 'install' (y)\" >&2; exit 2",
+                "the available version",
+            ),
+        ] {
+            let sandbox = sandbox(GOOD, debconf, drivers);
+            assert!(sandbox.run(&MODULE).is_err(), "{debconf} {drivers}");
+            let warnings = sandbox.logged_warnings().join("");
+            assert!(warnings.starts_with(warning) && warnings.is_empty() == warning.is_empty(), "{warnings}");
+            assert!(!sandbox.sys.exists("/run/cloud-init/nvidia.template"));
+        }
+    }
+}

@@ -1,0 +1,442 @@
+//! ubuntu_pro: attaches the machine to Ubuntu Pro through the program `pro`: automatically where the cloud's image entitles
+//! to it, otherwise with the user's token.
+
+use config::schema::DefaultValue::Bool;
+use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
+use config::{FromNode, Node, Reader};
+use serde_json::{Value, json};
+use state::Frequency;
+use system::{Command, Error, Result, debug, error, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+
+pub const MODULE: Module = Module {
+    name: "ubuntu_pro",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["ubuntu_pro", "ubuntu_advantage", "ubuntu-advantage"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// Attaching and enabling install packages.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
+const PROXIES: [&str; 6] = [
+    "http_proxy",
+    "https_proxy",
+    "global_apt_http_proxy",
+    "global_apt_https_proxy",
+    "ua_apt_http_proxy",
+    "ua_apt_https_proxy",
+];
+
+config::keys! {
+    struct Pro as "pro" {
+        /// Services to enable.
+        enable: Vec<String>;
+        /// Beta services to enable, if the machine is attached automatically.
+        enable_beta: Vec<String>;
+        /// The token of the contract.
+        token: Token;
+        /// Features of this module.
+        features: Option<Features>;
+        /// Settings of the client; null unsets one.
+        config: Settings;
+    }
+    struct Keys {
+        /// Attachment to Ubuntu Pro.
+        ubuntu_pro: Option<Pro>, also "ubuntu_advantage" since "24.1", also "ubuntu-advantage";
+    }
+}
+
+/// `features`.
+#[derive(Debug, Clone)]
+struct Features {
+    disable_auto_attach: bool,
+}
+
+impl FromNode for Features {
+    const SCHEMA: &'static [Type] = &[map(&[key("disable_auto_attach", &[BOOL])
+        .default(&Bool(false))
+        .doc("Whether the token is used even where the machine could be attached without it.")])];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Features> {
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map") };
+        let Some(value) = map.get("disable_auto_attach") else {
+            return Some(Features { disable_auto_attach: false });
+        };
+        let disable_auto_attach = reader.nested("disable_auto_attach", |r| bool::read(value, r))?;
+        Some(Features { disable_auto_attach })
+    }
+}
+
+/// The token, which is never shown.
+#[derive(Clone)]
+struct Token(Option<String>);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "…" } else { "None" })
+    }
+}
+
+impl FromNode for Token {
+    const SCHEMA: &'static [Type] = &[STR];
+    const REQUIRED: bool = false;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Token> {
+        let text = String::read(node, reader)?;
+        if text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return reader.type_error(node, "a token");
+        }
+        Some(Token(Some(text).filter(|t| !t.is_empty())))
+    }
+    fn absent() -> Option<Token> {
+        Some(Token(None))
+    }
+}
+
+/// Settings by name, in the order of names. URLs may have passwords.
+#[derive(Clone, Default)]
+struct Settings(Vec<(String, Option<String>)>);
+
+impl std::fmt::Debug for Settings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl FromNode for Settings {
+    const SCHEMA: &'static [Type] = &[map(&[
+        key(PROXIES[0], &[STR.format(Format::Uri), NULL]).doc("The proxy for http."),
+        key(PROXIES[1], &[STR.format(Format::Uri), NULL]).doc("The proxy for https."),
+        key(PROXIES[2], &[STR.format(Format::Uri), NULL]).doc("The http proxy of apt, for all repositories."),
+        key(PROXIES[3], &[STR.format(Format::Uri), NULL])
+            .doc("The https proxy of apt, for all repositories."),
+        key(PROXIES[4], &[STR.format(Format::Uri), NULL])
+            .doc("The http proxy of apt, for those of Ubuntu Pro."),
+        key(PROXIES[5], &[STR.format(Format::Uri), NULL])
+            .doc("The https proxy of apt, for those of Ubuntu Pro."),
+    ])
+    .open()];
+    const REQUIRED: bool = false;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
+        if node.is_null() {
+            return Some(Settings::default());
+        }
+        let Some(map) = node.as_map() else { return reader.type_error(node, "a map of settings") };
+        let mut settings = Vec::new();
+        for (key, value) in map.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            reader.nested(&name, |reader| {
+                let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+                let text = value.as_str().unwrap_or_default();
+                let is_url = ["http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
+                    && !text.contains(|c: char| c.is_whitespace() || c.is_control());
+                if !is_name {
+                    let _ = reader.type_error::<()>(key, "the name of a setting");
+                } else if value.is_null() {
+                    settings.push((name.clone(), None));
+                } else if is_url
+                    || (!PROXIES.contains(&name.as_str())
+                        && !text.is_empty()
+                        && !text.contains(char::is_control))
+                {
+                    settings.push((name.clone(), Some(text.to_string())));
+                } else {
+                    let _ = reader.type_error::<()>(value, "a URL (http or https)");
+                }
+            });
+        }
+        settings.sort();
+        Some(Settings(settings))
+    }
+    fn absent() -> Option<Settings> {
+        Some(Settings::default())
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let names = MODULE.activation;
+    let is_set = |name: &str| context.config.get(name).is_some_and(|n| !n.is_null());
+    if !is_set(names[0]) && is_set(names[1]) && is_set(names[2]) {
+        let names = names[1..].join(" and ");
+        return Err(Error::new(format!("{names} are both set; use ubuntu_pro; module skipped")));
+    }
+    let Some(pro) = fully_valid_key(context, names, Keys::read_known, |k| k.ubuntu_pro)? else {
+        return Ok(());
+    };
+    for name in names[1..].iter().filter(|name| is_set(names[0]) && is_set(name)) {
+        warning!(sys, "Ignoring deprecated key {name} and preferring ubuntu_pro config");
+    }
+    if let Some(service) = pro.enable.iter().chain(&pro.enable_beta).find(|s| !is_service(s)) {
+        return Err(Error::new(format!("ubuntu_pro.enable: expected names of services, found {service:?}")));
+    }
+    if sys.which("pro").is_none() {
+        package_sources::install_names(context, &["ubuntu-advantage-tools".into()])?;
+    }
+    apply_settings(context, &pro.config)?;
+    let is_disabled = pro.features.as_ref().is_some_and(|f| f.disable_auto_attach);
+    if !is_disabled && should_auto_attach(context) {
+        return auto_attach(context, &pro);
+    }
+    let section = names.iter().filter_map(|name| context.config.get(name)?.as_map()).next();
+    // `features` alone configures the service of Ubuntu Pro's own.
+    let wants_attach = section
+        .is_some_and(|map| map.iter().any(|(key, _)| key.as_str().is_some_and(|key| key != "features")));
+    if wants_attach { attach(context, &pro) } else { Ok(()) }
+}
+
+/// Whether a text can be the name of a service, and cannot be an option.
+fn is_service(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with('-')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+}
+
+fn apply_settings(context: &Context<'_>, settings: &Settings) -> Result<()> {
+    let sys = context.sys;
+    let mut failed = Vec::new();
+    for (name, value) in &settings.0 {
+        let command = match value {
+            Some(value) => Command::new(["pro", "config", "set", &format!("{name}={value}")])
+                .redacted(format!("pro config set {name}=REDACTED")),
+            None => Command::new(["pro", "config", "unset", name]),
+        };
+        failed.extend(sys.run(&command).err().inspect(|e| warning!(sys, "ubuntu_pro.config.{name}: {e}")));
+    }
+    match failed.pop() {
+        Some(e) => Err(e.with_causes(&failed)),
+        None => Ok(()),
+    }
+}
+
+/// Calls a function of the client's API and returns its answer.
+fn call(context: &Context<'_>, function: &str, data: Option<Value>) -> Result<Value> {
+    let name = format!("u.pro.attach.auto.{function}.v1");
+    let mut command = Command::new(["pro", "api", &name]).timeout(TIMEOUT).accept_all();
+    if let Some(data) = data {
+        command = command.arg("--data").arg(data.to_string());
+    }
+    let output = context.sys.run(&command)?;
+    serde_json::from_slice(&output.stdout).map_err(|_| {
+        Error::new(format!("pro api {name}: exit code {}, and the answer is not JSON", output.code))
+    })
+}
+
+/// Returns the title and the code of the first error of an answer.
+fn first_error(answer: &Value) -> (String, String) {
+    let text = |name: &str| answer["errors"][0][name].as_str().unwrap_or_default().to_string();
+    (text("title"), text("code"))
+}
+
+/// Whether the client says that this machine can be attached without a token.
+fn should_auto_attach(context: &Context<'_>) -> bool {
+    let sys = context.sys;
+    if sys.is_dry_run() {
+        return false;
+    }
+    let failure = match call(context, "should_auto_attach", None) {
+        Ok(answer) => match answer["data"]["attributes"]["should_auto_attach"].as_bool() {
+            Some(answer) => return answer,
+            None => first_error(&answer).0,
+        },
+        Err(e) => e.to_string(),
+    };
+    debug!(sys, "should_auto_attach: {failure}");
+    warning!(sys, "Unable to determine if this is an Ubuntu Pro instance. Fallback to normal Pro attach.");
+    false
+}
+
+fn auto_attach(context: &Context<'_>, pro: &Pro) -> Result<()> {
+    let list = |services: &[String]| if services.is_empty() { Value::Null } else { json!(services) };
+    let mut data = json!({"enable": list(&pro.enable), "enable_beta": list(&pro.enable_beta)});
+    if let Some(map) = data.as_object_mut() {
+        map.retain(|_, services| !services.is_null());
+    }
+    let answer = call(context, "full_auto_attach", Some(data))?;
+    if answer["result"] == "success" {
+        return Ok(());
+    }
+    match first_error(&answer) {
+        (_, code) if code == "already-attached" => {
+            if !pro.enable.is_empty() || !pro.enable_beta.is_empty() {
+                warning!(
+                    context.sys,
+                    "The instance is already attached to Pro; ubuntu_pro.enable and ubuntu_pro.enable_beta are ignored"
+                );
+            }
+            Ok(())
+        }
+        (title, _) => Err(Error::new(format!("full_auto_attach of Ubuntu Pro failed: {title}"))),
+    }
+}
+
+fn attach(context: &Context<'_>, pro: &Pro) -> Result<()> {
+    let sys = context.sys;
+    let Some(token) = &pro.token.0 else {
+        error!(sys, "`ubuntu_pro.token` required in non-Pro Ubuntu instances.");
+        return Err(Error::new("ubuntu_pro.token is required on this machine"));
+    };
+    if !pro.enable_beta.is_empty() {
+        debug!(sys, "ubuntu_pro.enable_beta is ignored: {}", pro.enable_beta.join(", "));
+    }
+    let options: &[&str] = if pro.enable.is_empty() { &[] } else { &["--no-auto-enable"] };
+    let words = [&["pro", "attach"], options].concat();
+    let command = Command::new(words.iter().copied().chain([token.as_str()]))
+        .redacted(format!("{} REDACTED", words.join(" ")))
+        .timeout(TIMEOUT);
+    // 2: attached already.
+    sys.run(&command.accept(&[0, 2]))?;
+    if pro.enable.is_empty() { Ok(()) } else { enable(context, &pro.enable) }
+}
+
+fn enable(context: &Context<'_>, services: &[String]) -> Result<()> {
+    let sys = context.sys;
+    let words = ["pro", "enable", "--assume-yes", "--format", "json"];
+    let command = Command::new(words.into_iter().chain(services.iter().map(String::as_str)));
+    let output = sys.run(&command.timeout(TIMEOUT).accept(&[0, 1]))?;
+    if sys.is_dry_run() {
+        return Ok(());
+    }
+    let answer: Value = serde_json::from_slice(&output.stdout)
+        .map_err(|_| Error::new("pro enable: the answer is not JSON"))?;
+    let mut failed = Vec::new();
+    for problem in answer["errors"].as_array().into_iter().flatten() {
+        let text = |name: &str| problem[name].as_str().unwrap_or_default().to_string();
+        if text("message_code") == "service-already-enabled" {
+            debug!(sys, "service {} is already enabled", text("service"));
+            continue;
+        }
+        let what = if problem["service"].is_null() { text("type") } else { text("service") };
+        warning!(sys, "enabling {what} failed: {}", text("message"));
+        failed.push(what);
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Error::new(format!("Failure enabling Ubuntu Pro service(s): {}", failed.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MODULE;
+    use crate::test_sandbox::Sandbox;
+    use distro::Distro;
+
+    /// The program `pro` on a machine that can, or cannot, be attached without a token.
+    fn pro(auto: bool, rest: &str) -> String {
+        format!(
+            "case $* in *should_auto_attach*) echo '{{\"data\": {{\"attributes\": {{\"should_auto_attach\": {auto}}}}}}}' ;;\n{rest}\nesac"
+        )
+    }
+
+    fn sandbox(config: &str, pro: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named("ubuntu").unwrap();
+        sandbox.stub("pro", pro);
+        sandbox
+    }
+
+    const SHOULD: &str = "pro api u.pro.attach.auto.should_auto_attach.v1\n";
+
+    #[test]
+    fn attached_with_a_token() {
+        const ENABLED: &str = "enable*) echo '{\"errors\": [{\"message_code\": \"service-already-enabled\", \"service\": \"esm-apps\"}]}' ;;";
+        for (config, calls) in [
+            ("{token: C1}", format!("{SHOULD}pro attach C1\n")),
+            (
+                "{token: C1, enable: [esm-apps, fips]}",
+                format!(
+                    "{SHOULD}pro attach --no-auto-enable C1\npro enable --assume-yes --format json esm-apps fips\n"
+                ),
+            ),
+            (
+                "{token: C1, features: {disable_auto_attach: true}, config: {https_proxy: 'http://u:p@h/', http_proxy: null}}",
+                "pro config unset http_proxy\npro config set https_proxy=http://u:p@h/\npro attach C1\n"
+                    .to_string(),
+            ),
+            ("{features: {}}", SHOULD.to_string()),
+        ] {
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, ENABLED));
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), calls, "{config}");
+            let shown = sandbox.commands().join("\n");
+            assert!(!shown.contains("C1") && !shown.contains("u:p"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn attached_without_a_token() {
+        let call = "pro api u.pro.attach.auto.full_auto_attach.v1 --data";
+        for (config, answer, data, warnings, fails) in [
+            ("{enable: [esm-infra]}", "{\"result\": \"success\"}", "{\"enable\":[\"esm-infra\"]}", 0, false),
+            ("{token: C1}", "{\"errors\": [{\"code\": \"already-attached\"}]}", "{}", 0, false),
+            (
+                "{enable_beta: [x]}",
+                "{\"errors\": [{\"code\": \"already-attached\"}]}",
+                "{\"enable_beta\":[\"x\"]}",
+                1,
+                false,
+            ),
+            ("{token: C1}", "{\"errors\": [{\"code\": \"lock\", \"title\": \"held\"}]}", "{}", 0, true),
+            ("{token: C1}", "junk", "{}", 0, true),
+        ] {
+            let program = pro(true, &format!("*full_auto*) echo '{answer}' ;;"));
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &program);
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config} {answer}");
+            assert_eq!(sandbox.calls(), format!("{SHOULD}{call} {data}\n"), "{config}");
+            assert_eq!(sandbox.logged_warnings().len(), warnings, "{config}");
+        }
+    }
+
+    #[test]
+    fn failures_name_what_failed_and_no_secret() {
+        for (config, program, message) in [
+            ("{enable: [a]}", pro(false, ""), "ubuntu_pro.token is required on this machine"),
+            ("{token: C1}", pro(false, "attach*) echo bad C1 >&2; exit 1 ;;"), "pro attach REDACTED"),
+            (
+                "{token: C1, enable: [a]}",
+                pro(
+                    false,
+                    "enable*) echo '{\"errors\": [{\"service\": \"a\", \"message\": \"no\"}]}'; exit 1 ;;",
+                ),
+                "Failure enabling Ubuntu Pro service(s): a",
+            ),
+            (
+                "{config: {http_proxy: 'http://u:p@h/'}}",
+                pro(false, "config*) exit 1 ;;"),
+                "http_proxy=REDACTED",
+            ),
+        ] {
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &program);
+            let found = sandbox.run(&MODULE).unwrap_err().to_string();
+            assert!(found.contains(message) && !found.contains("C1") && !found.contains("u:p"), "{found}");
+        }
+    }
+
+    #[test]
+    fn invalid_configurations_attach_nothing() {
+        for config in [
+            "ubuntu_pro: [x]",
+            "ubuntu_pro: {token: [x]}",
+            "ubuntu_pro: {token: -x}",
+            "ubuntu_pro: {token: C1, enable: [-x]}",
+            "ubuntu_pro: {token: C1, features: [x]}",
+            "ubuntu_pro: {token: C1, features: {disable_auto_attach: [x]}}",
+            "ubuntu_pro: {token: C1, config: {http_proxy: 'ftp://h'}}",
+            "{ubuntu_advantage: {token: C1}, ubuntu-advantage: {token: C2}}",
+        ] {
+            let sandbox = sandbox(config, "");
+            assert!(sandbox.run(&MODULE).is_err(), "{config}");
+            assert_eq!(sandbox.calls(), "", "{config}");
+        }
+        let old = sandbox("ubuntu_advantage: {token: C1}", &pro(false, ""));
+        old.run(&MODULE).unwrap();
+        assert!(old.calls().ends_with("pro attach C1\n"));
+    }
+}

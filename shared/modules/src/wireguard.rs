@@ -1,0 +1,192 @@
+//! wireguard: WireGuard's interfaces: packages, kernel module, configuration files, services; then the user's probes that
+//! tell whether the tunnels work.
+
+use config::schema::{NULL, Type, list, map};
+use config::{FromNode, Node, Reader};
+use distro::ServiceAction::{Enable, Restart};
+use state::Frequency;
+use system::{Command, Error, Result, System, WriteOptions, debug, warning};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, package_sources, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "wireguard",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["wireguard"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// The first kernel that contains WireGuard.
+const FIRST_KERNEL: (u32, u32) = (5, 6);
+
+config::keys! {
+    struct Interface {
+        /// The name of the interface.
+        name: Option<String>;
+        /// The file that `content` is written to, such as /etc/wireguard/wg0.conf.
+        config_path: Option<String>;
+        /// The configuration, as wg-quick(8) reads it.
+        content: Option<String>;
+    }
+    struct Wireguard {
+        /// The interfaces.
+        interfaces: Interfaces, within min(1);
+        /// Shell commands that fail if a tunnel does not work.
+        readinessprobe: Vec<String>, within unique();
+    }
+    struct Keys {
+        /// Interfaces of WireGuard.
+        wireguard: Option<Wireguard>, types [NULL, map(Wireguard::TABLE).min(1)];
+    }
+}
+
+/// Interfaces, a list that must be set.
+#[derive(Debug, Clone)]
+struct Interfaces(Vec<Interface>);
+
+impl FromNode for Interfaces {
+    const SCHEMA: &'static [Type] = &[list(Interface::SCHEMA)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Interfaces> {
+        Vec::read(node, reader).map(Interfaces)
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(wanted) = valid_key(context, "wireguard", Keys::read_known, |k| k.wireguard)? else {
+        return Ok(());
+    };
+    if sys.which("wg").is_none() {
+        let mut packages = vec!["wireguard-tools".to_string()];
+        if kernel_version(sys).is_some_and(|version| version < FIRST_KERNEL) {
+            packages.push("wireguard".into());
+        }
+        package_sources::install_names(context, &packages)?;
+    }
+    if !sys.is_dir("/sys/module/wireguard") {
+        sys.run(&Command::new(["modprobe", "wireguard"]))?;
+    }
+    let mut failed = Vec::new();
+    for (i, interface) in wanted.interfaces.0.iter().enumerate() {
+        let result =
+            set_up(context, interface).map_err(|e| e.context(format_args!("wireguard.interfaces[{i}]")));
+        failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
+    }
+    for (i, probe) in wanted.readinessprobe.iter().enumerate() {
+        debug!(sys, "running wireguard.readinessprobe[{i}]");
+        let command = Command::new(["/bin/sh", "-c", probe]).timeout(context.script_timeout);
+        let result = sys.run(&command).map_err(|e| e.context(format_args!("wireguard.readinessprobe[{i}]")));
+        failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
+    }
+    match failed.pop() {
+        Some(e) => Err(e.with_causes(&failed)),
+        None => Ok(()),
+    }
+}
+
+/// Writes the configuration of an interface, which has a private key, and starts its service.
+fn set_up(context: &Context<'_>, interface: &Interface) -> Result<()> {
+    let required = |key: &str, value: &Option<String>| {
+        value.clone().filter(|v| !v.is_empty()).ok_or_else(|| Error::new(format!("{key} is required")))
+    };
+    let name = required("name", &interface.name)?;
+    let path = required("config_path", &interface.config_path)?;
+    let content = required("content", &interface.content)?;
+    if name.len() > 15
+        || !name.chars().all(|c| c.is_ascii_alphanumeric() || "_=+.-".contains(c))
+        || name.starts_with('-')
+    {
+        return Err(Error::new(
+            "name: expected the name of an interface, up to 15 of the characters a-z A-Z 0-9 _ = + . -",
+        ));
+    }
+    if !path.starts_with('/') || path.contains(char::is_control) {
+        return Err(Error::new("config_path: expected a path that begins with /"));
+    }
+    context.sys.write(&path, content, WriteOptions::secret())?;
+    let service = format!("wg-quick@{name}");
+    context.distro.manage_service(context.sys, Enable, &service)?;
+    context.distro.manage_service(context.sys, Restart, &service)
+}
+
+/// Returns the first two numbers of the kernel's release.
+fn kernel_version(sys: &System) -> Option<(u32, u32)> {
+    let release = sys.read_text("/proc/sys/kernel/osrelease").ok()?;
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+    use distro::Distro;
+
+    fn sandbox(config: &str) -> Sandbox {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.distro = Distro::named("ubuntu").unwrap();
+        sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
+        for program in ["systemctl", "modprobe", "apt-get"] {
+            sandbox.stub(program, "");
+        }
+        sandbox.stub("apt-cache", "echo wireguard; echo wireguard-tools");
+        sandbox
+    }
+
+    const GOOD: &str = "{name: wg0, config_path: /etc/wireguard/wg0.conf, content: \"[Interface]\\n\"}";
+
+    #[test]
+    fn interfaces_and_probes() {
+        let sandbox = sandbox(&format!(
+            "wireguard: {{interfaces: [{GOOD}], readinessprobe: ['echo up >> /calls', 'exit 3', 'echo still >> /calls']}}"
+        ));
+        sandbox.stub("wg", "");
+        let message = sandbox.run(&MODULE).unwrap_err().to_string();
+        assert!(message.starts_with("wireguard.readinessprobe[1]: "), "{message}");
+        assert_eq!(
+            sandbox.calls(),
+            "modprobe wireguard\nsystemctl enable wg-quick@wg0\nsystemctl restart wg-quick@wg0\nup\nstill\n"
+        );
+        assert_eq!(sandbox.file("/etc/wireguard/wg0.conf"), ("[Interface]\n".into(), 0o600));
+    }
+
+    #[test]
+    fn packages_depend_on_the_kernel() {
+        for (release, packages) in [
+            ("5.4.0-1-generic", "wireguard-tools wireguard"),
+            ("5.10.0", "wireguard-tools"),
+            ("6.12+x", "wireguard-tools"),
+        ] {
+            let sandbox = sandbox(&format!("wireguard: {{interfaces: [{GOOD}]}}"));
+            sandbox.sys.write("/proc/sys/kernel/osrelease", release, WriteOptions::default()).unwrap();
+            sandbox.sys.create_dir_all("/sys/module/wireguard", 0o755).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            let calls = sandbox.calls();
+            assert!(
+                calls.contains(&format!(" install {packages}\n")) && !calls.contains("modprobe"),
+                "{calls}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_invalid_interface_costs_only_itself() {
+        let sandbox = sandbox(&format!(
+            "wireguard: {{interfaces: [{{name: wg1}}, {{name: ../x, config_path: /x, content: y}}, \
+             {{name: wg2, config_path: x, content: y}}, {{name: [x]}}, {GOOD}]}}"
+        ));
+        sandbox.stub("wg", "");
+        assert!(sandbox.run(&MODULE).is_err());
+        assert!(
+            sandbox.calls().ends_with("systemctl restart wg-quick@wg0\n") && !sandbox.calls().contains("wg2")
+        );
+        assert!(sandbox.logged_warnings().len() >= 4, "{:?}", sandbox.logged_warnings());
+    }
+}

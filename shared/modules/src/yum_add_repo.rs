@@ -1,0 +1,228 @@
+//! yum_add_repo: repositories of yum and dnf, one file each. A file that exists is left as it is.
+
+use config::schema::{BOOL, Format, INT, Needs, STR, Type, key, map, map_of};
+use config::{FindingKind, FromNode, Node, Reader, Value};
+use state::Frequency;
+use system::{Result, WriteOptions, info, rfc2822};
+
+use crate::schema::Section;
+use crate::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag};
+
+pub const MODULE: Module = Module {
+    name: "yum_add_repo",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(|distro| DISTROS.contains(&distro.name)),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["yum_repos"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const DISTROS: &[&str] = &[
+    "almalinux",
+    "amazon",
+    "azurelinux",
+    "centos",
+    "cloudlinux",
+    "eurolinux",
+    "fedora",
+    "mariner",
+    "openeuler",
+    "OpenCloudOS",
+    "openmandriva",
+    "photon",
+    "rhel",
+    "rocky",
+    "TencentOS",
+    "virtuozzo",
+];
+
+/// One of these says where the packages are.
+const SOURCES: &[&str] = &["baseurl", "metalink", "mirrorlist"];
+
+config::keys! {
+    struct Keys {
+        /// The directory of the repositories' files.
+        yum_repo_dir: Line = "/etc/yum.repos.d";
+        /// Repositories by their ids.
+        yum_repos: Repositories;
+    }
+}
+
+/// Options are in the order in which they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Repository {
+    id: String,
+    options: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Repositories(Vec<Repository>);
+
+impl FromNode for Repositories {
+    const SCHEMA: &'static [Type] = &[map_of(&key(
+        "<id>",
+        &[map(&[
+            key("baseurl", &[STR.format(Format::Uri)]).doc("The URL of the packages."),
+            key("metalink", &[STR.format(Format::Uri)]).doc("The URL of a metalink file."),
+            key("mirrorlist", &[STR.format(Format::Uri)]).doc("The URL of a list of mirrors."),
+            key("name", &[STR]).doc("A readable name."),
+            key("enabled", &[BOOL])
+                .default(&config::schema::DefaultValue::Bool(true))
+                .doc("Whether the repository is used."),
+        ])
+        .and_any(&key("<option>", &[INT, BOOL, STR]))
+        .needs(&Needs { keys: SOURCES, only_one: false })],
+    ))
+    .min(1)];
+    const REQUIRED: bool = false;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Repositories> {
+        let map = match &node.value {
+            Value::Map(map) => map,
+            Value::Null => return Some(Repositories::default()),
+            _ => return reader.type_error(node, "a map of repositories"),
+        };
+        let read = |(id, options): (&Node, &Node)| {
+            let name = id.scalar_text().unwrap_or_default();
+            reader.nested(&name, |reader| {
+                let options = read_options(options, reader)?;
+                Some(Repository { id: read_id(id, reader)?, options })
+            })
+        };
+        Some(Repositories(map.iter().filter_map(read).collect()))
+    }
+
+    fn absent() -> Option<Repositories> {
+        Some(Repositories::default())
+    }
+}
+
+/// Returns the id in the spelling that names files and sections.
+fn read_id(node: &Node, reader: &mut Reader) -> Option<String> {
+    let id = Line::read(node, reader)?.0.replace(' ', "-");
+    if id.is_empty() || id.contains(['/', '[', ']']) || id.len() > 200 {
+        return reader.type_error(node, "the id of a repository, a file name");
+    }
+    Some(id)
+}
+
+fn read_options(node: &Node, reader: &mut Reader) -> Option<Vec<(String, String)>> {
+    let mut options: Vec<(String, String)> = Vec::new();
+    let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of options") };
+    for (key, value) in map.iter() {
+        let written = key.scalar_text().unwrap_or_default();
+        let name = written.trim().to_lowercase().replace('-', "_");
+        reader.nested(&written, |reader| {
+            if name.is_empty() || name.contains(|c: char| c.is_control() || "=:[]#;".contains(c)) {
+                return reader.add_finding(FindingKind::Invalid, key, "expected the name of an option");
+            }
+            let Some(text) = read_value(value, reader) else { return };
+            match options.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, old)) => *old = text,
+                None => options.push((name, text)),
+            }
+        });
+    }
+    if !options.iter().any(|(name, _)| SOURCES.contains(&name.as_str())) {
+        reader.add_finding(FindingKind::Invalid, node, "expected one of baseurl, metalink and mirrorlist");
+        return None;
+    }
+    Some(options)
+}
+
+/// Returns the value of an option, with a line for each item of a list.
+fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
+    match &node.value {
+        Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
+        Value::Seq(items) => {
+            let read = |item: &Node| read_value(item, reader);
+            Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.join("\n"))
+        }
+        _ => {
+            let text = String::read(node, reader)?;
+            if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+                return reader.type_error(node, "text without control characters");
+            }
+            Some(text)
+        }
+    }
+}
+
+/// Returns the text of a file, without its first line. A line break in a value is indented, as it would otherwise begin
+/// another option.
+fn render(repository: &Repository) -> String {
+    let mut out = format!("[{}]\n", repository.id);
+    for (name, value) in &repository.options {
+        out.push_str(&format!("{name} = {}\n", value.replace('\n', "\n\t")));
+    }
+    out.push('\n');
+    out
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
+    let directory = keys.yum_repo_dir.0.trim_end_matches('/').to_string();
+    let mut failure = Ok(());
+    for repository in &keys.yum_repos.0 {
+        let path = format!("{directory}/{}.repo", repository.id);
+        if sys.exists(&path) {
+            info!(sys, "repository {} skipped: {path} exists", repository.id);
+            continue;
+        }
+        let header = format!("# Created by cloud-init on {}\n", rfc2822(sys.clock().wall()));
+        if let Err(e) = sys.write(path, header + &render(repository), WriteOptions::default()) {
+            system::warning!(sys, "{e}");
+            failure = Err(e);
+        }
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn repositories_become_files() {
+        let sandbox = Sandbox::new(
+            "yum_repos:\n  my repo:\n    Base-URL: x\n    baseurl: http://a/%24b\n    enabled: false\n    gpgcheck: true\n    \
+             cost: 7\n    name: \"two\\nlines\"\n    exclude: [a, b]\n  there: {baseurl: http://b}",
+        );
+        sandbox.sys.write("/etc/yum.repos.d/there.repo", "kept\n", WriteOptions::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        let (text, mode) = sandbox.file("/etc/yum.repos.d/my-repo.repo");
+        let (header, rest) = text.split_once('\n').unwrap();
+        assert!(header.starts_with("# Created by cloud-init on "), "{header}");
+        assert_eq!(
+            rest,
+            "[my-repo]\nbase_url = x\nbaseurl = http://a/%24b\nenabled = 0\ngpgcheck = 1\ncost = 7\nname = two\n\tlines\n\
+             exclude = a\n\tb\n\n"
+        );
+        assert_eq!(mode, 0o644);
+        assert_eq!(sandbox.file("/etc/yum.repos.d/there.repo").0, "kept\n");
+        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
+    }
+
+    #[test]
+    fn invalid_repositories_cost_only_themselves() {
+        for (bad, message) in [
+            ("bad: {name: x}", "yum_repos.bad: expected one of baseurl"),
+            ("bad: [x]", "yum_repos.bad: expected a map of options"),
+            ("a/b: {baseurl: x}", "yum_repos.a/b: expected the id"),
+            ("bad: {baseurl: {x: y}}", "yum_repos.bad.baseurl: expected text"),
+        ] {
+            let sandbox =
+                Sandbox::new(&format!("yum_repo_dir: /d\nyum_repos:\n  {bad}\n  good: {{baseurl: y}}"));
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.sys.list("/d").unwrap(), ["good.repo"], "{bad}");
+            assert!(sandbox.logged_warnings()[0].contains(message), "{:?}", sandbox.logged_warnings());
+        }
+    }
+}

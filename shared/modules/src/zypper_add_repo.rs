@@ -1,0 +1,273 @@
+//! zypper_add_repo: repositories of zypper, one file each, and settings of libzypp. A file of a repository that exists is
+//! left as it is.
+
+use config::schema::{ANY_MAP, Format, STR, Type, key, list, map};
+use config::{FindingKind, FromNode, Node, Reader, Value};
+use state::Frequency;
+use system::{Result, WriteOptions, info, warning};
+
+use crate::schema::Section;
+use crate::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag, config_obj};
+
+pub const MODULE: Module = Module {
+    name: "zypper_add_repo",
+    frequency: Frequency::Always,
+    distros: Distros::Where(|distro| DISTROS.contains(&distro.name)),
+    flags: &[ModuleFlag::NeedsUserData],
+    activation: &["zypper"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const DISTROS: &[&str] =
+    &["opensuse", "opensuse-microos", "opensuse-tumbleweed", "opensuse-leap", "sle_hpc", "sle-micro", "sles"];
+
+const CONF: &str = "/etc/zypp/zypp.conf";
+
+/// The line above settings in libzypp's file.
+const HEADER: &str = "# Added via cloud.cfg";
+
+config::keys! {
+    struct Zypper {
+        /// Repositories. Other keys than `id` and `baseurl` are written as they are.
+        repos: Repositories;
+        /// Settings of zypp.conf. `reposdir` is also the directory of the repositories' files.
+        config: Settings;
+    }
+    struct Keys {
+        /// Repositories and settings of zypper.
+        zypper: Option<Zypper>, types [map(Zypper::TABLE).open().min(1)];
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Repository {
+    id: String,
+    options: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Repositories(Vec<Repository>);
+
+impl FromNode for Repositories {
+    const SCHEMA: &'static [Type] = &[list(&[map(&[
+        key("id", &[STR]).required().doc("The name of the repository, and of its file."),
+        key("baseurl", &[STR.format(Format::Uri)]).required().doc("The URL of the packages."),
+    ])
+    .open()])
+    .min(1)];
+    const REQUIRED: bool = false;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Repositories> {
+        let items = match &node.value {
+            Value::Seq(items) => items,
+            Value::Null => return Some(Repositories::default()),
+            _ => return reader.type_error(node, "a list of repositories"),
+        };
+        let read = |(i, item)| reader.nested(&format!("[{i}]"), |reader| read_repository(item, reader));
+        Some(Repositories(items.iter().enumerate().filter_map(read).collect()))
+    }
+
+    fn absent() -> Option<Repositories> {
+        Some(Repositories::default())
+    }
+}
+
+fn read_repository(node: &Node, reader: &mut Reader) -> Option<Repository> {
+    let Value::Map(map) = &node.value else { return reader.type_error(node, "a repository (a map)") };
+    let mut missing = ["id", "baseurl"].into_iter().filter(|name| map.get(name).is_none_or(Node::is_null));
+    if let Some(name) = missing.next() {
+        return reader.nested(name, |reader| {
+            reader.add_finding(FindingKind::Invalid, node, "required, but missing");
+            None
+        });
+    }
+    let id = map.get("id")?;
+    let id = reader.nested("id", |reader| {
+        let text = Line::read(id, reader)?.0;
+        let is_name = !text.is_empty() && !text.contains(['/', '[', ']']) && text.len() <= 200;
+        if is_name { Some(text) } else { reader.type_error(id, "the id of a repository, a file name") }
+    })?;
+    let mut options: Vec<(String, String)> = Vec::new();
+    for (key, value) in map.iter().filter(|(key, _)| key.as_str() != Some("id")) {
+        let written = key.scalar_text().unwrap_or_default();
+        let name = written.trim().to_lowercase().replace('-', "_");
+        reader.nested(&written, |reader| {
+            if name.is_empty() || name.contains(|c: char| c.is_control() || "=[]#'\"".contains(c)) {
+                return reader.add_finding(FindingKind::Invalid, key, "expected the name of an option");
+            }
+            let Some(text) = read_value(value, reader) else { return };
+            match options.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, old)) => *old = text,
+                None => options.push((name, text)),
+            }
+        });
+    }
+    if !options.iter().any(|(name, _)| name == "baseurl") {
+        return None;
+    }
+    for name in ["enabled", "autorefresh"] {
+        if !options.iter().any(|(other, _)| other == name) {
+            options.push((name.into(), "1".into()));
+        }
+    }
+    Some(Repository { id, options })
+}
+
+fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
+    match &node.value {
+        Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
+        Value::Seq(items) => {
+            let read = |item: &Node| read_value(item, reader);
+            Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.join("\n    "))
+        }
+        _ => Some(Line::read(node, reader)?.0),
+    }
+}
+
+/// Settings as they are written behind `=`; those without a value are left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Settings(Vec<(String, String)>);
+
+impl FromNode for Settings {
+    const SCHEMA: &'static [Type] = &[ANY_MAP];
+    const REQUIRED: bool = false;
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
+        let map = match &node.value {
+            Value::Map(map) => map,
+            Value::Null => return Some(Settings::default()),
+            _ => return reader.type_error(node, "a map of settings"),
+        };
+        let read = |(key, value): (&Node, &Node)| {
+            let name = key.scalar_text().unwrap_or_default();
+            reader.nested(&name, |reader| {
+                if name.is_empty() || name.contains(|c: char| c.is_control() || c == '=') {
+                    return reader.type_error(key, "the name of a setting");
+                }
+                if value.is_falsy() { None } else { Some((name.clone(), Line::read(value, reader)?.0)) }
+            })
+        };
+        Some(Settings(map.iter().filter_map(read).collect()))
+    }
+
+    fn absent() -> Option<Settings> {
+        Some(Settings::default())
+    }
+}
+
+/// Returns the text of a repository's file, which has no final line break.
+fn render(repository: &Repository) -> String {
+    let options = repository.options.iter().map(|(name, value)| config_obj::line(name, value));
+    let heading = format!("[{}]", config_obj::quote(&repository.id));
+    std::iter::once(heading).chain(options).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns libzypp's file with the settings at its end. The module runs at every boot: the settings of an earlier boot are
+/// replaced.
+fn with_settings(text: &str, settings: &[(String, String)]) -> String {
+    let added: Vec<String> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    if added.is_empty() {
+        return text.into();
+    }
+    let block = format!("{HEADER}\n{}", added.join("\n"));
+    if text.ends_with(&block) {
+        return text.into();
+    }
+    let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    format!("{text}{gap}{block}")
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let Some(zypper) = context.read_keys(Keys::read_known).and_then(|keys| keys.zypper) else {
+        return Ok(());
+    };
+    let settings = &zypper.config.0;
+    if context.config.at_path(&["zypper", "repos"]).is_none_or(Node::is_falsy) {
+        if !settings.is_empty() {
+            warning!(sys, "zypper.config ignored: zypper.repos is not set");
+        }
+        return Ok(());
+    }
+    let directory = settings.iter().find(|(name, _)| name == "reposdir");
+    let directory = directory.map_or("/etc/zypp/repos.d", |(_, value)| value.trim_end_matches('/'));
+    let mut wanted = settings.clone();
+    wanted.retain(|(name, _)| name != "configdir");
+    if wanted.len() < settings.len() {
+        warning!(
+            sys,
+            "zypper.config.configdir ignored: the directory of the configuration cannot be changed"
+        );
+    }
+    if !wanted.is_empty() {
+        let text = sys.read_text(CONF)?;
+        let how = WriteOptions::mode(sys.mode(CONF).unwrap_or(0o644));
+        sys.write(CONF, with_settings(&text, &wanted), how)?;
+    }
+    let mut failure = Ok(());
+    for repository in &zypper.repos.0 {
+        let path = format!("{directory}/{}.repo", repository.id.replace(' ', "_"));
+        if sys.exists(&path) {
+            info!(sys, "repository {} skipped: {path} exists", repository.id);
+            continue;
+        }
+        if let Err(e) = sys.write(path, render(repository), WriteOptions::default()) {
+            warning!(sys, "{e}");
+            failure = Err(e);
+        }
+    }
+    failure
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn repositories_and_settings() {
+        let config = "zypper:\n  repos:\n  - {id: a b, baseurl: 'http://x/#f', Type: rpm-md, gpgcheck: true, keys: [p, q], n: 7}\n  \
+                      - {id: old, baseurl: http://y}\n  config: {solver.onlyRequires: 'true', empty: '', configdir: /x}";
+        let sandbox = Sandbox::new(config);
+        sandbox.sys.write(CONF, "## head\n[main]\n", WriteOptions::mode(0o640)).unwrap();
+        sandbox.sys.write("/etc/zypp/repos.d/old.repo", "kept\n", WriteOptions::default()).unwrap();
+        for _ in 0..2 {
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(
+                sandbox.file("/etc/zypp/repos.d/a_b.repo"),
+                (
+                    "[a b]\nbaseurl = \"http://x/#f\"\ntype = rpm-md\ngpgcheck = 1\nkeys = '''p\n    q'''\nn = 7\n\
+                     enabled = 1\nautorefresh = 1"
+                        .into(),
+                    0o644
+                )
+            );
+            let conf = format!("## head\n[main]\n{HEADER}\nsolver.onlyRequires=true");
+            assert_eq!(sandbox.file(CONF), (conf, 0o640));
+        }
+        assert_eq!(sandbox.file("/etc/zypp/repos.d/old.repo").0, "kept\n");
+        assert!(sandbox.logged_warnings()[0].starts_with("zypper.config.configdir ignored"));
+    }
+
+    #[test]
+    fn invalid_repositories_cost_only_themselves() {
+        for (bad, message) in [
+            ("{baseurl: x}", "zypper.repos[0].id: required, but missing"),
+            ("{id: a}", "zypper.repos[0].baseurl: required, but missing"),
+            ("{id: ../a, baseurl: x}", "zypper.repos[0].id: expected the id"),
+            ("x", "zypper.repos[0]: expected a repository"),
+            ("{id: a, baseurl: \"x\\ny\"}", "zypper.repos[0].baseurl: expected one line"),
+        ] {
+            let config = format!("zypper: {{repos: [{bad}, {{id: good, baseurl: y}}]}}");
+            let sandbox = Sandbox::new(&config);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.sys.list("/etc/zypp/repos.d").unwrap(), ["good.repo"], "{bad}");
+            assert!(sandbox.logged_warnings()[0].contains(message), "{:?}", sandbox.logged_warnings());
+        }
+    }
+}

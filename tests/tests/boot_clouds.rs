@@ -1,0 +1,123 @@
+//! A virtual machine whose SMBIOS names a cloud that has its metadata behind a serial port (CloudSigma). Nothing else
+//! identifies the cloud: the image has no `datasource_list`. It boots twice, and once-per-instance work is done once. (A disc: `boot_vm.rs`, `boot_azure.rs`.)
+#![cfg(target_arch = "x86_64")]
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+use tests::{Facts, MAC, Machine, fail, tests_dir, write};
+
+/// The keys of the fixtures, which these clouds give to the default user.
+const KEYS: &str = "/home/debian/.ssh/authorized_keys";
+const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIDdb/1dxYDHpXHWU1WZxm2sG9a9Wc5iV8T2Vn5b1Vuf zoe";
+
+const USER_DATA: &str = r#"#cloud-config
+timezone: Europe/Riga
+locale: C.UTF-8
+ssh_genkeytypes: [ed25519]
+bootcmd:
+  - mkdir -p /srv/test
+  - echo boot >>/srv/test/bootcmd
+  - [cloud-init-per, instance, marked, sh, -c, "echo once >>/srv/test/per-instance"]
+write_files:
+  - {path: /srv/test/appended, content: "once\n", append: true}
+runcmd:
+  - echo ran >>/srv/test/runcmd
+"#;
+
+/// What a boot leads to.
+struct Expected {
+    name: &'static str,
+    id: &'static str,
+    cloud_id: &'static str,
+    hostname: &'static str,
+    /// The address of the NIC.
+    address: &'static str,
+    /// The data source in `cloud-init status`.
+    source: &'static str,
+}
+
+/// Returns `server.json` of a fixture, changed, in a directory of the machine.
+fn served(machine: &Machine, case: &str, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let path = tests_dir().join("clouds").join(case).join("server.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+    let mut server =
+        serde_json::from_str(&text).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+    change(&mut server);
+    let dir = machine.scratch("served");
+    write(&dir.join("server.json"), server.to_string());
+    dir
+}
+
+/// Boots twice with a firmware and checks both boots.
+fn boot_twice(machine: &Machine, firmware: &[&str], expected: &Expected) -> (Facts, Facts) {
+    machine.make_disk();
+    let first = machine.boot_vm_with(firmware);
+    check(&first, expected, 1);
+    let second = machine.boot_vm_with(firmware);
+    check(&second, expected, 2);
+    for path in [KEYS, "/etc/ssh/ssh_host_ed25519_key"] {
+        let content = second.file(path);
+        assert!(content.is_some() && content == first.file(path), "{path}\n{}", second.diagnostics());
+    }
+    assert_eq!(second.text("shadow"), first.text("shadow"), "{}", second.diagnostics());
+    (first, second)
+}
+
+fn check(f: &Facts, expected: &Expected, boots: usize) {
+    let story = || format!("boot {boots}\n{}", f.diagnostics());
+    // The generator found the cloud, by firmware and nothing else.
+    let identified = f.file("/run/cloud-init/ds-identify.log").unwrap_or_default();
+    let line = format!("check for '{}' returned found", expected.name);
+    assert!(identified.contains(&line), "{identified}\n{}", story());
+    let list = f.file("/run/cloud-init/cloud.cfg").unwrap_or_default();
+    assert!(list.contains(&format!("datasource_list: [ {}, None ]", expected.name)), "{list}\n{}", story());
+
+    let status = f.text("status");
+    assert!(status.contains("status: done") && status.contains("errors: []"), "{status}\n{}", story());
+    assert!(status.contains(expected.source), "{status}\n{}", story());
+    assert_eq!(f.text("failed"), "", "{}", story());
+    assert_eq!(f.text("cloud-id"), expected.cloud_id, "{}", story());
+    assert_eq!(f.text("hostname"), expected.hostname, "{}", story());
+    assert_eq!(f.text("localtime"), "/usr/share/zoneinfo/Europe/Riga", "{}", story());
+    assert!(f.text("addresses").contains(expected.address), "{}\n{}", f.text("addresses"), story());
+    let instance = f.file("/var/lib/cloud/data/instance-id");
+    assert_eq!(instance.as_deref(), Some(expected.id), "{}", story());
+    assert!(f.count(KEYS, KEY) == 1, "{}", story());
+
+    // Every boot, and once per instance.
+    assert_eq!(f.count("/srv/test/bootcmd", "boot"), boots, "{}", story());
+    for (path, content) in [("per-instance", "once"), ("appended", "once"), ("runcmd", "ran")] {
+        let text = f.file(&format!("/srv/test/{path}"));
+        assert_eq!(text.as_deref(), Some(content), "{path}\n{}", story());
+    }
+    let log = f.file("/var/log/cloud-init.log").unwrap_or_default();
+    assert!(!log.contains("[WARNING]") && !log.contains("[ERROR]"), "{}", story());
+}
+
+/// The second serial port is a socket, as the host has it.
+#[test]
+fn serial_port() {
+    let machine = Machine::new("vm-cloudsigma");
+    let expected = Expected {
+        name: "CloudSigma",
+        id: "0b7c9a1e-6d1f-4c58-8b5a-2f4e7d3c9a10",
+        cloud_id: "cloudsigma",
+        hostname: "heron-7",
+        address: "10.0.0.60/24",
+        source: "DataSourceCloudSigma",
+    };
+    let served = served(&machine, "cloudsigma", |server| {
+        let meta = &mut server["context"]["meta"];
+        meta["base64_fields"] = json!("");
+        meta["cloudinit-user-data"] = json!(USER_DATA);
+    });
+    machine.attach_port(&served);
+    // Its network has DHCP, and no metadata service.
+    machine.connect_metadata(MAC, &served, "");
+    let firmware = ["-uuid", expected.id, "-smbios", "type=1,manufacturer=CloudSigma,product=CloudSigma"];
+    let (first, second) = boot_twice(&machine, &firmware, &expected);
+    for boot in [first, second] {
+        assert_eq!(boot.text("requests"), "CONTEXT -", "{}", boot.diagnostics());
+    }
+}
