@@ -100,7 +100,7 @@ devices: root ## run the tests that need loop devices (root)
 	@ext4=$$($(AS_ROOT) sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status); left_out=''; \
 	[ $$((0x$$ext4 >> 24 & 1)) = 1 ] || { left_out='--skip ext4'; \
 	    echo 'not tried: growth of ext4: needs CAP_SYS_RESOURCE, which root does not have on this host'; }; \
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) growth -- --include-ignored $$left_out
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) -- --include-ignored grow_device_tests disk_setup $$left_out
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --include-ignored
 
 check: devices check-units package-tests whole ## run every test that needs root or release binaries (root)

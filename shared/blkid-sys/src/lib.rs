@@ -42,6 +42,9 @@ pub const SUBLKS_TYPE: c_int = 1 << 5;
 /// "BLKID_SUBLKS_BADCSUM": accept superblocks with a wrong checksum, too.
 pub const SUBLKS_BADCSUM: c_int = 1 << 10;
 
+/// "BLKID_PARTS_FORCE_GPT" (chapter "Partitions probing"): look for a GPT without a protective MBR, too.
+pub const PARTS_FORCE_GPT: c_int = 1 << 1;
+
 /// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
 pub const FLTR_ONLYIN: c_int = 2;
 
@@ -90,6 +93,9 @@ unsafe extern "C" {
     /// "blkid_probe_enable_partitions" (chapter "Partitions probing"): whether to probe for partition tables. 0 on success.
     pub fn blkid_probe_enable_partitions(probe: *mut Probe, enable: c_int) -> c_int;
 
+    /// "blkid_probe_set_partitions_flags": the flags `PARTS_…`. 0 on success.
+    pub fn blkid_probe_set_partitions_flags(probe: *mut Probe, flags: c_int) -> c_int;
+
     /// "blkid_probe_get_partitions": the partitions of the device, or NULL without a table. The list is owned by the setting
     /// and valid until the next probing.
     pub fn blkid_probe_get_partitions(probe: *mut Probe) -> *mut PartitionList;
@@ -102,6 +108,12 @@ unsafe extern "C" {
 
     /// "blkid_partition_get_partno": the number of the partition, or -1.
     pub fn blkid_partition_get_partno(partition: *mut Partition) -> c_int;
+
+    /// "blkid_partition_get_start": where the partition starts, in sectors of 512 bytes.
+    pub fn blkid_partition_get_start(partition: *mut Partition) -> Offset;
+
+    /// "blkid_partition_get_size": the size of the partition, in sectors of 512 bytes.
+    pub fn blkid_partition_get_size(partition: *mut Partition) -> Offset;
 
     /// "blkid_partition_get_type": the type in an MBR.
     pub fn blkid_partition_get_type(partition: *mut Partition) -> c_int;

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt};
 use std::time::Duration;
 
 use blkid_sys as blkid;
@@ -17,12 +17,16 @@ use crate::superblock::{Prober, Superblock};
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// No table of a kind that is written here has more partitions.
 const MAX_PARTITIONS: i32 = 1024;
+/// Where the superblock of XFS has the flag `inprogress`.
+const XFS_IN_PROGRESS: u64 = 126;
 
 /// What a device holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
     /// Its file system, swap area, or volume.
     pub superblock: Option<Superblock>,
+    /// The program that makes the file system did not finish; the kernel does not mount it. Recorded by XFS only.
+    pub is_unfinished: bool,
     /// Signatures of several types collide.
     pub is_ambivalent: bool,
     /// Its partition table.
@@ -36,15 +40,22 @@ pub struct PartitionTable {
     pub kind: String,
     /// The partitions in the order of the table, extended ones included.
     pub partitions: Vec<TablePartition>,
+    /// A GPT without its protective MBR, perhaps only the backup at the end of the disk. The kernel and most tools see no
+    /// table then.
+    pub is_damaged: bool,
 }
 
 /// A partition as its table describes it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TablePartition {
     /// Its number, from 1.
     pub number: u32,
     /// The type: a GUID in lower case, or two hexadecimal digits.
     pub kind: String,
+    /// Where it starts, in sectors of 512 bytes.
+    pub start: u64,
+    /// Its size, in sectors of 512 bytes.
+    pub size: u64,
 }
 
 /// Returns what the device of a path holds.
@@ -73,13 +84,34 @@ pub fn is_in_use(sys: &System, path: &str) -> Result<bool> {
     }
 }
 
-#[allow(unsafe_code)]
 fn read_contents(file: &File) -> Result<Contents> {
+    let mut contents = probe_contents(file, 0)?;
+    if contents.superblock.as_ref().is_some_and(|found| found.fstype == "xfs") {
+        let mut flag = [0];
+        file.read_exact_at(&mut flag, XFS_IN_PROGRESS).context("reading the superblock")?;
+        contents.is_unfinished = flag != [0];
+    }
+    let has_partitions = contents.table.as_ref().is_some_and(|table| !table.partitions.is_empty());
+    if contents.superblock.is_some() || contents.is_ambivalent || has_partitions {
+        return Ok(contents);
+    }
+    // Whoever lost the first sectors of a disk wants to restore the rest.
+    let mut again = probe_contents(file, blkid::PARTS_FORCE_GPT)?;
+    if let Some(table) = &mut again.table {
+        table.is_damaged = contents.table.as_ref().is_none_or(|found| found.kind != table.kind);
+    }
+    Ok(again)
+}
+
+/// Probes with these flags for partition tables.
+#[allow(unsafe_code)]
+fn probe_contents(file: &File, flags: std::ffi::c_int) -> Result<Contents> {
     let prober = Prober::unfiltered(blkid::SUBLKS_BADCSUM)?;
     let failed = || Error::io("reading signatures", &std::io::Error::last_os_error());
     // SAFETY: the prober is valid, and the descriptor stays open until the end of this function, as the prober does.
     let result = unsafe {
         if blkid::blkid_probe_enable_partitions(prober.0, 1) != 0
+            || blkid::blkid_probe_set_partitions_flags(prober.0, flags) != 0
             || blkid::blkid_probe_set_device(prober.0, file.as_raw_fd(), 0, 0) != 0
         {
             return Err(failed());
@@ -96,7 +128,8 @@ fn read_contents(file: &File) -> Result<Contents> {
                 uuid: prober.value(c"UUID"),
             });
             if let Some(kind) = prober.value(c"PTTYPE") {
-                contents.table = Some(PartitionTable { kind, partitions: partitions(&prober)? });
+                let partitions = partitions(&prober)?;
+                contents.table = Some(PartitionTable { kind, partitions, is_damaged: false });
             }
         }
         blkid::NOTHING_DETECTED => {}
@@ -132,7 +165,10 @@ fn partitions(prober: &Prober) -> Result<Vec<TablePartition>> {
                 false => CStr::from_ptr(text).to_string_lossy().to_lowercase(),
             };
             let number = u32::try_from(blkid::blkid_partition_get_partno(entry)).unwrap_or(0);
-            found.push(TablePartition { number, kind });
+            let sectors = |count: blkid::Offset| u64::try_from(count).unwrap_or(0);
+            let start = sectors(blkid::blkid_partition_get_start(entry));
+            let size = sectors(blkid::blkid_partition_get_size(entry));
+            found.push(TablePartition { number, kind, start, size });
         }
     }
     Ok(found)

@@ -110,7 +110,8 @@ fn check(sys: &System, target: &Target, wanted: &FileSystem, may_overwrite: bool
             return Err(Error::new(format!("{path} or a part of it is in use; it is not changed")));
         }
     }
-    Ok(Some(Place { path: path.to_string(), is_disk: target.kind == Kind::Disk, replaces: held.is_some() }))
+    let replaces = held.is_some() || holding.contents.is_unfinished;
+    Ok(Some(Place { path: path.to_string(), is_disk: target.kind == Kind::Disk, replaces }))
 }
 
 fn is_wanted(holding: &Holding, wanted: &FileSystem, compare_labels: bool) -> bool {
@@ -144,7 +145,7 @@ fn choose(sys: &System, disk: &Target, wanted: &FileSystem, compare_labels: bool
             return Ok(None);
         }
         if held.is_none() && target.kind == Kind::Partition {
-            return Ok(Some(Place { path, is_disk, replaces: false }));
+            return Ok(Some(Place { path, is_disk, replaces: holding.contents.is_unfinished }));
         }
         is_empty &= held.is_none();
     }

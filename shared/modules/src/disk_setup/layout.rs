@@ -184,6 +184,20 @@ fn same_type(wanted: &str, found: &str) -> Result<bool> {
     }
 }
 
+/// Tells whether a GPT has its partitions exactly where the tools put those of a layout, so that writing it again moves none.
+pub fn has_same_places(parts: &[Part], sector_size: u64, table: &PartitionTable) -> bool {
+    const TABLE_SECTOR: u64 = 512;
+    const ALIGNMENT: u64 = (1 << 20) / TABLE_SECTOR;
+    let mut start = ALIGNMENT;
+    parts.len() == table.partitions.len()
+        && parts.iter().zip(&table.partitions).zip(1..).all(|((part, found), number)| {
+            let size = part.sectors.map_or(found.size, |n| n.saturating_mul(sector_size / TABLE_SECTOR));
+            let is_same = (found.number, found.start, found.size) == (number, start, size);
+            start = start.saturating_add(size).checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX);
+            is_same
+        })
+}
+
 /// A partition that holds logical partitions.
 pub fn is_extended(kind: &str) -> bool {
     matches!(kind, "05" | "0f" | "85")

@@ -4,9 +4,13 @@
 #[cfg(test)]
 mod device_tests;
 mod file_system;
+#[cfg(test)]
+mod kept_tests;
 mod keys;
 mod layout;
 mod partition;
+#[cfg(test)]
+mod power_cut_tests;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -14,7 +18,7 @@ mod tests;
 use state::Frequency;
 use system::{Result, debug, info, warning};
 
-use self::keys::Keys;
+use self::keys::{Keys, Layout};
 use self::target::Names;
 use crate::device_aliases::Aliases;
 use crate::schema::Section;
@@ -61,12 +65,12 @@ fn run(context: &Context<'_>) -> Result<()> {
             continue;
         }
         sys.set_cause_key(&place);
-        if disk.overwrite {
-            overwritable.extend(sys.real_path(&path));
-        }
         match partition::set_up(sys, &path, disk) {
-            Ok(true) => partitioned.extend(sys.real_path(&path)),
-            Ok(false) => {}
+            Ok(changed) => {
+                let real = sys.real_path(&path).filter(|_| disk.layout != Layout::Nothing);
+                overwritable.extend(real.clone().filter(|_| disk.overwrite));
+                partitioned.extend(real.filter(|_| changed));
+            }
             Err(e) => warning!(sys, "{place}: {e}"),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use system::{Command, Error, Result, System, debug, info, warning};
 
 use super::keys::{Disk, Layout, TableKind};
-use super::layout::{gpt_script, matches, mbr_script, parts, sgdisk_arguments};
+use super::layout::{gpt_script, has_same_places, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::{Kind, Target, find, settle};
 
 /// Enough for a disk that has to spin up.
@@ -34,13 +34,26 @@ pub fn set_up(sys: &System, path: &str, disk: &Disk) -> Result<bool> {
     // An invalid layout fails before anything is changed.
     let parts = parts(disk.table_type, &disk.layout, size / sector)?;
     let holding = target.inspect(sys)?;
-    if disk.layout != Layout::Remove && matches(&disk.layout, holding.contents.table.as_ref())? {
+    let table = holding.contents.table.as_ref();
+    let is_damaged = table.is_some_and(|table| table.is_damaged);
+    let is_configured = disk.layout != Layout::Remove && matches(&disk.layout, table)?;
+    if is_configured && !is_damaged {
         debug!(sys, "{path} is partitioned as configured");
+        let count = table.map_or(0, |table| table.partitions.len());
+        if target.partitions(sys)?.len() < count {
+            // The program was killed before the kernel knew them.
+            reread(sys, &target, count);
+        }
         return Ok(false);
     }
+    // The tools write the backup of a GPT first: after a power cut in between the same table is written again.
+    let is_unfinished = is_configured
+        && disk.table_type == TableKind::Gpt
+        && table.is_some_and(|table| has_same_places(&parts, sector, table));
     let held = holding.describe();
     if let Some(held) = &held
         && !disk.overwrite
+        && !is_unfinished
     {
         let action =
             if disk.layout == Layout::Remove { "removing its partitions" } else { "partitioning it" };
@@ -63,7 +76,7 @@ pub fn set_up(sys: &System, path: &str, disk: &Disk) -> Result<bool> {
         purge(sys, &target, size)?;
         return Ok(true);
     }
-    if held.is_some() {
+    if held.is_some() || holding.contents.is_unfinished {
         wipe(sys, path)?;
     }
     info!(sys, "partitioning {path} ({})", disk.table_type.as_str());

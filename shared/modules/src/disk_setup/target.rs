@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use blockdev::{Contents, contents, is_in_use};
+use blockdev::{Contents, Superblock, contents, is_in_use};
 use serde_json::{Map, Value};
 use system::{Error, Result, System};
 
@@ -154,17 +154,24 @@ pub struct Holding {
 }
 
 impl Holding {
+    /// The file system, swap area or volume, unless it was never finished.
+    fn superblock(&self) -> Option<&Superblock> {
+        self.contents.superblock.as_ref().filter(|_| !self.contents.is_unfinished)
+    }
+
     /// Describes what would be lost; `None` if that is nothing.
     pub fn describe(&self) -> Option<String> {
         let partitions = self.contents.table.as_ref().map_or(0, |table| table.partitions.len());
-        if let Some(found) = &self.contents.superblock {
+        if let Some(found) = self.superblock() {
             return Some(format!("it holds data of type {}", found.fstype));
         }
         if self.contents.is_ambivalent {
             return Some("it holds data of several types".into());
         }
         if partitions > 0 {
-            return Some(format!("it holds {partitions} partitions"));
+            let damaged = self.contents.table.as_ref().is_some_and(|table| table.is_damaged);
+            let table = if damaged { " in a damaged partition table" } else { "" };
+            return Some(format!("it holds {partitions} partitions{table}"));
         }
         if let Some(other) = self.other {
             return Some(format!("it holds {other}"));
@@ -174,11 +181,11 @@ impl Holding {
 
     /// The type of the file system.
     pub fn fs_type(&self) -> Option<&str> {
-        self.contents.superblock.as_ref().map(|s| s.fstype.as_str())
+        self.superblock().map(|s| s.fstype.as_str())
     }
 
     /// The label of the file system.
     pub fn label(&self) -> Option<&str> {
-        self.contents.superblock.as_ref().and_then(|s| s.label.as_deref())
+        self.superblock().and_then(|s| s.label.as_deref())
     }
 }

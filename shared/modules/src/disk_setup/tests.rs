@@ -4,7 +4,7 @@ use config::Reader;
 
 use super::file_system::{fill_in, mkfs_arguments};
 use super::keys::{Disk, FileSystem, Layout, TableKind};
-use super::layout::{gpt_script, matches, mbr_script, parts, sgdisk_arguments};
+use super::layout::{gpt_script, has_same_places, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::Names;
 use crate::test_sandbox::{Sandbox, yaml};
 
@@ -70,12 +70,40 @@ fn requested_and_existing_partitions() {
         ("[[100, '07']]", &["07"], Some(true)),
         ("[[100, a038]]", &[LINUX], None),
     ] {
-        let partitions =
-            kinds.iter().zip(1..).map(|(kind, number)| TablePartition { number, kind: kind.to_string() });
-        let table = PartitionTable { kind: String::new(), partitions: partitions.collect() };
+        let partitions = kinds.iter().zip(1..).map(|(kind, number)| TablePartition {
+            number,
+            kind: kind.to_string(),
+            ..TablePartition::default()
+        });
+        let table = PartitionTable { partitions: partitions.collect(), ..PartitionTable::default() };
         assert_eq!(matches(&layout(text), Some(&table)).ok(), same, "{text} {kinds:?}");
     }
     assert!(!matches(&layout("[1]"), None).unwrap());
+}
+
+#[test]
+fn places_of_partitions() {
+    let table = |places: &[(u32, u64, u64)]| PartitionTable {
+        partitions: places
+            .iter()
+            .map(|&(number, start, size)| TablePartition { number, start, size, ..TablePartition::default() })
+            .collect(),
+        ..PartitionTable::default()
+    };
+    for (text, sector, places, same) in [
+        ("true", 512, &[(1, 2048, 5)][..], true),
+        ("true", 512, &[(1, 2049, 5)], false),
+        ("[50, 50]", 512, &[(1, 2048, 5000), (2, 8192, 9)], true),
+        ("[50, 50]", 512, &[(1, 2048, 4999), (2, 8192, 9)], false),
+        ("[50, 50]", 512, &[(1, 2048, 5000), (3, 8192, 9)], false),
+        ("[50, 50]", 512, &[(1, 2048, 5000), (2, 8191, 9)], false),
+        ("[50, 50]", 4096, &[(1, 2048, 40_000), (2, 43_008, 9)], true),
+        ("[50, 50]", 512, &[(1, 2048, 5000)], false),
+        ("true", 512, &[(1, u64::MAX, u64::MAX)], false),
+    ] {
+        let parts = parts(TableKind::Gpt, &layout(text), 10_000).unwrap();
+        assert_eq!(has_same_places(&parts, sector, &table(places)), same, "{text} {places:?}");
+    }
 }
 
 #[test]
