@@ -96,6 +96,14 @@ unsafe extern "C" {
     /// "blkid_probe_set_partitions_flags": the flags `PARTS_…`. 0 on success.
     pub fn blkid_probe_set_partitions_flags(probe: *mut Probe, flags: c_int) -> c_int;
 
+    /// "blkid_probe_filter_partitions_type": restricts the kinds of tables to those named, a list that ends with NULL. 0 on
+    /// success.
+    pub fn blkid_probe_filter_partitions_type(
+        probe: *mut Probe,
+        flag: c_int,
+        names: *const *const c_char,
+    ) -> c_int;
+
     /// "blkid_probe_get_partitions": the partitions of the device, or NULL without a table. The list is owned by the setting
     /// and valid until the next probing.
     pub fn blkid_probe_get_partitions(probe: *mut Probe) -> *mut PartitionList;

@@ -80,12 +80,12 @@ pub fn is_in_use(sys: &System, path: &str) -> Result<bool> {
     match OpenOptions::new().read(true).custom_flags(flags).open(host) {
         Ok(_) => Ok(false),
         Err(e) if e.raw_os_error() == Some(libc::EBUSY) => Ok(true),
-        Err(e) => Err(Error::io(&format!("opening {path}"), &e)),
+        Err(e) => Err(Error::io(format!("opening {path}"), &e)),
     }
 }
 
 fn read_contents(file: &File) -> Result<Contents> {
-    let mut contents = probe_contents(file, 0)?;
+    let mut contents = probe_contents(file, false)?;
     if contents.superblock.as_ref().is_some_and(|found| found.fstype == "xfs") {
         let mut flag = [0];
         file.read_exact_at(&mut flag, XFS_IN_PROGRESS).context("reading the superblock")?;
@@ -96,22 +96,26 @@ fn read_contents(file: &File) -> Result<Contents> {
         return Ok(contents);
     }
     // Whoever lost the first sectors of a disk wants to restore the rest.
-    let mut again = probe_contents(file, blkid::PARTS_FORCE_GPT)?;
-    if let Some(table) = &mut again.table {
-        table.is_damaged = contents.table.as_ref().is_none_or(|found| found.kind != table.kind);
-    }
-    Ok(again)
+    let lost = probe_contents(file, true)?.table.filter(|table| !table.partitions.is_empty());
+    let table = lost.map(|table| PartitionTable { is_damaged: true, ..table }).or(contents.table);
+    Ok(Contents { table, ..contents })
 }
 
-/// Probes with these flags for partition tables.
+/// Probes once; `only_lost` finds no other tables than GPTs, also those without a protective MBR.
 #[allow(unsafe_code)]
-fn probe_contents(file: &File, flags: std::ffi::c_int) -> Result<Contents> {
+fn probe_contents(file: &File, only_lost: bool) -> Result<Contents> {
+    const GPT: [*const std::ffi::c_char; 2] = [c"gpt".as_ptr(), std::ptr::null()];
     let prober = Prober::unfiltered(blkid::SUBLKS_BADCSUM)?;
     let failed = || Error::io("reading signatures", &std::io::Error::last_os_error());
-    // SAFETY: the prober is valid, and the descriptor stays open until the end of this function, as the prober does.
+    // SAFETY: the prober is valid, and the descriptor stays open until the end of this function, as the prober does. The list
+    // of names ends with NULL and is only read, during that call.
     let result = unsafe {
+        let only_gpt = |prober| {
+            blkid::blkid_probe_set_partitions_flags(prober, blkid::PARTS_FORCE_GPT) == 0
+                && blkid::blkid_probe_filter_partitions_type(prober, blkid::FLTR_ONLYIN, GPT.as_ptr()) == 0
+        };
         if blkid::blkid_probe_enable_partitions(prober.0, 1) != 0
-            || blkid::blkid_probe_set_partitions_flags(prober.0, flags) != 0
+            || (only_lost && !only_gpt(prober.0))
             || blkid::blkid_probe_set_device(prober.0, file.as_raw_fd(), 0, 0) != 0
         {
             return Err(failed());

@@ -90,9 +90,8 @@ impl Disk {
         std::fs::read(&self.image).unwrap()
     }
 
-    /// How many sectors the kernel has written to the disk and discarded of it.
+    /// How many sectors the kernel has written to the disk and discarded of it. It writes when the last program closes it.
     pub fn writes(&self) -> [u64; 2] {
-        self.flush();
         let name = self.device.rsplit('/').next().unwrap();
         let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();
         let numbers: Vec<u64> = stat.split_whitespace().map(|n| n.parse().unwrap()).collect();

@@ -46,7 +46,7 @@ const HELD: &[Contents] = &[
         "GPT that the kernel does not know",
         32,
         "sgdisk -n 1:0:+9M -n 2:0:0 $D; partx -d $D 2>/dev/null || true",
-        FULL,
+        HAS_EMPTY_PARTITION,
     ),
     (
         "GPT without its first sectors",
@@ -155,7 +155,7 @@ fn careful_configs(is_full: bool) -> Vec<String> {
             "cmd: [mkfs.ext4, -q, -F, '%(device)s']",
         ] {
             for guard in
-                ["", ", overwrite: false", ", overwrite: maybe", ", replace_fs: ntfs", ", replace_fs: ''"]
+                ["", ", overwrite: false", ", overwrite: maybe", ", replace_fs: minix", ", replace_fs: ''"]
             {
                 file_system(format!("device: DISK{partition}, {what}{guard}"));
             }
