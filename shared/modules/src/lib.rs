@@ -17,7 +17,9 @@ mod ca_certs;
 mod chef;
 mod config_obj;
 mod context;
+mod device_aliases;
 mod disable_ec2_metadata;
+mod disk_setup;
 mod downloaded_script;
 mod encoded_content;
 mod exit_codes;
@@ -31,6 +33,7 @@ mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
+mod image_keys;
 mod ineffective_keys;
 mod ini_repository;
 pub mod install_hotplug;
@@ -85,7 +88,6 @@ mod timezone;
 mod ubuntu_autoinstall;
 mod ubuntu_drivers;
 mod ubuntu_pro;
-mod unsupported;
 mod update_etc_hosts;
 mod update_hostname;
 mod user_keys;
@@ -101,10 +103,10 @@ mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
 pub use exit_codes::reboot_if_requested;
+pub use image_keys::where_key_belongs;
 pub use ineffective_keys::report_ineffective_keys;
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
-pub use unsupported::where_key_belongs;
 
 use config::{Key, Node};
 use distro::Distro;
@@ -197,6 +199,7 @@ modules![
     ca_certs,
     chef,
     disable_ec2_metadata,
+    disk_setup,
     fan,
     final_message,
     growpart,

@@ -5,7 +5,6 @@ use config::schema::Deprecation;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
-use crate::unsupported::unsupported_keys;
 use crate::{Context, Module, ModuleEntry, ModuleFlag, exit_codes, find_module, ubuntu_pro};
 
 /// Names that upstream has removed; configurations still list them.
@@ -50,8 +49,6 @@ pub enum ModuleResult {
 pub enum Skip {
     /// Upstream has removed it.
     Removed,
-    /// Upstream has it, but this version does not.
-    Unsupported,
     /// There is no module of that name.
     Unknown,
     /// None of the keys that activate it is set.
@@ -132,16 +129,6 @@ fn select_module(
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
-        if let Some(keys) = unsupported_keys(plain, context.config) {
-            if !keys.is_empty() {
-                warning!(
-                    sys,
-                    "module {plain} is not supported by this version; ignoring {}",
-                    keys.join(", ")
-                );
-            }
-            return Err(Skip::Unsupported);
-        }
         warning!(sys, "unknown module {}; skipped", entry.name);
         return Err(Skip::Unknown);
     };

@@ -10,7 +10,7 @@
 //! pps                    pools of machines without an owner
 //! facts, instance        all of it ─► Instance
 //! provision              the steps, over the network
-//! ephemeral_disk         the temporary disk, when user-data is processed
+//! ephemeral_disk         the temporary disk, before user-data is processed
 //! ```
 
 pub(crate) mod certificates;
@@ -44,7 +44,7 @@ pub const AZURE: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
-    activate: Some(ephemeral_disk::activate),
+    setup: Some(ephemeral_disk::set_up),
     ..Datasource::new("Azure", find)
 };
 
