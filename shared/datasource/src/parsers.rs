@@ -11,8 +11,11 @@ use crate::wsl::merge::{UserData, merge};
 use crate::wsl::windows;
 use crate::{Search, cloudsigma, document, lxd, ovf, rbxcloud, smartos};
 
+/// A parser of what a machine got.
+pub type Parser = fn(&Search<'_>, &[u8]);
+
 /// What they parse, and the parsers.
-pub const PARSERS: [(&str, fn(&Search<'_>, &[u8])); 10] = [
+pub const PARSERS: [(&str, Parser); 10] = [
     ("Azure: ovf-env.xml", azure_file),
     ("Azure: wire server", azure_wire_server),
     ("CloudSigma: server context", cloud_sigma),
