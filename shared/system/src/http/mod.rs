@@ -85,12 +85,14 @@ impl System {
         let (mut tried, mut busy, mut partial) = (0, 0, None);
         loop {
             tried += 1;
+            let began = self.clock().elapsed();
             let result = self.fetch_once(fetch, &mut partial);
+            let took = (self.clock().elapsed() - began).as_secs_f64();
             let (error, wait) = match result {
                 Ok(answer) if fetch.accepts(answer.status) => {
                     debug!(
                         self,
-                        "{}: {}, {} bytes, try {tried}",
+                        "{}: {}, {} bytes, try {tried}, after {took:.3} s",
                         redact(url),
                         answer.status,
                         answer.body.len()
@@ -99,6 +101,7 @@ impl System {
                 }
                 Ok(answer) => {
                     if fetch.optional && matches!(answer.status, 404 | 410) {
+                        debug!(self, "{}: {}, try {tried}, after {took:.3} s", redact(url), answer.status);
                         let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
                         return Err(Error::io(format!("fetching {}", redact(url)), &absent));
                     }
@@ -115,11 +118,12 @@ impl System {
             if wait.is_some() && busy < Request::MAX_BUSY_RETRIES && in_time {
                 busy += 1;
             } else if tried - busy > fetch.retries || !in_time {
+                debug!(self, "fetching {}: {error} after {took:.3} s; no try is left", redact(url));
                 return failed(error);
             }
             debug!(
                 self,
-                "fetching {}: {error}; try {} of {} follows",
+                "fetching {}: {error} after {took:.3} s; try {} of {} follows",
                 redact(url),
                 tried + 1,
                 fetch.retries.saturating_add(busy + 1)

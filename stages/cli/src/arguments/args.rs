@@ -79,6 +79,7 @@ pub enum AnalyzeCommand {
     Show(Option<String>),
     Dump,
     Boot,
+    Plot,
 }
 
 pub struct CollectLogs {
@@ -253,6 +254,7 @@ impl Analyze {
             "show" => AnalyzeCommand::Show(m.value("format")),
             "dump" => AnalyzeCommand::Dump,
             "boot" => AnalyzeCommand::Boot,
+            "plot" => AnalyzeCommand::Plot,
             _ => return None,
         };
         Some(Analyze { command, infile: m.text("infile"), outfile: m.text("outfile") })
