@@ -14,6 +14,7 @@ mod cloudsigma;
 mod cloudstack;
 mod command_line;
 mod configdrive;
+mod credentials;
 mod digitalocean;
 mod dmi;
 mod document;
