@@ -42,7 +42,7 @@ fn run_and_kill(disk: &Disk, config: &str, after: Duration) {
 
 /// Is killed; does nothing by itself.
 #[test]
-#[ignore = "part of the other tests of this file"]
+#[ignore = "killed: started by `power_cut_on_an_empty_disk` and the other tests of this file"]
 fn power_cut_run() {
     if let (Ok(device), Ok(config)) = (std::env::var(DEVICE), std::env::var(CONFIG)) {
         Disk::existing(&device, |disk| drop(disk.set_up(&config)));
