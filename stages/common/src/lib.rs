@@ -30,6 +30,7 @@ mod settings;
 mod stage;
 mod status;
 mod undecided;
+mod unsearched;
 
 pub use args::{Args, Hotplug, Single, Task};
 pub use find::FoundInstance;

@@ -90,17 +90,15 @@ impl Stage {
         } else {
             frequency
         };
+        // As in upstream the handlers get the events from here on.
+        self.configure_reporting();
+        let event = self.own_event();
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
         // The boot reported the configuration's errors on the console, not to the user of this command.
         let source_map = self.source_map.without_reported();
         let context = Context { source_map: &source_map, ..self.context(instance) };
-        let outcome = run_module(
-            &context,
-            &ModuleEntry::single(row.name, frequency, args),
-            row,
-            "single",
-            RunMode::Full,
-        );
+        let outcome =
+            run_module(&context, &ModuleEntry::single(row.name, frequency, args), row, &event, RunMode::Full);
         match outcome {
             ModuleResult::Failed(message) => {
                 warning!(self.sys, "Ran {} but it failed!", single.name);

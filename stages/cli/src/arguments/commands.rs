@@ -87,7 +87,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     Choices(&["instance", "always", "once"]),
                     "Frequency to use instead of the module's own.",
                 ),
-                flag("report", None, "Ignored, for compatibility; events are always logged.").ignored(),
+                flag("report", None, "Send the events to the handlers of 'reporting:', too."),
                 FILE,
             ],
             positional: Some(Positional {

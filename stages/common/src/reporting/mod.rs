@@ -50,7 +50,12 @@ impl Stage {
     }
 
     fn configure_handlers(&mut self, config: Option<&Node>) {
-        if self.args.plan.is_some() || matches!(self.args.task, Task::Hotplug(_) | Task::Single(_)) {
+        let is_silent = match &self.args.task {
+            Task::Hotplug(_) => true,
+            Task::Single(single) => !single.report,
+            _ => false,
+        };
+        if is_silent || self.args.plan.is_some() {
             return;
         }
         let Some(config) = config.filter(|config| !config.is_falsy()) else { return };
@@ -95,8 +100,25 @@ impl Stage {
         if self.name == StageName::Local {
             self.sys.events().keep();
         }
-        self.configure_reporting();
-        self.step = Some(self.sys.begin_step(self.name.event_name(), self.name.description()));
+        if !matches!(self.args.task, Task::Single(_)) {
+            self.configure_reporting();
+        }
+        self.step = Some(self.sys.begin_step(self.own_event(), self.own_description()));
+    }
+
+    /// Returns the name of the stage's own step.
+    pub(crate) fn own_event(&self) -> String {
+        match &self.args.task {
+            Task::Single(single) => format!("single/{}", single.name),
+            _ => self.name.event_name().into(),
+        }
+    }
+
+    fn own_description(&self) -> String {
+        match &self.args.task {
+            Task::Single(single) => format!("running single module {}", single.name),
+            _ => self.name.description().into(),
+        }
     }
 
     /// Ends the stage's own step and waits for its handlers, for a limited time.
@@ -104,7 +126,7 @@ impl Stage {
         let has_failed = !self.record.errors.is_empty() || self.sys.events().has_failure();
         let result = if has_failed { StepResult::Fail } else { StepResult::Success };
         if let Some(step) = self.step.take() {
-            step.end(&self.sys, result, self.name.description());
+            step.end(&self.sys, result, self.own_description());
         }
         self.sys.events().close(&self.sys, if self.is_last() { LAST_CLOSE_TIMEOUT } else { CLOSE_TIMEOUT });
         let unsent = std::mem::take(&mut self.unsent);
