@@ -125,6 +125,11 @@ impl Machine {
         self.connect_nics(&format!("eth0 {mac}\n"), &command);
     }
 
+    /// Sets a credential that the container's manager gives to systemd at the following boots.
+    pub fn credential(&self, name: &str, content: impl AsRef<[u8]>) {
+        write(&self.dir.join("credentials").join(name), content);
+    }
+
     /// Boots the machine as a container and returns the facts.
     pub fn boot(&self) -> Facts {
         let out = self.next_out();
