@@ -4,7 +4,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::field_types::Shape::{Keys, Map, Text};
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, document, field_types, standard, v1};
@@ -34,7 +34,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 fn instance(ctx: &Search<'_>, url: &str, mut metadata: Node) -> Result<Instance> {
     let expected = [("hostname", Text, true), ("public-keys", Keys, true), ("network", Map, true)];
-    let data = [("instance-id", Text, false), ("userdata", Text, false), ("vendordata", Text, false)];
+    let data = [("instance-id", Text, false), ("userdata", Data, false), ("vendordata", Data, false)];
     field_types::drop_invalid(
         ctx.sys,
         "NWCS's metadata",

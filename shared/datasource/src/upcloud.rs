@@ -6,7 +6,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::field_types::Shape::{Keys, Map, Text};
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, Stage, dmi, document, field_types, standard};
@@ -33,12 +33,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Instance {
     let expected = [("hostname", Text, true), ("public_keys", Keys, true), ("network", Map, true)];
-    let data = ["instance_id", "region", "user_data", "vendor_data"].map(|key| (key, Text, false));
+    let texts = ["instance_id", "region"].map(|key| (key, Text, false));
+    let data = ["user_data", "vendor_data"].map(|key| (key, Data, false));
     field_types::drop_invalid(
         ctx.sys,
         "UpCloud's metadata",
         &mut metadata,
-        &[&expected[..], &data[..]].concat(),
+        &[&expected[..], &texts[..], &data[..]].concat(),
     );
     let names = [("local-hostname", "hostname"), ("network", "network"), ("public-keys", "public_keys")];
     let mut ours = document::select(&metadata, &names);
