@@ -1,5 +1,6 @@
-//! Compares reading and writing YAML with PyYAML on the documents of `corpus/`: the same values, the same rejected
-//! documents, the same bytes when written again. A single Python process checks all of them.
+//! Compares reading and writing YAML with PyYAML on the documents of `corpus/` and on those that `pyyaml/documents.py`
+//! makes: the same values at the same positions, the same rejected documents, the same bytes when written again. A single
+//! Python process checks all of them.
 //!
 //! A corpus file has many documents, each after a line `==== good: title` or `==== bad: title`. In those marked `esc`
 //! the test replaces `\r`, `\t`, `\e`, `\0` and `\u{…}`, and a `\` at the end of a line joins it with the next; any
@@ -163,4 +164,66 @@ fn corpus_matches_pyyaml() {
         }
     }
     report(&wrong, documents.len());
+}
+
+/// Collects the positions of all values but null, in order, as `judge.py` does.
+fn places(node: &Node, into: &mut Vec<Json>) {
+    if !node.is_null() {
+        into.push(json!([node.at.line, node.at.column]));
+    }
+    match &node.value {
+        Value::Seq(items) => items.iter().for_each(|item| places(item, into)),
+        Value::Map(map) | Value::Set(map) => map.iter().for_each(|(key, value)| {
+            places(key, into);
+            places(value, into);
+        }),
+        _ => {}
+    }
+}
+
+/// Returns the texts of `documents.py`: as people write them, then damaged ones.
+fn made(count: usize, damaged: usize) -> Vec<String> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pyyaml/documents.py");
+    let output = Command::new("python3").arg(script).args([count.to_string(), damaged.to_string()]).output();
+    serde_json::from_slice(&output.expect("python3").stdout).expect("texts as JSON")
+}
+
+#[test]
+fn made_documents_match_pyyaml() {
+    let texts = made(3_000, 3_000);
+    let answers = judge(&texts);
+    assert_eq!(answers.len(), texts.len());
+    let (mut wrong, mut read, mut placed) = (Vec::new(), 0, 0);
+    for (text, answer) in texts.iter().zip(&answers) {
+        match (yaml::parse("text", text), answer["refused"].as_str()) {
+            (Ok(_), Some(refused)) => wrong.push(format!("{text:?}: accepted; theirs: {refused}")),
+            // A difference that the documentation of `config::yaml` names.
+            (Err(bad), None) if !bad.message.contains("unknown directive") => {
+                wrong.push(format!("{text:?}: refused: {bad}"));
+            }
+            (Err(_), _) => {}
+            (Ok(parsed), None) => {
+                read += 1;
+                let mut ours = Vec::new();
+                places(&parsed.root, &mut ours);
+                // PyYAML does not count a byte order mark as a column.
+                let theirs = answer["places"].as_array().filter(|_| !text.contains('\u{feff}'));
+                placed += usize::from(theirs.is_some());
+                if tagged(&parsed.root) != answer["value"] {
+                    wrong.push(format!(
+                        "{text:?}: ours {}\n    theirs {}",
+                        tagged(&parsed.root),
+                        answer["value"]
+                    ));
+                } else if let Some(theirs) = theirs
+                    && *theirs != ours
+                {
+                    let first = ours.iter().zip(theirs).find(|(ours, theirs)| ours != theirs);
+                    wrong.push(format!("{text:?}: positions: {first:?}"));
+                }
+            }
+        }
+    }
+    assert!(read > 2_000 && placed > 2_000, "{read} read, {placed} with positions");
+    report(&wrong, texts.len());
 }

@@ -76,6 +76,7 @@ mod signals;
 mod stream;
 mod subreaper;
 mod swap_file;
+mod syslog;
 mod truncate;
 mod udev;
 mod write;

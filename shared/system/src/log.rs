@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clock::log_time;
+use crate::syslog::Syslog;
 
 /// The level of a log line, with upstream's numbers: DEPRECATED is between WARNING and ERROR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,7 +66,7 @@ enum Sink {
     File(File),
     /// Standard error or, with a file, standard output and that file, as with tee(1) of both streams.
     Stderr(Option<File>),
-    Socket(std::os::unix::net::UnixDatagram),
+    Syslog(Syslog),
 }
 
 #[derive(Default)]
@@ -123,8 +124,8 @@ impl Log {
     }
 
     /// Adds the system log (`/dev/log`) as a sink for lines of `min_level` and above, including the earlier ones.
-    pub fn to_syslog(&self, min_level: Level, socket: std::os::unix::net::UnixDatagram) {
-        self.add(min_level, Sink::Socket(socket));
+    pub(crate) fn to_syslog(&self, min_level: Level, syslog: Syslog) {
+        self.add(min_level, Sink::Syslog(syslog));
     }
 
     fn add(&self, min_level: Level, mut sink: Sink) {
@@ -169,7 +170,7 @@ fn write(sink: &mut Sink, record: &Record) {
                 None => std::io::stderr().lock().write_all(line.as_bytes()),
             }
         }
-        Sink::Socket(socket) => {
+        Sink::Syslog(syslog) => {
             // Facility user (1), as upstream; severities of RFC 5424.
             let severity = match level {
                 Level::Debug => 7,
@@ -178,9 +179,8 @@ fn write(sink: &mut Sink, record: &Record) {
                 Level::Error => 3,
                 Level::Critical => 2,
             };
-            socket
+            syslog
                 .send(format!("<{}>[CLOUDINIT] {source}[{}]: {text}", 8 + severity, level.name()).as_bytes())
-                .map(drop)
         }
     };
 }

@@ -4,12 +4,12 @@
 use std::fs::{File, Permissions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::os::unix::net::UnixDatagram;
 use std::process::Stdio;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::run::chroot_child;
+use crate::syslog::Syslog;
 use crate::{Change, Effect, Level, Result, ResultExt, System, warning};
 
 /// The widest mode of a log: messages are for administrators only.
@@ -79,8 +79,7 @@ impl System {
     /// Fails if no daemon listens on /dev/log yet.
     pub fn log_to_syslog(&self, min_level: Level) -> Result<()> {
         let path = self.root().host_followed("/dev/log");
-        let socket = UnixDatagram::unbound().and_then(|s| s.connect(path).map(|()| s));
-        self.log().to_syslog(min_level, socket.context("opening /dev/log")?);
+        self.log().to_syslog(min_level, Syslog::connect(path).context("opening /dev/log")?);
         Ok(())
     }
 

@@ -126,7 +126,7 @@ impl Composer<'_> {
                 "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
                 // Folding, which such a tab would change, is not repaired.
                 "found a tab character where an indentation space is expected"
-                    if events.is_at(problem.context_index, '|') =>
+                    if events.is_at(problem.context_index, b'|') =>
                 {
                     Some((Repair::Tab, problem.index))
                 }

@@ -48,7 +48,7 @@ pub(super) struct Events<'a> {
     flow: Vec<bool>,
 }
 
-/// An event, its start and end in characters, and its style.
+/// An event, its start and end in bytes, and its style.
 struct RawEvent {
     event: Option<Event>,
     at: LineColumn,
@@ -113,9 +113,9 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Tells whether the character at this offset is `wanted`.
-    pub fn is_at(&self, index: u64, wanted: char) -> bool {
-        usize::try_from(index).is_ok_and(|index| self.input.chars().nth(index) == Some(wanted))
+    /// Tells whether the byte at this offset is `wanted`.
+    pub fn is_at(&self, index: u64, wanted: u8) -> bool {
+        usize::try_from(index).is_ok_and(|index| self.input.as_bytes().get(index) == Some(&wanted))
     }
 
     fn check(&mut self, read: &RawEvent) -> Result<(), Problem> {

@@ -13,7 +13,7 @@ pub(super) struct Problem {
     pub at: LineColumn,
     pub problem: &'static str,
     pub context: &'static str,
-    /// The offset of the error in characters.
+    /// The offset of the error in bytes, although libyaml's documentation says characters.
     pub index: u64,
     /// The start of the enclosing construct, such as a list or a quoted scalar.
     pub context_at: LineColumn,

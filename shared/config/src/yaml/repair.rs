@@ -44,7 +44,7 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
         let goes_on = (repairs <= MAX_REPAIRS || is_cheap) && place > last;
         last = last.max(place);
         let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
-            let at = text.char_indices().nth(usize::try_from(index).ok()?).map_or(text.len(), |(at, _)| at);
+            let at = usize::try_from(index).ok().filter(|at| text.is_char_boundary(*at))?;
             let edits: Vec<Edit> = match repair {
                 Repair::EmptyKey => {
                     let mut tried = empty_key_candidates(&text, at).into_iter().take(MAX_CANDIDATES);

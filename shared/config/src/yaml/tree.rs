@@ -46,7 +46,7 @@ impl Content {
 pub(super) struct ComposeError {
     pub at: LineColumn,
     pub message: String,
-    /// A change that would let the parser accept the text, and its offset in characters.
+    /// A change that would let the parser accept the text, and its offset in bytes.
     pub repair: Option<(Repair, u64)>,
 }
 

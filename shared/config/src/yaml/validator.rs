@@ -15,7 +15,7 @@ pub(super) enum ScalarStyle {
 
 pub(super) struct Validator<'a> {
     rest: std::str::Chars<'a>,
-    /// The offset of `rest` in the whole text, in characters.
+    /// The offset of `rest` in the whole text, in bytes.
     index: u64,
     spot: LineColumn,
     comment: bool,
@@ -52,7 +52,7 @@ impl<'a> Validator<'a> {
     fn next(&mut self) -> Option<(char, LineColumn)> {
         let c = self.rest.next()?;
         let at = self.spot;
-        self.index += 1;
+        self.index += c.len_utf8() as u64;
         // CR LF is one line break.
         let crlf = c == '\r' && self.rest.as_str().starts_with('\n');
         if matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}') && !crlf {

@@ -1,5 +1,5 @@
 # The judge of tests/pyyaml.rs: reads a JSON list of YAML texts, writes a JSON list of what PyYAML makes of each:
-# {"value": tagged, "document": text, "plain": text} or {"refused": reason}.
+# {"value": tagged, "places": positions, "document": text, "plain": text} or {"refused": reason}.
 import json
 import sys
 
@@ -56,14 +56,48 @@ def tagged(value):
     return {"map": [[tagged(key), tagged(item)] for key, item in value.items()]}
 
 
+def places(node, seen):
+    """The positions of all nodes but null, in order; None where an alias is one of them.
+
+    An empty value within [] and {} is behind its colon here and before the next token in libyaml.
+    """
+    if node is None:
+        return []
+    if id(node) in seen:
+        return None
+    seen.add(id(node))
+    below = node.value if isinstance(node, yaml.CollectionNode) else []
+    is_null = node.tag == "tag:yaml.org,2002:null"
+    out = [] if is_null else [[node.start_mark.line + 1, node.start_mark.column + 1]]
+    for item in below:
+        for one in item if isinstance(item, tuple) else (item,):
+            found = places(one, seen)
+            if found is None:
+                return None
+            out += found
+    return out
+
+
+def count(value):
+    """The number of values, of which duplicate keys and merge keys make fewer than there are nodes."""
+    if isinstance(value, dict):
+        return 1 + sum(count(key) + count(item) for key, item in value.items())
+    return 1 + sum(count(item) for item in value) if isinstance(value, list) else 1
+
+
 def judge(text):
     try:
         value = simple(yaml.load(text, Loader))
+        nodes = set()
+        positions = places(yaml.compose(text, Loader), nodes)
+        if nodes and len(nodes) != count(value):
+            positions = None
     except Exception as error:
         return {"refused": str(error)}
     style = dict(Dumper=Dumper, indent=4, default_flow_style=False)
     return {
         "value": tagged(value),
+        "places": positions,
         "document": yaml.dump(value, explicit_start=True, explicit_end=True, **style),
         "plain": yaml.dump(value, **style),
     }
