@@ -15,6 +15,12 @@ pub const NONE: Datasource = Datasource {
 const ID: &str = "iid-datasource-none";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    Ok(Some(instance(ctx.settings("None"))))
+}
+
+/// Returns the instance with the datasource's settings (`datasource: {None: …}`). It is public because programs that do
+/// not search use it: [`crate::datasource`] would link every datasource into them.
+pub fn instance(settings: Option<&Node>) -> Instance {
     let mut instance = Instance {
         id: ID.into(),
         datasource: "None".into(),
@@ -26,7 +32,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         crawled: json!({ "meta_data": {} }),
         ..Instance::default()
     };
-    if let Some(settings) = ctx.settings("None") {
+    if let Some(settings) = settings {
         if let Some(text) = settings.get("userdata_raw").and_then(Node::scalar_text) {
             instance.user_data = Blobs(vec![text.into_bytes()]);
         }
@@ -37,5 +43,5 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             instance.crawled = json!({ "meta_data": metadata.to_json() });
         }
     }
-    Ok(Some(instance))
+    instance
 }
