@@ -8,7 +8,10 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Request, Result, warning};
 
-use crate::field_types::Shape::{self, Text};
+use crate::field_types::{
+    Field, OPENSSH_KEY,
+    Shape::{self, Text},
+};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, field_types, standard, tree};
@@ -40,6 +43,9 @@ const SERVICE: MetadataService<'_> = MetadataService {
 
 /// The time limit for one file of a service that has answered.
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
+/// What messages call the metadata.
+const SOURCE: &str = "AliYun's metadata";
+const PUBLIC_KEYS: Field = ("public-keys", Shape::Keys, false);
 /// The directory of the metadata's version.
 const VERSION: &str = "2016-01-01";
 
@@ -69,7 +75,11 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
     let all = format!("{VERSION}/meta-data/all");
     let document = session.require(&all).and_then(|bytes| document::parse_map("AliYun's metadata", &bytes));
     let metadata = match document {
-        Ok(document) => leaves(document),
+        Ok(mut document) => {
+            // Before texts of several lines become lists: a bad text is one problem.
+            field_types::drop_invalid(session.sys, SOURCE, &mut document, &[PUBLIC_KEYS]);
+            leaves(document)
+        }
         Err(e) => {
             warning!(session.sys, "AliYun: {e}; reading the tree of directories");
             let top = format!("{VERSION}/meta-data/");
@@ -95,8 +105,9 @@ fn leaves(node: Node) -> Node {
 
 fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
     let Fetched { base, nic, mut metadata, user_data, vendor_data } = fetched;
-    let expected = [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true)];
-    field_types::drop_invalid(ctx.sys, "AliYun's metadata", &mut metadata, &expected);
+    let expected =
+        [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true), PUBLIC_KEYS];
+    field_types::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
     let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
     let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });
@@ -115,7 +126,7 @@ fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
 fn public_keys(metadata: &Node) -> Vec<String> {
     let entries = metadata.get("public-keys").and_then(Node::as_map).into_iter().flat_map(Map::iter);
     let keys = entries.flat_map(|(_, entry)| {
-        let of_entry = if entry.as_map().is_some() { entry.get("openssh-key") } else { Some(entry) };
+        let of_entry = if entry.as_map().is_some() { entry.get(OPENSSH_KEY) } else { Some(entry) };
         standard::public_keys(of_entry)
     });
     keys.map(|key| key.trim().to_string()).collect()

@@ -4,7 +4,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, debug};
 
-use crate::field_types::Shape::{Data, Map};
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::service::MetadataService;
 use crate::{Datasource, Search, field_types, standard};
 
@@ -29,7 +29,16 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance> {
-    let expected = [("metadata", Map, true), ("userdata_raw", Data, true), ("vendordata_raw", Data, true)];
+    let expected = [
+        ("metadata", Map, true),
+        ("metadata.instance-id", Text, false),
+        ("metadata.local-hostname", Text, false),
+        ("metadata.public-keys", Keys, false),
+        ("metadata.availability-zone", Text, false),
+        ("metadata.region", Text, false),
+        ("userdata_raw", Data, true),
+        ("vendordata_raw", Data, true),
+    ];
     field_types::drop_invalid(ctx.sys, "Bigstep's metadata", &mut document, &expected);
     let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
         return Err(Error::new(format!("{url}: the document has no metadata")));

@@ -8,6 +8,9 @@ use crate::fields::line_problem;
 /// The number of invalid fields of one document that are reported one by one.
 const MAX_REPORTED: usize = 20;
 
+/// The name of the keys in an entry of a tree of EC2's kind.
+pub const OPENSSH_KEY: &str = "openssh-key";
+
 /// The expected type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
@@ -23,7 +26,7 @@ pub enum Shape {
     List,
     /// A map of lines of text.
     Texts,
-    /// SSH keys: lines, or a list or map of texts.
+    /// SSH keys: lines, or a list or map of texts; the entries of a map may have them as `openssh-key`.
     Keys,
 }
 
@@ -105,6 +108,12 @@ fn check_field(path: &str, field: &mut Node, shape: Shape) -> Vec<String> {
                     Some(item) if matches!(item.value, Value::Seq(_)) => {
                         problems.extend(check_field(&place, item, Shape::Keys));
                     }
+                    Some(item) if item.get(OPENSSH_KEY).is_some() => {
+                        let key = find_mut(item, OPENSSH_KEY).filter(|key| !key.is_null());
+                        let place = format!("{place}.{OPENSSH_KEY}");
+                        problems
+                            .extend(key.into_iter().flat_map(|key| check_field(&place, key, Shape::Keys)));
+                    }
                     Some(item) => problems.extend(check_keys(&place, item, "SSH keys")),
                     None => {}
                 }
@@ -158,14 +167,15 @@ mod tests {
             ("users[].name", Shape::Text, true),
         ];
         let text = r#"{"id": 7, "os": {"user": "a\u0007"}, "data": "a\u0007", "nics": {}, "keys": ["k", 1, "b\u0000", "c\nd"],
-            "more": {"x": "k", "y": ["k", {}], "z": 3}, "disks": {"a": "sda", "b": []},
+            "more": {"x": "k", "y": ["k", {}], "z": 3, "w": {"openssh-key": ["k", "\u0007"]}}, "disks": {"a": "sda", "b": []},
             "users": [{"name": "u"}, 5, {"name": []}, {}]}"#;
         let sys = System::new("/nonexistent");
         let mut document = config::json::parse(text).unwrap();
         drop_invalid(&sys, "doc", &mut document, &fields);
         let expected = serde_json::json!({
             "id": 7, "os": {"user": null}, "data": "a\u{7}", "nics": null, "keys": ["k", null, null, "c\nd"],
-            "more": {"x": "k", "y": ["k", null], "z": null}, "disks": {"a": "sda", "b": null},
+            "more": {"x": "k", "y": ["k", null], "z": null, "w": {"openssh-key": ["k", null]}},
+            "disks": {"a": "sda", "b": null},
             "users": [{"name": "u"}, null, null, null],
         });
         assert_eq!(document.to_json(), expected);
@@ -180,6 +190,7 @@ mod tests {
                 "doc: keys[2]: contains control characters; ignored",
                 "doc: more.y[1]: expected text, found a map; ignored",
                 "doc: more.z: expected SSH keys, found an integer; ignored",
+                "doc: more.w.openssh-key[1]: contains control characters; ignored",
                 "doc: disks.b: expected text, found a list; ignored",
                 "doc: users[1]: expected a map, found an integer; ignored",
                 "doc: users[2].name: expected text, found a list; ignored",
@@ -188,6 +199,6 @@ mod tests {
         );
         // What was found is not found again.
         drop_invalid(&sys, "doc", &mut document, &fields);
-        assert_eq!(sys.log().logged_warnings().len(), 12);
+        assert_eq!(sys.log().logged_warnings().len(), 13);
     }
 }

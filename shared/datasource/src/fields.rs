@@ -81,6 +81,20 @@ impl<'a> Fields<'a> {
         None
     }
 
+    /// Returns the SSH keys of a text field, one on each line. An invalid line costs only itself; the first one is reported.
+    pub fn keys(&self, key: &str) -> Vec<String> {
+        let text = self.lines(key).unwrap_or_default();
+        // Some keys have a tab before their comment.
+        let problem = |line: &str| line_problem(&line.replace('\t', " "));
+        if let Some((at, problem)) =
+            text.lines().enumerate().find_map(|(at, line)| Some((at, problem(line)?)))
+        {
+            self.reject(key, &format!("line {}: {problem}", at + 1));
+        }
+        let keys = text.lines().filter(|line| problem(line).is_none()).map(str::trim);
+        keys.filter(|key| !key.is_empty()).map(Into::into).collect()
+    }
+
     /// Returns the fields of a map; none if it is missing.
     pub fn map(&self, key: &str) -> Fields<'a> {
         let node = match self.field(key) {
@@ -155,7 +169,8 @@ mod tests {
         let sys = System::new("/nonexistent");
         let long = "x".repeat(MAX_LINE + 1);
         let document = format!(
-            r#"{{"a": {{"t": " x ", "n": 7, "l": [1], "c": "a\nb", "long": "{long}", "e": ""}},
+            r#"{{"a": {{"t": " x ", "n": 7, "l": [1], "c": "a\nb", "long": "{long}", "e": "",
+                "keys": "k\tx\r\n\n{long}\n\u0007\nl"}},
                 "b": [{{"t": "y"}}, 3, {{"t": {{}}}}], "k": ["one", 2, "t\u0007wo", ""]}}"#
         );
         let document = config::json::parse(&document).unwrap();
@@ -163,6 +178,7 @@ mod tests {
         let a = all.map("a");
         assert_eq!((a.text("t").as_deref(), a.text("n").as_deref()), (Some("x"), Some("7")));
         assert_eq!(a.lines("c").as_deref(), Some("a\nb"));
+        assert_eq!(a.keys("keys"), ["k\tx", "l"]);
         for key in ["l", "c", "long", "e", "missing"] {
             assert_eq!(a.text(key), None, "{key}");
         }
@@ -173,6 +189,7 @@ mod tests {
         assert!(all.map("b").text("t").is_none() && all.maps("a").is_empty() && all.texts("none").is_empty());
         let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
         for (line, expected) in logged.iter().zip([
+            "doc: a.keys: line 3: too long; ignored",
             "doc: a.l: expected text, found a list; ignored",
             "doc: a.c: contains control characters; ignored",
             "doc: a.long: too long; ignored",
@@ -187,6 +204,6 @@ mod tests {
         ]) {
             assert_eq!(line, expected, "{logged:#?}");
         }
-        assert_eq!(logged.len(), 11, "{logged:#?}");
+        assert_eq!(logged.len(), 12, "{logged:#?}");
     }
 }

@@ -8,6 +8,7 @@ use oauth::{Credentials, Signer};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, debug, error, info};
 
+use crate::field_types::{self, Shape};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
     Datasource, IdentityCheck, NetworkSource, Search, Stage, metadata_network, openstack_format, standard,
@@ -175,6 +176,13 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
             None => return Err(Error::new(format!("{source}: {path} is missing"))),
         }
     }
+    let mut metadata = Node::from(metadata);
+    let fields = [
+        ("instance-id", Shape::Text, true),
+        ("local-hostname", Shape::Text, true),
+        ("public-keys", Shape::Keys, false),
+    ];
+    field_types::drop_invalid(sys, &source, &mut metadata, &fields);
     let vendor_data = get(VENDOR_DATA)?.unwrap_or_default();
     let user_data = standard::ignore_too_large(sys, "user-data", get(USER_DATA))?;
     let class = if ctx.stage == Stage::Local { "DataSourceMAASLocal" } else { "DataSourceMAAS" };
@@ -182,10 +190,10 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
         "MAAS",
         &format!("{class} [{source}]"),
         format!("seed-dir ({source})"),
-        &Node::from(metadata),
+        &metadata,
     );
     if instance.id == "iid-datasource" {
-        return Err(Error::new(format!("{source}: {INSTANCE_ID} is empty")));
+        return Err(Error::new(format!("{source}: {INSTANCE_ID} is empty or invalid")));
     }
     instance.user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
     match config::yaml::parse_bytes(VENDOR_DATA, &vendor_data) {

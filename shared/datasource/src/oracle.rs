@@ -116,8 +116,7 @@ fn instance(sys: &System, document: &Node, base: &str) -> Result<Instance> {
     instance.local_hostname = fields.expected_text("hostname");
     instance.launch_index = Some(0);
     let metadata = fields.map("metadata");
-    let keys = metadata.lines("ssh_authorized_keys").unwrap_or_default();
-    instance.public_keys = standard::public_keys(Some(&keys.into()));
+    instance.public_keys = metadata.keys("ssh_authorized_keys");
     instance.user_data = user_data(&metadata);
     instance.crawled = document.to_json();
     Ok(instance)

@@ -8,12 +8,13 @@ use config::Node;
 use ephemeral::{Ipv6Method, Lease};
 use serde_json::json;
 use state::{Blobs, Instance};
-use system::{Deadline, Error, Request, Result, warning};
+use system::{Deadline, Error, Request, Result, System, warning};
 
+use crate::field_types::{Field, Shape};
 use crate::metadata_network::LINK_TIMEOUT;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};
 
 pub const SCALEWAY: Datasource = Datasource {
     events: UpdateEvents {
@@ -59,7 +60,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let Some(fetched) = SERVICE.fetch(ctx, &policy, &ctx.first_nic(), &mut |session| fetch(session))? else {
         return Ok(None);
     };
-    let mut instance = instance(fetched)?;
+    let mut instance = instance(ctx.sys, fetched)?;
     standard::record_machine(ctx.sys, &mut instance);
     Ok(Some(instance))
 }
@@ -119,9 +120,25 @@ fn fetch_privileged(session: &mut Session<'_, '_>, url: &str, deadline: Deadline
     Err(last)
 }
 
-fn instance(fetched: Fetched) -> Result<Instance> {
+/// The fields that are used.
+const FIELDS: [Field; 10] = [
+    ("id", Shape::Text, false),
+    ("hostname", Shape::Text, false),
+    ("zone", Shape::Text, false),
+    ("ssh_public_keys", Shape::List, false),
+    ("ssh_public_keys[].key", Shape::Text, true),
+    // A list of texts.
+    ("tags", Shape::Keys, false),
+    ("public_ips", Shape::List, false),
+    ("public_ips[].address", Shape::Text, true),
+    ("public_ips[].netmask", Shape::Text, true),
+    ("public_ips[].gateway", Shape::Text, false),
+];
+
+fn instance(sys: &System, fetched: Fetched) -> Result<Instance> {
     let is_v6 = fetched.is_v6();
-    let Fetched { metadata, user_data, vendor_data, lease, base, nic } = fetched;
+    let Fetched { mut metadata, user_data, vendor_data, lease, base, nic } = fetched;
+    field_types::drop_invalid(sys, "Scaleway's metadata", &mut metadata, &FIELDS);
     let text = |key: &str| document::text(&metadata, key);
     let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
     instance.id = text("id").ok_or_else(|| Error::new(format!("{base}: metadata has no id")))?;
@@ -148,4 +165,53 @@ fn keys(metadata: &Node) -> Vec<String> {
         .iter()
         .filter_map(|t| Some(t.as_str()?.strip_prefix("AUTHORIZED_KEY=")?.replace('_', " ")));
     keys.chain(tagged).filter(|key: &String| !key.trim().is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the instance of this metadata, and the warnings about it.
+    fn read(metadata: &str) -> (Result<Instance>, Vec<String>) {
+        let sys = System::new("/nonexistent");
+        let fetched = Fetched {
+            metadata: document::parse_map("test", metadata.as_bytes()).unwrap(),
+            user_data: Vec::new(),
+            vendor_data: Vec::new(),
+            lease: None,
+            base: "http://x".into(),
+            nic: "eth0".into(),
+        };
+        let found = instance(&sys, fetched);
+        (found, sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect())
+    }
+
+    #[test]
+    fn invalid_fields_cost_only_themselves() {
+        let long = "x".repeat(20_000);
+        for bad in ["[[1]]", "{x: {y: 1}}", "\"a\\u0007\"", long.as_str()] {
+            let text = format!(
+                "{{id: i, hostname: {bad}, zone: {bad}, ssh_public_keys: [{{key: {bad}}}, {{key: k}}], \
+                 tags: [{bad}, AUTHORIZED_KEY=a_b], \
+                 public_ips: [{{address: {bad}, netmask: 1}}, {{address: 192.0.2.1, netmask: 24}}]}}"
+            );
+            let (found, warnings) = read(&text);
+            let found = found.unwrap();
+            assert_eq!((&*found.id, &found.public_keys[..]), ("i", &["k".to_string(), "a b".into()][..]));
+            assert_eq!((found.local_hostname, found.availability_zone), (None, None), "{bad:.40}");
+            let network = found.network.unwrap().content.to_string();
+            assert!(network.contains(r#"["192.0.2.1/24"]"#), "{network}");
+            for name in ["hostname", "zone", "ssh_public_keys[0].key", "tags[0]", "public_ips[0].address"] {
+                let named = warnings.iter().filter(|text| text.contains(&format!(": {name}: "))).count();
+                assert_eq!(named, 1, "{name}: {warnings:.400?}");
+            }
+            assert_eq!(warnings.len(), 5, "{warnings:.400?}");
+            assert!(read(&format!("{{id: {bad}}}")).0.unwrap_err().to_string().contains("no id"));
+        }
+        // Without a usable address the NIC is configured by DHCP.
+        for none in ["{id: i}", "{id: i, public_ips: 7}", "{id: i, public_ips: [{address: []}]}"] {
+            let network = read(none).0.unwrap().network.unwrap().content.to_string();
+            assert!(network.contains("\"dhcp4\":true"), "{network}");
+        }
+    }
 }

@@ -12,8 +12,9 @@ const SERVICE: (&str, &str) = ("169.254.42.42/32", "62.210.0.1");
 pub fn config(metadata: &Node, lease: Option<&Lease>, nic: &str) -> Node {
     let leased = lease.map(|l| l.address.address.to_string());
     let (mut device, mut addresses, mut routes) = (Map::new(), Vec::new(), Vec::new());
-    let given = document::items(metadata, "public_ips");
-    for ip in given {
+    let mut has_any = false;
+    for ip in document::items(metadata, "public_ips").iter().filter(|ip| !ip.is_null()) {
+        has_any = true;
         let text = |key: &str| document::text(ip, key).unwrap_or_default();
         let address = text("address");
         if leased.as_deref() == Some(&address) {
@@ -28,7 +29,7 @@ pub fn config(metadata: &Node, lease: Option<&Lease>, nic: &str) -> Node {
             routes.push(v1::map(&[("via", &text("gateway")), ("to", "::/0")]).into());
         }
     }
-    if given.is_empty() {
+    if !has_any {
         device.insert("dhcp4", true);
     }
     for (key, list) in [("addresses", addresses), ("routes", routes)] {

@@ -14,10 +14,12 @@ use state::{Instance, Layout};
 use system::{Result, System, WriteOptions};
 
 /// Datasources, their fixtures, and the setting that has their server instead of the cloud's (`{}`).
-pub const CASES: [(&str, &str, &str); 16] = [
+pub const CASES: [(&str, &str, &str); 18] = [
     ("Akamai", "akamai", "base_urls: {ipv4: '{}', ipv6: '{}'}"),
     ("AliYun", "aliyun", "metadata_urls: ['{}']"),
     ("Azure", "azure", "metadata_urls: ['{}']"),
+    // Its URL is in a file.
+    ("Bigstep", "bigstep", "url: null"),
     ("CloudCIX", "cloudcix", "metadata_urls: ['{}']"),
     ("CloudStack", "cloudstack", "metadata_urls: ['{}']"),
     ("DigitalOcean", "digitalocean", "metadata_url: '{}/metadata/v1.json'"),
@@ -25,6 +27,11 @@ pub const CASES: [(&str, &str, &str); 16] = [
     ("Exoscale", "exoscale", "metadata_url: '{}'"),
     ("GCE", "gce", "metadata_url: '{}/computeMetadata/v1/'"),
     ("Hetzner", "hetzner", "metadata_urls: ['{}/hetzner/v1']"),
+    (
+        "MAAS",
+        "maas",
+        "metadata_url: '{}/MAAS/metadata/', consumer_key: c, consumer_secret: s, token_key: t, token_secret: u",
+    ),
     ("NWCS", "nwcs", "metadata_url: '{}/api/v1/metadata'"),
     ("OpenStack", "openstack", "metadata_urls: ['{}']"),
     ("Oracle", "oracle", "metadata_urls: ['{}/opc']"),
@@ -158,6 +165,7 @@ pub fn find(
         let path = format!("/sys/class/dmi/id/{}", file.file_name().to_string_lossy());
         sys.write(&path, text, WriteOptions::default()).expect("the directory is writable");
     }
+    copy_files(&sys, &case.join("files"), "", server);
     let setting = setting.replace("{}", &server.base);
     let text = format!(
         "datasource_list: [{name}]\ndatasource: {{{name}: {{{setting}, max_wait: 2, timeout: 2, retries: 0}}}}\n"
@@ -175,6 +183,20 @@ pub fn find(
     let row = datasource(name).expect("the table has it");
     let found = (row.find)(&search);
     (sys, found)
+}
+
+/// Copies the fixture's files to the machine, with the server's address in the place of the cloud's.
+fn copy_files(sys: &System, from: &Path, to: &str, server: &Server) {
+    for entry in std::fs::read_dir(from).into_iter().flatten().flatten() {
+        let path = format!("{to}/{}", entry.file_name().to_string_lossy());
+        match std::fs::read_to_string(entry.path()) {
+            Ok(text) => {
+                let text = text.replace("http://10.0.0.1", &server.base);
+                sys.write(&path, text, WriteOptions::default()).expect("the directory is writable");
+            }
+            Err(_) => copy_files(sys, &entry.path(), &path, server),
+        }
+    }
 }
 
 /// Returns the directory of a fixture, below the tests' directory `clouds`.

@@ -61,6 +61,9 @@ impl Url {
             Some(None) => return Err(Error::new("invalid host in URL: missing closing bracket")),
             None => {
                 let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
+                if host.contains(':') {
+                    return Err(Error::new("invalid host in URL: an IPv6 address needs brackets"));
+                }
                 (host.to_string(), port)
             }
         };
@@ -311,6 +314,8 @@ mod tests {
             "http:///x",
             "ftp://h/",
             "http://h:x/",
+            "http://h:80:81/",
+            "http://fd00::1/",
             "http://h:99999/",
             "http://[::1",
             "http://b\u{fc}cher/",
