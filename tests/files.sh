@@ -62,7 +62,7 @@ done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 
-for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extra/*.sh deb/build \
+for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extra/*.sh packaging/openrc/* deb/build \
   deb/postinst deb/postrm rpm/build; do
   sh -n "$script" || fail "$script"
 done
