@@ -66,7 +66,7 @@ for script in packaging/render packaging/install packaging/build packaging/deps 
   deb/postinst deb/postrm rpm/build; do
   sh -n "$script" || fail "$script"
 done
-for script in tests/run tests/one tests/fresh; do bash -n "$script" || fail "$script"; done
+for script in tests/run tests/one tests/fresh tests/boot-openrc; do bash -n "$script" || fail "$script"; done
 bash -n packaging/completions/cloud-init || fail "completion"
 # The completion itself, as the shell would call it.
 complete() {
