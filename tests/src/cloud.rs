@@ -125,6 +125,14 @@ impl Cloud {
         self
     }
 
+    /// Gives the machine the socket of systemd-imdsd (`tests/lib/varlink-imds`).
+    pub fn imdsd(mut self) -> Cloud {
+        self.serve_at("/run/systemd/io.systemd.InstanceMetadata", |_, socket| {
+            ["varlink-imds".into(), socket].into()
+        });
+        self
+    }
+
     /// Starts a script of `tests/lib` that creates the file which the machine has at `path`.
     fn serve_at(&mut self, path: &str, words: impl Fn(&Cloud, String) -> Vec<String>) {
         let at = self.net.dir.join("host").join(path.trim_start_matches('/'));

@@ -4,6 +4,7 @@ pub(crate) mod activator;
 mod eni;
 mod ifcfg;
 mod ifcfg_file;
+mod imds_lock;
 mod keyfile;
 mod keyfile_ip;
 mod netplan;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
+use super::imds;
 use super::limits::TimeLimits;
 use super::message;
 use super::url::Url;
@@ -53,7 +54,12 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
     let mut last = Error::new(format!("no addresses found for {host}"));
     for (i, address) in addresses.iter().enumerate() {
         let share = deadline.remaining() / (addresses.len() - i) as u32;
-        match TcpStream::connect_timeout(address, share.max(Duration::from_millis(1))) {
+        let share = share.max(Duration::from_millis(1));
+        let connected = TcpStream::connect_timeout(address, share).or_else(|e| match e.raw_os_error() {
+            Some(libc::EACCES) => imds::connect_locked(address, share),
+            _ => Err(e),
+        });
+        match connected {
             Ok(stream) => {
                 // Nagle's algorithm would only delay a request, which is sent in one piece.
                 let _ = stream.set_nodelay(true);
@@ -63,7 +69,13 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
             Err(e) if e.kind() == ErrorKind::TimedOut => {
                 last = Error::new(format!("connecting to {host} port {port} timed out"));
             }
-            Err(e) => last = Error::io(format_args!("connecting to {host} port {port}"), &e),
+            Err(e) => {
+                last = Error::io(format_args!("connecting to {host} port {port}"), &e);
+                // The lock of systemd-imds, or a route of the administrator, does not go away.
+                if e.raw_os_error() == Some(libc::EACCES) {
+                    last = last.into_permanent();
+                }
+            }
         }
     }
     Err(last)

@@ -12,6 +12,7 @@ use nix::sys::socket::{
 };
 
 use super::connect::Lookup;
+use super::imds;
 use super::limits::TimeLimits;
 use super::message::{self, BodyLength};
 use super::request::{Request, RequestParts, Response};
@@ -37,6 +38,27 @@ pub struct Exchange {
     limit: usize,
     /// Whether the response is complete and the server keeps the connection open.
     is_reusable: bool,
+}
+
+/// Starts to connect; with systemd's mark if `marked`.
+fn start(fetch: &Request, to: SocketAddr, marked: bool) -> nix::Result<OwnedFd> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let socket: OwnedFd = socket(family, SockType::Stream, flags, None)?;
+    if marked {
+        setsockopt(&socket, sockopt::Mark, &imds::MARK)?;
+    }
+    if let Some(port) = fetch.port {
+        let any: IpAddr =
+            if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        // A connection that was closed just before still occupies the port.
+        setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+        bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(any, port)))?;
+    }
+    match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
+        Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(socket),
+        Err(e) => Err(e),
+    }
 }
 
 /// A response whose head is complete.
@@ -142,25 +164,22 @@ impl Exchange {
     pub fn begin(fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
         let unsent = fetch.plain_message()?;
         let what = format!("connecting to {to}");
-        let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
-        let socket: OwnedFd = socket(family, SockType::Stream, flags, None).context(&what)?;
-        if let Some(port) = fetch.port {
-            let any: IpAddr =
-                if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-            // A connection that was closed just before still occupies the port.
-            setsockopt(&socket, sockopt::ReuseAddr, &true).context(&what)?;
-            let from = SockaddrStorage::from(SocketAddr::new(any, port));
-            bind(socket.as_raw_fd(), &from).context(format_args!("{what} from port {port}"))?;
-        }
-        match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
-            Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => {}
-            Err(e) => return Err(e).context(&what),
-        }
+        let (stream, is_connected) = match start(fetch, to, false) {
+            // The lock of systemd-imds.
+            Err(Errno::EACCES) => match start(fetch, to, true) {
+                Ok(socket) => (TcpStream::from(socket), false),
+                Err(_) => match imds::open_bridge(&to) {
+                    Ok(bridge) => (bridge.into_tcp(), true),
+                    Err(_) => return Err(Error::io(&what, &Errno::EACCES.into()).into_permanent()),
+                },
+            },
+            started => (TcpStream::from(started.context(&what)?), false),
+        };
+        stream.set_nonblocking(true).context(&what)?;
         Ok(Exchange {
-            stream: TcpStream::from(socket),
+            stream,
             limits: TimeLimits::new(fetch.timeout, Some(deadline)),
-            is_connected: false,
+            is_connected,
             unsent,
             received: Vec::new(),
             answer: None,

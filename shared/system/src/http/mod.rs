@@ -3,6 +3,7 @@
 mod connect;
 mod crawl;
 mod exchange;
+mod imds;
 mod limits;
 mod message;
 mod request;

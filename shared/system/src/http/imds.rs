@@ -1,0 +1,269 @@
+//! Metadata services that systemd-imds has locked: a prohibit route makes connecting fail with EACCES, unless a socket has
+//! systemd's mark, for which a rule selects a table with a usable route. Without the mark (a container without
+//! CAP_NET_ADMIN, or no such rule) systemd-imdsd fetches for us, over Varlink.
+
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, connect, setsockopt, socket, sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+use serde_json::{Value, json};
+
+use super::url::Url;
+use crate::channel;
+
+/// The mark of sockets that may pass, and the number of the table with the route (systemd-imdsd@.service(8)).
+pub const MARK: u32 = 0x7FFF_0815;
+
+const SOCKET: &str = "/run/systemd/io.systemd.InstanceMetadata";
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time limit of one answer of systemd-imdsd, which retries by itself for longer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// systemd-imdsd's limit is 4 MiB, which base64 makes larger by a third.
+const MAX_REPLY: u64 = 8 << 20;
+const MAX_REQUEST_HEAD: u64 = 64 << 10;
+/// systemd-imdsd has a token of its own; a datasource that requests one gets this word, which is not sent to the service.
+const TOKEN: &str = "systemd-imdsd";
+
+/// Connects to a locked service, within this time: with the mark, else through systemd-imdsd.
+///
+/// # Errors
+///
+/// Fails with the first error, EACCES, if neither is possible.
+pub fn connect_locked(to: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    match connect_marked(to, timeout) {
+        Err(Errno::EINPROGRESS) => Err(ErrorKind::TimedOut.into()),
+        Err(_) => Ok(open_bridge(to).map_err(|_| Errno::EACCES)?.into_tcp()),
+        Ok(stream) => Ok(stream),
+    }
+}
+
+fn connect_marked(to: &SocketAddr, timeout: Duration) -> nix::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket: OwnedFd = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
+    setsockopt(&socket, sockopt::Mark, &MARK)?;
+    let millis = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX).clamp(1, 86_400_000);
+    setsockopt(&socket, sockopt::SendTimeout, &TimeVal::milliseconds(millis))?;
+    connect(socket.as_raw_fd(), &SockaddrStorage::from(*to))?;
+    Ok(TcpStream::from(socket))
+}
+
+/// A connection to a thread of this process that answers HTTP requests with what systemd-imdsd returns.
+pub struct Bridge(UnixStream);
+
+impl Bridge {
+    /// Returns the connection. It is typed as TCP's: only reads, writes and their timeouts are used, which are the same.
+    pub fn into_tcp(self) -> TcpStream {
+        TcpStream::from(OwnedFd::from(self.0))
+    }
+}
+
+/// Connects to systemd-imdsd, for the metadata service at an address.
+///
+/// # Errors
+///
+/// Fails if systemd-imdsd does not listen.
+pub fn open_bridge(to: &SocketAddr) -> io::Result<Bridge> {
+    let imdsd = UnixStream::from(channel::connect_unix(Path::new(SOCKET), CONNECT_TIMEOUT)?);
+    let (ours, theirs) = UnixStream::pair()?;
+    let address = to.ip().to_string();
+    let serve = move || {
+        // The end of the connection is the answer to a failure.
+        let _ = serve(theirs, &mut Imdsd { socket: imdsd }, &address);
+    };
+    std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
+    Ok(Bridge(ours))
+}
+
+/// Answers requests until the client closes the connection.
+fn serve(client: UnixStream, imdsd: &mut Imdsd, address: &str) -> io::Result<()> {
+    let mut output = client.try_clone()?;
+    let mut input = BufReader::new(client);
+    loop {
+        let Some((method, target)) = read_request(&mut input)? else { return Ok(()) };
+        let (status, body) = match method.as_str() {
+            "GET" => imdsd.get(address, &target),
+            "PUT" => (200, TOKEN.as_bytes().to_vec()),
+            _ => (405, Vec::new()),
+        };
+        write!(output, "HTTP/1.1 {status} systemd-imdsd\r\nContent-Length: {}\r\n\r\n", body.len())?;
+        output.write_all(&body)?;
+    }
+}
+
+/// Reads the head of a request and returns its method and target; `None` at the end of the connection.
+fn read_request(input: &mut impl BufRead) -> io::Result<Option<(String, String)>> {
+    let mut head = input.take(MAX_REQUEST_HEAD);
+    let mut first = String::new();
+    head.read_line(&mut first)?;
+    let mut words = first.split(' ').map(str::to_string);
+    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
+    let mut line = String::new();
+    while head.read_line(&mut line)? > 0 && !line.trim().is_empty() {
+        line.clear();
+    }
+    Ok(Some((method, target)))
+}
+
+/// A connection to systemd-imdsd.
+struct Imdsd {
+    socket: UnixStream,
+}
+
+impl Imdsd {
+    /// Returns the status and body of a resource.
+    fn get(&mut self, address: &str, target: &str) -> (u16, Vec<u8>) {
+        let vendor = match self.call("GetVendorInfo", &json!({})) {
+            Ok(Ok(vendor)) => vendor,
+            Ok(Err(error)) => return (status_of(&error), Vec::new()),
+            Err(_) => return (504, Vec::new()),
+        };
+        let text = |key: &str| vendor.get(key).and_then(Value::as_str).unwrap_or_default();
+        // A suffix selects another format than the one that the datasource requests.
+        let key = match text("dataUrlSuffix") {
+            "" => key_of(text("dataUrl"), address, target),
+            _ => None,
+        };
+        let Some(key) = key else { return (403, Vec::new()) };
+        match self.call("Get", &json!({ "key": key })) {
+            Ok(Ok(reply)) => match reply.get("data").and_then(Value::as_str) {
+                Some(data) => match encoding::base64::decode(data.as_bytes()) {
+                    Some(body) => (200, body),
+                    None => (502, Vec::new()),
+                },
+                None => (502, Vec::new()),
+            },
+            Ok(Err(error)) => (status_of(&error), Vec::new()),
+            Err(_) => (504, Vec::new()),
+        }
+    }
+
+    /// Calls a method of io.systemd.InstanceMetadata. The inner result is the reply's parameters, or the name of its error.
+    fn call(&mut self, method: &str, parameters: &Value) -> io::Result<Result<Value, String>> {
+        let method = format!("io.systemd.InstanceMetadata.{method}");
+        let mut call = json!({ "method": method, "parameters": parameters }).to_string().into_bytes();
+        call.push(0);
+        self.socket.set_write_timeout(Some(CONNECT_TIMEOUT))?;
+        self.socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+        self.socket.write_all(&call)?;
+        // systemd-imdsd sends nothing that was not requested: no byte of another reply is lost with the buffer.
+        let mut reply = Vec::new();
+        BufReader::new(&self.socket).take(MAX_REPLY).read_until(0, &mut reply)?;
+        if reply.pop() != Some(0) {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let mut reply: Value = serde_json::from_slice(&reply)?;
+        Ok(match reply.get("error").map(|error| error.as_str().unwrap_or("invalid").to_string()) {
+            Some(error) => Err(error),
+            None => Ok(reply.get_mut("parameters").map(Value::take).unwrap_or_default()),
+        })
+    }
+}
+
+/// Returns the HTTP status for an error of systemd-imdsd. Only 5xx are worth a retry.
+fn status_of(error: &str) -> u16 {
+    match error.strip_prefix("io.systemd.InstanceMetadata.") {
+        Some("KeyNotFound" | "WellKnownKeyUnset") => 404,
+        Some("CommunicationFailure") => 502,
+        _ => 403,
+    }
+}
+
+/// Returns systemd-imdsd's key for a resource: its path below the vendor's base URL. A base that is a version (`/latest`) also
+/// stands for a version of a date.
+fn key_of(data_url: &str, address: &str, target: &str) -> Option<String> {
+    let base = Url::parse(data_url).ok().filter(|url| url.host == address)?;
+    let base = base.target.trim_end_matches('/');
+    let (parent, last) = base.rsplit_once('/').unwrap_or_default();
+    let rest = target.strip_prefix(base).or_else(|| {
+        let (version, rest) = target.strip_prefix(parent)?.strip_prefix('/')?.split_once('/')?;
+        let is_date = version.len() == 10 && version.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        (last == "latest" && is_date).then(|| &target[target.len() - rest.len() - 1..])
+    })?;
+    (rest.starts_with('/') && rest.is_ascii()).then(|| rest.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADDRESS: &str = "169.254.169.254";
+    const LATEST: &str = "http://169.254.169.254/latest";
+
+    #[test]
+    fn keys() {
+        for (data_url, target, expected) in [
+            (LATEST, "/latest/meta-data/instance-id", Some("/meta-data/instance-id")),
+            (LATEST, "/2021-03-23/meta-data/", Some("/meta-data/")),
+            (LATEST, "/2021-03-23x/meta-data/", None),
+            (LATEST, "/openstack/latest/meta_data.json", None),
+            (LATEST, "/latestx/a", None),
+            (LATEST, "/latest", None),
+            ("http://169.254.169.254/hetzner/v1", "/hetzner/v1/userdata", Some("/userdata")),
+            ("http://169.254.169.254/hetzner/v1", "/hetzner/2021-03-23/userdata", None),
+            ("http://192.0.2.1/latest", "/latest/meta-data/", None),
+            ("", "/latest/meta-data/", None),
+            ("http://169.254.169.254", "/a", Some("/a")),
+        ] {
+            assert_eq!(key_of(data_url, ADDRESS, target).as_deref(), expected, "{data_url} {target}");
+        }
+    }
+
+    /// Returns what a client gets for `GET` of a target while systemd-imdsd gives these replies.
+    fn get(replies: Vec<Vec<u8>>) -> (u16, String) {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let daemon = std::thread::spawn(move || {
+            for reply in replies {
+                let mut call = Vec::new();
+                BufReader::new(&theirs).read_until(0, &mut call).unwrap();
+                theirs.write_all(&reply).unwrap();
+            }
+        });
+        let (status, body) = Imdsd { socket: ours }.get(ADDRESS, "/latest/meta-data/a");
+        daemon.join().unwrap();
+        (status, String::from_utf8_lossy(&body).into_owned())
+    }
+
+    #[test]
+    fn replies() {
+        let vendor = json!({"parameters": {"vendor": "amazon-ec2", "dataUrl": LATEST}}).to_string() + "\0";
+        let error = |name: &str| format!("{{\"error\": \"io.systemd.InstanceMetadata.{name}\"}}\0");
+        for (reply, expected) in [
+            ("{\"parameters\": {\"data\": \"aGk=\", \"interface\": 2}}\0".to_string(), (200, "hi")),
+            ("{\"parameters\": {\"data\": 7}}\0".into(), (502, "")),
+            ("{\"parameters\": []}\0".into(), (502, "")),
+            ("{}\0".into(), (502, "")),
+            ("[]\0".into(), (502, "")),
+            (error("KeyNotFound"), (404, "")),
+            (error("NotAvailable"), (403, "")),
+            (error("CommunicationFailure"), (502, "")),
+            ("{\"error\": 1}\0".into(), (403, "")),
+            ("no JSON\0".into(), (504, "")),
+            ("{\"parameters\"".into(), (504, "")),
+        ] {
+            let (status, body) = get(vec![vendor.clone().into_bytes(), reply.clone().into_bytes()]);
+            assert_eq!((status, &*body), expected, "{reply}");
+        }
+        for first in [error("NotSupported"), "{\"parameters\": {\"dataUrl\": []}}\0".into()] {
+            assert_eq!(get(vec![first.into_bytes()]).0, 403);
+        }
+        let suffix = json!({"parameters": {"dataUrl": LATEST, "dataUrlSuffix": "?a"}}).to_string() + "\0";
+        assert_eq!(get(vec![suffix.into_bytes()]).0, 403);
+    }
+
+    #[test]
+    fn requests() {
+        let request = |text: &str| read_request(&mut text.as_bytes()).unwrap();
+        let expected = Some(("GET".into(), "/a?b".into()));
+        assert_eq!(request("GET /a?b HTTP/1.1\r\nHost: h\r\n\r\n"), expected);
+        assert_eq!(request(""), None);
+        assert_eq!(request("\r\n"), None);
+    }
+}
