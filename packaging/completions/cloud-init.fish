@@ -5,7 +5,7 @@ function __cloud_init_path --description 'Print the commands that the line has s
     set -l path cloud-init
     for word in (commandline -opc)[2..-1]
         switch "$path $word"
-            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init schema' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime'
+            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init schema' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime'
                 set path "$path $word"
         end
     end
@@ -67,6 +67,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a b
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a show -d 'List the events of each boot in order.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a dump -d 'Print the events as JSON.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a boot -d 'Show when the kernel, systemd and cloud-init started.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze"' -a plot -d 'Draw the last boot as SVG: stages, steps, commands, requests and waits.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze blame"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze blame"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze blame"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
@@ -80,6 +81,9 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze dump"'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze boot"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze boot"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze boot"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s i -l infile -r -F -d 'Log or `analyze dump` output to read; - is standard input.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init analyze plot"' -s o -l outfile -r -F -d 'File to write; - is standard output.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s c -l config-file -r -F -d 'Configuration file to validate.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s t -l schema-type -r -a 'cloud-config network-config' -d 'Type of the file (default: cloud-config).'

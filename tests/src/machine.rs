@@ -49,7 +49,8 @@ impl Machine {
         Machine::from_root(name, &script("root", &words))
     }
 
-    fn from_root(name: &str, root: &str) -> Machine {
+    /// Creates a machine above an unpacked root (`tests/lib/root`).
+    pub fn from_root(name: &str, root: &str) -> Machine {
         let dir = work_dir(name);
         script("container", &[&text(&dir), "new", root.trim()]);
         Machine { dir, boots: std::cell::Cell::new(0) }
@@ -87,6 +88,12 @@ impl Machine {
         self.put(&place, parent);
     }
 
+    /// Sets a shell script that runs on this host, on the same loopback, as long as a program of [`Machine::run`]. Its
+    /// argument is the machine's root directory; it has to end with its standard input.
+    pub fn serve_beside(&self, script: &str) {
+        write(&self.dir.join("beside"), script);
+    }
+
     /// Runs a program in the root of the machine, which is not running.
     pub fn run(&self, argv: &[&str]) -> String {
         let dir = text(&self.dir);
@@ -116,6 +123,11 @@ impl Machine {
         let program = tests_dir().join("lib/metadata-wire");
         let command = format!("exec \"{}\" \"{}\" \"$@\" {options}\n", program.display(), case.display());
         self.connect_nics(&format!("eth0 {mac}\n"), &command);
+    }
+
+    /// Sets a credential that the container's manager gives to systemd at the following boots.
+    pub fn credential(&self, name: &str, content: impl AsRef<[u8]>) {
+        write(&self.dir.join("credentials").join(name), content);
     }
 
     /// Boots the machine as a container and returns the facts.

@@ -1,6 +1,6 @@
-//! A virtual machine whose SMBIOS names a cloud that has its metadata behind a serial port (CloudSigma). Nothing else
-//! identifies the cloud: the image has no `datasource_list`. It boots twice, and once-per-instance work is done once.
-//! (A disc: `boot_vm.rs`, `boot_azure.rs`.)
+//! Virtual machines whose SMBIOS names a cloud, one for each way to its metadata: a serial port (CloudSigma), VMware's
+//! guestinfo behind a stand-in of its tool, and HTTP with DHCP (Hetzner). Nothing else identifies the cloud: no image has a
+//! `datasource_list`. Each boots twice, and once-per-instance work is done once. (A disc: `boot_vm.rs`, `boot_azure.rs`.)
 #![cfg(target_arch = "x86_64")]
 
 use std::path::PathBuf;
@@ -48,6 +48,12 @@ fn served(machine: &Machine, case: &str, change: impl FnOnce(&mut Value)) -> Pat
     let dir = machine.scratch("served");
     write(&dir.join("server.json"), server.to_string());
     dir
+}
+
+/// Adds an executable file.
+fn add_program(machine: &Machine, path: &str, text: &str) {
+    machine.write(path, text);
+    machine.run(&["chmod", "755", path]);
 }
 
 /// Boots twice with a firmware and checks both boots.
@@ -120,5 +126,67 @@ fn serial_port() {
     let (first, second) = boot_twice(&machine, &firmware, &expected);
     for boot in [first, second] {
         assert_eq!(boot.text("requests"), "CONTEXT -", "{}", boot.diagnostics());
+    }
+}
+
+/// A stand-in of vmware-rpctool, whose values are files. Without the hypervisor's bit in CPUID, the virtualization is
+/// identified by SMBIOS: qemu's own signature would go before it.
+#[test]
+fn guestinfo() {
+    const TOOL: &str = "#!/bin/sh\n\
+        # Stand-in of VMware's tool: guestinfo is files.\n\
+        cd /srv/guestinfo || exit\n\
+        case $1 in\n\
+        'info-get guestinfo.'*) key=${1#info-get guestinfo.}\n\
+        [ -f \"$key\" ] || { printf 'No value found' >&2; exit 1; }; cat \"$key\" ;;\n\
+        'info-set guestinfo.'*) rest=${1#info-set guestinfo.}; printf %s \"${rest#* }\" >\"${rest%% *}\" ;;\n\
+        *) echo 'Unknown command' >&2; exit 1 ;;\n\
+        esac\n";
+    let machine = Machine::new("vm-vmware");
+    let expected = Expected {
+        name: "VMware",
+        id: "vm-4711",
+        cloud_id: "vmware",
+        hostname: "web-1",
+        address: "10.0.0.77/24",
+        source: "DataSourceVMware [seed=guestinfo]",
+    };
+    let fixture = tests_dir().join("clouds/vmware/files/srv/guestinfo");
+    let metadata = std::fs::read_to_string(fixture.join("metadata")).unwrap_or_else(|e| fail(&e.to_string()));
+    // The second boot reads the values again.
+    let kept: Vec<&str> = metadata.lines().filter(|line| !line.starts_with("redact:")).collect();
+    machine.put(&fixture, "/srv/guestinfo");
+    machine.write("/srv/guestinfo/metadata", &(kept.join("\n") + "\n"));
+    machine.write("/srv/guestinfo/userdata", USER_DATA);
+    machine.write("/srv/guestinfo/userdata.encoding", "");
+    add_program(&machine, "/usr/bin/vmware-rpctool", TOOL);
+    // The metadata has a fixed address; DHCP offers another one.
+    machine.connect_metadata(MAC, &tests_dir().join("clouds/vmware"), "");
+    let firmware =
+        ["-cpu", "max,-cx16,-hypervisor", "-smbios", "type=1,manufacturer=VMware,, Inc.,product=VMware20,,1"];
+    boot_twice(&machine, &firmware, &expected);
+}
+
+/// The local stage finds the metadata service through DHCP; the network that the metadata describes is up at the end.
+#[test]
+fn http_with_dhcp() {
+    let machine = Machine::new("vm-hetzner");
+    let expected = Expected {
+        name: "Hetzner",
+        id: "12345678",
+        cloud_id: "hetzner",
+        hostname: "snowy",
+        address: "10.0.0.60/24",
+        source: "DataSourceHetzner",
+    };
+    let served = served(&machine, "hetzner", |server| {
+        server["paths"]["/hetzner/v1/userdata"] = json!(USER_DATA);
+    });
+    machine.connect_metadata(MAC, &served, "");
+    let firmware = ["-smbios", "type=1,manufacturer=Hetzner,product=vServer,serial=12345678"];
+    let (first, second) = boot_twice(&machine, &firmware, &expected);
+    for boot in [first, second] {
+        let requests = boot.text("requests");
+        assert!(requests.contains("GET /hetzner/v1/metadata 200"), "{requests}\n{}", boot.diagnostics());
     }
 }

@@ -36,23 +36,30 @@ macro_rules! modules {
 
 modules! {
     apk_configure
+    bootcmd
     byobu
     ca_certs
     disable_ec2_metadata
     fan
     grub_dpkg
     keyboard
+    keys_to_console
     landscape
     locale
     mcollective
     ntp
     package_update_upgrade_install
+    phone_home
+    power_state_change
     puppet
     reset_rmc
     resolv_conf
     rh_subscription
     rsyslog
+    runcmd
     salt_minion
+    seed_random
+    set_hostname
     set_passwords
     snap
     spacewalk
@@ -61,8 +68,10 @@ modules! {
     ubuntu_autoinstall
     ubuntu_drivers
     ubuntu_pro
+    update_etc_hosts
     users_groups
     wireguard
+    write_files
     yum_add_repo
     zypper_add_repo
 }

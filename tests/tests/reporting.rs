@@ -326,6 +326,30 @@ fn a_server_of_another_time() {
     check_boot!(machine, boot, refused == 1);
 }
 
+/// As with cloud-init, a single module's events are sent with `--report` only, from the module's start on.
+#[test]
+fn a_single_module() {
+    let single = |option: &str| {
+        format!("$BIN/cloud-init-config --root $root --single write_files --frequency always {option}; ")
+    };
+    let run = server()
+        + "; "
+        + &single("")
+        + ": >$root/silent; cp $root/requests $root/silent; "
+        + &single("--report");
+    let machine = with_webhook("reporting-single", "", "endpoint: 'http://127.0.0.1:8085/x'");
+    let more = "datasource_list: [None]\nwrite_files: [{path: /srv/x}]\ncloud_config_modules: []\n";
+    write(&machine.path("/etc/cloud/cloud.cfg.d/96_single.cfg"), more);
+    let machine = machine.before("end", &run);
+    machine.run(&["on", "final", "end"]);
+    assert_eq!(machine.file("/silent").as_deref(), Some(""), "{}", machine.log());
+    let names: Vec<String> = accepted(&machine);
+    let module = "single/write_files/config-write_files";
+    let expected =
+        [format!("start {module}"), format!("finish {module}"), "finish single/write_files".into()];
+    assert_eq!(names, expected, "{}", machine.log());
+}
+
 /// What is invalid is named once, with its place, and costs only itself.
 #[test]
 fn bad_handlers() {

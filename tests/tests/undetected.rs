@@ -142,3 +142,30 @@ fn unreadable_at_a_later_boot() {
     assert!(status.contains("DataSourceNoCloud") && log.contains("keeping the cached instance"), "{log}");
     assert!(!log.contains("using the datasource None"), "{log}");
 }
+
+/// A machine on which only `cloud-init single` and the module stages run, as in a container: with the datasource None they
+/// work, as with cloud-init, and the machine gets no instance.
+#[test]
+fn modules_before_any_boot() {
+    let config = "datasource_list: [NoCloud, None]\ncloud_config_modules: [write_files]\ncloud_final_modules: []\n\
+                  write_files: [{path: /srv/lines, append: true, content: \"x\\n\"}]\n";
+    let single = "$BIN/cloud-init-config --root $root --single write_files; echo $? >$root/single";
+    let sandbox = without_seed("before-boot", config).before("config", single);
+    let boot = sandbox.run(&["config", "final"]);
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
+    assert_eq!(sandbox.file("/single").as_deref(), Some("0\n"), "{}", sandbox.log());
+    // Once: the semaphore is that of the instance iid-datasource-none.
+    assert_eq!(sandbox.file("/srv/lines").as_deref(), Some("x\n"), "{}", sandbox.log());
+    assert!(sandbox.file("/var/lib/cloud/instances/iid-datasource-none/sem/config_write_files").is_some());
+    assert_eq!(sandbox.file("/run/cloud-init/cloud-id-none").as_deref(), Some("none\n"));
+    assert!(std::fs::symlink_metadata(sandbox.path("/var/lib/cloud").join("instance")).is_err());
+}
+
+/// The local stage has searched, and the network stage was killed: the machine may be on a cloud.
+#[test]
+fn none_does_not_replace_an_interrupted_search() {
+    let sandbox = without_seed("killed-search", "datasource_list: [NoCloud, None]\n");
+    let boot = sandbox.run(&["local", "config"]);
+    assert_eq!((boot.codes["local"], boot.codes["config"]), (0, 1), "{:?}\n{}", boot.codes, sandbox.log());
+    assert!(sandbox.log().contains("Can not apply stage config, no datasource found!"), "{}", sandbox.log());
+}

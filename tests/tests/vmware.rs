@@ -183,6 +183,50 @@ fn customization_runs_once() {
     assert_eq!(cloud.file("/etc/systemd/network/10-cloud-init-c0.network"), network);
 }
 
+/// The tools' script runs a second time after the customization, in the final stage, once in the instance's life.
+#[test]
+fn post_customization_runs_once() {
+    let cloud = customized();
+    cloud.config(SHORT);
+    cloud.config("cloud_config_modules: []\ncloud_final_modules: [scripts_per_instance]\n");
+    let post = "#!/bin/sh\necho \"$0 $1\" >>/srv/guestinfo/.post\n";
+    cloud.put("/var/run/vmware-imc/post-customize-guest.sh", post);
+    for _ in 0..2 {
+        cloud.forget_run();
+        let boot = cloud.boot(&["local", "network", "config", "final"]);
+        assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+        let ran = cloud.file("/srv/guestinfo/.post");
+        assert_eq!(ran.lines().count(), 1, "{ran}\n{}", cloud.log());
+        assert!(ran.contains("/var/lib/cloud/scripts/per-instance/post-customize-guest.sh"), "{ran}");
+    }
+}
+
+/// The metadata requires an IPv4 address, which the machine gets late: the network stage waits for it, and instance-data has
+/// it.
+#[test]
+fn network_is_waited_for() {
+    let cloud = with_tools("vmware");
+    cloud.config(SHORT);
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    let waits = || cloud.logged(&["waiting on network: no ipv4 address yet"]);
+    let boot = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let began = std::time::Instant::now();
+            while !waits() && began.elapsed().as_secs() < 60 {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            cloud.net.in_machine(&["ip", "address", "add", "10.0.0.78/24", "dev", "c0"]);
+            cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1"]);
+        });
+        cloud.boot_killed(&["local", "network"])
+    });
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(waits(), "{}", cloud.log());
+    assert!(!cloud.logged(&["wait-on-network", "continuing without"]), "{}", cloud.log());
+    let data = cloud.file("/run/cloud-init/instance-data.json");
+    assert!(data.contains("\"10.0.0.78\""), "{data}\n{}", cloud.log());
+}
+
 /// A script that fails, and a NIC that does not exist: reported, and the owner still gets hostname and timezone.
 #[test]
 fn failing_customization() {

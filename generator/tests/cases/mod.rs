@@ -142,6 +142,22 @@ pub const CASES: &[Case] = cases! {
         ],
         config: NOCLOUD,
     }
+    "nocloud credential" {
+        files: &[LIST, ("/run/credentials/@system/cloud-init.user-data", "#!/bin/sh\n")],
+        config: NOCLOUD,
+        differs: Some("upstream does not know systemd's credentials"),
+    }
+    "nocloud credential in an encrypted store, in a container" {
+        files: &[LIST, ("/etc/credstore.encrypted/cloud-init.meta-data", "")],
+        env: CONTAINER,
+        config: NOCLOUD,
+        differs: Some("upstream does not know systemd's credentials"),
+    }
+    "nocloud credential that is not a seed alone" {
+        files: &[LIST, ("/run/credentials/@system/cloud-init.vendor-data", "")],
+        code: 1,
+        config: NOTHING,
+    }
     "nocloud iso" { devices: ISO_CIDATA, config: NOCLOUD }
     "nocloud iso in a container" { devices: ISO_CIDATA, env: CONTAINER, code: 1, config: NOTHING }
     "nocloud fat with the label in its boot sector only" {

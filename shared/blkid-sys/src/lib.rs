@@ -15,6 +15,18 @@ pub struct Probe {
     _opaque: [u8; 0],
 }
 
+/// "blkid_partlist", the opaque list of partitions of one probing.
+#[repr(C)]
+pub struct PartitionList {
+    _opaque: [u8; 0],
+}
+
+/// "blkid_partition", one opaque entry of that list.
+#[repr(C)]
+pub struct Partition {
+    _opaque: [u8; 0],
+}
+
 /// "blkid_loff_t": a 64 bit signed offset on every machine.
 pub type Offset = i64;
 
@@ -24,6 +36,12 @@ pub const SUBLKS_LABEL: c_int = 1 << 1;
 pub const SUBLKS_UUID: c_int = 1 << 3;
 /// "BLKID_SUBLKS_TYPE": define the TYPE result value.
 pub const SUBLKS_TYPE: c_int = 1 << 5;
+
+/// "BLKID_SUBLKS_BADCSUM": accept superblocks with a wrong checksum, too.
+pub const SUBLKS_BADCSUM: c_int = 1 << 10;
+
+/// "BLKID_PARTS_FORCE_GPT" (chapter "Partitions probing"): look for a GPT without a protective MBR, too.
+pub const PARTS_FORCE_GPT: c_int = 1 << 1;
 
 /// "BLKID_FLTR_ONLYIN": probe only for what the filter names.
 pub const FLTR_ONLYIN: c_int = 2;
@@ -69,4 +87,43 @@ unsafe extern "C" {
         data: *mut *const c_char,
         len: *mut usize,
     ) -> c_int;
+
+    /// "blkid_probe_enable_partitions" (chapter "Partitions probing"): whether to probe for partition tables. 0 on success.
+    pub fn blkid_probe_enable_partitions(probe: *mut Probe, enable: c_int) -> c_int;
+
+    /// "blkid_probe_set_partitions_flags": the flags `PARTS_…`. 0 on success.
+    pub fn blkid_probe_set_partitions_flags(probe: *mut Probe, flags: c_int) -> c_int;
+
+    /// "blkid_probe_filter_partitions_type": restricts the kinds of tables to those named, a list that ends with NULL. 0 on
+    /// success.
+    pub fn blkid_probe_filter_partitions_type(
+        probe: *mut Probe,
+        flag: c_int,
+        names: *const *const c_char,
+    ) -> c_int;
+
+    /// "blkid_probe_get_partitions": the partitions of the device, or NULL without a table. The list is owned by the setting
+    /// and valid until the next probing.
+    pub fn blkid_probe_get_partitions(probe: *mut Probe) -> *mut PartitionList;
+
+    /// "blkid_partlist_numof_partitions": the number of entries, or -1.
+    pub fn blkid_partlist_numof_partitions(list: *mut PartitionList) -> c_int;
+
+    /// "blkid_partlist_get_partition": the entry of that index, from 0, or NULL.
+    pub fn blkid_partlist_get_partition(list: *mut PartitionList, index: c_int) -> *mut Partition;
+
+    /// "blkid_partition_get_partno": the number of the partition, or -1.
+    pub fn blkid_partition_get_partno(partition: *mut Partition) -> c_int;
+
+    /// "blkid_partition_get_start": where the partition starts, in sectors of 512 bytes.
+    pub fn blkid_partition_get_start(partition: *mut Partition) -> Offset;
+
+    /// "blkid_partition_get_size": the size of the partition, in sectors of 512 bytes.
+    pub fn blkid_partition_get_size(partition: *mut Partition) -> Offset;
+
+    /// "blkid_partition_get_type": the type in an MBR.
+    pub fn blkid_partition_get_type(partition: *mut Partition) -> c_int;
+
+    /// "blkid_partition_get_type_string": the type in a table that has no numbers, NUL-terminated, or NULL. Owned as the list.
+    pub fn blkid_partition_get_type_string(partition: *mut Partition) -> *const c_char;
 }

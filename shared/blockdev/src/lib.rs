@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod bounded;
+mod contents;
 mod device;
 mod superblock;
 
@@ -13,6 +14,7 @@ use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 pub use bounded::{abandon_hung_reads, run_within};
+pub use contents::{Contents, PartitionTable, TablePartition, contents, is_in_use};
 pub use device::{Device, devices, is_drive_not_ready};
 use superblock::Prober;
 pub use superblock::{Superblock, probe};

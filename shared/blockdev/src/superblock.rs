@@ -30,7 +30,7 @@ impl Superblock {
 
 /// A configured libblkid prober. Creating one is expensive (it compares each type of the filter with each of libblkid's), so
 /// it is reused for many devices.
-pub struct Prober(*mut blkid::Probe);
+pub struct Prober(pub(crate) *mut blkid::Probe);
 
 impl Drop for Prober {
     #[allow(unsafe_code)]
@@ -76,21 +76,31 @@ impl Prober {
     /// Fails if libblkid is out of memory or rejects the configuration.
     #[allow(unsafe_code)]
     pub fn new() -> Result<Prober> {
-        let flags = blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
+        let prober = Prober::unfiltered(0)?;
+        let mut types = TYPES.map(CStr::as_ptr).to_vec();
+        types.push(std::ptr::null());
+        // SAFETY: the prober is valid; the list of names ends with NULL and is only read, during that call.
+        let failed = unsafe {
+            blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr()) != 0
+        };
+        if failed { Err(Error::new("configuring libblkid failed")) } else { Ok(prober) }
+    }
+
+    /// Creates a prober for all types that libblkid knows, with these flags in addition to the usual ones.
+    ///
+    /// # Errors
+    /// Fails if libblkid is out of memory or rejects the configuration.
+    #[allow(unsafe_code)]
+    pub(crate) fn unfiltered(flags: std::ffi::c_int) -> Result<Prober> {
+        let flags = flags | blkid::SUBLKS_LABEL | blkid::SUBLKS_UUID | blkid::SUBLKS_TYPE;
         // SAFETY: takes no arguments; NULL is checked for below.
         let pointer = unsafe { blkid::blkid_new_probe() };
         if pointer.is_null() {
             return Err(Error::new("creating a libblkid prober: out of memory"));
         }
         let prober = Prober(pointer);
-        let mut types = TYPES.map(CStr::as_ptr).to_vec();
-        types.push(std::ptr::null());
-        // SAFETY: the prober is valid; the list of names ends with NULL and is only read, during that call.
-        let failed = unsafe {
-            blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0
-                || blkid::blkid_probe_filter_superblocks_type(prober.0, blkid::FLTR_ONLYIN, types.as_ptr())
-                    != 0
-        };
+        // SAFETY: the prober is valid.
+        let failed = unsafe { blkid::blkid_probe_set_superblocks_flags(prober.0, flags) != 0 };
         if failed { Err(Error::new("configuring libblkid failed")) } else { Ok(prober) }
     }
 
@@ -123,7 +133,7 @@ impl Prober {
 
     /// Returns a value of the last probing. Bytes that are not UTF-8 become U+FFFD, so that such a label matches no name.
     #[allow(unsafe_code)]
-    fn value(&self, name: &CStr) -> Option<String> {
+    pub(crate) fn value(&self, name: &CStr) -> Option<String> {
         let mut data = std::ptr::null();
         // SAFETY: the prober is valid; name is NUL-terminated; `data` receives a pointer to a NUL-terminated
         // text that the prober owns and that is copied before the prober is used again; a NULL length is allowed.

@@ -23,7 +23,11 @@ fn matches(sign: &Sign, sys: &System, command_line: &str) -> bool {
         Sign::KernelWord(wanted) => command_line.split_whitespace().any(|word| word == *wanted),
         Sign::File(path) => sys.exists(path),
         Sign::StageOnly(sign) => matches(sign, sys, command_line),
-        Sign::CloudFile(_) | Sign::Seed(..) | Sign::Label(_) | Sign::IdentifyOnly(_) => false,
+        Sign::CloudFile(_)
+        | Sign::Seed(..)
+        | Sign::Credential(_)
+        | Sign::Label(_)
+        | Sign::IdentifyOnly(_) => false,
     }
 }
 

@@ -17,6 +17,8 @@ pub enum Sign {
     CloudFile(&'static str),
     /// The directory of this name below `/var/lib/cloud/seed` has all of these files.
     Seed(&'static str, &'static [&'static str]),
+    /// systemd has one of these credentials for the machine (systemd.system-credentials(7)).
+    Credential(&'static [&'static str]),
     /// A file system has one of these labels.
     Label(&'static [&'static str]),
     /// Counts in ds-identify only. Upstream's ds-identify and its datasource differ in what they accept.
@@ -89,6 +91,7 @@ impl Sign {
             Sign::File(path) => format!("the file {path}"),
             Sign::CloudFile(path) => format!("the file /var/lib/cloud/{path}"),
             Sign::Seed(directory, _) => format!("seed {directory}"),
+            Sign::Credential(names) => format!("a credential {}", names.join(" or ")),
             Sign::Label(labels) => format!("a file system labelled {}", spellings(labels).join(" or ")),
             Sign::IdentifyOnly(sign) => return sign.describe(),
             Sign::StageOnly(_) => return None,

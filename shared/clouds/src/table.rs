@@ -3,7 +3,8 @@
 use crate::sign::DmiField::{ChassisAssetTag, ProductName, ProductSerial, SysVendor};
 use crate::sign::Match::{EndsWith, Is, StartsWith};
 use crate::sign::Sign::{
-    CloudFile, Dmi, File, HostDmi, IdentifyOnly, KernelWord, Label, Pid1ProductName, Seed, StageOnly,
+    CloudFile, Credential, Dmi, File, HostDmi, IdentifyOnly, KernelWord, Label, Pid1ProductName, Seed,
+    StageOnly,
 };
 use crate::{Cloud, Stages};
 
@@ -17,9 +18,11 @@ pub const CLOUDS: &[Cloud] = &[
         signs: &[
             Seed("nocloud", &["meta-data", "user-data"]),
             Seed("nocloud-net", &["meta-data", "user-data"]),
+            Credential(&["cloud-init.user-data", "cloud-init.meta-data"]),
             Label(&["cidata", "CIDATA"]),
         ],
-        note: "seed nocloud, a file system labelled cidata, DMI product_serial with ds=nocloud, or configuration",
+        note: "seed nocloud, a file system labelled cidata, DMI product_serial with ds=nocloud, a credential of systemd, or \
+               configuration",
     },
     Cloud {
         name: "ConfigDrive",

@@ -4,10 +4,10 @@ use config::{Map, Node};
 use state::{Blobs, Instance};
 use system::{Request, Result, debug, warning};
 
-use crate::fields::Shape::Text;
+use crate::field_types::Shape::Text;
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, Stage, dmi, document, fields, standard};
+use crate::{Datasource, Search, Stage, dmi, document, field_types, standard};
 
 pub const AKAMAI: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::new("Akamai", find) };
@@ -78,7 +78,7 @@ fn fetch(session: &mut Session<'_, '_>, metadata: &str, userdata: &str) -> Resul
     let metadata = metadata.inspect_err(|e| warning!(session.sys, "{e}; using user-data only"));
     let mut metadata = metadata.unwrap_or_else(|_| Map::new().into());
     let expected = [("id", Text, true), ("region", Text, false)];
-    fields::drop_invalid(session.sys, "Akamai's metadata", &mut metadata, &expected);
+    field_types::drop_invalid(session.sys, "Akamai's metadata", &mut metadata, &expected);
     Ok((metadata.as_map().cloned().unwrap_or_default(), decoded))
 }
 

@@ -8,10 +8,10 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Request, Result, warning};
 
-use crate::fields::Shape::{self, Text};
+use crate::field_types::Shape::{self, Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, fields, standard, tree};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, field_types, standard, tree};
 
 pub const ALIYUN: Datasource = Datasource {
     events: UpdateEvents {
@@ -72,7 +72,9 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
         Ok(document) => leaves(document),
         Err(e) => {
             warning!(session.sys, "AliYun: {e}; reading the tree of directories");
-            session.tree(&format!("{VERSION}/meta-data/"))?
+            let top = format!("{VERSION}/meta-data/");
+            session.prefetch(&[&top]);
+            session.tree(&top)?
         }
     };
     let (base, nic) = (session.base.clone(), session.nic.to_string());
@@ -94,7 +96,7 @@ fn leaves(node: Node) -> Node {
 fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
     let Fetched { base, nic, mut metadata, user_data, vendor_data } = fetched;
     let expected = [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true)];
-    fields::drop_invalid(ctx.sys, "AliYun's metadata", &mut metadata, &expected);
+    field_types::drop_invalid(ctx.sys, "AliYun's metadata", &mut metadata, &expected);
     let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
     let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });

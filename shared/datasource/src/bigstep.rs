@@ -4,9 +4,9 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, debug};
 
-use crate::fields::Shape::{Map, Text};
+use crate::field_types::Shape::{Data, Map};
 use crate::service::MetadataService;
-use crate::{Datasource, Search, fields, standard};
+use crate::{Datasource, Search, field_types, standard};
 
 pub const BIGSTEP: Datasource = Datasource { ..Datasource::new("Bigstep", find) };
 
@@ -29,8 +29,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance> {
-    let expected = [("metadata", Map, true), ("userdata_raw", Text, true), ("vendordata_raw", Text, true)];
-    fields::drop_invalid(ctx.sys, "Bigstep's metadata", &mut document, &expected);
+    let expected = [("metadata", Map, true), ("userdata_raw", Data, true), ("vendordata_raw", Data, true)];
+    field_types::drop_invalid(ctx.sys, "Bigstep's metadata", &mut document, &expected);
     let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
         return Err(Error::new(format!("{url}: the document has no metadata")));
     };

@@ -4,10 +4,10 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Result, warning};
 
-use crate::fields::Shape::{Keys, Map, Text};
+use crate::field_types::Shape::{Keys, Map, Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, document, fields, standard};
+use crate::{Datasource, Search, document, field_types, standard};
 
 pub const CLOUDCIX: Datasource = Datasource { ..Datasource::new("CloudCIX", find) };
 
@@ -37,8 +37,10 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
 }
 
 fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance {
-    let expected = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
-    fields::drop_invalid(ctx.sys, "CloudCIX's metadata", &mut metadata, &expected);
+    let fields = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
+    let texts = ["local-hostname", "availability-zone", "region"].map(|key| (key, Text, false));
+    let fields = [&fields[..], &texts[..]].concat();
+    field_types::drop_invalid(ctx.sys, "CloudCIX's metadata", &mut metadata, &fields);
     let mut instance = standard::from_metadata("CloudCIX", "DataSourceCloudCIX", "unknown".into(), &metadata);
     match metadata.get("network").filter(|network| !network.is_falsy()) {
         Some(network) => instance.network = Some(standard::network(network.clone(), "CloudCIX's metadata")),

@@ -54,7 +54,7 @@ fn read_context(sys: &System, timeout: Duration) -> Result<Vec<u8>> {
     Err(Error::new(format!("{PORT}: no server context: only empty lines")))
 }
 
-fn parse_context(line: &[u8]) -> Result<Node> {
+pub(crate) fn parse_context(line: &[u8]) -> Result<Node> {
     let begin = line.iter().take_while(|b| **b == 4).count();
     let end = line.iter().rev().take_while(|b| **b == 4).count().min(line.len() - begin);
     let text = String::from_utf8_lossy(&line[begin..line.len() - end]);
@@ -63,7 +63,7 @@ fn parse_context(line: &[u8]) -> Result<Node> {
     Ok(Node::from_json(&json))
 }
 
-fn instance(sys: &System, context: &Node) -> Result<Instance> {
+pub(crate) fn instance(sys: &System, context: &Node) -> Result<Instance> {
     let field = |path: &[&str]| text_at(sys, context, path);
     let Some(uuid) = field(&["uuid"]).filter(|uuid| !uuid.is_empty()) else {
         return Err(Error::new("CloudSigma: server context: uuid: expected text"));

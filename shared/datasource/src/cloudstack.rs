@@ -10,7 +10,7 @@ use system::{Error, Result, System, debug, info};
 use crate::metadata_network::{self, MetadataNetwork};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, Stage, password_server, seed, standard};
+use crate::{Datasource, Search, Stage, field_types, password_server, seed, standard};
 
 pub const CLOUDSTACK: Datasource = Datasource::new("CloudStack", find);
 
@@ -91,9 +91,11 @@ fn default_gateway(sys: &System) -> Option<std::net::Ipv4Addr> {
 }
 
 fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
+    session.prefetch(&["latest/meta-data/", "latest/user-data"]);
     let user_data = session.get("latest/user-data");
     let user_data = standard::ignore_too_large(session.sys, "CloudStack: user-data", user_data)?;
-    let metadata = session.tree("latest/meta-data/")?;
+    let mut metadata = session.tree("latest/meta-data/")?;
+    field_types::drop_invalid(session.sys, "CloudStack's metadata", &mut metadata, &standard::TREE_FIELDS);
     let subplatform = format!("metadata ({}/)", session.base);
     let mut instance = standard::from_metadata("CloudStack", class, subplatform, &metadata);
     instance.id = session.instance_id(&instance.id)?;

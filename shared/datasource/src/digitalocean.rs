@@ -7,9 +7,11 @@ use ephemeral::Ipv4Method;
 use state::Instance;
 use system::{Error, Result};
 
+use crate::field_types::Field;
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, dmi, document, standard};
+use crate::{Datasource, Search, dmi, document, field_types, standard};
 
 pub const DIGITALOCEAN: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::new("DigitalOcean", find) };
@@ -40,12 +42,29 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }
     let policy = service.policy(ctx);
     let metadata = service.document(ctx, &policy, &ctx.first_nic())?;
-    metadata.map(|metadata| instance(ctx, &serial, &metadata, &policy.urls[0])).transpose()
+    metadata.map(|metadata| instance(ctx, &serial, metadata, &policy.urls[0])).transpose()
 }
 
+const FIELDS: [Field; 8] = [
+    ("droplet_id", Text, false),
+    ("hostname", Text, false),
+    ("public_keys", Keys, false),
+    ("region", Text, false),
+    ("interfaces", Map, true),
+    ("dns", Map, false),
+    ("user_data", Data, false),
+    ("vendor_data", Data, false),
+];
+
 /// The serial number is the droplet's id, and the name of a droplet without one.
-fn instance(ctx: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Result<Instance> {
-    let or = |key: &str, default: &str| metadata.get(key).cloned().unwrap_or_else(|| default.into());
+fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Result<Instance> {
+    if ["droplet_id", "interfaces"].iter().all(|key| metadata.get(key).is_none_or(Node::is_null)) {
+        return Err(Error::new(format!("{url}: metadata has neither droplet_id nor interfaces")));
+    }
+    field_types::drop_invalid(ctx.sys, "DigitalOcean's metadata", &mut metadata, &FIELDS);
+    let metadata = &metadata;
+    let given = |key: &str| metadata.get(key).filter(|node| !node.is_null()).cloned();
+    let or = |key: &str, default: &str| given(key).unwrap_or_else(|| default.into());
     let mut ours =
         document::select(metadata, &[("interfaces", "interfaces"), ("public-keys", "public_keys")]);
     ours.insert("instance-id", or("droplet_id", serial));
@@ -55,13 +74,10 @@ fn instance(ctx: &Search<'_>, serial: &str, metadata: &Node, url: &str) -> Resul
     if document::text(&ours, "instance-id").is_none() {
         return Err(Error::new(format!("{url}: metadata has an empty droplet_id")));
     }
-    if ours.get("interfaces").is_none_or(Node::is_falsy) {
-        return Err(Error::new(format!("{url}: metadata has no interfaces")));
-    }
     let mut instance =
         standard::from_metadata("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"), &ours);
-    let network = network::config(&ctx.machine.nics(), metadata)?;
-    instance.network = Some(standard::network(network, "DigitalOcean's metadata"));
+    let network = network::config(ctx.sys, &ctx.machine.nics(), metadata);
+    instance.network = network.map(|network| standard::network(network, "DigitalOcean's metadata"));
     instance.user_data = standard::text_blob(metadata, "user_data");
     instance.vendor_data = standard::text_blob(metadata, "vendor_data");
     Ok(instance)

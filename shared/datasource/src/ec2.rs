@@ -1,19 +1,22 @@
 //! Ec2: Amazon's metadata service, and those of clouds that copied it. On Amazon's own platform every request carries a
 //! token (IMDSv2); a service that does not issue one is disabled.
 
-use config::{Map, Node};
+use config::Node;
 use serde_json::{Value as Json, json};
 use state::{Instance, NetworkConfig};
 use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use ephemeral::{Ipv4Method, Ipv6Method};
 
+use crate::field_types::Field;
+use crate::field_types::Shape::{Map, Text};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::parse_token;
+use crate::tree::{self, Prefetched};
 use crate::{
-    ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, dmi, metadata_network,
-    standard, tree, warn_at_login,
+    ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, dmi, document, field_types,
+    metadata_network, standard, warn_at_login,
 };
 
 pub const EC2: Datasource = Datasource {
@@ -202,6 +205,7 @@ struct Imds<'w, 'a> {
     base: String,
     token: Option<String>,
     deadline: Deadline,
+    prefetched: Prefetched,
 }
 
 /// What it said.
@@ -234,18 +238,41 @@ fn crawl<'a>(
     };
     info!(sys, "Ec2: the metadata service is at {base}");
     let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
-    let mut imds = Imds { sys, net, policy: policy.clone(), base, token, deadline };
+    let prefetched = Prefetched::default();
+    let mut imds = Imds { sys, net, policy: policy.clone(), base, token, deadline, prefetched };
     imds.policy.timeout = FILE_TIMEOUT.min(policy.timeout);
     let version = imds.version()?;
-    let user_data = imds.get(&format!("{version}/user-data"));
+    let [top, of_identity, user_data] =
+        ["meta-data/", "dynamic/instance-identity/", "user-data"].map(|path| format!("{version}/{path}"));
+    let of_identity = platform.needs_token.then_some(of_identity);
+    let paths: Vec<&str> = [Some(&top), of_identity.as_ref(), Some(&user_data)]
+        .into_iter()
+        .flatten()
+        .map(String::as_str)
+        .collect();
+    imds.prefetch(&paths);
+    let user_data = imds.get(&user_data);
     let user_data = standard::ignore_too_large(sys, "Ec2: user-data", user_data)?.unwrap_or_default();
-    let metadata = imds.tree(&format!("{version}/meta-data/"))?;
-    let identity = match platform.needs_token {
-        true => Some(imds.tree(&format!("{version}/dynamic/instance-identity/"))?),
-        false => None,
-    };
+    let mut metadata = imds.tree(&top)?;
+    field_types::drop_invalid(sys, "EC2's metadata", &mut metadata, &standard::TREE_FIELDS);
+    let mut identity = of_identity.map(|path| imds.tree(&path)).transpose()?;
+    if let Some(identity) = &mut identity {
+        field_types::drop_invalid(sys, "EC2's instance-identity", identity, &IDENTITY_FIELDS);
+    }
+    let id_of_document = identity.as_ref().and_then(|identity| identity.at_path(&["document", "instanceId"]));
+    if document::text(&metadata, "instance-id").is_none() && id_of_document.is_none_or(Node::is_falsy) {
+        // A default would make a new instance of the machine.
+        return Err(Error::new(format!("{}/{top}: no valid instance-id", imds.base)));
+    }
     Ok(Crawled { base: imds.base, version, metadata, identity, user_data })
 }
+
+const IDENTITY_FIELDS: [Field; 4] = [
+    ("document", Map, false),
+    ("document.instanceId", Text, false),
+    ("document.availabilityZone", Text, false),
+    ("document.region", Text, false),
+];
 
 /// A token from the first of these services that gives one. A refusal is the last word: asking again changes nothing.
 fn fetch_token(
@@ -272,6 +299,9 @@ fn fetch_token(
 impl Imds<'_, '_> {
     /// Fetches a file; returns `None` if it does not exist. An expired token is replaced once.
     fn get(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
+        if let Some(found) = self.prefetched.take(path) {
+            return Ok(found);
+        }
         let url = format!("{}/{path}", self.base);
         for is_last in [false, true] {
             let Some(token) = &self.token else { break };
@@ -292,14 +322,18 @@ impl Imds<'_, '_> {
         metadata_network::get_optional(self.sys, &self.policy, url, &[], self.deadline)
     }
 
-    /// Reads a tree of directories.
-    fn tree(&mut self, top: &str) -> Result<Node> {
+    /// Fetches files and trees, a few at a time.
+    fn prefetch(&mut self, paths: &[&str]) {
         let headers = self.token.as_deref().map(|token| ("X-aws-ec2-metadata-token", token));
-        let prefetched = tree::prefetch(self.sys, top, &|path| {
+        self.prefetched = tree::prefetch(self.sys, paths, &|path| {
             let url = format!("{}/{path}", self.base);
             metadata_network::later_request(&self.policy, url, headers.as_slice(), self.deadline)
         });
-        tree::read(self.sys, top, &prefetched, &mut |path| self.get(path))
+    }
+
+    /// Reads a tree of directories.
+    fn tree(&mut self, top: &str) -> Result<Node> {
+        tree::read(self.sys, top, &mut |path| self.get(path))
     }
 
     fn version(&mut self) -> Result<&'static str> {
@@ -394,7 +428,7 @@ fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option
 }
 
 /// The routers that DHCP names on further NICs: what leaves their addresses is to leave through them.
-fn routers(ctx: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
+fn routers(ctx: &Search<'_>, nics: &Nics, macs: &config::Map) -> Json {
     let mut routers = serde_json::Map::new();
     for nic in secondary_nics(nics, macs) {
         if ctx.sys.is_dry_run() || !ctx.sys.is_live() {
@@ -411,7 +445,7 @@ fn routers(ctx: &Search<'_>, nics: &Nics, macs: &Map) -> Json {
 
 /// The NICs that get a routing table with a default route: all but the one that EC2 ranks first (card, number, MAC),
 /// whichever of them led to the metadata, that have what a table is made of.
-fn secondary_nics<'a>(nics: &'a Nics, macs: &Map) -> Vec<&'a Nic> {
+fn secondary_nics<'a>(nics: &'a Nics, macs: &config::Map) -> Vec<&'a Nic> {
     let described = |nic: &'a Nic| {
         let of_mac =
             macs.iter().find(|(mac, _)| mac.as_str().is_some_and(|m| m.eq_ignore_ascii_case(&nic.mac)));

@@ -7,7 +7,7 @@ use system::{Result, debug, warning};
 
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, password_server, standard};
+use crate::{Datasource, Search, field_types, password_server, standard};
 
 pub const EXOSCALE: Datasource = Datasource { activate: Some(activate), ..Datasource::new("Exoscale", find) };
 
@@ -59,9 +59,12 @@ fn activate(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Result<
 }
 
 fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance> {
-    let user_data = session.get(&format!("{version}/user-data"));
+    let [top, user_data] = ["meta-data/", "user-data"].map(|path| format!("{version}/{path}"));
+    session.prefetch(&[&top, &user_data]);
+    let user_data = session.get(&user_data);
     let user_data = standard::ignore_too_large(session.sys, "Exoscale: user-data", user_data)?;
-    let metadata = session.tree(&format!("{version}/meta-data/"))?;
+    let mut metadata = session.tree(&top)?;
+    field_types::drop_invalid(session.sys, "Exoscale's metadata", &mut metadata, &standard::TREE_FIELDS);
     let mut instance = standard::from_metadata("Exoscale", "DataSourceExoscale", "unknown".into(), &metadata);
     instance.id = session.instance_id(&instance.id)?;
     instance.user_data = Blobs(user_data.into_iter().collect());

@@ -1,6 +1,5 @@
 //! Checks the fields of a metadata document: an invalid field is reported with its path, ignored, and costs nothing else.
-//! [`Fields`] reads fields one by one and also limits their contents; [`drop_invalid`] checks the types of a document that
-//! is then used as a whole.
+//! [`Fields`] reads fields one by one; [`crate::field_types::drop_invalid`] checks a document that is then used as a whole.
 
 use config::{Node, Value};
 use system::{System, warning};
@@ -11,36 +10,6 @@ const MAX_LINE: usize = 16 << 10;
 const MAX_TEXT: usize = 8 << 20;
 /// The limit of a list's length.
 const MAX_ITEMS: usize = 1000;
-/// The number of invalid items of one field that are reported.
-const MAX_REPORTED: usize = 20;
-
-/// The expected type of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// Text, or a number that is read as text.
-    Text,
-    /// A map.
-    Map,
-    /// SSH keys: lines, or a list or map of texts.
-    Keys,
-}
-
-/// A field of a document: its name, its type, and whether each document must have it.
-pub type Field = (&'static str, Shape, bool);
-
-/// Replaces fields of other types than expected by null. They, invalid items of SSH keys, and missing required fields are
-/// reported.
-pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, expected: &[Field]) {
-    let fields = Fields::of(sys, source, document);
-    let invalid =
-        expected.iter().filter(|(name, shape, is_required)| !fields.check(name, *shape, *is_required));
-    let names: Vec<&str> = invalid.map(|(name, ..)| *name).collect();
-    for name in names {
-        if let Some(map) = document.as_map_mut().filter(|map| map.get(name).is_some()) {
-            map.insert(name, Node::null());
-        }
-    }
-}
 
 /// A part of a document, and its path for messages.
 #[derive(Clone)]
@@ -67,40 +36,6 @@ impl<'a> Fields<'a> {
     /// Reports a field of another type than expected.
     fn reject_type(&self, key: &str, expected: &str, found: &Node) {
         self.reject(key, &format!("expected {expected}, found {}", found.kind()));
-    }
-
-    /// Returns whether a field has the expected type or is missing. A list or map of SSH keys with invalid items is valid.
-    fn check(&self, key: &str, shape: Shape, is_required: bool) -> bool {
-        let Some(node) = self.field(key) else {
-            if is_required {
-                warning!(self.sys, "{} is missing", self.at(key));
-            }
-            return true;
-        };
-        let (is_valid, expected) = match (shape, &node.value) {
-            (Shape::Text, _) => (node.scalar_text().is_some(), "text"),
-            (Shape::Map, value) => (matches!(value, Value::Map(_)), "a map"),
-            (Shape::Keys, Value::Seq(items)) => {
-                let invalid = items.iter().enumerate().filter(|(_, item)| item.as_str().is_none());
-                for (i, item) in invalid.take(MAX_REPORTED) {
-                    self.reject_type(&format!("{key}[{i}]"), "text", item);
-                }
-                (true, "")
-            }
-            (Shape::Keys, Value::Map(map)) => {
-                let is_keys = |item: &Node| matches!(item.value, Value::Str(_) | Value::Seq(_));
-                for (name, item) in map.iter().filter(|(_, item)| !is_keys(item)).take(MAX_REPORTED) {
-                    let name = name.scalar_text().unwrap_or_default();
-                    self.reject_type(&format!("{key}.{name}"), "SSH keys", item);
-                }
-                (true, "")
-            }
-            (Shape::Keys, value) => (matches!(value, Value::Str(_)), "SSH keys"),
-        };
-        if !is_valid {
-            self.reject_type(key, expected, node);
-        }
-        is_valid
     }
 
     fn at(&self, key: &str) -> String {
@@ -203,7 +138,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Returns what is wrong with a text that should be a line.
-fn line_problem(text: &str) -> Option<&'static str> {
+pub fn line_problem(text: &str) -> Option<&'static str> {
     match text {
         _ if text.len() > MAX_LINE => Some("too long"),
         _ if text.contains(|c: char| c.is_control()) => Some("contains control characters"),
@@ -214,41 +149,6 @@ fn line_problem(text: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn invalid_fields_of_a_whole_document() {
-        let sys = System::new("/nonexistent");
-        let fields = [
-            ("id", Shape::Text, true),
-            ("name", Shape::Text, true),
-            ("region", Shape::Text, false),
-            ("network", Shape::Map, true),
-            ("list", Shape::Keys, true),
-            ("map", Shape::Keys, true),
-            ("keys", Shape::Keys, false),
-        ];
-        let mut document = config::json::parse(
-            r#"{"id": 7, "name": null, "network": [], "list": ["a", 2], "map": {"x": "a", "y": 3}, "keys": 5}"#,
-        )
-        .unwrap();
-        drop_invalid(&sys, "doc", &mut document, &fields);
-        assert_eq!(
-            document.to_json(),
-            serde_json::json!({"id": 7, "name": null, "network": null, "list": ["a", 2],
-                               "map": {"x": "a", "y": 3}, "keys": null})
-        );
-        let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
-        let expected = [
-            "doc: name is missing",
-            "doc: network: expected a map, found a list; ignored",
-            "doc: list[1]: expected text, found an integer; ignored",
-            "doc: map.y: expected SSH keys, found an integer; ignored",
-            "doc: keys: expected SSH keys, found an integer; ignored",
-        ];
-        assert_eq!(logged, expected);
-        drop_invalid(&sys, "doc", &mut Node::null(), &fields[..1]);
-        assert_eq!(sys.log().logged_warnings().len(), expected.len() + 1);
-    }
 
     #[test]
     fn wrong_fields() {

@@ -3,11 +3,13 @@
 use config::{Map, Node, Value};
 use serde_json::json;
 use state::{Blobs, HostKeyService, Instance};
-use system::{Result, System, warning};
+use system::{Error, Result, System, warning};
 
+use crate::field_types::Field;
+use crate::field_types::Shape::{Data, Keys, Text};
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, field_types, standard};
 
 pub const GCE: Datasource = Datasource {
     events: UpdateEvents {
@@ -59,6 +61,16 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }))
 }
 
+const FIELDS: [Field; 3] =
+    [("instance-id", Text, true), ("availability-zone", Text, false), ("local-hostname", Text, false)];
+const ATTRIBUTES: [Field; 5] = [
+    ("sshKeys", Keys, false),
+    ("ssh-keys", Keys, false),
+    ("block-project-ssh-keys", Text, false),
+    ("user-data", Data, false),
+    ("user-data-encoding", Text, false),
+];
+
 fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
     let sys = session.sys;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
@@ -83,14 +95,24 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
         }
         Err(e) => Err(e),
     };
+    let all = ["instance/attributes/", "project/attributes/"].map(|path| format!("{path}?recursive=True"));
+    session.prefetch(&[&all[0], &all[1], "instance/zone", "instance/hostname"]);
     let zone = text(&session.require("instance/zone")?);
     let name = text(&session.require("instance/hostname")?);
-    let instance = attributes("instance/attributes/", &OF_INSTANCE)?;
-    let project = attributes("project/attributes/", &OF_PROJECT)?;
+    let mut instance = attributes("instance/attributes/", &OF_INSTANCE)?;
+    let mut project = attributes("project/attributes/", &OF_PROJECT)?;
     let mut metadata = Map::new();
     metadata.insert("instance-id", text(&session.response.body));
     metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());
     metadata.insert("local-hostname", name);
+    let mut metadata = Node::from(metadata);
+    field_types::drop_invalid(sys, "GCE's metadata", &mut metadata, &FIELDS);
+    if document::text(&metadata, "instance-id").is_none() {
+        return Err(Error::new("GCE: the metadata has no valid instance-id (instance/id)"));
+    }
+    let mut metadata = metadata.as_map().cloned().unwrap_or_default();
+    field_types::drop_invalid(sys, "GCE's instance/attributes", &mut instance, &ATTRIBUTES);
+    field_types::drop_invalid(sys, "GCE's project/attributes", &mut project, &ATTRIBUTES);
     let keys = keys(&instance, &project);
     metadata.insert("public-keys-data", keys.into_iter().map(Node::from).collect::<Vec<_>>());
     let user_data = user_data(sys, &instance);

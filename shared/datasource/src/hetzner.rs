@@ -5,9 +5,11 @@ use ephemeral::Ipv6Method;
 use state::Instance;
 use system::{Error, Result, warning};
 
+use crate::field_types::Field;
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, dmi, document, standard, v1};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, dmi, document, field_types, standard, v1};
 
 pub const HETZNER: Datasource = Datasource {
     check: standard::check_serial,
@@ -62,24 +64,31 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
     Ok(Fetched { metadata, private_networks, user_data: user_data.unwrap_or_default() })
 }
 
+const FIELDS: [Field; 5] = [
+    ("instance-id", Text, true),
+    ("hostname", Text, false),
+    ("public-keys", Keys, false),
+    ("network-config", Map, true),
+    ("vendor_data", Data, false),
+];
+
 fn instance(ctx: &Search<'_>, serial: &str, fetched: Fetched) -> Result<Instance> {
-    let Fetched { metadata, private_networks, user_data } = fetched;
+    let Fetched { mut metadata, private_networks, user_data } = fetched;
+    field_types::drop_invalid(ctx.sys, "Hetzner's metadata", &mut metadata, &FIELDS);
     let id = document::text(&metadata, "instance-id").unwrap_or_default();
     if id != serial {
         return Err(Error::new(format!(
-            "metadata is of instance '{id}', but DMI has serial number '{serial}'"
+            "metadata has instance-id '{id}', but DMI has serial number '{serial}'"
         )));
     }
-    let Some(network) = metadata.get("network-config").filter(|n| n.as_map().is_some()) else {
-        return Err(Error::new("metadata has no network-config"));
-    };
     let same = ["instance-id", "network-config", "public-keys"].map(|key| (key, key));
     let mut ours = document::select(&metadata, &[&same[..], &[("local-hostname", "hostname")]].concat());
     ours.insert("private-networks", private_networks.clone());
     let ours = Node::from(ours);
     let mut instance = standard::from_metadata("Hetzner", "DataSourceHetzner", "unknown".into(), &ours);
-    let network = add_private(ctx, network.clone(), &private_networks);
-    instance.network = Some(standard::network(network, "Hetzner's metadata"));
+    let network = metadata.get("network-config").filter(|network| !network.is_null()).cloned();
+    let network = network.map(|network| add_private(ctx, network, &private_networks));
+    instance.network = network.map(|network| standard::network(network, "Hetzner's metadata"));
     instance.user_data = standard::maybe_base64(user_data);
     instance.vendor_data = standard::text_blob(&metadata, "vendor_data");
     Ok(instance)
@@ -89,11 +98,18 @@ fn instance(ctx: &Search<'_>, serial: &str, fetched: Fetched) -> Result<Instance
 fn add_private(ctx: &Search<'_>, mut network: Node, private_networks: &Node) -> Node {
     let nics = ctx.machine.nics();
     let mut entries = document::items(&network, "config").to_vec();
-    for private in private_networks.as_seq().unwrap_or_default() {
-        let mac = document::text(private, "mac_address").unwrap_or_default();
-        let Some(nic) = nics.by_mac(&mac) else {
-            warning!(ctx.sys, "Hetzner: no NIC with MAC '{mac}', which a private network names");
-            continue;
+    if !private_networks.is_null() && private_networks.as_seq().is_none() {
+        let found = private_networks.kind();
+        warning!(ctx.sys, "Hetzner's private-networks: expected a list, found {found}; ignored");
+        return network;
+    }
+    for (i, private) in private_networks.as_seq().unwrap_or_default().iter().enumerate() {
+        let nic = match nics.require_mac(&document::text(private, "mac_address").unwrap_or_default()) {
+            Ok(nic) => nic,
+            Err(e) => {
+                warning!(ctx.sys, "Hetzner's private-networks[{i}].mac_address: {e}; ignored");
+                continue;
+            }
         };
         let mut subnet = v1::map(&[("type", "dhcp")]);
         subnet.insert("ipv4", true);

@@ -14,11 +14,13 @@ mod cloudsigma;
 mod cloudstack;
 mod command_line;
 mod configdrive;
+mod credentials;
 mod digitalocean;
 mod dmi;
 mod document;
 mod ec2;
 mod exoscale;
+mod field_types;
 mod fields;
 mod gce;
 mod guestinfo;
@@ -37,6 +39,8 @@ mod openstack;
 mod openstack_format;
 mod oracle;
 mod ovf;
+#[doc(hidden)]
+pub mod parsers;
 mod parts;
 mod password_server;
 mod rbxcloud;
@@ -231,6 +235,9 @@ pub struct Nic {
     pub driver: Option<String>,
 }
 
+/// Of InfiniBand's.
+const MAX_MAC_LENGTH: usize = 59;
+
 impl Nics {
     /// Returns the configurable NIC with this MAC, in any case.
     pub fn by_mac(&self, mac: &str) -> Option<&Nic> {
@@ -243,6 +250,9 @@ impl Nics {
     ///
     /// Fails if there is no such NIC.
     pub fn require_mac(&self, mac: &str) -> Result<&Nic> {
+        if mac.len() > MAX_MAC_LENGTH || !mac.bytes().all(|b| b.is_ascii_graphic()) {
+            return Err(Error::new("expected a MAC"));
+        }
         self.by_mac(mac)
             .ok_or_else(|| Error::new(format!("no NIC with MAC '{mac}', which the metadata names")))
     }

@@ -184,7 +184,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     instance(ctx, &meta_data, metadata, &values, &devices).map(Some)
 }
 
-fn instance(
+pub(crate) fn instance(
     ctx: &Search<'_>,
     meta_data: &[u8],
     mut metadata: Node,

@@ -1,8 +1,9 @@
 //! NoCloud: the seed is in the image, on a disk labelled `cidata`, on the kernel command line, in the SMBIOS
-//! serial number, or at the location that one of these names.
+//! serial number, in systemd's credentials, or at the location that one of these names.
 //!
 //! Several may exist. Metadata of an earlier one takes precedence, key by key; user-data, vendor-data and network
-//! configuration of a later one replace the earlier ones.
+//! configuration of a later one replace the earlier ones. Those of systemd's credentials take precedence over all others:
+//! on a confidential machine they are authenticated and a disk is not.
 
 use config::source_map::positions;
 use config::{Map, Node};
@@ -11,6 +12,7 @@ use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, debug, info, warning};
 
 use crate::command_line::{self, DsOption};
+use crate::credentials::{self, Credentials};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::seed::{self, Seed};
 use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, standard};
@@ -81,6 +83,29 @@ impl MergedSeed {
         }
     }
 
+    /// Merges the metadata of systemd's credentials, which must be the first to be merged.
+    fn add_credential_meta_data(&mut self, credentials: &Credentials) {
+        if credentials.is_seed() {
+            self.sources.push("credentials".into());
+        }
+        if let Some(meta_data) = &credentials.meta_data {
+            self.merge_meta_data(meta_data.as_ref());
+        }
+    }
+
+    /// Replaces what systemd's credentials contain besides metadata, after all other seeds.
+    fn override_by_credentials(&mut self, credentials: Credentials) {
+        if let Some(user_data) = credentials.user_data {
+            self.user_data = raw(user_data);
+        }
+        if let Some(vendor_data) = credentials.vendor_data {
+            self.vendor_data = raw(vendor_data);
+        }
+        if credentials.network.is_some() {
+            self.network = credentials.network;
+        }
+    }
+
     fn add_line(&mut self, source: &str, line: &DsOption) {
         self.sources.push(source.to_string());
         let mut map = Map::new();
@@ -124,6 +149,11 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let mut all = MergedSeed::default();
     // A source that cannot be read must not hide another one; its failure counts only if there is no other.
     let mut failures = Vec::new();
+    let credentials = credentials::read(sys).unwrap_or_else(|e| {
+        failures.push(e);
+        Credentials::default()
+    });
+    all.add_credential_meta_data(&credentials);
     if let Some(line) = serial_option(ctx) {
         debug!(sys, "the SMBIOS serial number holds NoCloud settings");
         all.add_line("dmi", &line);
@@ -154,6 +184,9 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         Ok(None) => {}
         Err(e) => failures.push(e),
     }
+    if all.sources.is_empty() && (credentials.vendor_data.is_some() || credentials.network.is_some()) {
+        warning!(sys, "credentials cloud-init.*: without user-data and meta-data they are not a seed");
+    }
     if all.sources.is_empty() {
         return failures.into_iter().next().map_or(Ok(None), Err);
     }
@@ -170,6 +203,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         let seed = seed::fetch(sys, &base, &policy)?;
         all.add_seedfrom(base, seed);
     }
+    all.override_by_credentials(credentials);
     build_instance(ctx, all)
 }
 
@@ -333,12 +367,17 @@ fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
     Err(Error::new("the instance-id is unknown: metadata cannot be read"))
 }
 
-/// Checks the command line and the seed directories, which is cheap; disks are not read.
+/// Checks the credentials, the command line and the seed directories, which is cheap; disks are not read.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
+    let in_credentials = match credentials::read_meta_data(ctx.sys) {
+        Ok(meta_data) => meta_data.and_then(|map| map.get("instance-id").and_then(Node::scalar_text)),
+        Err(e) => return IdentityCheck::Unknown(e.to_string()),
+    };
     let id = |line: DsOption| {
         line.settings.into_iter().find(|(k, _)| k == "i" || k == "instance-id").and_then(|(_, v)| v)
     };
-    let named = serial_option(ctx).and_then(id).map(|id| ("the SMBIOS serial number", id));
+    let named = in_credentials.map(|id| ("a credential", id));
+    let named = named.or_else(|| serial_option(ctx).and_then(id).map(|id| ("the SMBIOS serial number", id)));
     let named =
         named.or_else(|| command_line_option(ctx).and_then(id).map(|id| ("the kernel command line", id)));
     if let Some((source, id)) = named {

@@ -4,10 +4,10 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::fields::Shape::{Keys, Map, Text};
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, document, fields, standard, v1};
+use crate::{Datasource, Search, document, field_types, standard, v1};
 
 pub const NWCS: Datasource = Datasource { ..Datasource::new("NWCS", find) };
 
@@ -34,8 +34,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 fn instance(ctx: &Search<'_>, url: &str, mut metadata: Node) -> Result<Instance> {
     let expected = [("hostname", Text, true), ("public-keys", Keys, true), ("network", Map, true)];
-    let data = [("instance-id", Text, false), ("userdata", Text, false), ("vendordata", Text, false)];
-    fields::drop_invalid(ctx.sys, "NWCS's metadata", &mut metadata, &[&expected[..], &data[..]].concat());
+    let data = [("instance-id", Text, false), ("userdata", Data, false), ("vendordata", Data, false)];
+    field_types::drop_invalid(
+        ctx.sys,
+        "NWCS's metadata",
+        &mut metadata,
+        &[&expected[..], &data[..]].concat(),
+    );
     if document::text(&metadata, "instance-id").is_none() {
         return Err(Error::new("NWCS's metadata has no instance-id"));
     }

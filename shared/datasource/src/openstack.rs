@@ -8,15 +8,15 @@ use system::{Deadline, Request, Result, System, debug, info, warning};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, Search, Stage, dmi, metadata_network, standard, tree};
+use crate::{Datasource, Search, Stage, dmi, field_types, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("OpenStack", find) };
 
-/// The first URL is on the link of the NIC.
 /// The part of the metadata that is served as EC2 serves it.
 const EC2_TREE: &str = "latest/meta-data/";
 
+/// The first URL is on the link of the NIC.
 const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]", "http://169.254.169.254"],
     max_wait: 0,
@@ -79,17 +79,33 @@ fn crawl(
     let version =
         openstack_format::newest_version(|v| listed.lines().any(|l| l.trim().trim_end_matches('/') == v));
     let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
-    let mut get =
-        |path: &str| metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline);
+    let files = openstack_format::FILES.map(|name| format!("openstack/{version}/{name}"));
+    let paths: Vec<&str> = std::iter::once(EC2_TREE).chain(files.iter().map(String::as_str)).collect();
+    let mut prefetched = tree::prefetch(sys, &paths, &|path| {
+        metadata_network::later_request(policy, format!("{base}/{path}"), &[], deadline)
+    });
+    let mut get = |path: &str| match prefetched.take(path) {
+        Some(found) => Ok(found),
+        None => metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline),
+    };
     let mut read = openstack_format::read(sys, &base, version, &mut get)?;
     match get(EC2_TREE) {
         Ok(None) => {}
-        Ok(Some(_)) => {
-            let prefetched = tree::prefetch(sys, EC2_TREE, &|path| {
-                metadata_network::later_request(policy, format!("{base}/{path}"), &[], deadline)
-            });
-            match tree::read(sys, EC2_TREE, &prefetched, &mut get) {
-                Ok(ec2) => read.ec2 = ec2,
+        Ok(mut top) => {
+            let mut get = |path: &str| match top.take().filter(|_| path == EC2_TREE) {
+                Some(listing) => Ok(Some(listing)),
+                None => get(path),
+            };
+            match tree::read(sys, EC2_TREE, &mut get) {
+                Ok(mut ec2) => {
+                    field_types::drop_invalid(
+                        sys,
+                        "EC2's part of the metadata",
+                        &mut ec2,
+                        &standard::TREE_FIELDS,
+                    );
+                    read.ec2 = ec2;
+                }
                 Err(e) => warning!(sys, "{e}; EC2's part of the metadata is ignored"),
             }
         }

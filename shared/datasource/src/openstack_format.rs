@@ -3,12 +3,28 @@
 
 use std::collections::BTreeMap;
 
-use config::{Map, Node, Value};
+use config::{Node, Value};
 use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::standard;
+use crate::field_types::Field;
+use crate::field_types::Shape::{Data, Keys, List, Map, Text};
+use crate::{field_types, standard};
+
+const FIELDS: [Field; 11] = [
+    ("uuid", Text, true),
+    ("hostname", Text, false),
+    ("public_keys", Keys, false),
+    ("availability_zone", Text, false),
+    ("random_seed", Data, false),
+    ("meta", Map, false),
+    ("meta.dsmode", Text, false),
+    ("files", List, false),
+    ("files[].path", Text, true),
+    ("files[].content_path", Text, true),
+    ("network_config", Map, false),
+];
 
 /// The supported versions of OpenStack, oldest first.
 const VERSIONS: [&str; 8] = [
@@ -21,6 +37,10 @@ const VERSIONS: [&str; 8] = [
     "2017-02-22",
     "2018-08-27",
 ];
+
+/// The files of a version.
+pub const FILES: [&str; 5] =
+    ["meta_data.json", "user_data", "vendor_data.json", "vendor_data2.json", "network_data.json"];
 
 /// The parsed files.
 #[derive(Debug, Clone, Default)]
@@ -75,6 +95,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     if metadata.as_map().is_none() {
         return Err(Error::new(format!("{}: expected a map", at("meta_data.json"))));
     }
+    field_types::drop_invalid(sys, &at("meta_data.json"), &mut metadata, &FIELDS);
     let id = metadata.get("uuid").filter(|n| !n.is_falsy()).cloned();
     let Some(id) = id else { return Err(Error::new(format!("{} has no uuid", at("meta_data.json")))) };
     let mut read = OpenStackData { version: 2, ..OpenStackData::default() };
@@ -94,17 +115,20 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     };
     for file in metadata.get("files").and_then(Node::as_seq).into_iter().flatten() {
         let text = |key: &str| file.get(key).and_then(Node::as_str);
-        let (Some(path), Some(from)) = (text("path"), text("content_path")) else {
-            let what = "files: expected a path and a content_path";
-            return Err(Error::new(format!("{}: {what}", at("meta_data.json"))));
-        };
+        let (Some(path), Some(from)) = (text("path"), text("content_path")) else { continue };
         read.files.insert(path.to_string(), content(from)?);
     }
     if let Some(from) = metadata.at_path(&["network_config", "content_path"]).and_then(Node::as_str) {
         read.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
     }
     // Without one of these the rest is still useful: a name, an id, keys to log in with.
-    read.network_data = optional_or_log(sys, json_file(top, &path("network_data.json"), get));
+    let network_data = optional_or_log(sys, json_file(top, &path("network_data.json"), get));
+    read.network_data = network_data.filter(|data| {
+        if !data.is_object() && !data.is_null() {
+            warning!(sys, "{}: expected a map; ignored", at("network_data.json"));
+        }
+        data.is_object() || data.is_null()
+    });
     let user_data = get(&path("user_data"));
     let user_data = standard::ignore_too_large(sys, &format!("{top}: user_data"), user_data)?;
     read.user_data = Blobs(user_data.filter(|b| !b.is_empty()).into_iter().collect());
@@ -202,5 +226,5 @@ fn block_devices(ec2: &Node) -> serde_json::Map<String, Json> {
     let entry = |(k, v): (&Node, &Node)| {
         Some((k.as_str()?.to_string(), Json::from(v.as_str()?.trim_start_matches("/dev/"))))
     };
-    Map::iter(map).filter_map(entry).collect()
+    map.iter().filter_map(entry).collect()
 }

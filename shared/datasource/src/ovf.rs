@@ -131,7 +131,7 @@ fn read_guestinfo(ctx: &Search<'_>) -> Result<Option<(String, String)>> {
 
 /// The properties of a document.
 #[derive(Debug, Default, PartialEq)]
-struct Properties {
+pub(crate) struct Properties {
     /// Keys and values, in order; the last of equal keys is valid.
     values: Vec<(String, String)>,
     /// What is wrong with the properties that are ignored.
@@ -142,7 +142,7 @@ struct Properties {
 ///
 /// # Errors
 /// Fails if it is not an OVF environment.
-fn parse(text: &str) -> std::result::Result<Properties, String> {
+pub(crate) fn parse(text: &str) -> std::result::Result<Properties, String> {
     // `has_tag_name` with a bare name compares no namespaces.
     let document = xml::parse(text.trim_start())?;
     let root = document.root_element();
@@ -226,7 +226,7 @@ impl Found {
 }
 
 /// Returns the configuration below the key `network` of a base64-encoded document.
-fn parse_network(label: &str, value: &str) -> Result<Option<Node>> {
+pub(crate) fn parse_network(label: &str, value: &str) -> Result<Option<Node>> {
     let source = format!("{label}: network-config");
     let bytes = encoding::base64::decode(value.as_bytes());
     let bytes = bytes.ok_or_else(|| Error::new(format!("{source}: expected base64")))?;

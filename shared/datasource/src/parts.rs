@@ -30,7 +30,7 @@ impl Parts<'_> {
     pub fn read(&self, sys: &System, policy: &RetryPolicy) -> Result<Node> {
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let mut data: Vec<(&str, String)> = Vec::new();
-        let tree = tree::read(sys, &self.top, &tree::Prefetched::default(), &mut |url| {
+        let tree = tree::read(sys, &self.top, &mut |url| {
             let read = metadata_network::get_optional(sys, policy, url.into(), self.headers, deadline);
             let Some(name) = DATA.into_iter().find(|name| url.strip_prefix(&self.top) == Some(name)) else {
                 return read;

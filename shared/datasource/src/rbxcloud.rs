@@ -54,7 +54,7 @@ fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
     instance(sys, &document, user_data).map(Some)
 }
 
-fn instance(sys: &System, document: &Node, user_data: Vec<u8>) -> Result<Instance> {
+pub(crate) fn instance(sys: &System, document: &Node, user_data: Vec<u8>) -> Result<Instance> {
     let fields = Fields::of(sys, "cloud.json", document);
     let vm = fields.map("vm");
     let id = vm.text("_id").ok_or_else(|| Error::new("cloud.json: vm._id: expected text"))?;

@@ -12,7 +12,8 @@ use system::{Deadline, Error, Request, Response, Result, System, info, warning};
 use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
 use crate::parts::Parts;
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{Nic, Search, document, standard, tree};
+use crate::tree::{self, Prefetched};
+use crate::{Nic, Search, document, standard};
 
 /// How a metadata service is reached. A cloud names what differs from [`MetadataService::COMMON`].
 pub struct MetadataService<'s> {
@@ -63,6 +64,7 @@ pub struct Session<'s, 'a> {
     headers: &'s [(&'s str, &'s str)],
     token: Option<Token<'s>>,
     deadline: Deadline,
+    prefetched: RefCell<Prefetched>,
 }
 
 /// The token that each request of a session carries.
@@ -202,7 +204,8 @@ impl<'s> MetadataService<'s> {
         info!(sys, "{}: the metadata service is at {base}", self.name);
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let policy = (self.later)(policy);
-        Ok(Session { sys, net, nic, policy, base, response, headers: self.headers, token, deadline })
+        let (headers, prefetched) = (self.headers, RefCell::default());
+        Ok(Session { sys, net, nic, policy, base, response, headers, token, deadline, prefetched })
     }
 }
 
@@ -213,7 +216,8 @@ impl Session<'_, '_> {
     ///
     /// Fails if the service does not respond by the deadline, or for other statuses than 404 and 410.
     pub fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        self.get_with(path, self.headers)
+        let prefetched = self.prefetched.borrow_mut().take(path);
+        prefetched.map_or_else(|| self.get_with(path, self.headers), Ok)
     }
 
     /// Fetches a path as [`Session::get`] does, with other headers.
@@ -243,20 +247,25 @@ impl Session<'_, '_> {
         metadata_network::body(response, &url)
     }
 
-    /// Reads a tree of directories whose path ends in `/` ([`tree::read`]).
+    /// Fetches files, and trees if a path ends in `/`, a few at a time over kept connections, for [`Session::get`] and
+    /// [`Session::tree`].
+    pub fn prefetch(&self, paths: &[&str]) {
+        let token = self.token.as_ref().map(|token| (token.header, token.value.borrow().clone()));
+        let token = token.as_ref().map(|(header, value)| (*header, value.as_str()));
+        let headers: Vec<_> = self.headers.iter().copied().chain(token).collect();
+        *self.prefetched.borrow_mut() = tree::prefetch(self.sys, paths, &|path| {
+            let url = format!("{}/{path}", self.base);
+            metadata_network::later_request(&self.policy, url, &headers, self.deadline)
+        });
+    }
+
+    /// Reads a tree of directories whose path ends in `/` ([`tree::read`]), which should have been prefetched.
     ///
     /// # Errors
     ///
     /// Fails as [`Session::get`] does, and if the tree is too large.
     pub fn tree(&self, top: &str) -> Result<Node> {
-        let token = self.token.as_ref().map(|token| (token.header, token.value.borrow().clone()));
-        let token = token.as_ref().map(|(header, value)| (*header, value.as_str()));
-        let headers: Vec<_> = self.headers.iter().copied().chain(token).collect();
-        let prefetched = tree::prefetch(self.sys, top, &|path| {
-            let url = format!("{}/{path}", self.base);
-            metadata_network::later_request(&self.policy, url, &headers, self.deadline)
-        });
-        tree::read(self.sys, top, &prefetched, &mut |path| self.get(path))
+        tree::read(self.sys, top, &mut |path| self.get(path))
     }
 
     /// Returns `id`, the instance-id of a tree's metadata, or, if the tree lacks it, that of the service's first response,

@@ -7,7 +7,22 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
+use crate::field_types::{Field, Shape};
 use crate::{IdentityCheck, Search, dmi, document};
+
+/// The fields of a tree of EC2's kind that are used.
+pub const TREE_FIELDS: [Field; 10] = [
+    ("instance-id", Shape::Text, false),
+    ("local-hostname", Shape::Text, false),
+    ("placement", Shape::Map, false),
+    ("placement.availability-zone", Shape::Text, false),
+    ("availability-zone", Shape::Text, false),
+    ("ami-launch-index", Shape::Text, false),
+    ("public-keys", Shape::Keys, false),
+    ("block-device-mapping", Shape::Texts, false),
+    ("network", Shape::Map, false),
+    ("network.interfaces", Shape::Map, false),
+];
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {

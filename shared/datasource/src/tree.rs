@@ -27,30 +27,42 @@ struct Budget {
 
 /// Reads the tree below `top`, which ends in `/`. Fails if a part of it cannot be read: incomplete metadata would
 /// configure the machine wrongly. A name that is listed but does not exist is skipped.
-pub fn read(sys: &System, top: &str, prefetched: &Prefetched, get: Get<'_>) -> Result<Node> {
+pub fn read(sys: &System, top: &str, get: Get<'_>) -> Result<Node> {
     let mut budget = Budget { entries: MAX_ENTRIES, bytes: MAX_BYTES };
-    let mut get = |path: &str| prefetched.0.get(path).map_or_else(|| get(path), |found| Ok(found.clone()));
-    read_directory(sys, top, &mut get, MAX_DEPTH, &mut budget)
+    read_directory(sys, top, get, MAX_DEPTH, &mut budget)
 }
 
 /// The part of a tree that could be fetched over kept connections: paths and contents.
 #[derive(Debug, Default)]
 pub struct Prefetched(BTreeMap<String, Option<Vec<u8>>>);
 
-/// Fetches the tree below `top`, a few paths at a time, without retries. [`read`] gets what is missing, reports what is
-/// wrong with it and interprets the rest.
-pub fn prefetch(sys: &System, top: &str, request: &dyn Fn(&str) -> Request) -> Prefetched {
+impl Prefetched {
+    /// Returns the response of a path, once: a second read of it makes a request.
+    pub fn take(&mut self, path: &str) -> Option<Option<Vec<u8>>> {
+        self.0.remove(path)
+    }
+}
+
+/// Fetches the files and, if a path ends in `/`, the trees of these paths, a few at a time, without retries. Who reads them
+/// ([`read`]) gets what is missing, reports what is wrong with it and interprets the rest.
+pub fn prefetch(sys: &System, paths: &[&str], request: &dyn Fn(&str) -> Request) -> Prefetched {
     let mut prefetched = Prefetched::default();
-    let mut paths = vec![top.to_string()];
+    let limited = |path: &str| request(path).limit(MAX_PREFETCHED_SIZE);
+    let named = |path: &&str| if path.ends_with('/') { limited(path) } else { request(path) };
+    let first = paths.iter().map(named).collect();
+    // Paths, and their depth below the ones given; none for a file.
+    let depth = |path: &str| path.ends_with('/').then_some(0);
+    let mut paths: Vec<_> = paths.iter().map(|path| (path.to_string(), depth(path))).collect();
     let mut bytes = MAX_BYTES;
-    let request = |path: &str| request(path).limit(MAX_PREFETCHED_SIZE);
-    sys.crawl(request(top), &mut |index, response| {
-        let path = paths.get(index)?.clone();
-        bytes = bytes.checked_sub(response.body.len())?;
+    sys.crawl(first, &mut |index, response| {
+        let (path, depth) = paths.get(index)?.clone();
+        if depth.is_some() {
+            bytes = bytes.checked_sub(response.body.len())?;
+        }
         let body = metadata_network::body(response, &path).ok()?;
         let mut following = Vec::new();
-        let depth = path.matches('/').count() - top.matches('/').count();
-        if let Some(text) = body.as_ref().filter(|_| path.ends_with('/') && depth + 1 < MAX_DEPTH) {
+        let depth = depth.unwrap_or_default() + 1;
+        if let Some(text) = body.as_ref().filter(|_| path.ends_with('/') && depth < MAX_DEPTH) {
             let Listing { directories, leaves } = parse_listing(&String::from_utf8_lossy(text));
             let values = leaves.iter().filter(|(name, _)| !directories.contains(name));
             let values = values.map(|(_, place)| format!("{path}{}", percent_encoded(place)));
@@ -60,8 +72,8 @@ pub fn prefetch(sys: &System, top: &str, request: &dyn Fn(&str) -> Request) -> P
             if paths.len() + below.len() > MAX_ENTRIES {
                 return None;
             }
-            following.extend(below.iter().map(|path| request(path)));
-            paths.extend(below);
+            following.extend(below.iter().map(|path| limited(path)));
+            paths.extend(below.into_iter().map(|path| (path, Some(depth))));
         }
         prefetched.0.insert(path, body);
         Some(following)
@@ -189,8 +201,7 @@ mod tests {
             let found = files.iter().find(|(name, _)| *name == path);
             Ok(found.map(|(_, text)| text.as_bytes().to_vec()))
         };
-        read(&sys, "m/", &Prefetched::default(), &mut get)
-            .map(|node| node.to_json().to_string().replace('"', ""))
+        read(&sys, "m/", &mut get).map(|node| node.to_json().to_string().replace('"', ""))
     }
 
     #[test]
@@ -230,19 +241,15 @@ mod tests {
     #[test]
     fn bounds() {
         let sys = System::new("/nonexistent");
-        let e = read(&sys, "m/", &Prefetched::default(), &mut |_| Ok(Some(b"again/\n".to_vec())))
-            .unwrap_err()
-            .to_string();
+        let e = read(&sys, "m/", &mut |_| Ok(Some(b"again/\n".to_vec()))).unwrap_err().to_string();
         assert!(e.contains("deeper than"), "{e}");
         let wide: String = (0..6000).map(|n| format!("x{n}\n")).collect();
-        let e = read(&sys, "m/", &Prefetched::default(), &mut |_| Ok(Some(wide.clone().into_bytes())))
-            .unwrap_err()
-            .to_string();
+        let e = read(&sys, "m/", &mut |_| Ok(Some(wide.clone().into_bytes()))).unwrap_err().to_string();
         assert!(e.contains("more than 5000"), "{e}");
         let large = |path: &str| Ok(Some(if path == "m/" { b"a\nb".to_vec() } else { vec![b'x'; 9 << 20] }));
-        let e = read(&sys, "m/", &Prefetched::default(), &mut |path| large(path)).unwrap_err().to_string();
+        let e = read(&sys, "m/", &mut |path| large(path)).unwrap_err().to_string();
         assert!(e.contains("exceeds"), "{e}");
-        let e = read(&sys, "m/", &Prefetched::default(), &mut |_| Err(Error::new("no"))).unwrap_err();
+        let e = read(&sys, "m/", &mut |_| Err(Error::new("no"))).unwrap_err();
         assert_eq!(e.to_string(), "no");
     }
 }

@@ -6,10 +6,10 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::fields::Shape::{Keys, Map, Text};
+use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, Stage, dmi, document, fields, standard};
+use crate::{Datasource, Search, Stage, dmi, document, field_types, standard};
 
 pub const UPCLOUD: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("UpCloud", find) };
@@ -33,8 +33,14 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Instance {
     let expected = [("hostname", Text, true), ("public_keys", Keys, true), ("network", Map, true)];
-    let data = ["instance_id", "region", "user_data", "vendor_data"].map(|key| (key, Text, false));
-    fields::drop_invalid(ctx.sys, "UpCloud's metadata", &mut metadata, &[&expected[..], &data[..]].concat());
+    let texts = ["instance_id", "region"].map(|key| (key, Text, false));
+    let data = ["user_data", "vendor_data"].map(|key| (key, Data, false));
+    field_types::drop_invalid(
+        ctx.sys,
+        "UpCloud's metadata",
+        &mut metadata,
+        &[&expected[..], &texts[..], &data[..]].concat(),
+    );
     let names = [("local-hostname", "hostname"), ("network", "network"), ("public-keys", "public_keys")];
     let mut ours = document::select(&metadata, &names);
     let or = |key: &str, default: &str| document::text(&metadata, key).unwrap_or_else(|| default.into());

@@ -6,9 +6,11 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result};
 
+use crate::field_types::Field;
+use crate::field_types::Shape::{Data, Keys, List, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, document, standard, v1};
+use crate::{Datasource, Search, document, field_types, standard, v1};
 
 pub const VULTR: Datasource = Datasource::new("Vultr", find);
 
@@ -42,7 +44,21 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     metadata.map(|metadata| instance(ctx, metadata)).transpose()
 }
 
+const FIELDS: [Field; 10] = [
+    ("instance-v2-id", Text, true),
+    ("hostname", Text, false),
+    ("public-keys", Keys, false),
+    ("region", Map, false),
+    ("region.countrycode", Text, false),
+    ("region.regioncode", Text, false),
+    ("interfaces", List, false),
+    ("cloud_interfaces", Map, false),
+    ("user-data", Data, false),
+    ("vendor-data", Data, false),
+];
+
 fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
+    field_types::drop_invalid(ctx.sys, "Vultr's metadata", &mut metadata, &FIELDS);
     let Some(id) = document::text(&metadata, "instance-v2-id") else {
         return Err(Error::new("metadata has no instance-v2-id"));
     };
@@ -53,8 +69,8 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let interfaces = metadata.get("cloud_interfaces").filter(|n| !n.is_falsy());
     let interfaces = interfaces.map(|config| v1::with_local_names(&nics, config));
     let config = match &interfaces {
-        Some(config) => config.clone(),
-        None => network::config(&nics, &metadata)?,
+        Some(config) => Some(config.clone()),
+        None => network::config(ctx.sys, &nics, &metadata),
     };
     if let Some(map) = metadata.as_map_mut() {
         if let Some(interfaces) = interfaces {
@@ -65,7 +81,7 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
         map.insert("region", region.map_or_else(Node::null, |region| region.to_lowercase().into()));
     }
     let mut instance = standard::from_metadata("Vultr", "DataSourceVultr", "unknown".into(), &metadata);
-    instance.network = Some(standard::network(config, "Vultr's metadata"));
+    instance.network = config.map(|config| standard::network(config, "Vultr's metadata"));
     instance.user_data = standard::text_blob(&metadata, "user-data");
     instance.vendor_data = standard::text_blob(&metadata, "vendor-data");
     instance.sensitive = vec!["startup-script".into()];

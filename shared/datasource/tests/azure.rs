@@ -91,8 +91,15 @@ impl datasource::Machine for NoNics {
     fn wait_for_devices(&self) {}
 }
 
-/// Returns whether the modules for the disk are due again after the hook.
-fn is_due_again(sys: &System, settings: &str, is_new: bool) -> bool {
+/// The generated cloud-config that overwrites the disk.
+fn generated() -> Instance {
+    let config =
+        serde_json::json!({ "disk_setup": { "ephemeral0": { "layout": [100], "overwrite": true } } });
+    Instance { config, ..Instance::default() }
+}
+
+/// Returns whether the disk is overwritten after the hook, and whether the modules for it are due again.
+fn is_due_again(sys: &System, settings: &str, is_new: bool) -> (bool, bool) {
     let (layout, config) = (Layout::default(), config::yaml::parse("x", settings).unwrap().root);
     let semaphores =
         ["config_disk_setup", "config_mounts"].map(|name| layout.instance(&format!("sem/{name}")));
@@ -108,10 +115,11 @@ fn is_due_again(sys: &System, settings: &str, is_new: bool) -> bool {
         machine: &NoNics,
         has_cached_instance: true,
     };
-    (datasource("Azure").unwrap().activate.unwrap())(&ctx, &mut Instance::default(), is_new).unwrap();
+    let mut instance = generated();
+    (datasource("Azure").unwrap().setup.unwrap())(&ctx, &mut instance, is_new).unwrap();
     let left = semaphores.iter().filter(|path| sys.exists(path)).count();
     assert!(left == 0 || left == 2);
-    left == 0
+    (instance.config["disk_setup"]["ephemeral0"]["overwrite"] == true, left == 0)
 }
 
 #[test]
@@ -127,6 +135,11 @@ fn temporary_disks_that_are_not_formatted() {
             &[("", b"x"), ("-part1", b"NTFS")],
             "datasource: {Azure: {never_destroy_ntfs: true}}",
         ),
+        (
+            "another one as ephemeral0",
+            &[("", b"x"), ("-part1", b"NTFS")],
+            "datasource: {Azure: {disk_aliases: {ephemeral0: /dev/sdz}}}",
+        ),
         // The disk cannot be mounted here, as it is a file. The kernel of this machine supports NTFS.
         ("not readable", &[("", b"x"), ("-part1", b"NTFS")], ""),
     ] {
@@ -136,7 +149,7 @@ fn temporary_disks_that_are_not_formatted() {
             machine = machine.file(&format!("{DISK}{partition}"), content);
         }
         for is_new in [false, true] {
-            assert!(!is_due_again(&machine.sys, settings, is_new), "{name}");
+            assert_eq!(is_due_again(&machine.sys, settings, is_new), (false, false), "{name}");
         }
     }
     let machine = Machine::new().file("/image", ntfs());

@@ -194,17 +194,24 @@ fn broken_drives() {
             "is missing",
         ),
         (&[(META, r#"{"uuid": "u", "files": [{"path": "/a", "content_path": "/content/0"}]}"#)], "content/0"),
-        (&[(META, r#"{"uuid": "u", "files": [{"path": "/a"}]}"#)], "content_path"),
         (
             &[(META, r#"{"uuid": "u", "files": [{"path": "/a", "content_path": "../../etc/shadow"}]}"#)],
             "leads out of it",
         ),
-        (&[(META, r#"{"uuid": "u", "files": [1, null]}"#)], "content_path"),
         (&[("meta.js", "[")], "meta.js:1:1"),
         (&[("meta.js", "[]")], "expected a map"),
     ] {
         let e = drive(files).find("ConfigDrive").unwrap_err().to_string();
         assert!(e.contains(said), "{files:?}: {e}");
+    }
+    // Files without a place cost only themselves.
+    for (files, said) in [
+        (r#"[{"path": "/a"}]"#, "files[0].content_path is missing"),
+        ("[1, null]", "files[0]: expected a map"),
+    ] {
+        let machine = drive(&[(META, &format!(r#"{{"uuid": "u", "files": {files}}}"#))]);
+        assert_eq!(machine.found("ConfigDrive").id, "u");
+        assert!(machine.warnings().contains(said), "{}", machine.warnings());
     }
     let deep = "[".repeat(100_000);
     assert!(drive(&[(META, &deep)]).find("ConfigDrive").is_err());

@@ -24,6 +24,8 @@ struct Attempt {
     transient_since: Option<Duration>,
     /// The result of the last attempt.
     last_error: Option<Error>,
+    /// When the last attempt began, since the start of the race.
+    began: Duration,
 }
 
 /// The state of a candidate.
@@ -128,6 +130,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
         busy_retries: 0,
         transient_since: None,
         last_error: None,
+        began: Duration::ZERO,
     };
     let mut attempts: Vec<Attempt> = candidates.iter().map(first).collect();
     let mut next_start = Duration::ZERO;
@@ -140,6 +143,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                     Ok(Some(resolving)) => {
                         // An address needs no resolution and is requested in the same turn.
                         attempt.state = State::Resolving(resolving);
+                        attempt.began = now;
                         match begin(net, fetch, attempt, deadline) {
                             Ok(true) => {
                                 next_start = now + ATTEMPT_DELAY;
@@ -161,9 +165,10 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                         Ok(answer) => {
                             debug!(
                                 net.sys(),
-                                "{} answered ({} bytes)",
+                                "{} answered ({} bytes) after {:.3} s",
                                 fetch.redacted_url(),
-                                answer.body.len()
+                                answer.body.len(),
+                                attempt.took(now)
                             );
                             return Ok((i, answer));
                         }
@@ -174,9 +179,10 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
             };
             debug!(
                 net.sys(),
-                "{}: {}; {} retries left",
+                "{}: {} after {:.3} s; {} retries left",
                 fetch.redacted_url(),
                 failure.error,
+                attempt.took(now),
                 attempt.retries_left
             );
             attempt.fail(fetch, failure, now);
@@ -195,6 +201,11 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
 }
 
 impl Attempt {
+    /// Returns the seconds since the request began.
+    fn took(&self, now: Duration) -> f64 {
+        now.saturating_sub(self.began).as_secs_f64()
+    }
+
     /// Decides after a failure: another attempt, or the end.
     fn fail(&mut self, fetch: &Request, failure: Failure, now: Duration) {
         let pause = fetch.retry_settings().1;

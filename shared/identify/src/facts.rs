@@ -26,6 +26,18 @@ const TOTAL_TIMEOUT: Duration = Duration::from_millis(2800);
 /// The size limit of a configuration file.
 const MAX_CONFIG_SIZE: u64 = 8 << 20;
 
+/// Where systemd has credentials: those of the system, and the stores from which `ImportCredential=` takes more.
+const CREDENTIAL_DIRECTORIES: [&str; 8] = [
+    "/run/credentials/@system",
+    "/run/credentials/@encrypted",
+    "/etc/credstore",
+    "/etc/credstore.encrypted",
+    "/run/credstore",
+    "/run/credstore.encrypted",
+    "/usr/lib/credstore",
+    "/usr/lib/credstore.encrypted",
+];
+
 /// The datasources to check, and what named them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidates {
@@ -256,6 +268,16 @@ impl<'a> Facts<'a> {
     pub fn has_seed(&self, name: &str, files: &[&str]) -> bool {
         let seed = self.paths.cloud.join("seed").join(name);
         files.iter().all(|file| self.roots.is_file(&seed.join(file)))
+    }
+
+    /// Returns the path of the first of these credentials that systemd has.
+    pub fn find_credential(&self, names: &[&str]) -> Option<String> {
+        let directories = CREDENTIAL_DIRECTORIES.iter().map(|path| RootedPath::in_root(path));
+        let mut existing = directories.filter(|directory| self.roots.is_dir(directory));
+        existing.find_map(|directory| {
+            let mut paths = names.iter().map(|name| directory.join(name));
+            paths.find(|path| self.roots.is_file(path)).map(|path| path.to_string())
+        })
     }
 
     /// Reads all facts, so that [`Facts::dump`] has them.

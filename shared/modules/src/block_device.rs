@@ -131,6 +131,31 @@ impl BlockDevice {
 
 #[cfg(test)]
 mod tests {
+    use super::BlockDevice;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn encrypted_and_logical_volumes() {
+        let sandbox = Sandbox::new("{}");
+        for (number, uuid, expected) in [
+            (0, Some("CRYPT-LUKS2-0123-root\n"), Some(("root".to_string(), true))),
+            (1, Some("LVM-0123\n"), Some(("root".into(), false))),
+            (2, Some("CRYPT-PLAIN-swap\n"), Some(("root".into(), false))),
+            (3, None, None),
+        ] {
+            let sysfs = format!("/sys/devices/virtual/block/dm-{number}");
+            let files = uuid.map(|uuid| [("name", "root\n"), ("uuid", uuid)]).into_iter().flatten();
+            for (name, text) in files {
+                sandbox
+                    .sys
+                    .write(format!("{sysfs}/dm/{name}"), text, system::WriteOptions::default())
+                    .unwrap();
+            }
+            let device = BlockDevice { path: "/dev/mapper/root".into(), sysfs };
+            assert_eq!(device.device_mapper(&sandbox.sys), expected);
+        }
+    }
+
     #[test]
     fn root_parameters_of_the_kernel() {
         for (root, path) in [

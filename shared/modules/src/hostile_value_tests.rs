@@ -126,6 +126,9 @@ fn machine() -> Sandbox {
 
 /// Keys whose values are whole files or texts of several lines.
 const WHOLE_TEXTS: &[&str] = &[
+    "apt.conf",
+    "apt.sources_list",
+    "apt.sources.x.source",
     "bootcmd",
     "runcmd",
     "ca_certs.trusted",

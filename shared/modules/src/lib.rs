@@ -7,6 +7,8 @@
 mod account_module_tests;
 mod ansible;
 mod apk_configure;
+mod apt_configure;
+mod apt_pipelining;
 mod authorized_keys;
 mod block_device;
 mod bootcmd;
@@ -15,9 +17,12 @@ mod ca_certs;
 mod chef;
 mod config_obj;
 mod context;
+mod device_aliases;
 mod disable_ec2_metadata;
+mod disk_setup;
 mod downloaded_script;
 mod encoded_content;
+mod exit_codes;
 mod fan;
 mod final_message;
 mod fstab;
@@ -28,6 +33,7 @@ mod grub_dpkg;
 #[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
+mod image_keys;
 mod ineffective_keys;
 mod ini_repository;
 pub mod install_hotplug;
@@ -82,7 +88,6 @@ mod timezone;
 mod ubuntu_autoinstall;
 mod ubuntu_drivers;
 mod ubuntu_pro;
-mod unsupported;
 mod update_etc_hosts;
 mod update_hostname;
 mod user_keys;
@@ -97,10 +102,11 @@ mod yum_add_repo;
 mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use exit_codes::reboot_if_requested;
+pub use image_keys::where_key_belongs;
 pub use ineffective_keys::report_ineffective_keys;
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
-pub use unsupported::where_key_belongs;
 
 use config::{Key, Node};
 use distro::Distro;
@@ -186,11 +192,14 @@ macro_rules! modules {
 modules![
     ansible,
     apk_configure,
+    apt_configure,
+    apt_pipelining,
     bootcmd,
     byobu,
     ca_certs,
     chef,
     disable_ec2_metadata,
+    disk_setup,
     fan,
     final_message,
     growpart,
@@ -261,6 +270,8 @@ mod tests {
     #[test]
     fn distributions_of_restricted_modules() {
         let restricted = [
+            (&apt_configure::MODULE, "debian raspberry-pi-os ubuntu"),
+            (&apt_pipelining::MODULE, "debian raspberry-pi-os ubuntu"),
             (&byobu::MODULE, "debian raspberry-pi-os ubuntu"),
             (&fan::MODULE, "ubuntu"),
             (

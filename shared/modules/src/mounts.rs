@@ -1,15 +1,15 @@
 //! mounts: lines of fstab from the user and the cloud, their mount points, a swap file, and mounting them.
 
-use config::schema::{NULL, STR, Type, key, list, map_of};
+use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
+use crate::device_aliases::Aliases;
 use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::schema::Section;
 use crate::swap::{self, Swap};
-use crate::user_keys::SingleLine;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -73,24 +73,6 @@ impl FromNode for FstabLine {
             }
         }
         Some(FstabLine(fields))
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Aliases(Vec<(String, String)>);
-
-impl FromNode for Aliases {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]))];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
-        let Value::Map(map) = &node.value else {
-            return reader.type_error(node, "a map of names to devices");
-        };
-        let read = |(name, device): (&Node, &Node)| {
-            let name = name.scalar_text()?;
-            let device = reader.nested(&name, |r| SingleLine::read(device, r))?;
-            Some((name, device.0))
-        };
-        Some(Aliases(map.iter().filter_map(read).collect()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use config::Node;
 use distro::{AptOptions, Package, PackageRequest, Wrapper};
-use state::{Frequency, acquire, has_run};
+use state::{Frequency, acquire, has_run, release};
 use system::Result;
 
 use crate::Context;
@@ -42,14 +42,19 @@ fn command_words(node: &Node) -> Vec<String> {
     }
 }
 
-/// Updates the index; `again`: even if this instance did so already.
+/// Updates the index; `again`: even if this instance did so already. If that fails, the next use of packages updates it
+/// again.
 pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
     if !again && has_run(sys, layout, SEMAPHORE, Frequency::Instance) {
         return Ok(());
     }
     acquire(sys, layout, SEMAPHORE, Frequency::Instance)?;
-    context.distro.update_packages(sys, &apt_options(context.system_info))
+    let done = context.distro.update_packages(sys, &apt_options(context.system_info));
+    if done.is_err() && again {
+        release(sys, layout, SEMAPHORE, Frequency::Instance)?;
+    }
+    done
 }
 
 /// Installs requested packages, with an updated index.

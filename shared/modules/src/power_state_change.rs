@@ -12,7 +12,7 @@ use state::Frequency;
 use system::{Command, Result, debug, warning};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module};
+use crate::{Context, Distros, Module, exit_codes};
 
 pub const MODULE: Module = Module {
     name: "power_state_change",
@@ -153,10 +153,32 @@ fn run(context: &Context<'_>) -> Result<()> {
         warning!(sys, "power_state.message is not supported on Alpine; ignored");
     }
     let action = shutdown_command(&wanted, context.distro.family);
+    exit_codes::withdraw_reboot(context);
+    change_after_stage(context, &wanted, &action)
+}
+
+/// Reboots the machine when the stage has ended.
+///
+/// # Errors
+/// Fails if the program that waits cannot be started.
+pub fn reboot_after_stage(context: &Context<'_>, message: &str) -> Result<()> {
+    let wanted = PowerState {
+        delay: Delay::Now,
+        mode: Mode::Reboot,
+        message: Some(message.to_string()),
+        // Handlers of events may need some time at the stage's end.
+        timeout: Seconds(60.0),
+        condition: Condition::Always,
+    };
+    change_after_stage(context, &wanted, &shutdown_command(&wanted, context.distro.family))
+}
+
+fn change_after_stage(context: &Context<'_>, wanted: &PowerState, action: &[String; 4]) -> Result<()> {
+    let sys = context.sys;
     let pid = std::process::id();
     debug!(sys, "After pid {pid} ends, will execute: {}", action.join(" ").trim_end());
     let log = context.config.get("def_log_file").and_then(Node::as_str).unwrap_or(DEFAULT_LOG);
-    sys.spawn_detached(&wait_command(pid, &wanted, &action, log))
+    sys.spawn_detached(&wait_command(pid, wanted, action, log))
 }
 
 /// Returns the command that changes the state: program, option, time and message (which may be empty).

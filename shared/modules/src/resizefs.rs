@@ -226,15 +226,33 @@ mod tests {
             let argv = resize_command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap().unwrap();
             assert_eq!(argv.join(" "), line);
         }
-        for kind in ["vfat", "9p", "zfs"] {
+        for kind in ["vfat", "9p", "f2fs", "zfs"] {
             assert_eq!(resize_command(&sandbox.sys, kind, "/dev/vda1", "/").unwrap(), None, "{kind}");
         }
         assert_eq!(
             sandbox.logged_warnings().len(),
-            2,
+            3,
             "zfs without /dev/zfs is no news: {:?}",
             sandbox.logged_warnings()
         );
+    }
+
+    #[test]
+    fn a_pool_grows_by_the_disk_that_is_online() {
+        let sandbox = Sandbox::new("{}");
+        sandbox.sys.write("/dev/zfs", "", system::WriteOptions::default()).unwrap();
+        for (status, expected) in [
+            (
+                "echo ' state: ONLINE'; echo 'rpool ONLINE 0'; echo 'vda2 ONLINE 0'",
+                Some("zpool online -e rpool vda2"),
+            ),
+            ("echo 'rpool ONLINE 0'; echo 'vda2 FAULTED 0'", None),
+            ("exit 1", None),
+        ] {
+            sandbox.stub("zpool", status);
+            let argv = resize_command(&sandbox.sys, "zfs", "rpool/ROOT/debian", "/").ok().flatten();
+            assert_eq!(argv.map(|argv| argv.join(" ")).as_deref(), expected, "{status}");
+        }
     }
 
     #[test]

@@ -5,8 +5,7 @@ use config::schema::Deprecation;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
-use crate::unsupported::unsupported_keys;
-use crate::{Context, Module, ModuleEntry, ModuleFlag, find_module, ubuntu_pro};
+use crate::{Context, Module, ModuleEntry, ModuleFlag, exit_codes, find_module, ubuntu_pro};
 
 /// Names that upstream has removed; configurations still list them.
 const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
@@ -50,8 +49,6 @@ pub enum ModuleResult {
 pub enum Skip {
     /// Upstream has removed it.
     Removed,
-    /// Upstream has it, but this version does not.
-    Unsupported,
     /// There is no module of that name.
     Unknown,
     /// None of the keys that activate it is set.
@@ -132,16 +129,6 @@ fn select_module(
         return Err(Skip::Removed);
     }
     let Some(module) = find_module(&entry.name) else {
-        if let Some(keys) = unsupported_keys(plain, context.config) {
-            if !keys.is_empty() {
-                warning!(
-                    sys,
-                    "module {plain} is not supported by this version; ignoring {}",
-                    keys.join(", ")
-                );
-            }
-            return Err(Skip::Unsupported);
-        }
         warning!(sys, "unknown module {}; skipped", entry.name);
         return Err(Skip::Unknown);
     };
@@ -197,6 +184,11 @@ pub fn run_module(
                 && has_run(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) =>
         {
             return run_late_runcmd(context, entry, step);
+        }
+        Progress::Finished
+            if mode == RunMode::Full && !exit_codes::due_again(context, module.name).is_empty() =>
+        {
+            return run_again(context, entry, module, step);
         }
         Progress::Finished => {
             step.end(sys, StepResult::Success, format!("{run_name} previously ran"));
@@ -319,7 +311,7 @@ fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, step: Step) -> Mo
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
     info!(sys, "running the commands of {}, which an earlier boot could not write", RUNCMD);
-    match crate::run_parts::run_script(context, &layout.instance("scripts"), RUNCMD) {
+    match crate::run_parts::run_script(context, &layout.instance("scripts"), RUNCMD, &[]) {
         Ok(()) => {
             step.end(sys, StepResult::Success, format!("{RUNCMD} ran late"));
             ModuleResult::Done
@@ -327,6 +319,20 @@ fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, step: Step) -> Mo
         Err(e) => {
             warning!(sys, "Running {} late failed: {e}", RUNCMD);
             step.end(sys, StepResult::Fail, format!("{RUNCMD} ran late"));
+            ModuleResult::Failed(format!("{}: {e}", entry.name))
+        }
+    }
+}
+
+/// Runs the scripts of a module that requested another run.
+fn run_again(context: &Context<'_>, entry: &ModuleEntry, module: &Module, step: Step) -> ModuleResult {
+    let scripts = exit_codes::due_again(context, module.name);
+    let result = exit_codes::run_again(context, module.name, &scripts);
+    step.end(context.sys, StepResult::from(&result), format!("{} ran again", scripts.join(", ")));
+    match result {
+        Ok(()) => ModuleResult::Done,
+        Err(e) => {
+            warning!(context.sys, "Running module {} again failed: {e}", entry.name);
             ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }

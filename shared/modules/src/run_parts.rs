@@ -2,7 +2,7 @@
 
 use system::{Command, Error, OutputMode, Result, System, debug, warning};
 
-use crate::Context;
+use crate::{Context, exit_codes};
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,14 @@ pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> R
 }
 
 /// Runs one script of a directory in the same way.
-pub fn run_script(context: &Context<'_>, directory: &str, name: &str) -> Result<()> {
-    run_scripts(context, directory, vec![name.to_string()], &[])
+pub fn run_script(context: &Context<'_>, directory: &str, name: &str, prefix: &[String]) -> Result<()> {
+    run_scripts(context, directory, vec![name.to_string()], prefix)
 }
 
 fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefix: &[String]) -> Result<()> {
     let sys = context.sys;
     let (mut attempted, mut failed) = (0, Vec::new());
+    let obeys_codes = exit_codes::are_enabled(context, directory);
     for name in names {
         let path = format!("{directory}/{name}");
         match classify(sys, &path) {
@@ -56,7 +57,13 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
         let command = Command::new(prefix.iter().chain([&path]))
             .output(OutputMode::Inherit)
             .timeout(context.script_timeout);
-        if let Err(e) = sys.run(&command) {
+        let ran = match obeys_codes {
+            true => sys
+                .run(&command.accept_all())
+                .and_then(|ran| exit_codes::obey(context, directory, &name, ran.code)),
+            false => sys.run(&command).map(drop),
+        };
+        if let Err(e) = ran {
             warning!(sys, "{e}");
             failed.push(name);
         }

@@ -4,6 +4,7 @@
 use state::Frequency;
 use system::Result;
 
+use crate::exit_codes;
 use crate::run_parts::run_parts;
 use crate::schema::Section;
 use crate::{Context, Distros, Module};
@@ -61,11 +62,15 @@ pub mod per_once {
 pub mod user {
     use super::*;
 
-    pub const MODULE: Module = script_module("scripts_user", Frequency::Instance, |context| {
-        run_parts(context, &context.layout.instance("scripts"), &[])
-    });
+    pub const MODULE: Module = Module {
+        keys: &[exit_codes::Keys::KEYS],
+        ..script_module("scripts_user", Frequency::Instance, |context| {
+            // For its findings; the exit codes are looked at where scripts are run.
+            let _ = context.read_keys(exit_codes::Keys::read_known);
+            run_parts(context, &context.layout.instance("scripts"), &[])
+        })
+    };
 
     /// The module in the schema and the documentation.
-    pub const DOCS: Section =
-        Section::without_keys(MODULE.name, "Runs the scripts of user-data, runcmd among them.");
+    pub const DOCS: Section = Section::of::<exit_codes::Keys>(MODULE.name);
 }

@@ -35,10 +35,18 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
+    let prefix = prefix(context)?;
+    run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)
+}
+
+/// Returns the command that gets the path of each script.
+///
+/// # Errors
+/// Fails if it is invalid: the scripts must not run without it.
+pub fn prefix(context: &Context<'_>) -> Result<Vec<String>> {
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("vendor_data.prefix") {
         return Err(Error::new("vendor_data.prefix is invalid; no vendor script was run"));
     }
-    let prefix = keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default();
-    run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)
+    Ok(keys.and_then(|k| k.vendor_data).map(|v| v.prefix).unwrap_or_default())
 }

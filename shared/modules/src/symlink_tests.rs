@@ -1,26 +1,16 @@
 //! Modules that work in home directories, with users' own links and files in them. Changing owners requires root.
 
-use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
 use system::WriteOptions;
 
-use crate::test_sandbox::Sandbox;
+use crate::test_sandbox::{Sandbox, is_root};
 use crate::{authorized_keys, ssh_authkey_fingerprints, write_files};
 
 const BOB: u32 = 12345;
 const KEYS: &str = "/home/bob/.ssh/authorized_keys";
 const KEY: &str = "ssh-ed25519 AAAAC3Nz me@x";
-
-fn is_root(test: &str) -> bool {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
-    if !root {
-        // Not by a macro, because the test harness captures its output.
-        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
-    }
-    root
-}
 
 /// A machine with a user bob, whose home directory has files that bob created.
 fn machine(config: &str) -> Sandbox {

@@ -1,5 +1,7 @@
 //! Helpers of the modules' tests: a machine in a temporary directory and a context on it.
 
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use config::{Node, SourceMap};
@@ -27,6 +29,16 @@ pub struct Sandbox {
 /// Returns the value of a YAML text, with positions in `test.yaml`.
 pub fn yaml(text: &str) -> Node {
     config::yaml::parse("test.yaml", text).unwrap().root
+}
+
+/// Whether a test that needs root can run; otherwise it is reported as not tried.
+pub fn is_root(test: &str) -> bool {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
+    if !root {
+        // Not by a macro, whose text the test harness keeps to itself.
+        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
+    }
+    root
 }
 
 impl Sandbox {

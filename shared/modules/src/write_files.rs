@@ -379,15 +379,11 @@ mod tests {
         sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", WriteOptions::default()).unwrap();
         sandbox.sys.create_dir_all("/home/u", 0o700).unwrap();
         sandbox.run(&MODULE).unwrap();
-        if !is_root() {
+        if !crate::test_sandbox::is_root("owners of new directories") {
             return;
         }
         let ids = |path| sandbox.sys.metadata(path).map(|m| (m.uid(), m.gid())).unwrap();
         assert_eq!([ids("/home/u"), ids("/home/u/x"), ids("/home/u/x/y/f")], [(0, 0), (7, 12), (7, 12)]);
-    }
-
-    fn is_root() -> bool {
-        std::fs::metadata("/proc/self").is_ok_and(|m| std::os::unix::fs::MetadataExt::uid(&m) == 0)
     }
 
     #[test]

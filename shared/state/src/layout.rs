@@ -9,6 +9,8 @@ pub struct Layout {
     cloud_dir: String,
     run_dir: String,
     templates_dir: String,
+    /// The directory of an instance that the link does not point to.
+    unlinked_instance: Option<String>,
 }
 
 impl Default for Layout {
@@ -17,6 +19,7 @@ impl Default for Layout {
             cloud_dir: "/var/lib/cloud".into(),
             run_dir: "/run/cloud-init".into(),
             templates_dir: "/etc/cloud/templates".into(),
+            unlinked_instance: None,
         }
     }
 }
@@ -33,7 +36,18 @@ impl Layout {
             cloud_dir: pick(cloud_dir, defaults.cloud_dir),
             run_dir: pick(run_dir, defaults.run_dir),
             templates_dir: pick(templates_dir, defaults.templates_dir),
+            unlinked_instance: None,
         }
+    }
+
+    /// Returns the layout whose current instance is the given one, whatever the link points to.
+    pub fn with_unlinked_instance(self, id: &str) -> Layout {
+        Layout { unlinked_instance: Some(self.instance_dir(id)), ..self }
+    }
+
+    /// Returns whether the current instance is one that the link does not point to.
+    pub fn is_unlinked(&self) -> bool {
+        self.unlinked_instance.is_some()
     }
 
     /// Returns `/var/lib/cloud/NAME`; the directory itself for an empty name.
@@ -53,7 +67,10 @@ impl Layout {
 
     /// Returns `/var/lib/cloud/instance/NAME`, through the link to the current instance.
     pub fn instance(&self, name: &str) -> String {
-        join(&self.cloud("instance"), name)
+        match &self.unlinked_instance {
+            Some(directory) => join(directory, name),
+            None => join(&self.cloud("instance"), name),
+        }
     }
 
     /// Returns `/var/lib/cloud/instances/ID`, where `/` in an ID becomes `_`. An ID that is not a valid name of a directory
@@ -101,6 +118,9 @@ mod tests {
         let layout = Layout::with_paths(Some("/x/"), Some("relative"), None);
         assert_eq!(layout.cache(), "/x/instance/obj.pkl");
         assert_eq!(layout.run(""), "/run/cloud-init");
+        let layout = layout.with_unlinked_instance("i/7");
+        assert_eq!(layout.instance("sem"), "/x/instances/i_7/sem");
+        assert_eq!(layout.instance(""), layout.instance_dir("i/7"));
     }
 
     #[test]

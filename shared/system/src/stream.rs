@@ -40,19 +40,19 @@ impl System {
     }
 
     /// Appends log lines of `min_level` and above to a file. Missing parent directories are created, the mode is narrowed to
-    /// 0640, and an empty file is given to the first of `owners` (in the syntax of chown(1)) that exists.
+    /// `mode` and to 0640, and an empty file is given to the first of `owners` (in the syntax of chown(1)) that exists.
     ///
     /// # Errors
     /// Fails if the file cannot be opened or its mode cannot be set.
-    pub fn log_to_file(&self, min_level: Level, path: &str, owners: &[String]) -> Result<()> {
+    pub fn log_to_file(&self, min_level: Level, path: &str, mode: u32, owners: &[String]) -> Result<()> {
         let what = || format!("opening the log {path}");
-        let (file, is_new) = self.open_log(path).context(what())?;
+        let (file, _) = self.open_log(path).context(what())?;
         let meta = file.metadata().context(what())?;
         let mut is_owned = true;
         if meta.is_file() {
-            let mode = meta.mode() & 0o7777;
-            if !is_new && mode & !LOG_MODE != 0 {
-                let narrow = Permissions::from_mode(mode & LOG_MODE);
+            let (before, widest) = (meta.mode() & 0o7777, mode & LOG_MODE);
+            if before & !widest != 0 {
+                let narrow = Permissions::from_mode(before & widest);
                 file.set_permissions(narrow).context(format_args!("chmod {path}"))?;
             }
             if meta.len() == 0 && !owners.is_empty() {
@@ -178,14 +178,18 @@ mod tests {
         let top = TempDir::new();
         let sys = System::new(&top);
         let mode = |path: &str| sys.metadata(path).unwrap().permissions().mode() & 0o7777;
-        for (name, before, after) in
-            [("new", None, 0o640), ("wide", Some(0o664), 0o640), ("own", Some(0o600), 0o600)]
-        {
+        for (name, before, widest, after) in [
+            ("new", None, 0o640, 0o640),
+            ("wide", Some(0o664), 0o666, 0o640),
+            ("own", Some(0o600), 0o640, 0o600),
+            ("narrow", None, 0o600, 0o600),
+            ("narrowed", Some(0o640), 0o600, 0o600),
+        ] {
             let path = format!("/var/log/{name}");
             if let Some(before) = before {
                 sys.write(&path, "old\n", WriteOptions::mode(before)).unwrap();
             }
-            sys.log_to_file(Level::Info, &path, &["nobody-at-all".into(), "-1:-1".into()]).unwrap();
+            sys.log_to_file(Level::Info, &path, widest, &["nobody-at-all".into(), "-1:-1".into()]).unwrap();
             crate::info!(sys, "said");
             assert_eq!(mode(&path), after, "{name}");
             let text = sys.read_text(&path).unwrap();
@@ -204,7 +208,7 @@ mod tests {
         sys.print_output(b"art\n");
         let text = sys.read_text("/var/log/deep/out").unwrap();
         assert!(text.ends_with("[WARNING]: wrong\nart\n") && !text.contains("not this"), "{text}");
-        let refused = sys.log_to_file(Level::Info, "/var/log/new/x", &[]).unwrap_err();
+        let refused = sys.log_to_file(Level::Info, "/var/log/new/x", 0o640, &[]).unwrap_err();
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
         assert!(sys.log_to_syslog(Level::Info).is_err());
     }

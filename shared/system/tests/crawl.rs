@@ -62,7 +62,7 @@ impl Server {
     /// Requests `/` and then `/1` to `/{count}`; returns the responses in the order of the requests.
     fn crawl(&self, count: usize) -> Vec<Option<String>> {
         let mut found = vec![None; count + 1];
-        System::new("/nonexistent").crawl(self.get("/"), &mut |index, response| {
+        System::new("/nonexistent").crawl(vec![self.get("/")], &mut |index, response| {
             found[index] = Some(format!("{} {}", response.status, String::from_utf8_lossy(&response.body)));
             let below = 1..=if index == 0 { count } else { 0 };
             Some(below.map(|n| self.get(&format!("/{n}"))).collect())
@@ -202,7 +202,7 @@ fn nothing_is_requested_where_the_server_is_not_reached_directly() {
         Request::get("file:///etc/hostname"),
         Request::get("/"),
     ] {
-        sys.crawl(request, &mut |_, _| panic!("a response"));
+        sys.crawl(vec![request], &mut |_, _| panic!("a response"));
     }
     assert_eq!(server.connections.load(SeqCst), 0);
 }

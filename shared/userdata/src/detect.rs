@@ -79,6 +79,18 @@ pub fn detect(content: &[u8]) -> Option<&'static str> {
     })
 }
 
+/// Returns whether the content is addressed to systemd-imds(1): its header, or a JSON object with `systemd.credentials`.
+pub fn is_for_systemd(content: &[u8]) -> bool {
+    if content.starts_with(b"#systemd-userdata\n") {
+        return true;
+    }
+    let content = content.trim_ascii_start();
+    // Only an object is parsed: other data may be large, and its text is not JSON.
+    content.starts_with(b"{")
+        && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(content)
+            .is_ok_and(|object| object.contains_key("systemd.credentials"))
+}
+
 /// Returns whether upstream does not recognize a template because of the spacing in its header.
 pub fn is_nonstandard_template(content: &[u8]) -> bool {
     let begin = content.trim_ascii_start().get(..JINJA_HEADER.len());
@@ -106,6 +118,23 @@ pub fn is_compressed(content_type: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn userdata_of_systemd() {
+        for (content, expected) in [
+            (&b"{\"systemd.credentials\": [{\"name\": \"a\", \"text\": \"b\"}]}\n"[..], true),
+            (b" \n{\"a\": 1, \"systemd.credentials\": []}", true),
+            (b"#systemd-userdata\n{}", true),
+            (b"{\"credentials\": []}", false),
+            (b"[\"systemd.credentials\"]", false),
+            (b"{\"systemd.credentials\": [", false),
+            (b"#systemd-userdata-2\n", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_for_systemd(content), expected, "{:?}", String::from_utf8_lossy(content));
+        }
+        assert!(!is_for_systemd("{\"a\":".repeat(100_000).as_bytes()));
+    }
 
     #[test]
     fn every_header() {

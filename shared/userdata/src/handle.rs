@@ -324,6 +324,11 @@ impl<'a> Handler<'a> {
         if payload.is_empty() {
             return;
         }
+        if detect::is_for_systemd(payload) {
+            let name = sanitized(&part.filename);
+            info!(self.sys, "{}: {name}: credentials for systemd-imds; left to it", self.source.name());
+            return;
+        }
         // EC2 and OpenStack users know this form from Windows. With an interpreter line, it is a valid script here.
         if let Some((script, rest)) = windows_script(payload).filter(|(script, _)| script.starts_with(b"#!"))
         {

@@ -25,6 +25,9 @@ pub fn single(global: &GlobalOptions, args: &Single) -> ExitCode {
     if let Some(frequency) = &args.frequency {
         extra.extend(["--frequency", frequency]);
     }
+    if args.report {
+        extra.push("--report");
+    }
     if !args.argument.is_empty() {
         extra.push("--");
         extra.extend(args.argument.iter().map(String::as_str));

@@ -70,6 +70,8 @@ pub struct Single {
     pub name: String,
     /// The frequency that overrides the module's own.
     pub frequency: Option<String>,
+    /// Send the events to the handlers of `reporting:`.
+    pub report: bool,
     /// Arguments for the module.
     pub args: Vec<String>,
 }
@@ -100,7 +102,7 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
     };
     // The option that chose the task.
     let mut chosen: Option<String> = None;
-    let (mut frequency, mut module_args) = (None, Vec::new());
+    let (mut frequency, mut report, mut module_args) = (None, false, Vec::new());
     let mut words = words.peekable();
     while let Some(word) = words.next() {
         let (key, inline) = match word.split_once('=') {
@@ -135,6 +137,10 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
                 frequency = Some(value()?);
                 continue;
             }
+            "--report" => {
+                report = true;
+                continue;
+            }
             "--" => {
                 module_args = words.by_ref().collect();
                 continue;
@@ -162,7 +168,10 @@ pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
         chosen = Some(key);
     }
     match &mut args.task {
-        Task::Single(single) => (single.frequency, single.args) = (frequency, module_args),
+        Task::Single(single) => {
+            (single.frequency, single.report, single.args) = (frequency, report, module_args);
+        }
+        _ if report => return Err("argument --report: only allowed with --single".into()),
         _ if frequency.is_some() => return Err("argument --frequency: only allowed with --single".into()),
         _ if !module_args.is_empty() => {
             return Err(format!("unrecognized arguments: {}", module_args.join(" ")));
@@ -182,10 +191,12 @@ mod tests {
 
     #[test]
     fn options_with_and_without_equals_sign() {
-        let args = parse_line("--root=/x --file a -f b --single ssh --frequency=always -- p q").unwrap();
+        let args =
+            parse_line("--root=/x --file a -f b --single ssh --report --frequency=always -- p q").unwrap();
         assert_eq!((args.root.as_str(), args.files.len()), ("/x", 2));
         let frequency = Some("always".to_string());
-        let single = Single { name: "ssh".into(), frequency, args: vec!["p".into(), "q".into()] };
+        let args_of_module = vec!["p".into(), "q".into()];
+        let single = Single { name: "ssh".into(), frequency, report: true, args: args_of_module };
         assert_eq!(args.task, Task::Single(single));
     }
 
@@ -219,6 +230,7 @@ mod tests {
                 "argument --catch-up: not allowed with argument --undo-network",
             ),
             ("--frequency always", "argument --frequency: only allowed with --single"),
+            ("--report", "argument --report: only allowed with --single"),
             ("--mode init -- x", "unrecognized arguments: x"),
         ] {
             assert_eq!(parse_line(line).unwrap_err(), message, "{line}");

@@ -96,6 +96,10 @@ impl Stage {
 
     /// Returns whether the instance's user-data is not consumed yet.
     pub fn is_unconsumed(&self) -> bool {
+        if self.layout.is_unlinked() {
+            // The datasource None without a boot has no user-data to wait for.
+            return false;
+        }
         self.activation_failed || !has_run(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance)
     }
 

@@ -232,6 +232,7 @@ impl Stage {
     }
 
     /// Returns the instance that an earlier stage found, without its raw data, for the config and final stages.
+    /// If no stage of this boot has searched, that is None, provided that it is listed.
     pub fn cached_instance(&mut self) -> Option<FoundInstance> {
         let step = self.begin_cache_check("trust");
         match Instance::load_without_raw_data(&self.sys, &self.layout) {
@@ -255,7 +256,11 @@ impl Stage {
                 let instance = Instance::from_text_files(&self.sys, &self.layout)?;
                 Some(self.found_in_cache(step, instance, "restored from the files of Python's cloud-init"))
             }
-            Cached::Python { .. } | Cached::Corrupt | Cached::Missing => {
+            Cached::Missing => {
+                step.end(&self.sys, StepResult::Success, "no cache found");
+                self.instance_without_search()
+            }
+            Cached::Python { .. } | Cached::Corrupt => {
                 step.end(&self.sys, StepResult::Success, "no cache found");
                 None
             }

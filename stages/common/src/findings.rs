@@ -1,7 +1,7 @@
 //! Reports what is invalid, unknown or deprecated in the configuration: on the console, in the log and in status.json.
 
 use config::settings::{Layer, LayerKind};
-use config::{FindingKind, Findings, Node, SourceMap};
+use config::{Finding, FindingKind, Findings, Node, SourceMap};
 use system::{debug, info, warning};
 
 use crate::Stage;
@@ -34,6 +34,25 @@ impl Stage {
             warning!(self.sys, "{more} more findings in the configuration; see cloud-init schema --system");
         }
         self.record_findings(findings);
+    }
+
+    /// Reports findings, unless the check of user-data and vendor-data or an earlier stage did.
+    pub(crate) fn report_once(&mut self, findings: Findings) {
+        let instance = self.layout.instance("");
+        let earlier = self.status.extra("config_findings").map(ToString::to_string).unwrap_or_default();
+        let is_known = |finding: &Finding| {
+            let quoted = serde_json::Value::from(finding.to_string()).to_string();
+            let source = finding.at.source.as_deref().unwrap_or_default();
+            source.starts_with(&instance) || earlier.contains(&quoted)
+        };
+        let mut new = Findings::default();
+        for finding in findings.iter() {
+            match is_known(finding) {
+                true => debug!(self.sys, "{finding}"),
+                false => new.push(finding.clone()),
+            }
+        }
+        self.report(&new);
     }
 
     /// Reports what the check of a cloud-config found in upstream's two sentences, which people and scripts look for in log

@@ -14,6 +14,7 @@ mod hooks;
 mod hotplug;
 mod interrupted;
 mod kernel_url;
+mod log_findings;
 mod logging;
 mod machine;
 mod module_list;
@@ -29,6 +30,7 @@ mod settings;
 mod stage;
 mod status;
 mod undecided;
+mod unsearched;
 
 pub use args::{Args, Hotplug, Single, Task};
 pub use find::FoundInstance;

@@ -8,10 +8,14 @@ use system::{Level, Result, Streams, System, debug, warning};
 /// Default owners of the log file, in order of preference.
 const DEFAULT_OWNERS: [&str; 4] = ["syslog:adm", "root:adm", "root:wheel", "root:root"];
 const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
+/// The widest mode of the log.
+pub(crate) const LOG_MODE: u32 = 0o640;
+/// The limit of a logging configuration in a file of its own.
+const MAX_CONFIG_FILE: u64 = 64 << 10;
 
 /// One handler of a logging configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Handler {
+pub(crate) enum Handler {
     File(Level, String),
     Stderr(Level),
     Syslog(Level),
@@ -20,10 +24,10 @@ enum Handler {
 /// Opens the log's targets.
 pub fn open_log(sys: &System, settings: &Settings, debug: bool) {
     let config = &settings.merged;
-    let texts = log_configs(config);
-    let mut handlers = texts.iter().map(|t| parse_handlers(t)).find(|h| !h.is_empty()).unwrap_or_else(|| {
-        let path = config.get("def_log_file").and_then(Node::as_str).unwrap_or(DEFAULT_LOG);
-        vec![Handler::File(Level::Debug, path.into()), Handler::Stderr(Level::Warning)]
+    let texts = log_configs(sys, config);
+    let mut handlers = texts.iter().map(|t| parse(t).handlers).find(|h| !h.is_empty()).unwrap_or_else(|| {
+        let path = config.get("def_log_file").and_then(Node::as_str).filter(|path| path.starts_with('/'));
+        vec![Handler::File(Level::Debug, path.unwrap_or(DEFAULT_LOG).into()), Handler::Stderr(Level::Warning)]
     });
     if debug {
         handlers.retain(|h| !matches!(h, Handler::Stderr(_)));
@@ -47,7 +51,8 @@ fn open_syslog(sys: &System, level: Level, settings: &Settings) {
 }
 
 fn open_file(sys: &System, level: Level, path: &str, config: &Node) {
-    if let Err(e) = sys.log_to_file(level, path, &owners(config)) {
+    let mode = config.get("def_log_file_mode").and_then(mode).unwrap_or(LOG_MODE);
+    if let Err(e) = sys.log_to_file(level, path, mode & LOG_MODE, &owners(config)) {
         sys.log().to_stderr(level);
         warning!(sys, "{e}; logging to standard error");
     }
@@ -63,25 +68,47 @@ fn owners(config: &Node) -> Vec<String> {
     }
 }
 
-/// Returns the logging configurations to try, in order. An item of `log_cfgs` is a text, or a list of texts to join.
-fn log_configs(config: &Node) -> Vec<String> {
-    let mut texts = Vec::new();
-    for item in config.get("log_cfgs").and_then(Node::as_seq).into_iter().flatten() {
-        match &item.value {
-            Value::Str(text) => texts.push(text.clone()),
-            Value::Seq(parts) => {
-                texts.push(parts.iter().filter_map(Node::as_str).collect::<Vec<_>>().join("\n"));
-            }
-            _ => {}
-        }
-    }
-    texts.extend(config.get("logcfg").and_then(Node::as_str).map(Into::into));
-    texts
+/// Returns the mode of `def_log_file_mode`: a number, or text in octal digits.
+pub(crate) fn mode(node: &Node) -> Option<u32> {
+    let mode = match &node.value {
+        Value::Int(mode) => u32::try_from(*mode).ok(),
+        Value::Str(text) => u32::from_str_radix(text.trim(), 8).ok(),
+        _ => None,
+    };
+    mode.filter(|mode| *mode <= 0o777)
 }
 
-/// Parses a configuration in the format of Python's logging, and returns the handlers of `[logger_root]` and
-/// `[logger_cloudinit]`. Unknown sections and classes are ignored.
-fn parse_handlers(text: &str) -> Vec<Handler> {
+/// Returns the logging configurations to try, in order.
+fn log_configs(sys: &System, config: &Node) -> Vec<String> {
+    let items = config.get("log_cfgs").and_then(Node::as_seq).unwrap_or_default();
+    items.iter().chain(config.get("logcfg")).filter_map(|item| config_text(sys, item)).collect()
+}
+
+/// Returns the text of a logging configuration: itself, a list of texts to join, or the content of the file of that path.
+pub(crate) fn config_text(sys: &System, item: &Node) -> Option<String> {
+    match &item.value {
+        Value::Str(path) if path.starts_with('/') && !path.contains('\n') => {
+            let text = sys.read_at_most(path, MAX_CONFIG_FILE).ok()?;
+            Some(String::from_utf8_lossy(&text).into_owned())
+        }
+        Value::Str(text) => Some(text.clone()),
+        Value::Seq(parts) => Some(parts.iter().filter_map(Node::as_str).collect::<Vec<_>>().join("\n")),
+        _ => None,
+    }
+}
+
+/// A logging configuration.
+pub(crate) struct LogConfig {
+    /// The handlers of `[logger_root]` and `[logger_cloudinit]`.
+    pub(crate) handlers: Vec<Handler>,
+    /// The classes of handlers that are not supported.
+    pub(crate) unsupported: Vec<String>,
+    /// The formats of lines.
+    pub(crate) formats: Vec<String>,
+}
+
+/// Parses a configuration in the format of Python's logging. Unknown sections are ignored.
+pub(crate) fn parse(text: &str) -> LogConfig {
     let mut sections: Vec<(String, Vec<(String, String)>)> = Vec::new();
     for line in text.lines().map(str::trim) {
         if let Some(name) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
@@ -104,9 +131,14 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
             }
         }
     }
-    let handler = |name: &String| {
+    let level_of = |section: &str| value(section, "level").filter(|level| level != "NOTSET");
+    let of_logger = level_of("logger_cloudinit").or_else(|| level_of("logger_root"));
+    let of_logger = of_logger.and_then(|level| Level::from_name(&level)).unwrap_or(Level::Debug);
+    let mut unsupported = Vec::new();
+    let mut handler = |name: &String| {
         let section = format!("handler_{name}");
         let level = value(&section, "level").and_then(|l| Level::from_name(&l)).unwrap_or(Level::Debug);
+        let level = if of_logger > level { of_logger } else { level };
         let class = value(&section, "class")?;
         match class.rsplit('.').next()? {
             "FileHandler" => {
@@ -116,10 +148,17 @@ fn parse_handlers(text: &str) -> Vec<Handler> {
             }
             "StreamHandler" => Some(Handler::Stderr(level)),
             "SysLogHandler" => Some(Handler::Syslog(level)),
-            _ => None,
+            _ => {
+                unsupported.push(class);
+                None
+            }
         }
     };
-    names.iter().filter_map(handler).collect()
+    let handlers = names.iter().filter_map(&mut handler).collect();
+    let of_formatters = sections.iter().filter(|(name, _)| name.starts_with("formatter_"));
+    let entries = of_formatters.flat_map(|(_, entries)| entries);
+    let formats = entries.filter(|(key, _)| key == "format").map(|(_, format)| format.clone()).collect();
+    LogConfig { handlers, unsupported, formats }
 }
 
 /// Returns the targets of standard output and standard error for a mode, by `output:`.
@@ -207,13 +246,16 @@ mod tests {
                     [handler_con]\nclass=StreamHandler\nlevel=WARNING\nargs=(sys.stderr,)\n\
                     [handler_file]\nclass=FileHandler\nlevel=DEBUG\nargs=('/var/log/x.log', 'a', 'UTF-8')\n";
         assert_eq!(
-            parse_handlers(text),
+            parse(text).handlers,
             [Handler::Stderr(Level::Warning), Handler::File(Level::Debug, "/var/log/x.log".into())]
         );
         let syslog =
             "[logger_root]\nhandlers=s\n[handler_s]\nclass=handlers.SysLogHandler\nargs=(\"/dev/log\", 1)\n";
-        assert_eq!(parse_handlers(syslog), [Handler::Syslog(Level::Debug)]);
-        assert!(parse_handlers("nonsense = [\n]").is_empty());
+        assert_eq!(parse(syslog).handlers, [Handler::Syslog(Level::Debug)]);
+        assert!(parse("nonsense = [\n]").handlers.is_empty());
+        // As in Python, the logger's level counts as well as the handler's.
+        let quiet = syslog.replace("[logger_root]", "[logger_root]\nlevel=INFO");
+        assert_eq!(parse(&quiet).handlers, [Handler::Syslog(Level::Info)]);
     }
 
     #[test]

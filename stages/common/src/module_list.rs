@@ -2,12 +2,13 @@
 
 use config::Node;
 use modules::{
-    Context, ModuleEntry, ModuleResult, RunMode, find_module, parse_module_list, run_module, run_modules,
+    Context, ModuleEntry, ModuleResult, RunMode, find_module, parse_module_list, reboot_if_requested,
+    run_module, run_modules,
 };
 use state::{Frequency, Instance};
 use system::{debug, info, warning};
 
-use crate::{Single, Stage, error_prefix};
+use crate::{Single, Stage, StageName, error_prefix};
 
 impl Stage {
     /// Runs the modules of `cloud_MODE_modules`. A failed module is an error of the stage.
@@ -33,7 +34,13 @@ impl Stage {
             self.preserve_own_host_keys();
         }
         let context = self.context(instance);
-        let outcomes = run_modules(&context, &list, event, mode);
+        let mut outcomes = run_modules(&context, &list, event, mode);
+        if self.name == StageName::Final
+            && let Err(e) = reboot_if_requested(&context)
+        {
+            warning!(self.sys, "{e}");
+            outcomes.push(("reboot".into(), ModuleResult::Failed(e.to_string())));
+        }
         let waiting: Vec<&str> =
             outcomes.iter().filter(|(_, ran)| *ran == ModuleResult::Waiting).map(|(n, _)| &**n).collect();
         let waiting = waiting.join(" ");
@@ -83,17 +90,15 @@ impl Stage {
         } else {
             frequency
         };
+        // As in upstream the handlers get the events from here on.
+        self.configure_reporting();
+        let event = self.own_event();
         let args = single.args.iter().map(|a| Node::from(a.as_str())).collect();
         // The boot reported the configuration's errors on the console, not to the user of this command.
         let source_map = self.source_map.without_reported();
         let context = Context { source_map: &source_map, ..self.context(instance) };
-        let outcome = run_module(
-            &context,
-            &ModuleEntry::single(row.name, frequency, args),
-            row,
-            "single",
-            RunMode::Full,
-        );
+        let outcome =
+            run_module(&context, &ModuleEntry::single(row.name, frequency, args), row, &event, RunMode::Full);
         match outcome {
             ModuleResult::Failed(message) => {
                 warning!(self.sys, "Ran {} but it failed!", single.name);

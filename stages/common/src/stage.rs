@@ -11,7 +11,7 @@ use system::{Step, System, debug, info, warning};
 
 use crate::args::{self, Args, Task};
 use crate::settings::{InstanceLayers, layout_of, load};
-use crate::{StageName, findings, interrupted, kernel_url, logging, platform, undecided};
+use crate::{StageName, findings, interrupted, kernel_url, log_findings, logging, platform, undecided};
 
 /// A running stage.
 pub struct Stage {
@@ -148,6 +148,7 @@ impl Stage {
             self.begin_status(uptime, was_undecided);
         }
         self.report_settings();
+        self.report_once(log_findings::findings(&self.sys, &self.settings.system));
         self.begin_reporting();
     }
 

@@ -1,24 +1,19 @@
-//! cargo +nightly fuzz run metadata: metadata of clouds in files, each read by its datasource on a machine in a
-//! directory. The first byte selects the file; the rest of a seed is valid, so that the effect of the file is seen.
-//! Faster with TMPDIR=/dev/shm.
+//! make fuzz TARGET=metadata: metadata of clouds, read by its datasource on a machine in a directory. The first two bytes
+//! select what the input replaces: a file of a seed, a response of a metadata service (`tests/clouds`, served on loopback)
+//! or the input of a parser. The rest is valid, so that the effect of the input is seen.
 #![no_main]
 
+#[path = "../../../shared/datasource/tests/common/served.rs"]
+mod served;
+
+use std::sync::OnceLock;
+
 use config::Node;
-use datasource::{Machine, Nic, Nics, Search, Stage, datasource};
+use datasource::parsers::PARSERS;
+use datasource::{Search, Stage, datasource};
+use served::{Answers, CASES, OneNic, Server};
 use state::Layout;
 use system::{System, WriteOptions};
-
-/// A NIC, so that network configurations are made.
-struct OneNic;
-
-impl Machine for OneNic {
-    fn nics(&self) -> Nics {
-        let nic = Nic { name: "eth0".into(), mac: "02:00:0a:00:00:05".into(), driver: None };
-        Nics { candidates: vec![nic.clone()], configurable: vec![nic], uses_netplan: false }
-    }
-
-    fn wait_for_devices(&self) {}
-}
 
 /// The datasource, its seed directory, and the files, each of which is the input once.
 const SEEDS: &[(&str, &str, &[(&str, &str)])] = &[
@@ -51,10 +46,76 @@ const SEEDS: &[(&str, &str, &[(&str, &str)])] = &[
     ),
 ];
 
+/// The answers of each service, its server, and their paths in order.
+struct Services {
+    server: Server,
+    all: Vec<(usize, Answers)>,
+}
+
+fn services() -> &'static Services {
+    static SERVICES: OnceLock<Services> = OnceLock::new();
+    SERVICES.get_or_init(|| {
+        let all = CASES.iter().enumerate();
+        let all = all.map(|(i, (_, case, _))| (i, served::answers(&served::fixture(CLOUDS, case)))).collect();
+        Services { server: Server::start(), all }
+    })
+}
+
+const CLOUDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../clouds");
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let [which, content @ ..] = data else { return };
+    let [first, second, content @ ..] = data else { return };
+    let top = std::env::temp_dir().join(format!("fuzz-metadata-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&top);
+    let sys = System::new(&top);
+    let which = usize::from(first >> 2) * 256 + usize::from(*second);
+    match first % 4 {
+        0 => parser(&sys, which, content),
+        1 => seed(&sys, which, content),
+        _ => service(&top, which, content),
+    }
+    let _ = std::fs::remove_dir_all(&top);
+});
+
+fn parser(sys: &System, which: usize, content: &[u8]) {
+    let (_, parse) = PARSERS[which % PARSERS.len()];
+    parse(&search(sys, &Node::null(), &Layout::default(), Stage::Local), content);
+}
+
+/// Replaces an answer of a service.
+fn service(top: &std::path::Path, which: usize, content: &[u8]) {
+    let services = services();
+    let count: usize = services.all.iter().map(|(_, answers)| answers.len()).sum();
+    let mut left = which % count;
+    for (case, answers) in &services.all {
+        if left >= answers.len() {
+            left -= answers.len();
+            continue;
+        }
+        let mut bodies = served::bodies(answers);
+        if let Some(body) = bodies.values_mut().nth(left) {
+            *body = content.to_vec();
+        }
+        services.server.set(bodies);
+        let (name, fixture, setting) = CASES[*case];
+        let fixture = served::fixture(CLOUDS, fixture);
+        let (_, found) = served::find(top, (name, &fixture, setting), &services.server);
+        if let Ok(Some(instance)) = found {
+            assert_eq!(instance.datasource, name);
+            assert!(!instance.id.trim().is_empty());
+        }
+        return;
+    }
+}
+
+fn search<'a>(sys: &'a System, config: &'a Node, layout: &'a Layout, stage: Stage) -> Search<'a> {
+    Search { sys, layout, config, command_line: "", stage, machine: &OneNic, has_cached_instance: false }
+}
+
+/// Replaces a file of a seed.
+fn seed(sys: &System, which: usize, content: &[u8]) {
     let count: usize = SEEDS.iter().map(|(_, _, files)| files.len()).sum();
-    let mut left = usize::from(*which) % count;
+    let mut left = which % count;
     let (name, directory, files) = SEEDS
         .iter()
         .find(|(_, _, files)| {
@@ -69,27 +130,16 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if name == "NoCloud" && (names_a_place(b"seedfrom") || names_a_place(b"\\")) {
         return;
     }
-    let top = std::env::temp_dir().join(format!("fuzz-metadata-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&top);
-    let sys = System::new(&top);
     for (index, (file, good)) in files.iter().enumerate() {
         let text = if index == left { content } else { good.as_bytes() };
         let path = format!("/var/lib/cloud/seed/{directory}/{file}");
         assert!(sys.write(path, text, WriteOptions::default()).is_ok());
     }
-    let search = Search {
-        sys: &sys,
-        layout: &Layout::default(),
-        config: &Node::null(),
-        command_line: "",
-        stage: if name == "MAAS" { Stage::Network } else { Stage::Local },
-        machine: &OneNic,
-        has_cached_instance: false,
-    };
-    let found = datasource(name).map(|row| (row.find)(&search));
+    let stage = if name == "MAAS" { Stage::Network } else { Stage::Local };
+    let found =
+        datasource(name).map(|row| (row.find)(&search(sys, &Node::null(), &Layout::default(), stage)));
     if let Some(Ok(Some(instance))) = found {
         assert_eq!(instance.datasource, name);
         assert!(!instance.id.trim().is_empty());
     }
-    let _ = std::fs::remove_dir_all(&top);
-});
+}

@@ -97,7 +97,7 @@ impl Transport {
 }
 
 /// Returns the message of the server's document: the base64 text of its first element `Data`.
-fn message(text: &str) -> std::result::Result<Vec<u8>, String> {
+pub(crate) fn message(text: &str) -> std::result::Result<Vec<u8>, String> {
     let document = xml::parse(text)?;
     let mut elements = document.root_element().descendants().skip(1);
     let data = elements.find(|e| xml::is_plain(*e, "Data")).ok_or("Data is missing")?;
@@ -112,7 +112,7 @@ fn pem_block<'t>(text: &'t str, kind: &str) -> Option<(String, &'t str)> {
     Some((format!("{begin}{content}{end}\n"), rest))
 }
 
-fn certificates(mut text: &str) -> Vec<String> {
+pub(crate) fn certificates(mut text: &str) -> Vec<String> {
     let mut found = Vec::new();
     while let Some((block, rest)) = pem_block(text, "CERTIFICATE") {
         found.push(block);
@@ -136,7 +136,7 @@ fn ssh_key(sys: &System, certificate: &str) -> Result<(String, String)> {
     }
 }
 
-fn fingerprint_and_key(text: &str) -> Option<(String, String)> {
+pub(crate) fn fingerprint_and_key(text: &str) -> Option<(String, String)> {
     let of = |line: &str| line.split_once("ingerprint=").map(|(_, octets)| octets.trim().replace(':', ""));
     let fingerprint = text.lines().find_map(of).filter(|print| print.len() == 40)?;
     Some((fingerprint, pem_block(text, "PUBLIC KEY")?.0))

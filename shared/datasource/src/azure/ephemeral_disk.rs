@@ -1,5 +1,5 @@
-//! The temporary disk. Azure may replace it by an empty one, formatted with NTFS, whenever the machine is stopped. Then the
-//! modules that format and mount it are due again. Only a disk that is as Azure made it may be formatted.
+//! The temporary disk. Azure replaces it by an empty one, formatted with NTFS, whenever the machine is stopped. The generated
+//! cloud-config then partitions and formats it, and mounts it. Only a disk that is as Azure made it may be overwritten.
 
 use std::time::Duration;
 
@@ -18,30 +18,48 @@ const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
 /// The number of partitions that are looked for.
 const MAX_PARTITIONS: u32 = 16;
 
-/// Makes the modules for the disk due again if the disk is new.
-pub fn activate(ctx: &Search<'_>, _: &mut Instance, is_new: bool) -> Result<()> {
+/// Lets the generated `disk_setup` overwrite the disk only if it holds nothing but Azure's notice. The modules for the disk
+/// are then due again.
+pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, is_new: bool) -> Result<()> {
     let sys = ctx.sys;
-    // At an instance's first boot the modules are due anyway.
-    if is_new || sys.is_container() || !sys.exists(RESOURCE_DISK) {
+    if sys.is_container() || !sys.exists(RESOURCE_DISK) {
+        set_overwrite(instance, false);
         return Ok(());
     }
-    if Settings::of(ctx).is_set("never_destroy_ntfs", false) {
-        debug!(
-            sys,
-            "Azure: {RESOURCE_DISK} is not formatted again: datasource.Azure.never_destroy_ntfs is set"
-        );
-        return Ok(());
-    }
-    match check(sys) {
+    let may_format = may_format(ctx);
+    set_overwrite(instance, may_format.is_ok());
+    match may_format {
+        // At an instance's first boot the modules are due anyway.
+        Ok(why) if is_new => info!(sys, "Azure: {RESOURCE_DISK} may be formatted: {why}"),
         Ok(why) => {
             info!(sys, "Azure: {RESOURCE_DISK} may be formatted again, disk_setup and mounts are due: {why}");
             for module in ["config_disk_setup", "config_mounts"] {
                 state::release(sys, ctx.layout, module, Frequency::Instance)?;
             }
         }
-        Err(why) => debug!(sys, "Azure: {RESOURCE_DISK} is not formatted again: {why}"),
+        Err(why) => debug!(sys, "Azure: {RESOURCE_DISK} is not overwritten: {why}"),
     }
     Ok(())
+}
+
+/// Sets whether the generated configuration overwrites the disk. An empty disk is partitioned in any case.
+fn set_overwrite(instance: &mut Instance, may_format: bool) {
+    if let Some(overwrite) = instance.config.pointer_mut("/disk_setup/ephemeral0/overwrite") {
+        *overwrite = may_format.into();
+    }
+}
+
+/// Returns why the disk may be formatted, or why it may not.
+fn may_format(ctx: &Search<'_>) -> std::result::Result<String, String> {
+    let sys = ctx.sys;
+    let settings = Settings::of(ctx);
+    if settings.is_set("never_destroy_ntfs", false) {
+        return Err("datasource.Azure.never_destroy_ntfs is set".into());
+    }
+    if sys.real_path(settings.ephemeral_disk()) != sys.real_path(RESOURCE_DISK) {
+        return Err("datasource.Azure.disk_aliases names another disk".into());
+    }
+    check(sys)
 }
 
 /// Returns why the disk may be formatted, or why it may not.
@@ -166,5 +184,20 @@ mod tests {
             assert_eq!(verdict("p", count).is_ok(), may_format);
         }
         assert!(knows_ntfs("nodev\tsysfs\n\text4\n\tntfs3\n") && !knows_ntfs("\text4\n\tntfs4\n"));
+    }
+
+    #[test]
+    fn only_the_generated_overwrite_is_set() {
+        use serde_json::json;
+        let generated = json!({ "disk_setup": { "ephemeral0": { "layout": [100], "overwrite": true } } });
+        for (config, may_format, pointer, expected) in [
+            (generated.clone(), false, "/disk_setup/ephemeral0/overwrite", json!(false)),
+            (generated.clone(), true, "/disk_setup/ephemeral0/overwrite", json!(true)),
+            (json!({}), true, "", json!({})),
+        ] {
+            let mut instance = Instance { config, ..Instance::default() };
+            set_overwrite(&mut instance, may_format);
+            assert_eq!(instance.config.pointer(pointer), Some(&expected));
+        }
     }
 }

@@ -4,8 +4,9 @@ use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, warning};
 
 use super::failure::Failure;
+use crate::field_types::{Field, Shape};
 use crate::retry::RetryPolicy;
-use crate::standard;
+use crate::{field_types, standard};
 
 /// Paths of the document: the newest supported API version, and the oldest, which every installation provides.
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
@@ -17,6 +18,21 @@ const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
 /// The data of the machine's owner, for a machine of a pool that has got one.
 const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
+
+const FIELDS: [Field; 12] = [
+    ("compute", Shape::Map, false),
+    ("compute.osProfile", Shape::Map, false),
+    ("compute.osProfile.computerName", Shape::Text, false),
+    ("compute.osProfile.adminUsername", Shape::Text, false),
+    ("compute.osProfile.disablePasswordAuthentication", Shape::Text, false),
+    ("compute.location", Shape::Text, false),
+    ("compute.platformFaultDomain", Shape::Text, false),
+    ("compute.userData", Shape::Data, false),
+    ("compute.publicKeys", Shape::List, false),
+    ("compute.publicKeys[].keyData", Shape::Lines, true),
+    ("network", Shape::Map, false),
+    ("network.interface", Shape::List, false),
+];
 
 /// Why there is no metadata.
 #[derive(Debug)]
@@ -91,7 +107,11 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
         return Err(Error::Request(system::Error::new(format!("{base}{path}: status {}", answer.status))));
     }
     match config::json::value(&answer.body) {
-        Ok(json) if json.is_object() => Ok(Node::from_json(&json)),
+        Ok(json) if json.is_object() => {
+            let mut document = Node::from_json(&json);
+            field_types::drop_invalid(sys, "Azure's metadata", &mut document, &FIELDS);
+            Ok(document)
+        }
         Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
         // The parser's own message would quote the document.
         Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
@@ -240,7 +260,12 @@ pub fn keys(document: &Node) -> Option<Vec<String>> {
         let key = key.get("keyData")?.as_str()?.trim().replace("\r\n", "");
         is_key(&key).then_some(key)
     };
-    given.iter().map(key).collect()
+    // Invalid ones were reported when the document was fetched.
+    let valid: Vec<&Node> = given.iter().filter(|key| !key.is_null()).collect();
+    if valid.is_empty() && !given.is_empty() {
+        return None;
+    }
+    valid.into_iter().map(key).collect()
 }
 
 /// Returns whether a text is a line of an authorized_keys file.

@@ -10,23 +10,23 @@
 //! pps                    pools of machines without an owner
 //! facts, instance        all of it ─► Instance
 //! provision              the steps, over the network
-//! ephemeral_disk         the temporary disk, when user-data is processed
+//! ephemeral_disk         the temporary disk, before user-data is processed
 //! ```
 
-mod certificates;
+pub(crate) mod certificates;
 mod ephemeral_disk;
 mod facts;
 mod failure;
 mod imds;
 mod instance;
-mod ovf;
+pub(crate) mod ovf;
 mod pps;
 mod previous;
 mod provision;
 mod report;
 mod seed;
 mod settings;
-mod wire_server;
+pub(crate) mod wire_server;
 
 use config::Node;
 use state::Instance;
@@ -44,7 +44,7 @@ pub const AZURE: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
-    activate: Some(ephemeral_disk::activate),
+    setup: Some(ephemeral_disk::set_up),
     ..Datasource::new("Azure", find)
 };
 

@@ -18,7 +18,7 @@ const CIPHER: &str = "DES_EDE3_CBC";
 
 /// What Azure calls this machine at this moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct GoalState {
+pub(crate) struct GoalState {
     incarnation: String,
     container: String,
     instance: String,
@@ -88,7 +88,7 @@ impl<'a> WireServer<'a> {
     }
 }
 
-fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
+pub(crate) fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
     let document = xml::parse(text)?;
     let required = |path: &[&str]| {
         xml::plain_text(&document, path).ok_or_else(|| format!("{} is missing", path.join("/")))

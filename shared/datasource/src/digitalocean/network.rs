@@ -1,22 +1,30 @@
 //! DigitalOcean's interfaces as a network configuration of version 1.
 
 use config::{Map, Node};
-use system::Result;
+use system::{System, warning};
 
 use crate::{Nics, document, v1};
 
-/// Returns the configuration of the first NIC of each kind.
-///
-/// # Errors
-///
-/// Fails if the machine has no NIC with a MAC from the metadata.
-pub fn config(nics: &Nics, metadata: &Node) -> Result<Node> {
+/// Returns the configuration of the first NIC of each kind; `None` if the machine has none of them. NICs that it does not
+/// have are skipped with a warning.
+pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
     let mut entries = Vec::new();
     for (kind, interfaces) in
         metadata.get("interfaces").and_then(Node::as_map).into_iter().flat_map(Map::iter)
     {
-        let Some(interface) = interfaces.as_seq().and_then(<[Node]>::first) else { continue };
-        let nic = nics.require_mac(&document::text(interface, "mac").unwrap_or_default())?;
+        let place = format!("DigitalOcean's metadata: interfaces.{}", kind.as_str().unwrap_or("?"));
+        let Some(list) = interfaces.as_seq() else {
+            warning!(sys, "{place}: expected a list, found {}; ignored", interfaces.kind());
+            continue;
+        };
+        let Some(interface) = list.first() else { continue };
+        let nic = match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
+            Ok(nic) => nic,
+            Err(e) => {
+                warning!(sys, "{place}[0].mac: {e}; ignored");
+                continue;
+            }
+        };
         let name = match kind.as_str() {
             Some("public") => "eth0",
             Some("private") => "eth1",
@@ -24,10 +32,13 @@ pub fn config(nics: &Nics, metadata: &Node) -> Result<Node> {
         };
         entries.push(v1::physical(name, &nic.mac, subnets(interface)));
     }
+    if entries.is_empty() {
+        return None;
+    }
     if let Some(servers) = metadata.at_path(&["dns", "nameservers"]).filter(|n| !n.is_falsy()) {
         entries.push(v1::nameserver(servers.clone()));
     }
-    Ok(v1::config(entries))
+    Some(v1::config(entries))
 }
 
 fn subnets(interface: &Node) -> Vec<Map> {

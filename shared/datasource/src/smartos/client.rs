@@ -149,7 +149,7 @@ fn request(id: u32, verb: &str, key: Option<&str>) -> String {
 }
 
 /// Parses the line of a response: the request that it is for, and what it says.
-fn parse(line: &[u8]) -> Result<(u32, Reply)> {
+pub(crate) fn parse(line: &[u8]) -> Result<(u32, Reply)> {
     let invalid = |what: &str| Error::new(format!("invalid response: {what}"));
     let line = std::str::from_utf8(line).map_err(|_| invalid("expected ASCII"))?;
     let mut parts = line.splitn(4, ' ');

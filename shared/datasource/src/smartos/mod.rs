@@ -1,7 +1,7 @@
 //! SmartOS: metadata from the second serial port of a virtual machine, or the socket of a zone. The host has single keys,
 //! some of which are JSON; the network configuration is one of them.
 
-mod client;
+pub(crate) mod client;
 mod files;
 mod network;
 
@@ -336,7 +336,7 @@ fn json_value(sys: &System, key: &str, value: Option<&Vec<u8>>) -> Node {
 }
 
 /// Returns the network configuration. An invalid list of NICs does not replace the one that the machine has.
-fn network_config(ctx: &Search<'_>, id: &str, metadata: &Node) -> Option<NetworkConfig> {
+pub(crate) fn network_config(ctx: &Search<'_>, id: &str, metadata: &Node) -> Option<NetworkConfig> {
     let sys = ctx.sys;
     let nics = metadata.get("network-data").filter(|node| !node.is_null())?;
     let Some(nics) = nics.as_seq() else {

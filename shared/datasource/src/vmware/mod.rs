@@ -9,10 +9,10 @@
 //! hooks          waits for the network, tells guestinfo about it
 //! ```
 
-mod customization;
+pub(crate) mod customization;
 mod hooks;
 mod host;
-mod metadata;
+pub(crate) mod metadata;
 mod transport;
 
 use config::Node;
@@ -41,7 +41,7 @@ const PUBLIC_KEYS: [&str; 4] = ["public-keys-data", "public_keys_data", "public-
 
 /// The data of a transport.
 #[derive(Default)]
-struct Data {
+pub(crate) struct Data {
     transport: &'static str,
     /// The name of the metadata in the transport.
     key: &'static str,

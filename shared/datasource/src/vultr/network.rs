@@ -1,26 +1,30 @@
 //! Vultr's interfaces as a network configuration of version 1.
 
 use config::{Map, Node};
-use system::Result;
+use system::{System, warning};
 
 use crate::{Nics, document, v1};
 
 /// Vultr's own resolvers.
 const RESOLVERS: [&str; 2] = ["108.61.10.10", "2001:19f0:300:1704::6"];
 
-/// Returns the configuration of all interfaces.
-///
-/// # Errors
-///
-/// Fails if the machine has no NIC with a MAC from the metadata.
-pub fn config(nics: &Nics, metadata: &Node) -> Result<Node> {
+/// Returns the configuration of all interfaces; `None` if the machine has none of them. Those that it does not have are
+/// skipped with a warning.
+pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
     let mut entries = vec![v1::nameserver(RESOLVERS.map(Node::from).to_vec())];
-    for (i, interface) in document::items(metadata, "interfaces").iter().enumerate() {
+    let interfaces = document::items(metadata, "interfaces");
+    for (i, interface) in interfaces.iter().enumerate() {
         let is_first = i == 0;
         if !is_first && interface.get("unconfigured").is_some_and(|n| !n.is_falsy()) {
             continue;
         }
-        let nic = nics.require_mac(&document::text(interface, "mac").unwrap_or_default())?;
+        let nic = match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
+            Ok(nic) => nic,
+            Err(e) => {
+                warning!(sys, "Vultr's metadata: interfaces[{i}].mac: {e}; ignored");
+                continue;
+            }
+        };
         let mut entry = v1::physical(&nic.name, &nic.mac, subnets(interface, is_first));
         for key in ["mtu", "accept-ra"] {
             if let Some(value) = interface.get(key).filter(|n| !n.is_null()) {
@@ -32,7 +36,7 @@ pub fn config(nics: &Nics, metadata: &Node) -> Result<Node> {
         }
         entries.push(entry);
     }
-    Ok(v1::config(entries))
+    (entries.len() > 1 || interfaces.is_empty()).then(|| v1::config(entries))
 }
 
 fn subnets(interface: &Node, is_first: bool) -> Vec<Map> {

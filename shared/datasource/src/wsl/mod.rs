@@ -1,8 +1,8 @@
 //! WSL: files in the profile of the Windows user, by the name of the instance, and those that Ubuntu Pro's agent and
 //! Landscape have put there.
 
-mod merge;
-mod windows;
+pub(crate) mod merge;
+pub(crate) mod windows;
 
 use config::Node;
 use state::{Blobs, Instance};

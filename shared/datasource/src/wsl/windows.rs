@@ -65,7 +65,7 @@ fn wslpath(sys: &System, option: &str, path: &str) -> Result<String> {
 }
 
 /// Returns the mount points of Windows drives: 9p, exported by drvfs.
-fn drives(mounts: &str) -> Vec<String> {
+pub(crate) fn drives(mounts: &str) -> Vec<String> {
     let drive = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let [_, point, "9p", options, _, _] = fields.as_slice() else { return None };
@@ -75,7 +75,7 @@ fn drives(mounts: &str) -> Vec<String> {
 }
 
 /// Decodes UTF-16 with the low byte first, without white space at the end.
-fn decode_utf16(bytes: &[u8]) -> String {
+pub(crate) fn decode_utf16(bytes: &[u8]) -> String {
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
     text.trim_start_matches('\u{feff}').trim_end().to_string()

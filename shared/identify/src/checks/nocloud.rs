@@ -1,4 +1,4 @@
-//! NoCloud: a seed in a directory, on a file system, in the configuration or in the firmware.
+//! NoCloud: a seed in a directory, on a file system, in systemd's credentials, in the configuration or in the firmware.
 
 use clouds::Sign;
 
@@ -17,6 +17,11 @@ pub fn nocloud(facts: &Facts<'_>) -> Verdict {
         return found("dmi product_serial has ds=nocloud");
     }
     for sign in clouds::cloud("NoCloud").map_or(&[][..], |cloud| cloud.signs) {
+        if let Sign::Credential(names) = sign
+            && let Some(path) = facts.find_credential(names)
+        {
+            return found(format!("credential {path}"));
+        }
         let Sign::Seed(name, files) = sign else { continue };
         let content = files.join(" and ");
         if facts.has_seed(name, files) {
@@ -37,7 +42,7 @@ pub fn nocloud(facts: &Facts<'_>) -> Verdict {
     match facts.find_label(labels("NoCloud")) {
         Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
         None => not_found(format!(
-            "no seed directory, no seed in the configuration, {}",
+            "no seed directory, no credential, no seed in the configuration, {}",
             facts.missing_label("cidata")
         )),
     }

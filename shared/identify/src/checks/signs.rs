@@ -70,6 +70,10 @@ fn check_one(facts: &Facts<'_>, sign: &Sign) -> Option<Verdict> {
             format!("seed directory {name} has {}", files.join(" and ")),
             format!("no seed directory {name}"),
         ),
+        Sign::Credential(names) => match facts.find_credential(names) {
+            Some(path) => found(format!("credential {path}")),
+            None => not_found(format!("no credential {}", names.join(" or "))),
+        },
         Sign::Label(labels) => match facts.find_label(labels) {
             Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
             None => not_found(facts.missing_label(&labels.join(" or "))),

@@ -41,31 +41,31 @@ struct Crawl<'a> {
 
 impl System {
     /// Makes GET requests to one http service, a few at a time, over connections that are kept as long as the service
-    /// keeps them. `first` is followed by the requests that `received` returns.
+    /// keeps them. The `first` ones are followed by the requests that `received` returns.
     ///
     /// Each request is made once. The crawl ends when one fails, or has a response other than success, 404 or 410.
     /// Requests without a response in `received` are to be repeated by the caller, with retries, by [`System::fetch`].
     /// Nothing is requested from a service that is not reached directly (https, a proxy, a Unix socket).
-    pub fn crawl(&self, first: Request, received: Received<'_>) {
-        let place = redact(&first.url);
+    pub fn crawl(&self, first: Vec<Request>, received: Received<'_>) {
+        let place = first.first().map(|request| redact(&request.url)).unwrap_or_default();
         if let Err(e) = self.try_crawl(first, received) {
             debug!(self, "{place}: {e}; fetching one resource at a time");
         }
     }
 
-    fn try_crawl(&self, first: Request, received: Received<'_>) -> Result<()> {
+    fn try_crawl(&self, requests: Vec<Request>, received: Received<'_>) -> Result<()> {
+        let Some(first) = requests.first() else { return Ok(()) };
         let url = Url::parse(&first.url)?;
         let environment = |name: &str| std::env::var(name).ok();
         let is_direct = !url.https && first.unix_socket.is_none();
         if !is_direct || Proxy::from_environment(&url, &environment)?.is_some() {
             return Ok(());
         }
-        let addresses = connect::addresses(&url.host, url.port, deadline(&first, Some(first.timeout)))?;
+        let addresses = connect::addresses(&url.host, url.port, deadline(first, Some(first.timeout)))?;
         let Some(to) = addresses.first().copied() else { return Ok(()) };
-        let first = first.header("Connection", "keep-alive");
-        let queue = VecDeque::from([(0, first, false)]);
+        let mut count = requests.len();
+        let queue = requests.into_iter().enumerate().map(|(i, request)| (i, kept(request), false)).collect();
         let mut crawl = Crawl { sys: self, to, queue, pending: Vec::new(), idle: Vec::new() };
-        let mut count = 1;
         let mut result = Ok(());
         loop {
             result = result.and_then(|()| crawl.begin_requests());
@@ -80,12 +80,17 @@ impl System {
             for (index, response) in crawl.responses(&mut result) {
                 let Some(following) = received(index, response) else { return Ok(()) };
                 for request in following {
-                    crawl.queue.push_back((count, request.header("Connection", "keep-alive"), false));
+                    crawl.queue.push_back((count, kept(request), false));
                     count += 1;
                 }
             }
         }
     }
+}
+
+/// Asks the service to keep the connection.
+fn kept(request: Request) -> Request {
+    request.header("Connection", "keep-alive")
 }
 
 /// Returns the deadline of a request, at most `limit` from now.

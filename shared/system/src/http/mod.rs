@@ -13,6 +13,7 @@ mod url;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{BufReader, ErrorKind, Read, Write as _};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use connect::Proxy;
@@ -50,6 +51,16 @@ impl Request {
 }
 
 impl System {
+    /// Returns the addresses of an http or https URL's host, in the resolver's order.
+    ///
+    /// # Errors
+    /// Fails if the URL is invalid, or if its host has no address or none is known by the deadline.
+    pub fn addresses_of(&self, url: &str, deadline: Deadline) -> Result<Vec<IpAddr>> {
+        let url = Url::parse(url)?;
+        let found = connect::addresses(&url.host, url.port, deadline)?;
+        Ok(found.into_iter().map(|address| address.ip()).collect())
+    }
+
     /// Fetches a URL, with retries and redirects. Pauses that a busy server requests ([`Request::retry_pause`]) do not count
     /// as retries. An interrupted download is resumed if the server supports that. In a dry run only GET requests are sent.
     ///
@@ -74,12 +85,14 @@ impl System {
         let (mut tried, mut busy, mut partial) = (0, 0, None);
         loop {
             tried += 1;
+            let began = self.clock().elapsed();
             let result = self.fetch_once(fetch, &mut partial);
+            let took = (self.clock().elapsed() - began).as_secs_f64();
             let (error, wait) = match result {
                 Ok(answer) if fetch.accepts(answer.status) => {
                     debug!(
                         self,
-                        "{}: {}, {} bytes, try {tried}",
+                        "{}: {}, {} bytes, try {tried}, after {took:.3} s",
                         redact(url),
                         answer.status,
                         answer.body.len()
@@ -88,6 +101,7 @@ impl System {
                 }
                 Ok(answer) => {
                     if fetch.optional && matches!(answer.status, 404 | 410) {
+                        debug!(self, "{}: {}, try {tried}, after {took:.3} s", redact(url), answer.status);
                         let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
                         return Err(Error::io(format!("fetching {}", redact(url)), &absent));
                     }
@@ -104,11 +118,12 @@ impl System {
             if wait.is_some() && busy < Request::MAX_BUSY_RETRIES && in_time {
                 busy += 1;
             } else if tried - busy > fetch.retries || !in_time {
+                debug!(self, "fetching {}: {error} after {took:.3} s; no try is left", redact(url));
                 return failed(error);
             }
             debug!(
                 self,
-                "fetching {}: {error}; try {} of {} follows",
+                "fetching {}: {error} after {took:.3} s; try {} of {} follows",
                 redact(url),
                 tried + 1,
                 fetch.retries.saturating_add(busy + 1)

@@ -332,7 +332,7 @@ fn logs_do_not_follow_a_users_link() {
         fs::hard_link(m.host("/etc/secret"), m.host("/logs/hard")).unwrap();
         let before = tree(&m.top);
         for path in ["/logs/log", "/logs/hard"].map(|path| m.at(path)) {
-            assert!(m.sys.log_to_file(crate::Level::Debug, &path, &[USER.to_string()]).is_err());
+            assert!(m.sys.log_to_file(crate::Level::Debug, &path, 0o640, &[USER.to_string()]).is_err());
             assert!(m.sys.tee_output(&path).is_err());
             assert!(m.sys.redirect_to_file(crate::Streams::Both, &path, false).is_err());
         }

@@ -22,6 +22,8 @@ pub struct Event {
     pub result: String,
     /// Microseconds since the epoch.
     pub at: i64,
+    /// The line of the log, or the entry of a dump, counted from 1.
+    pub line: usize,
 }
 
 /// The stages: their names in the welcome line and in events, and their descriptions.
@@ -42,7 +44,7 @@ pub fn from_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
         let Some((stamp, message)) = split(line) else { continue };
         match parse_message(message) {
             Some(Ok(event)) => match time::parse(stamp, now) {
-                Some(at) => events.push(Event { at, ..event }),
+                Some(at) => events.push(Event { at, line: number + 1, ..event }),
                 None => bad.push(number + 1),
             },
             Some(Err(())) => bad.push(number + 1),
@@ -54,7 +56,7 @@ pub fn from_log(log: &str, now: i64) -> (Vec<Event>, Vec<usize>) {
 
 /// Returns the timestamp and the message of a line of cloud-init.log, syslog or the journal, without the source. A line of
 /// the journal may contain a line of the log with its own timestamp.
-fn split(line: &str) -> Option<(&str, &str)> {
+pub fn split(line: &str) -> Option<(&str, &str)> {
     let first =
         [" - ", " [CLOUDINIT] ", " cloud-init["].iter().filter_map(|s| Some((line.find(s)?, *s))).min()?;
     let (stamp, rest) = (&line[..first.0], &line[first.0 + first.1.len()..]);
@@ -105,7 +107,7 @@ fn parse_message(message: &str) -> Option<Result<Event, ()>> {
 
 fn event(name: &str, kind: Kind, description: &str, result: &str) -> Event {
     let (name, description, result) = (name.to_string(), description.to_string(), result.to_string());
-    Event { name, kind, description, origin: "cloudinit".into(), result, at: 0 }
+    Event { name, kind, description, origin: "cloudinit".into(), result, at: 0, line: 0 }
 }
 
 /// Parses the start of a stage, `Cloud-init v. 26.2 running 'init-local' at …`. The line of the end is not an event.
@@ -120,7 +122,7 @@ fn welcome(message: &str) -> Option<Event> {
 
 /// Returns the events of a dump, except for those without a name, a kind or a time.
 pub fn from_dump(dump: &[Value]) -> Vec<Event> {
-    let read = |entry: &Value| {
+    let read = |(index, entry): (usize, &Value)| {
         let text = |key: &str| entry.get(key).and_then(Value::as_str);
         let kind = match text("event_type")? {
             "start" => Kind::Start,
@@ -134,10 +136,11 @@ pub fn from_dump(dump: &[Value]) -> Vec<Event> {
         Some(Event {
             at: (seconds * time::SECOND as f64).round() as i64,
             origin: of("origin").into(),
+            line: index + 1,
             ..event
         })
     };
-    dump.iter().filter_map(read).collect()
+    dump.iter().enumerate().filter_map(read).collect()
 }
 
 pub fn to_dump(events: &[Event]) -> Value {

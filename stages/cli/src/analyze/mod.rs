@@ -1,8 +1,9 @@
 //! `analyze`: shows the time that each part of a boot took, from the log. `show` and `blame` print it, `dump` writes JSON,
-//! `boot` adds the times of the kernel and systemd.
+//! `boot` adds the times of the kernel and systemd, `plot` draws a picture.
 
 mod boot;
 mod event;
+mod plot;
 mod record;
 mod time;
 
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 use system::{System, WriteOptions, warning};
 
-use crate::arguments::{Analyze, AnalyzeCommand};
+use crate::arguments::{Analyze, AnalyzeCommand, DEFAULT_LOG};
 use crate::machine::{Machine, output_path};
 
 /// The same limit as that of `System` for a file.
@@ -59,6 +60,13 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
         }
         AnalyzeCommand::Boot => boot::report(&machine.sys, &events, now)
             .map_err(|e| format!("Cannot determine the times of this boot: {e}"))?,
+        AnalyzeCommand::Plot => {
+            let log = dump.is_none().then_some(input.as_str());
+            // Another log may be of another machine.
+            let machine = (args.infile == DEFAULT_LOG).then_some(&machine.sys);
+            plot::draw(&plot::Input { events: &events, log, name: &args.infile, machine, now })
+                .ok_or_else(|| format!("{}: no start of a stage or step", args.infile))?
+        }
     };
     write(&args.outfile, &text)
 }

@@ -10,19 +10,20 @@ pub const DEFAULT_FORMAT: &str = "%I%D @%Es +%ds";
 /// One boot, in the order of the log.
 #[derive(Debug, Default)]
 pub struct Record<'a> {
-    begin: i64,
-    steps: Vec<Step<'a>>,
+    pub begin: i64,
+    pub steps: Vec<Step<'a>>,
     /// Microseconds of the stages and of parts with subparts.
-    total: i64,
+    pub total: i64,
 }
 
 #[derive(Debug)]
-enum Step<'a> {
+pub enum Step<'a> {
     /// The start of a stage or of a part with subparts.
-    Begin(&'a str),
-    End(&'a str, i64),
+    Begin(&'a Event),
+    /// Its start and finish.
+    End(&'a Event, &'a Event),
     /// A part with its start and finish.
-    Part(i64, &'a Event),
+    Part(&'a Event, &'a Event),
 }
 
 /// Returns at least one boot.
@@ -37,9 +38,9 @@ pub fn records(events: &[Event]) -> Vec<Record<'_>> {
             if is_part {
                 is_part = false;
             } else if let Some(at) = open.iter().rposition(|e| e.name == event.name) {
-                let took = event.at - open.remove(at).at;
-                record.steps.push(Step::End(&event.name, took));
-                record.total += took;
+                let start = open.remove(at);
+                record.steps.push(Step::End(start, event));
+                record.total += event.at - start.at;
             }
             continue;
         }
@@ -51,13 +52,13 @@ pub fn records(events: &[Event]) -> Vec<Record<'_>> {
             // A stage is not a part of another one.
             Some(next) if next.kind == Kind::Finish && !open.is_empty() => {
                 is_part = true;
-                record.steps.push(Step::Part(event.at, next));
+                record.steps.push(Step::Part(event, next));
             }
             // Logged twice: by the welcome line and by the stage.
             Some(next) if next.kind == Kind::Start => {}
             _ => {
                 open.push(event);
-                record.steps.push(Step::Begin(&event.name));
+                record.steps.push(Step::Begin(event));
             }
         }
     }
@@ -75,11 +76,12 @@ pub fn show(records: &[Record<'_>], format: &str) -> String {
         );
         for step in &record.steps {
             out += &match step {
-                Step::Begin(name) => format!("Starting stage: {name}\n"),
-                Step::End(name, took) => {
-                    format!("Finished stage: ({name}) {} seconds\n\n", seconds(*took, 8))
+                Step::Begin(start) => format!("Starting stage: {}\n", start.name),
+                Step::End(start, finish) => {
+                    let took = seconds(finish.at - start.at, 8);
+                    format!("Finished stage: ({}) {took} seconds\n\n", finish.name)
                 }
-                Step::Part(start, finish) => expand_format(format, record.begin, *start, finish) + "\n",
+                Step::Part(start, finish) => expand_format(format, record.begin, start.at, finish) + "\n",
             };
         }
         out += &format!("Total Time: {} seconds\n\n", seconds(record.total, 0));
@@ -92,7 +94,7 @@ pub fn blame(records: &[Record<'_>]) -> String {
     let mut out = String::new();
     for (i, record) in records.iter().enumerate() {
         let line = |step: &Step<'_>| match step {
-            Step::Part(start, finish) => Some(expand_format("     %ds (%n)", record.begin, *start, finish)),
+            Step::Part(start, finish) => Some(expand_format("     %ds (%n)", record.begin, start.at, finish)),
             _ => None,
         };
         let mut lines: Vec<String> = record.steps.iter().filter_map(line).collect();
@@ -154,6 +156,7 @@ mod tests {
             origin: "o".into(),
             result: "R".into(),
             at: i as i64 * SECOND / 10,
+            line: i + 1,
         };
         text.split_whitespace().enumerate().map(event).collect()
     }
@@ -172,8 +175,8 @@ mod tests {
         ] {
             let events = events(text);
             let step = |step: &Step<'_>| match step {
-                Step::Begin(name) => (*name).to_string(),
-                Step::End(_, took) => format!("{:.1}", *took as f64 / SECOND as f64),
+                Step::Begin(start) => start.name.clone(),
+                Step::End(start, finish) => format!("{:.1}", (finish.at - start.at) as f64 / SECOND as f64),
                 Step::Part(_, finish) => format!("({})", finish.name),
             };
             let show =

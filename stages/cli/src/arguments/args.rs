@@ -35,6 +35,8 @@ pub struct Single {
     pub name: String,
     /// instance, always or once; without it the module's own.
     pub frequency: Option<String>,
+    /// Send the events to the handlers of `reporting:`.
+    pub report: bool,
     pub file: Vec<String>,
     pub argument: Vec<String>,
 }
@@ -79,6 +81,7 @@ pub enum AnalyzeCommand {
     Show(Option<String>),
     Dump,
     Boot,
+    Plot,
 }
 
 pub struct CollectLogs {
@@ -163,6 +166,7 @@ impl Command {
             "single" => Command::Single(Single {
                 name: m.text("name"),
                 frequency: m.value("frequency"),
+                report: m.flag("report"),
                 file: m.values("file"),
                 argument: m.positionals.clone(),
             }),
@@ -253,6 +257,7 @@ impl Analyze {
             "show" => AnalyzeCommand::Show(m.value("format")),
             "dump" => AnalyzeCommand::Dump,
             "boot" => AnalyzeCommand::Boot,
+            "plot" => AnalyzeCommand::Plot,
             _ => return None,
         };
         Some(Analyze { command, infile: m.text("infile"), outfile: m.text("outfile") })

@@ -87,7 +87,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     Choices(&["instance", "always", "once"]),
                     "Frequency to use instead of the module's own.",
                 ),
-                flag("report", None, "Ignored, for compatibility; events are always logged.").ignored(),
+                flag("report", None, "Send the events to the handlers of 'reporting:', too."),
                 FILE,
             ],
             positional: Some(Positional {
@@ -186,6 +186,12 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 CommandSpec {
                     name: "boot",
                     about: "Show when the kernel, systemd and cloud-init started.",
+                    options: &[INFILE, OUTFILE],
+                    ..COMMAND
+                },
+                CommandSpec {
+                    name: "plot",
+                    about: "Draw the last boot as SVG: stages, steps, commands, requests and waits.",
                     options: &[INFILE, OUTFILE],
                     ..COMMAND
                 },
@@ -293,7 +299,9 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
 
 const INFILE: OptionSpec =
     option("infile", Some('i'), "FILE", File, "Log or `analyze dump` output to read; - is standard input.")
-        .default("/var/log/cloud-init.log");
+        .default(DEFAULT_LOG);
+/// The log that `analyze` reads by default.
+pub const DEFAULT_LOG: &str = "/var/log/cloud-init.log";
 const OUTFILE: OptionSpec =
     option("outfile", Some('o'), "FILE", File, "File to write; - is standard output.").default("-");
 

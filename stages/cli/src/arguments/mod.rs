@@ -10,6 +10,7 @@ mod parser;
 mod spec;
 
 pub use args::*;
+pub use commands::DEFAULT_LOG;
 use commands::{CLOUD_ID, CLOUD_INIT};
 use parser::{Parser, Stop, invalid_choice};
 use spec::CommandSpec;
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(message("analyze"), "the following arguments are required: subcommand");
         assert_eq!(
             message("analyze x"),
-            "argument subcommand: invalid choice: 'x' (choose from 'blame', 'show', 'dump', 'boot')"
+            "argument subcommand: invalid choice: 'x' (choose from 'blame', 'show', 'dump', 'boot', 'plot')"
         );
         assert!(
             message("--all-stages")

@@ -9,7 +9,7 @@ mod webhook;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use config::{Finding, Findings, Node};
+use config::{Findings, Node};
 use system::{EventSink, StepResult, System, WriteOptions, debug, warning};
 
 use crate::{Stage, StageName, Task};
@@ -50,7 +50,12 @@ impl Stage {
     }
 
     fn configure_handlers(&mut self, config: Option<&Node>) {
-        if self.args.plan.is_some() || matches!(self.args.task, Task::Hotplug(_) | Task::Single(_)) {
+        let is_silent = match &self.args.task {
+            Task::Hotplug(_) => true,
+            Task::Single(single) => !single.report,
+            _ => false,
+        };
+        if is_silent || self.args.plan.is_some() {
             return;
         }
         let Some(config) = config.filter(|config| !config.is_falsy()) else { return };
@@ -58,7 +63,7 @@ impl Stage {
         let mut reader = config::Reader::new();
         let Some(map) = config.as_map() else {
             reader.nested("reporting", |reader| reader.type_error::<()>(config, "a map"));
-            return self.report_handlers(reader.into_findings());
+            return self.report_once(reader.into_findings());
         };
         for (key, node) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
@@ -86,26 +91,7 @@ impl Stage {
                 Err(e) => warning!(self.sys, "reporting.{name}: {e}"),
             }
         }
-        self.report_handlers(findings);
-    }
-
-    /// Reports findings, unless the check of user-data and vendor-data or an earlier stage did.
-    fn report_handlers(&mut self, findings: Findings) {
-        let instance = self.layout.instance("");
-        let earlier = self.status.extra("config_findings").map(ToString::to_string).unwrap_or_default();
-        let is_known = |finding: &Finding| {
-            let quoted = serde_json::Value::from(finding.to_string()).to_string();
-            let source = finding.at.source.as_deref().unwrap_or_default();
-            source.starts_with(&instance) || earlier.contains(&quoted)
-        };
-        let mut new = Findings::default();
-        for finding in findings.iter() {
-            match is_known(finding) {
-                true => debug!(self.sys, "{finding}"),
-                false => new.push(finding.clone()),
-            }
-        }
-        self.report(&new);
+        self.report_once(findings);
     }
 
     /// Begins the stage's own step, with the handlers of the machine's configuration.
@@ -114,8 +100,25 @@ impl Stage {
         if self.name == StageName::Local {
             self.sys.events().keep();
         }
-        self.configure_reporting();
-        self.step = Some(self.sys.begin_step(self.name.event_name(), self.name.description()));
+        if !matches!(self.args.task, Task::Single(_)) {
+            self.configure_reporting();
+        }
+        self.step = Some(self.sys.begin_step(self.own_event(), self.own_description()));
+    }
+
+    /// Returns the name of the stage's own step.
+    pub(crate) fn own_event(&self) -> String {
+        match &self.args.task {
+            Task::Single(single) => format!("single/{}", single.name),
+            _ => self.name.event_name().into(),
+        }
+    }
+
+    fn own_description(&self) -> String {
+        match &self.args.task {
+            Task::Single(single) => format!("running single module {}", single.name),
+            _ => self.name.description().into(),
+        }
     }
 
     /// Ends the stage's own step and waits for its handlers, for a limited time.
@@ -123,7 +126,7 @@ impl Stage {
         let has_failed = !self.record.errors.is_empty() || self.sys.events().has_failure();
         let result = if has_failed { StepResult::Fail } else { StepResult::Success };
         if let Some(step) = self.step.take() {
-            step.end(&self.sys, result, self.name.description());
+            step.end(&self.sys, result, self.own_description());
         }
         self.sys.events().close(&self.sys, if self.is_last() { LAST_CLOSE_TIMEOUT } else { CLOSE_TIMEOUT });
         let unsent = std::mem::take(&mut self.unsent);

@@ -3,7 +3,7 @@
 //! hypervisor and costs only itself, so that the machine stays reachable.
 
 mod guest;
-mod nics;
+pub(crate) mod nics;
 mod report;
 
 use std::time::Duration;

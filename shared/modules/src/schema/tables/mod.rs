@@ -1,13 +1,10 @@
-//! Tables of keys that no code in this crate reads: those of the boot itself, of modules that upstream has and this
-//! version does not, and of network configurations.
+//! Tables of keys that no code in this crate reads: those of the boot itself and of network configurations.
 
 mod boot;
-mod machine;
 pub mod network_v1;
 pub mod network_v2;
-mod packages;
 
 use super::Section;
 
 /// Every section of these tables.
-pub static SECTIONS: [&[Section]; 3] = [boot::SECTIONS, machine::SECTIONS, packages::SECTIONS];
+pub static SECTIONS: [&[Section]; 1] = [boot::SECTIONS];

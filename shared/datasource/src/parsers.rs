@@ -1,0 +1,115 @@
+//! The parsers of what clouds have in other places than files and metadata services, for the fuzz target `metadata`: each
+//! call must return without a panic. The values are discarded.
+
+use std::collections::BTreeMap;
+
+use config::{Ini, Node};
+
+use crate::azure::{certificates, ovf as ovf_env, wire_server};
+use crate::vmware::{customization, metadata as guestinfo};
+use crate::wsl::merge::{UserData, merge};
+use crate::wsl::windows;
+use crate::{Search, cloudsigma, document, lxd, ovf, rbxcloud, smartos};
+
+/// A parser of what a machine got.
+pub type Parser = fn(&Search<'_>, &[u8]);
+
+/// What they parse, and the parsers.
+pub const PARSERS: [(&str, Parser); 10] = [
+    ("Azure: ovf-env.xml", azure_file),
+    ("Azure: wire server", azure_wire_server),
+    ("CloudSigma: server context", cloud_sigma),
+    ("LXD: meta-data, NUL, values", lxd_values),
+    ("OVF: environment", ovf_environment),
+    ("RbxCloud: cloud.json, NUL, user-data", rbx_cloud),
+    ("SmartOS: response", smart_os_response),
+    ("SmartOS: network", smart_os_network),
+    ("VMware: guestinfo", vmware_guestinfo),
+    ("WSL: output of Windows, or two files of user-data", wsl_data),
+];
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the parts before and after the first NUL.
+fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
+    let mut parts = bytes.splitn(2, |b| *b == 0);
+    (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+}
+
+fn azure_file(_: &Search<'_>, bytes: &[u8]) {
+    let text = text(bytes);
+    let _ = ovf_env::parse(&text);
+    let _ = ovf_env::redacted(&text);
+}
+
+fn azure_wire_server(_: &Search<'_>, bytes: &[u8]) {
+    let text = text(bytes);
+    let _ = wire_server::goal_state(&text);
+    let _ = certificates::message(&text);
+    certificates::certificates(&text);
+    certificates::fingerprint_and_key(&text);
+}
+
+fn cloud_sigma(ctx: &Search<'_>, bytes: &[u8]) {
+    let _ = cloudsigma::parse_context(bytes).and_then(|context| cloudsigma::instance(ctx.sys, &context));
+}
+
+fn lxd_values(ctx: &Search<'_>, bytes: &[u8]) {
+    let (meta_data, values) = halves(bytes);
+    let Ok(metadata) = document::parse_map("meta-data", meta_data) else { return };
+    let names =
+        ["user.meta-data", "cloud-init.network-config", "user.network-config", "cloud-init.user-data"];
+    let values: BTreeMap<_, _> = names.into_iter().map(|name| (name.to_string(), values.to_vec())).collect();
+    let _ = lxd::instance(ctx, meta_data, metadata, &values, &serde_json::Value::Null);
+}
+
+fn ovf_environment(_: &Search<'_>, bytes: &[u8]) {
+    let text = text(bytes);
+    let _ = ovf::parse(&text);
+    let _ = ovf::parse_network("environment", &text);
+}
+
+fn rbx_cloud(ctx: &Search<'_>, bytes: &[u8]) {
+    let (document, user_data) = halves(bytes);
+    let Ok(document) = document::parse_map("cloud.json", document) else { return };
+    let _ = rbxcloud::instance(ctx.sys, &document, user_data.to_vec());
+}
+
+fn smart_os_response(_: &Search<'_>, bytes: &[u8]) {
+    let _ = smartos::client::parse(bytes);
+    // With the right length and checksum.
+    let body = text(bytes);
+    let line = format!("V2 {} {:08x} {body}", body.len(), encoding::gzip::crc32(body.as_bytes()));
+    let _ = smartos::client::parse(line.as_bytes());
+}
+
+fn smart_os_network(ctx: &Search<'_>, bytes: &[u8]) {
+    let metadata = document::parse_map("SmartOS", bytes).unwrap_or_else(|_| Node::null());
+    smartos::network_config(ctx, "i-1", &metadata);
+}
+
+fn vmware_guestinfo(ctx: &Search<'_>, bytes: &[u8]) {
+    let text = text(bytes);
+    for encoding in [None, Some("gzip+base64".to_string())] {
+        guestinfo::blobs(ctx.sys, "userdata", Some((encoding.clone(), text.clone())));
+        let metadata = guestinfo::parse(ctx.sys, "metadata", Some((encoding, text.clone())));
+        if let Some(map) = metadata.as_ref().and_then(Node::as_map) {
+            guestinfo::split_network(ctx.sys, "metadata", map.clone());
+        }
+    }
+    let _ = customization::nics::network_text(&Ini::parse(&text), &text, &ctx.machine.nics());
+}
+
+fn wsl_data(ctx: &Search<'_>, bytes: &[u8]) {
+    windows::decode_utf16(bytes);
+    windows::drives(&text(bytes));
+    let (agent, user) = halves(bytes);
+    let data = |bytes: &[u8]| {
+        let mut data = UserData::new("file", bytes.to_vec());
+        data.set_request_id("id");
+        Some(data)
+    };
+    merge(ctx.sys, data(agent), data(user));
+}

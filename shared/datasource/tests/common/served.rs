@@ -1,0 +1,183 @@
+//! Clouds with a metadata service, on loopback: a server with the answers of their fixtures (`tests/clouds`), each of which
+//! can be replaced. Shared by `bad_fields.rs` and the fuzz target `metadata`.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use datasource::{Machine, Nic, Nics, Search, Stage, datasource};
+use serde_json::Value;
+use state::{Instance, Layout};
+use system::{Result, System, WriteOptions};
+
+/// Datasources, their fixtures, and the setting that has their server instead of the cloud's (`{}`).
+pub const CASES: [(&str, &str, &str); 16] = [
+    ("Akamai", "akamai", "base_urls: {ipv4: '{}', ipv6: '{}'}"),
+    ("AliYun", "aliyun", "metadata_urls: ['{}']"),
+    ("Azure", "azure", "metadata_urls: ['{}']"),
+    ("CloudCIX", "cloudcix", "metadata_urls: ['{}']"),
+    ("CloudStack", "cloudstack", "metadata_urls: ['{}']"),
+    ("DigitalOcean", "digitalocean", "metadata_url: '{}/metadata/v1.json'"),
+    ("Ec2", "ec2", "metadata_urls: ['{}']"),
+    ("Exoscale", "exoscale", "metadata_url: '{}'"),
+    ("GCE", "gce", "metadata_url: '{}/computeMetadata/v1/'"),
+    ("Hetzner", "hetzner", "metadata_urls: ['{}/hetzner/v1']"),
+    ("NWCS", "nwcs", "metadata_url: '{}/api/v1/metadata'"),
+    ("OpenStack", "openstack", "metadata_urls: ['{}']"),
+    ("Oracle", "oracle", "metadata_urls: ['{}/opc']"),
+    ("UpCloud", "upcloud", "metadata_url: '{}/metadata/v1.json'"),
+    ("Vultr", "vultr", "url: '{}'"),
+    ("Vultr", "vultr-named", "url: '{}'"),
+];
+
+/// What a server has at its paths: a document, or text.
+pub type Answers = BTreeMap<String, Value>;
+
+/// A server on loopback. It ends with the process.
+pub struct Server {
+    base: String,
+    answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+        let base = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
+        let served = answers.clone();
+        std::thread::spawn(move || {
+            for peer in listener.incoming().flatten() {
+                let _ = peer.set_read_timeout(Some(Duration::from_secs(5)));
+                serve(&peer, &served);
+            }
+        });
+        Server { base, answers }
+    }
+
+    /// Replaces all answers.
+    pub fn set(&self, answers: BTreeMap<String, Vec<u8>>) {
+        *self.answers.lock().expect("no thread panics with it") = answers;
+    }
+}
+
+fn serve(mut peer: &TcpStream, answers: &Mutex<BTreeMap<String, Vec<u8>>>) {
+    let mut lines = BufReader::new(peer).lines().map_while(std::result::Result::ok);
+    let first = lines.next().unwrap_or_default();
+    lines.take_while(|line| !line.is_empty()).for_each(drop);
+    let mut words = first.split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let path = target.split('?').next().unwrap_or_default();
+    let answers = answers.lock().expect("no thread panics with it");
+    let body = match method {
+        "PUT" => Some(&b"token"[..]),
+        _ => answers.get(target).or_else(|| answers.get(path)).map(Vec::as_slice),
+    };
+    let status = if body.is_some() { 200 } else { 404 };
+    let body = body.unwrap_or_default();
+    let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+    let _ = peer.write_all(&[head.as_bytes(), body].concat());
+}
+
+/// Returns the bytes of answers.
+pub fn bodies(answers: &Answers) -> BTreeMap<String, Vec<u8>> {
+    answers.iter().map(|(path, value)| (path.clone(), body(value))).collect()
+}
+
+fn body(value: &Value) -> Vec<u8> {
+    match value {
+        Value::String(text) => text.clone().into_bytes(),
+        document => document.to_string().into_bytes(),
+    }
+}
+
+/// Returns the answers of a fixture. Texts that are documents become those.
+pub fn answers(case: &Path) -> Answers {
+    let text = std::fs::read(case.join("server.json")).expect("the fixture has a server");
+    let server: Value = serde_json::from_slice(&text).expect("the server is JSON");
+    let mut answers = Answers::new();
+    for (path, value) in server["paths"].as_object().into_iter().flatten() {
+        let document = value.as_str().filter(|text| !text.starts_with('#')).and_then(|text| {
+            let parsed = config::yaml::parse("fixture", text).ok()?.root.to_json();
+            Some(parsed).filter(|parsed| parsed.is_object() || parsed.is_array())
+        });
+        answers.insert(path.clone(), document.unwrap_or_else(|| value.clone()));
+    }
+    if let Some(version) = server["versions"].get(0).and_then(Value::as_str) {
+        add_tree(&mut answers, &format!("/{version}"), &server["tree"]);
+    }
+    answers
+}
+
+/// Adds a tree as `tests/lib/imds` serves it.
+fn add_tree(answers: &mut Answers, path: &str, value: &Value) {
+    let Value::Object(entries) = value else {
+        answers.insert(path.into(), value.clone());
+        return;
+    };
+    if let Some(document) = entries.get("json") {
+        answers.insert(path.into(), document.clone());
+        return;
+    }
+    let mut listing = Vec::new();
+    for (name, value) in entries {
+        let is_directory = value.is_object() && value.get("json").is_none();
+        listing.push(if is_directory { format!("{name}/") } else { name.clone() });
+        match name.split_once('=') {
+            Some((number, _)) => add_tree(answers, &format!("{path}/{number}/openssh-key"), value),
+            None => add_tree(answers, &format!("{path}/{}", name.replace(' ', "%20")), value),
+        }
+    }
+    answers.insert(format!("{path}/"), listing.join("\n").into());
+}
+
+/// A machine with one NIC, which the fixtures describe.
+pub struct OneNic;
+
+impl Machine for OneNic {
+    fn nics(&self) -> Nics {
+        let nic = Nic { name: "eth0".into(), mac: "02:00:00:00:0a:01".into(), driver: None };
+        Nics { candidates: vec![nic.clone()], configurable: vec![nic], uses_netplan: false }
+    }
+
+    fn wait_for_devices(&self) {}
+}
+
+/// Makes the fixture's machine below `top`, and searches for the instance there. The log is the machine's.
+pub fn find(
+    top: &Path,
+    (name, case, setting): (&str, &Path, &str),
+    server: &Server,
+) -> (System, Result<Option<Instance>>) {
+    let sys = System::new(top);
+    let files = std::fs::read_dir(case.join("dmi")).expect("the fixture has firmware").flatten();
+    for file in files {
+        let text = std::fs::read(file.path()).expect("it is readable");
+        let path = format!("/sys/class/dmi/id/{}", file.file_name().to_string_lossy());
+        sys.write(&path, text, WriteOptions::default()).expect("the directory is writable");
+    }
+    let setting = setting.replace("{}", &server.base);
+    let text = format!(
+        "datasource_list: [{name}]\ndatasource: {{{name}: {{{setting}, max_wait: 2, timeout: 2, retries: 0}}}}\n"
+    );
+    let config = config::yaml::parse("test.cfg", &text).expect("the settings are YAML").root;
+    let search = Search {
+        sys: &sys,
+        layout: &Layout::default(),
+        config: &config,
+        command_line: "",
+        stage: Stage::Network,
+        machine: &OneNic,
+        has_cached_instance: false,
+    };
+    let row = datasource(name).expect("the table has it");
+    let found = (row.find)(&search);
+    (sys, found)
+}
+
+/// Returns the directory of a fixture, below the tests' directory `clouds`.
+pub fn fixture(clouds: &str, case: &str) -> PathBuf {
+    Path::new(clouds).join(case)
+}

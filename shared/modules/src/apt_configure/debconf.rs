@@ -1,0 +1,62 @@
+//! Answers for debconf, and what becomes of packages that are installed already.
+
+use std::collections::BTreeSet;
+
+use system::{Command, Result, System, warning};
+
+/// Stores the answers of named texts, in the order of the names.
+pub fn apply(sys: &System, selections: &[(String, String)]) -> Result<()> {
+    if selections.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<&str> = selections.iter().map(|(_, text)| text.as_str()).collect();
+    let mut all = texts.join("\n");
+    if !all.ends_with('\n') {
+        all.push('\n');
+    }
+    // Answers may be passwords.
+    sys.run(&Command::new(["debconf-set-selections"]).stdin(all.clone()))?;
+    let query = sys.run(&Command::new(["dpkg-query", "--list"]).read_only())?.text();
+    let installed = installed_packages(&query);
+    let named: Vec<&str> = packages(&all).into_iter().filter(|name| installed.contains(name)).collect();
+    if !named.is_empty() {
+        warning!(
+            sys,
+            "apt.debconf_selections: already installed, so the answers apply only to dpkg-reconfigure: {}",
+            named.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// The packages that answers are for.
+fn packages(selections: &str) -> BTreeSet<&str> {
+    let lines = selections.lines().filter(|line| !line.starts_with('#'));
+    let first = lines.filter_map(|line| line.split(|c: char| c == ':' || c.is_whitespace()).next());
+    first.filter(|name| !name.is_empty()).collect()
+}
+
+/// The installed packages, held ones included, of `dpkg-query --list`.
+fn installed_packages(list: &str) -> BTreeSet<&str> {
+    let name = |line| {
+        let mut words = str::split_whitespace(line);
+        let is_installed =
+            words.next().is_some_and(|state| state.starts_with("ii") || state.starts_with("hi"));
+        words.next().filter(|_| is_installed)?.split(':').next()
+    };
+    list.lines().filter_map(name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_of_selections_and_lists() {
+        let selections = "# x y\ntzdata tzdata/Areas select Etc\nlocales:amd64 a b c\n\n  d e\n";
+        assert_eq!(Vec::from_iter(packages(selections)), ["locales", "tzdata"]);
+        let list =
+            "Desired=x\n||/ Name Version\nii  tzdata 1 all z\nrc  gone 1 all z\nhi  libc6:amd64 2 amd64 z\n";
+        assert_eq!(Vec::from_iter(installed_packages(list)), ["libc6", "tzdata"]);
+    }
+}

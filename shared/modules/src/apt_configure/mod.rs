@@ -1,0 +1,420 @@
+//! apt_configure: where apt gets packages from, through which proxies, and which keys it trusts; answers for debconf. Each
+//! part is independent: a failure is reported and costs only that part.
+
+mod debconf;
+mod keys;
+mod mirrors;
+mod settings;
+mod sources;
+mod sources_list;
+
+use config::{FromNode, Map, Node, Reader};
+use distro::{Distro, is_ubuntu_core};
+use state::Frequency;
+use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
+
+use crate::context::InvalidKeys;
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources};
+use keys::Key;
+use mirrors::{Mirrors, Place};
+use settings::{Apt, Keys, Mirror, OldKeys};
+use sources::RepositoryMatch;
+use sources_list::SourcesFormat;
+
+pub const MODULE: Module = Module {
+    name: "apt_configure",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(is_supported),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &[],
+    keys: &[Keys::KEYS, OldKeys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const PROXIES: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
+const CONF: &str = "/etc/apt/apt.conf.d/94cloud-init-config";
+const LISTS: &str = "/var/lib/apt/lists";
+/// In the place of a list of sources that the deb822 file replaces, on Ubuntu.
+const NOTICE: &str =
+    "# The sources of this machine are in /etc/apt/sources.list.d/ubuntu.sources, see sources.list(5).\n";
+
+/// The distributions whose package manager upstream's module configures.
+pub fn is_supported(distro: &Distro) -> bool {
+    matches!(distro.name, "debian" | "ubuntu" | "raspberry-pi-os")
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let sys = context.sys;
+    let (apt, invalid, is_configured) = settings(context)?;
+    if !is_configured
+        && (is_ubuntu_core(sys) || (sys.which("apt-get").is_none() && sys.which("apt").is_none()))
+    {
+        debug!(sys, "no apt here and no settings for it");
+        return Ok(());
+    }
+    let matcher = RepositoryMatch::new(sys, apt.add_apt_repo_match.clone());
+    let mut failures = Vec::new();
+    let mut part = |result: Result<()>| failures.extend(result.err().map(|error| error.to_string()));
+    part(debconf::apply(sys, &apt.debconf_selections.0));
+    // Before packages are installed, which may need a proxy.
+    part(write_proxies(sys, &apt, &invalid));
+    part(write_conf(sys, &apt, &invalid));
+    part(install_programs(context, &apt, &matcher));
+
+    let unreadable = ["preserve_sources_list", "sources_list", "primary", "security", "disable_suites"]
+        .into_iter()
+        .find(|key| invalid.contains(&format!("apt.{key}")));
+    if let Some(key) = unreadable {
+        warning!(sys, "apt.{key} is invalid; the list of sources is unchanged");
+    }
+    let writes_list = unreadable.is_none() && !apt.preserve_sources_list && !apt.generate_mirrorlists;
+    if writes_list || apt.generate_mirrorlists || !apt.sources.0.is_empty() {
+        match Archive::of(context, &apt) {
+            Ok(archive) => {
+                let mut is_changed = false;
+                let mut changing = |result: Result<bool>| {
+                    // After a failure the state is not known.
+                    is_changed |= *result.as_ref().unwrap_or(&true);
+                    part(result.map(drop));
+                };
+                if apt.generate_mirrorlists {
+                    changing(write_mirror_lists(context, &archive));
+                } else if writes_list {
+                    let keys = install_mirror_keys(context, &apt, &mut changing);
+                    changing(write_sources_list(context, &apt, &archive, keys));
+                    rename_lists(sys, &archive, context.distro);
+                }
+                add_sources(context, &apt, &archive, &matcher, &mut changing);
+                // The files are as configured; a repository that does not answer is not a failure of this module.
+                if !apt.sources.0.is_empty()
+                    && let Err(error) = package_sources::update(context, is_changed)
+                {
+                    warning!(sys, "apt: updating the package indexes: {error}");
+                }
+            }
+            Err(error) => part(Err(error)),
+        }
+    }
+    match failures.is_empty() {
+        true => Ok(()),
+        false => Err(Error::new(failures.join("; "))),
+    }
+}
+
+/// The settings, what of them is invalid, and whether there are any.
+fn settings(context: &Context<'_>) -> Result<(Apt, InvalidKeys, bool)> {
+    let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
+    let old: Vec<&str> = OldKeys::KEYS.iter().map(|key| key.name).filter(|key| is_set(key)).collect();
+    let defaults = || {
+        let none = Apt::read(&Node::from(Map::new()), &mut Reader::new());
+        none.ok_or_else(|| Error::new("apt: no defaults"))
+    };
+    if context.config.get("apt").is_some_and(|node| !node.is_null()) {
+        if !old.is_empty() {
+            warning!(context.sys, "{}: ignored, because apt is set", old.join(", "));
+        }
+        let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
+        let apt =
+            keys.and_then(|keys| keys.apt).ok_or_else(|| Error::new("apt is invalid; module skipped"))?;
+        return Ok((apt, invalid, is_set("apt")));
+    }
+    if old.is_empty() {
+        return Ok((defaults()?, InvalidKeys::default(), false));
+    }
+    let (keys, invalid) = context.read_keys_and_errors(OldKeys::read_known);
+    if let Some(key) = old.iter().find(|key| invalid.contains(key)) {
+        return Err(Error::new(format!("{key} is invalid; module skipped")));
+    }
+    let keys = keys.ok_or_else(|| Error::new("invalid configuration; module skipped"))?;
+    Ok((keys.into_apt(defaults()?), invalid, true))
+}
+
+fn write_proxies(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
+    let mut lines = String::new();
+    let mut keep = false;
+    for (key, protocol, proxy) in [
+        ("proxy", "http", &apt.proxy),
+        ("http_proxy", "http", &apt.http_proxy),
+        ("ftp_proxy", "ftp", &apt.ftp_proxy),
+        ("https_proxy", "https", &apt.https_proxy),
+    ] {
+        keep |= invalid.contains(&format!("apt.{key}"));
+        match proxy.as_deref().filter(|proxy| !proxy.is_empty()) {
+            Some(proxy) if proxy.contains(|c: char| c == '"' || c.is_whitespace() || c.is_control()) => {
+                warning!(sys, "apt.{key}: expected a URL; ignored");
+                keep = true;
+            }
+            Some(proxy) => lines.push_str(&format!("Acquire::{protocol}::Proxy \"{proxy}\";\n")),
+            None => {}
+        }
+    }
+    write_or_remove(sys, PROXIES, &lines, keep)
+}
+
+fn write_conf(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
+    write_or_remove(sys, CONF, apt.conf.as_deref().unwrap_or_default(), invalid.contains("apt.conf"))
+}
+
+/// The mode of a file of apt. One with a password in a URL is for root alone, which is who fetches packages; apt of other
+/// users skips it with a warning.
+fn mode_for(text: &str) -> WriteOptions {
+    let has_password = text.split("://").skip(1).any(|rest| {
+        let place = rest.split(|c: char| c == '/' || c == '"' || c.is_whitespace()).next();
+        place.and_then(|place| place.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
+    });
+    WriteOptions::mode(if has_password { 0o600 } else { 0o644 })
+}
+
+/// Writes a file, or removes it if there is nothing to write, unless what should be written could not be read.
+fn write_or_remove(sys: &System, path: &str, text: &str, keep: bool) -> Result<()> {
+    match text.is_empty() {
+        false => sys.write(path, text, mode_for(text)).map(drop),
+        true if keep || !sys.is_file(path) => Ok(()),
+        true => sys.remove(path).map(drop),
+    }
+}
+
+impl Mirror {
+    fn signing_key(&self) -> Key<'_> {
+        Key { text: self.key.as_deref(), id: self.keyid.as_deref(), server: self.keyserver.as_deref() }
+    }
+}
+
+/// Installs the programs that the settings need, all at once.
+fn install_programs(context: &Context<'_>, apt: &Apt, matcher: &RepositoryMatch) -> Result<()> {
+    let sys = context.sys;
+    let writes_list = !apt.preserve_sources_list && !apt.generate_mirrorlists;
+    let of_mirrors = apt.primary.iter().chain(&apt.security).filter(|_| writes_list).map(Mirror::signing_key);
+    let of_sources = apt.sources.0.iter().map(|(_, source)| source.signing_key());
+    let mut packages = Vec::new();
+    if of_mirrors.chain(of_sources).any(|key| key.needs_gpg()) && sys.which("gpg").is_none() {
+        packages.push("gnupg".to_string());
+    }
+    let mut sources = apt.sources.0.iter().filter_map(|(_, source)| source.source.as_deref());
+    if sys.which("add-apt-repository").is_none() && sources.any(|source| matcher.matches(sys, source)) {
+        packages.push("software-properties-common".to_string());
+    }
+    if packages.is_empty() { Ok(()) } else { package_sources::install_names(context, &packages) }
+}
+
+/// What the machine's packages come from.
+struct Archive {
+    codename: String,
+    arch: String,
+    mirrors: Mirrors,
+}
+
+impl Archive {
+    fn of(context: &Context<'_>, apt: &Apt) -> Result<Archive> {
+        let (sys, distro) = (context.sys, context.distro.name);
+        let codename = codename(sys)?;
+        let arch = sys.run(&Command::new(["dpkg", "--print-architecture"]).read_only())?;
+        let arch = arch.text().trim().to_string();
+        let mut exists = mirrors::resolver(sys);
+        let mut configured = |list: &[Mirror], key: &str, host: &str| {
+            let mirror = mirrors::for_arch(list, &arch)?;
+            let by_dns = || {
+                let names = context.read_keys(hostname_info::Keys::read_known);
+                let names = names.and_then(|keys| hostname_info::resolve(context, &keys, false));
+                let fqdn = names.filter(|names| names.is_valid()).map(|names| names.fqdn).unwrap_or_default();
+                mirrors::urls_by_dns(distro, host, &fqdn)
+            };
+            let found = mirrors::location(mirror, by_dns, &mut exists);
+            if found.is_none() && (mirror.uri.is_some() || !mirror.search.is_empty()) {
+                warning!(sys, "apt.{key}: no usable mirror; expected a URL whose host name exists");
+            }
+            found
+        };
+        let primary = configured(&apt.primary, "primary", "mirror");
+        let security = configured(&apt.security, "security", "security-mirror");
+        let mirrors = match (primary, security) {
+            (Some(primary), security) => {
+                let security = security.unwrap_or_else(|| primary.clone());
+                Mirrors { primary, security, others: Vec::new() }
+            }
+            (None, security) => {
+                if security.is_some() {
+                    warning!(sys, "apt.security: ignored, because apt.primary has no mirror");
+                }
+                let place = Place {
+                    zone: context.instance.availability_zone.as_deref(),
+                    region: context.instance.region.as_deref(),
+                    is_ec2: context.instance.platform == "ec2",
+                };
+                let of_image = context.system_info.get("package_mirrors");
+                let of_image = of_image.and_then(|node| mirrors::of_image(node, &arch, place, &mut exists));
+                of_image.unwrap_or_else(|| Mirrors::of_distro(distro, &arch))
+            }
+        };
+        debug!(sys, "mirrors: {} and {}", mirrors.primary, mirrors.security);
+        Ok(Archive { codename, arch, mirrors })
+    }
+}
+
+/// The release's name, which suites begin with.
+fn codename(sys: &System) -> Result<String> {
+    let release = sys.os_release();
+    let named = release.get("VERSION_CODENAME").or_else(|| release.get("UBUNTU_CODENAME")).map(String::from);
+    let asked = || {
+        let output = sys.run(&Command::new(["lsb_release", "--short", "--codename"]).read_only());
+        output.ok().map(|output| output.text().trim().to_string())
+    };
+    let is_name = |name: &String| {
+        !name.is_empty()
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._+".contains(&b))
+            && name != "n/a"
+    };
+    named.filter(is_name).or_else(|| asked().filter(is_name)).ok_or_else(|| {
+        Error::new("/etc/os-release: VERSION_CODENAME is not set; the list of sources is unchanged")
+    })
+}
+
+fn write_mirror_lists(context: &Context<'_>, archive: &Archive) -> Result<bool> {
+    let mut is_changed = false;
+    for (suffix, mirror) in [("", &archive.mirrors.primary), ("-security", &archive.mirrors.security)] {
+        let path = format!("/etc/apt/mirrors/{}{suffix}.list", context.distro.name);
+        let text = format!("{mirror}\n");
+        is_changed |= context.sys.write(path, &text, mode_for(&text))? != Change::Unchanged;
+    }
+    Ok(is_changed)
+}
+
+/// Installs the keys of mirrors and returns the template's variables for them.
+fn install_mirror_keys(
+    context: &Context<'_>,
+    apt: &Apt,
+    changing: &mut impl FnMut(Result<bool>),
+) -> Vec<(String, String)> {
+    let mut variables = Vec::new();
+    for (name, list) in [("primary", &apt.primary), ("security", &apt.security)] {
+        for (i, mirror) in list.iter().enumerate() {
+            match mirror.signing_key().install(context, name, false) {
+                Ok(Some((path, change))) => {
+                    changing(Ok(change != Change::Unchanged));
+                    variables.push((format!("{name}_key"), path));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    changing(Err(Error::new(format!("apt.{name}[{i}]: {error}"))));
+                    variables.push((format!("{name}_key"), keys::NO_KEY.into()));
+                }
+            }
+        }
+    }
+    variables
+}
+
+/// The paths of apt's list and of the directory of further ones.
+fn source_paths(sys: &System) -> (String, String) {
+    let dump = sys.run(&Command::new(["apt-config", "dump"]).read_only());
+    let dump = dump.map(|output| output.text()).unwrap_or_default();
+    let value = |name: &str, default: &str| {
+        let line = dump.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" \""));
+        let value = line.and_then(|rest| rest.split('"').next()).filter(|value| !value.is_empty());
+        value.unwrap_or(default).to_string()
+    };
+    let etc = value("Dir::Etc", "etc/apt");
+    let list = value("Dir::Etc::sourcelist", "sources.list");
+    let parts = value("Dir::Etc::sourceparts", "sources.list.d");
+    (format!("/{etc}/{list}"), format!("/{etc}/{parts}"))
+}
+
+fn write_sources_list(
+    context: &Context<'_>,
+    apt: &Apt,
+    archive: &Archive,
+    keys: Vec<(String, String)>,
+) -> Result<bool> {
+    let (sys, distro) = (context.sys, context.distro.name);
+    let (list, parts) = source_paths(sys);
+    let deb822 = format!("{parts}/{distro}.sources");
+    let (place, text) = match apt.sources_list.clone().filter(|text| !text.is_empty()) {
+        Some(text) => ("apt.sources_list".to_string(), text),
+        None => {
+            let names = [format!("sources.list.{distro}.deb822"), "sources.list".to_string()];
+            let path = names.iter().map(|name| context.layout.template(name)).find(|path| sys.is_file(path));
+            let Some(path) = path else {
+                warning!(sys, "no template for {deb822}; the list of sources is unchanged");
+                return Ok(false);
+            };
+            let text = sys.read_text(&path)?;
+            (path, text)
+        }
+    };
+    let mut variables = archive.mirrors.variables(&archive.codename);
+    for (name, path) in keys {
+        variables.insert(name, path);
+    }
+    let text = template::render_file(sys, &place, &text, &variables)?;
+    let format = sources_list::format_of(&text);
+    if format == SourcesFormat::Unknown {
+        warning!(sys, "{place}: expected deb or deb-src lines, or deb822 fields; writing it as lines");
+    }
+    let text = sources_list::disable_suites(&text, &apt.disable_suites, &archive.codename);
+    if format != SourcesFormat::Deb822 {
+        return Ok(sys.write(list, &text, mode_for(&text))? != Change::Unchanged);
+    }
+    let is_changed = sys.write(&deb822, &text, mode_for(&text))? != Change::Unchanged;
+    // The same sources in both places would be read twice.
+    match sys.read_text_if_exists(&list)? {
+        Some(old) if distro == "ubuntu" => {
+            if !sources_list::has_sources(&old) {
+                return Ok(is_changed);
+            }
+            info!(sys, "{list} is replaced by {deb822}");
+            sys.write(list, NOTICE, WriteOptions::default()).map(|_| true)
+        }
+        Some(_) => {
+            info!(sys, "{list} is replaced by {deb822}");
+            sys.remove(list).map(|_| true)
+        }
+        None => Ok(is_changed),
+    }
+}
+
+/// Gives the indexes of the distribution's mirrors that the image has the names of the new mirrors, so that apt fetches only
+/// differences. A failure costs a download.
+fn rename_lists(sys: &System, archive: &Archive, distro: &Distro) {
+    let usual = Mirrors::of_distro(distro.name, &archive.arch);
+    let names = match sys.list(LISTS) {
+        Ok(names) => names,
+        Err(_) => return,
+    };
+    let new = &archive.mirrors;
+    for (old, new) in [(&usual.primary, &new.primary), (&usual.security, &new.security)] {
+        let (old, new) = (list_prefix(old), list_prefix(new));
+        for rest in names.iter().filter(|_| old != new).filter_map(|name| name.strip_prefix(&old)) {
+            if let Err(error) = sys.rename(format!("{LISTS}/{old}{rest}"), format!("{LISTS}/{new}{rest}")) {
+                warning!(sys, "{error}");
+            }
+        }
+    }
+}
+
+/// What apt's names of a mirror's indexes begin with.
+fn list_prefix(mirror: &str) -> String {
+    let mirror = mirror.strip_suffix('/').unwrap_or(mirror);
+    let place = mirror.split_once("://").map_or(mirror, |(_, place)| place);
+    format!("{}_", place.replace('/', "_"))
+}
+
+fn add_sources(
+    context: &Context<'_>,
+    apt: &Apt,
+    archive: &Archive,
+    matcher: &RepositoryMatch,
+    changing: &mut impl FnMut(Result<bool>),
+) {
+    let variables = archive.mirrors.variables(&archive.codename);
+    for (name, source) in &apt.sources.0 {
+        let added = sources::add(context, name, source, &variables, matcher);
+        changing(added.map_err(|error| Error::new(format!("apt.sources.{name}: {error}"))));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+//! The keys of `apt`, and the older ones in the place of which it came.
+
+use config::schema::{Format, STR, Type, key, list, map, map_of};
+use config::{FromNode, Node, Reader, Value};
+
+config::keys! {
+    pub struct Mirror as "mirror" {
+        /// Architectures it is for, or default.
+        arches: Arches;
+        /// The mirror.
+        uri: Option<String>, types [STR.format(Format::Uri)];
+        /// The first of these that can be resolved.
+        search: Vec<String>, types [list(&[STR.format(Format::Uri)]).min(1)];
+        /// Look for a mirror in the machine's own domain.
+        search_dns: Option<bool>;
+        /// The key's id or fingerprint.
+        keyid: Option<String>;
+        /// The key itself, in ASCII armor.
+        key: Option<String>;
+        /// Where the key is fetched from.
+        keyserver: Option<String>;
+    }
+    pub struct Source {
+        /// The line, or stanza.
+        source: Option<String>;
+        /// The key's id or fingerprint.
+        keyid: Option<String>;
+        /// The key itself, in ASCII armor.
+        key: Option<String>;
+        /// Where the key is fetched from.
+        keyserver: Option<String>;
+        /// The file below sources.list.d.
+        filename: Option<String>;
+        /// Add to that file instead of replacing it.
+        append: bool = true;
+    }
+    pub struct Apt {
+        /// Leave the list of sources as it is.
+        preserve_sources_list: bool = false;
+        /// Write the mirrors to lists below /etc/apt/mirrors (Debian).
+        generate_mirrorlists: bool = false;
+        /// Suites that are commented out.
+        disable_suites: Vec<String>, types [list(&[STR]).min(1).unique()];
+        /// The mirror, by architecture.
+        primary: Vec<Mirror>, within min(1);
+        /// The mirror of security updates, by architecture.
+        security: Vec<Mirror>, within min(1);
+        /// Sources that match go to add-apt-repository.
+        add_apt_repo_match: Option<String> = "^[\\w-]+:\\w";
+        /// Answers for debconf, in any number of named texts.
+        debconf_selections: Selections;
+        /// A template for the whole list of sources.
+        sources_list: Option<String>;
+        /// Text of a part of apt.conf.
+        conf: Option<String>;
+        /// The proxy for https.
+        https_proxy: Option<String>;
+        /// The proxy for http.
+        http_proxy: Option<String>;
+        /// The same as http_proxy.
+        proxy: Option<String>;
+        /// The proxy for ftp.
+        ftp_proxy: Option<String>;
+        /// Further sources, each with a name of its own.
+        sources: Sources;
+    }
+    pub struct Keys {
+        /// The settings of apt.
+        apt: Option<Apt>, within min(1);
+    }
+    /// Keys before 22.1, which count if `apt` is not set.
+    pub struct OldKeys {
+        /// Further sources.
+        apt_sources: Option<OldSources>, until "22.1" use "apt: {sources: …}";
+        /// The mirror.
+        apt_mirror: Option<String>, until "22.1" use "apt: {primary: …}";
+        /// The first of these that can be resolved.
+        apt_mirror_search: Vec<String>, until "22.1" use "apt: {primary: …}";
+        /// Look for a mirror in the machine's own domain.
+        apt_mirror_search_dns: Option<bool>, until "22.1" use "apt: {primary: …}";
+        /// The proxy for http.
+        apt_proxy: Option<String>, until "22.1" use "apt: {proxy: …}";
+        /// The proxy for http.
+        apt_http_proxy: Option<String>, until "22.1" use "apt: {http_proxy: …}";
+        /// The proxy for ftp.
+        apt_ftp_proxy: Option<String>, until "22.1" use "apt: {ftp_proxy: …}";
+        /// The proxy for https.
+        apt_https_proxy: Option<String>, until "22.1" use "apt: {https_proxy: …}";
+        /// Leave the list of sources as it is.
+        apt_preserve_sources_list: Option<bool>, until "22.1" use "apt: {preserve_sources_list: …}";
+        /// A template for the whole list of sources.
+        apt_custom_sources_list: Option<String>, until "22.1" use "apt: {sources_list: …}";
+        /// Sources that match go to add-apt-repository.
+        add_apt_repo_match: Option<String>, until "22.1" use "apt: {add_apt_repo_match: …}";
+    }
+}
+
+impl OldKeys {
+    /// Returns the same settings as `apt` has them.
+    pub fn into_apt(self, mut apt: Apt) -> Apt {
+        let has_mirror = self.apt_mirror.is_some()
+            || !self.apt_mirror_search.is_empty()
+            || self.apt_mirror_search_dns.is_some();
+        if has_mirror {
+            apt.primary = vec![Mirror {
+                arches: Arches(vec!["default".into()]),
+                uri: self.apt_mirror,
+                search: self.apt_mirror_search,
+                search_dns: self.apt_mirror_search_dns,
+                keyid: None,
+                key: None,
+                keyserver: None,
+            }];
+        }
+        apt.sources = self.apt_sources.map(|old| old.0).unwrap_or_default();
+        apt.proxy = self.apt_proxy;
+        apt.http_proxy = self.apt_http_proxy;
+        apt.ftp_proxy = self.apt_ftp_proxy;
+        apt.https_proxy = self.apt_https_proxy;
+        apt.preserve_sources_list = self.apt_preserve_sources_list.unwrap_or(false);
+        apt.sources_list = self.apt_custom_sources_list;
+        apt.add_apt_repo_match = self.add_apt_repo_match.or(apt.add_apt_repo_match);
+        apt
+    }
+}
+
+/// Names of architectures.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arches(pub Vec<String>);
+
+impl FromNode for Arches {
+    const SCHEMA: &'static [Type] = &[list(&[STR]).min(1)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Arches> {
+        Vec::read(node, reader).map(Arches)
+    }
+}
+
+/// Texts for debconf by their names, sorted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selections(pub Vec<(String, String)>);
+
+impl FromNode for Selections {
+    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR])).min(1)];
+    const REQUIRED: bool = false;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
+        let mut named = read_named::<String>(node, reader, "a map of names to texts")?;
+        named.sort();
+        Some(Selections(named))
+    }
+    fn absent() -> Option<Selections> {
+        Some(Selections::default())
+    }
+}
+
+/// Sources by their names, in the order of the configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Sources(pub Vec<(String, Source)>);
+
+impl FromNode for Sources {
+    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[map(Source::TABLE).min(1)]))];
+    const REQUIRED: bool = false;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Sources> {
+        read_named(node, reader, "a map of names to sources").map(Sources)
+    }
+    fn absent() -> Option<Sources> {
+        Some(Sources::default())
+    }
+}
+
+/// Sources of `apt_sources`: a map, or a list whose items without a file share one.
+#[derive(Debug, Clone)]
+pub struct OldSources(pub Sources);
+
+impl FromNode for OldSources {
+    const SCHEMA: &'static [Type] = Sources::SCHEMA;
+    fn read(node: &Node, reader: &mut Reader) -> Option<OldSources> {
+        if !matches!(node.value, Value::Seq(_)) {
+            return Sources::read(node, reader).map(OldSources);
+        }
+        let sources: Vec<Source> = Vec::read(node, reader)?;
+        let named = sources.into_iter().map(|source| ("cloud_config_sources.list".to_string(), source));
+        Some(OldSources(Sources(named.collect())))
+    }
+}
+
+fn read_named<T: FromNode>(node: &Node, reader: &mut Reader, wanted: &str) -> Option<Vec<(String, T)>> {
+    let map = match &node.value {
+        Value::Map(map) => map,
+        Value::Null => return Some(Vec::new()),
+        _ => return reader.type_error(node, wanted),
+    };
+    let read = |(name, value): (&Node, &Node)| {
+        let name = name.scalar_text()?;
+        let value = reader.nested(&name, |reader| T::read(value, reader))?;
+        Some((name, value))
+    };
+    Some(map.iter().filter_map(read).collect())
+}

@@ -1,0 +1,198 @@
+//! The module on a machine whose programs are stubs.
+
+use super::*;
+use crate::test_sandbox::{Sandbox, is_root, yaml};
+
+const DEBIAN: &str =
+    include_str!("../../../../packaging/etc-cloud/templates/sources.list.debian.deb822.tmpl");
+const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmAE/\n-----END PGP PUBLIC KEY BLOCK-----\n";
+
+fn machine(config: &str) -> Sandbox {
+    let mut sandbox = Sandbox::new(config);
+    sandbox.system_info = yaml(
+        "package_mirrors: [{arches: [default], failsafe: {primary: http://192.0.2.1/d, security: http://192.0.2.1/s}}]",
+    );
+    for (path, text) in [
+        ("/etc/os-release", "ID=debian\nVERSION_CODENAME=trixie\n"),
+        ("/etc/cloud/templates/sources.list.debian.deb822.tmpl", DEBIAN),
+        ("/etc/apt/sources.list", "deb http://old trixie main\n"),
+        ("/var/lib/apt/lists/deb.debian.org_debian_dists_x", ""),
+    ] {
+        sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+    }
+    sandbox.stub("dpkg", "echo amd64");
+    for program in ["apt-get", "add-apt-repository", "debconf-set-selections", "dpkg-query"] {
+        sandbox.stub(program, "");
+    }
+    sandbox
+}
+
+#[test]
+fn files_of_a_typical_configuration() {
+    if !is_root("files of apt") {
+        return;
+    }
+    let config = format!(
+        "apt:\n  http_proxy: http://proxy:3128\n  conf: 'APT::X \"y\";'\n  disable_suites: [backports]\n  \
+         primary: [{{arches: [default], uri: http://192.0.2.7/debian}}]\n  sources:\n    mine:\n      \
+         source: deb [signed-by=$KEY_FILE] $MIRROR $RELEASE main\n      key: {}\n    \
+         stanza:\n      source: \"Types: deb\\nURIs: http://x\\nSuites: y\"\n    ppa: {{source: 'ppa:a/b'}}\n",
+        serde_json::to_string(KEY).unwrap()
+    );
+    let sandbox = machine(&config);
+    sandbox.run(&MODULE).unwrap();
+    let file = |path: &str| sandbox.file(path).0;
+    assert_eq!(file(PROXIES), "Acquire::http::Proxy \"http://proxy:3128\";\n");
+    assert_eq!(file(CONF), "APT::X \"y\";");
+    let list = file("/etc/apt/sources.list.d/debian.sources");
+    assert!(list.contains("URIs: http://192.0.2.7/debian\n"), "{list}");
+    assert!(list.contains("\nSuites: trixie trixie-updates\n"), "{list}");
+    assert!(!sandbox.sys.exists("/etc/apt/sources.list"));
+    assert_eq!(sandbox.sys.read("/etc/apt/cloud-init.gpg.d/mine.gpg").unwrap(), [0x98, 0x01, 0x3f]);
+    assert_eq!(
+        file("/etc/apt/sources.list.d/mine.list"),
+        "deb [signed-by=/etc/apt/cloud-init.gpg.d/mine.gpg] http://192.0.2.7/debian trixie main\n"
+    );
+    assert!(file("/etc/apt/sources.list.d/stanza.sources").starts_with("Types: deb\n"));
+    assert!(sandbox.sys.exists("/var/lib/apt/lists/192.0.2.7_debian_dists_x"));
+    let calls = sandbox.calls();
+    assert!(calls.contains("add-apt-repository --no-update ppa:a/b\n"), "{calls}");
+    assert!(calls.trim_end().ends_with("update"), "{calls}");
+    // Again: nothing is added twice. add-apt-repository may have added a source, whose index is new.
+    sandbox.run(&MODULE).unwrap();
+    assert_eq!(file("/etc/apt/sources.list.d/mine.list").lines().count(), 1);
+    assert_eq!(updates(&sandbox), 2);
+}
+
+fn updates(sandbox: &Sandbox) -> usize {
+    sandbox.calls().lines().filter(|line| line.starts_with("apt-get") && line.ends_with("update")).count()
+}
+
+#[test]
+fn unchanged_sources_are_not_fetched_again() {
+    if !is_root("unchanged sources of apt") {
+        return;
+    }
+    let config = |source: &str| {
+        yaml(&format!("apt: {{preserve_sources_list: true, sources: {{a: {{source: {source}}}}}}}"))
+    };
+    let mut sandbox = machine("{}");
+    for (source, fails, wanted) in [
+        ("'# one'", false, 1),
+        ("'# one'", false, 1),
+        ("'# two'", true, 2),
+        ("'# two'", false, 3),
+        ("'# two'", false, 3),
+    ] {
+        sandbox.stub("apt-get", if fails { "exit 100" } else { "" });
+        sandbox.config = config(source);
+        let warned = sandbox.logged_warnings().len();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.logged_warnings().len() > warned, fails);
+        assert_eq!(updates(&sandbox), wanted, "{source}");
+    }
+}
+
+#[test]
+fn passwords_in_urls_are_for_root_alone() {
+    for (text, mode) in [
+        ("deb http://u:p@m.example/d x y", 0o600),
+        ("Acquire::http::Proxy \"http://u:p@h\";", 0o600),
+        ("# http://a/b\nURIs: http://u:p@h:80/", 0o600),
+        ("deb http://u@m.example/d x y", 0o644),
+        ("deb http://m:80/a:b@c x y", 0o644),
+        ("none", 0o644),
+    ] {
+        assert_eq!(format!("{:?}", mode_for(text)), format!("{:?}", WriteOptions::mode(mode)), "{text}");
+    }
+}
+
+#[test]
+fn invalid_values_keep_the_list() {
+    if !is_root("invalid values of apt") {
+        return;
+    }
+    for config in [
+        "apt: {preserve_sources_list: maybe}",
+        "apt: {sources_list: [x]}",
+        "apt: {primary: [{uri: http://x}]}",
+        "apt: {primary: x}",
+        "apt: {disable_suites: {a: b}}",
+        "apt: [x]",
+        "apt_preserve_sources_list: true",
+        "apt: {sources_list: \"## template: jinja\\n{% for %}\"}",
+    ] {
+        let sandbox = machine(config);
+        let _ = sandbox.run(&MODULE);
+        assert_eq!(sandbox.file("/etc/apt/sources.list").0, "deb http://old trixie main\n", "{config}");
+        assert!(!sandbox.sys.exists("/etc/apt/sources.list.d/debian.sources"), "{config}");
+    }
+}
+
+#[test]
+fn invalid_proxies_keep_the_file() {
+    for (config, kept) in [
+        ("apt: {preserve_sources_list: true}", false),
+        ("apt: {preserve_sources_list: true, proxy: [x]}", true),
+        ("apt: {preserve_sources_list: true, proxy: \"x\\\"; y\"}", true),
+        ("{apt: {preserve_sources_list: true}, apt_proxy: http://x}", false),
+    ] {
+        let sandbox = machine(config);
+        sandbox.sys.write(PROXIES, "old\n", WriteOptions::default()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.sys.exists(PROXIES), kept, "{config}");
+    }
+}
+
+#[test]
+fn old_keys() {
+    let sandbox = machine("{apt_proxy: http://p, apt_ftp_proxy: http://f, apt_preserve_sources_list: true}");
+    sandbox.run(&MODULE).unwrap();
+    let wanted = "Acquire::http::Proxy \"http://p\";\nAcquire::ftp::Proxy \"http://f\";\n";
+    assert_eq!(sandbox.file(PROXIES).0, wanted);
+}
+
+#[test]
+fn mirrors_of_the_image() {
+    let mirrors = yaml(
+        "[{arches: [arm64], failsafe: {primary: http://arm/}}, {arches: [default], failsafe: {primary: http://a, \
+         security: http://s}, search: {primary: ['http://%(ec2_region)s.ec2/', 'http://%(availability_zone)s.az/', \
+         'http://%(region)s.r/']}}]",
+    );
+    let place = |zone, region, is_ec2| Place { zone, region, is_ec2 };
+    for (arch, place, existing, wanted) in [
+        ("amd64", Place::default(), "", "http://a http://s"),
+        ("arm64", Place::default(), "", "http://arm/ http://arm/"),
+        ("amd64", place(Some("us-east-1b"), None, true), "ec2", "http://us-east-1.ec2/ http://s"),
+        ("amd64", place(Some("us-east-1b"), None, false), "ec2", "http://a http://s"),
+        ("amd64", place(Some("Zone_1"), Some("r1"), false), ".az", "http://zone-1.az/ http://s"),
+        ("amd64", place(Some("z"), Some("r1"), false), ".r/", "http://r1.r/ http://s"),
+    ] {
+        let mut exists = |url: &str| !existing.is_empty() && url.contains(existing);
+        let found = mirrors::of_image(&mirrors, arch, place, &mut exists).unwrap();
+        assert_eq!(format!("{} {}", found.primary, found.security), wanted);
+    }
+    assert!(
+        mirrors::of_image(&yaml("[{arches: [s390x]}]"), "amd64", Place::default(), &mut |_| true).is_none()
+    );
+    assert!(mirrors::of_image(&yaml("x"), "amd64", Place::default(), &mut |_| true).is_none());
+}
+
+#[test]
+fn configured_mirrors() {
+    let read = |text: &str| -> Vec<Mirror> { Vec::read(&yaml(text), &mut Reader::new()).unwrap() };
+    let list = read(
+        "[{arches: [default], search: [http://a, http://b]}, {arches: [s390x], uri: http://z}, \
+         {arches: [arm64], search_dns: true}]",
+    );
+    let by_dns = || mirrors::urls_by_dns("debian", "mirror", "h.example.com");
+    for (arch, wanted) in
+        [("amd64", "http://b"), ("s390x", "http://z"), ("arm64", "http://debian-mirror.localdomain/debian")]
+    {
+        let mirror = mirrors::for_arch(&list, arch).unwrap();
+        let mut exists = |url: &str| url == "http://b" || url.contains("localdomain");
+        assert_eq!(mirrors::location(mirror, by_dns, &mut exists).unwrap(), wanted);
+    }
+    let bad = read("[{arches: [default], uri: \"http://x\\ndeb y\"}]");
+    assert_eq!(mirrors::location(&bad[0], by_dns, &mut |_| true), None);
+}

@@ -1,0 +1,110 @@
+//! apt_pipelining: how many requests apt sends to a server before the first is answered.
+
+use config::schema::{BOOL, Deprecation, INT, Type, word};
+use config::{FromNode, Node, Reader};
+use state::Frequency;
+use system::{Error, Result, WriteOptions};
+
+use crate::schema::Section;
+use crate::{Context, Distros, Module, ModuleFlag, apt_configure, valid_key};
+
+pub const MODULE: Module = Module {
+    name: "apt_pipelining",
+    frequency: Frequency::Instance,
+    distros: Distros::Where(apt_configure::is_supported),
+    flags: &[ModuleFlag::Repeatable],
+    activation: &["apt_pipelining"],
+    keys: &[Keys::KEYS],
+    run,
+};
+
+/// The module in the schema and the documentation.
+pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+const PATH: &str = "/etc/apt/apt.conf.d/90cloud-init-pipelining";
+
+config::keys! {
+    struct Keys {
+        /// The number of requests (0 to 5), false for 0, or os for apt's own default.
+        apt_pipelining: Option<Depth>;
+    }
+}
+
+/// The depth of the pipeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    Default,
+    Requests(u8),
+    /// The schema accepts it, apt does not.
+    OutOfRange,
+}
+
+impl FromNode for Depth {
+    const SCHEMA: &'static [Type] = &[
+        INT,
+        BOOL,
+        word("os"),
+        word("none").deprecated(&Deprecation::new("22.4", "os")),
+        word("unchanged").deprecated(&Deprecation::new("22.4", "os")),
+    ];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Depth> {
+        let text = node.scalar_text().map(|text| text.trim().to_ascii_lowercase());
+        match text.as_deref() {
+            Some("false") => Some(Depth::Requests(0)),
+            Some("os") => Some(Depth::Default),
+            Some("none" | "unchanged") => {
+                reader.report_deprecated_form(node, &Deprecation::new("22.4", "os"));
+                Some(Depth::Default)
+            }
+            Some("true") => Some(Depth::OutOfRange),
+            Some(text) if text.parse::<i128>().is_ok() => {
+                let depth = text.parse().ok().filter(|depth| *depth <= 5);
+                Some(depth.map_or(Depth::OutOfRange, Depth::Requests))
+            }
+            _ => reader.type_error(node, "a number from 0 to 5, false or os"),
+        }
+    }
+}
+
+fn run(context: &Context<'_>) -> Result<()> {
+    let depth = valid_key(context, "apt_pipelining", Keys::read_known, |keys| keys.apt_pipelining)?;
+    let depth = match depth {
+        Some(Depth::Requests(depth)) => depth,
+        Some(Depth::OutOfRange) => {
+            return Err(Error::new("apt_pipelining: expected a number from 0 to 5, false or os"));
+        }
+        Some(Depth::Default) | None => return Ok(()),
+    };
+    let text =
+        format!("//Written by cloud-init per 'apt_pipelining'\nAcquire::http::Pipeline-Depth \"{depth}\";\n");
+    context.sys.write(PATH, text, WriteOptions::default()).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn depths() {
+        for (value, depth, fails) in [
+            ("false", Some("0"), false),
+            ("'False'", Some("0"), false),
+            ("3", Some("3"), false),
+            ("' 5 '", Some("5"), false),
+            ("os", None, false),
+            ("unchanged", None, false),
+            ("", None, false),
+            ("6", None, true),
+            ("true", None, true),
+            ("[1]", None, true),
+            ("-1", None, true),
+        ] {
+            let sandbox = Sandbox::new(&format!("apt_pipelining: {value}"));
+            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{value}");
+            let line = depth.map(|depth| format!("Acquire::http::Pipeline-Depth \"{depth}\";"));
+            let written = sandbox.sys.read_text_if_exists(PATH).unwrap();
+            assert_eq!(written.as_deref().and_then(|t| t.lines().nth(1)), line.as_deref(), "{value}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The keys `disk_setup` and `fs_setup`. An entry that cannot be read stays in its list as `None`, so that the others keep
+//! their places.
+
+use config::schema::{BOOL, Format, INT, STR, Type, key, list, map, map_of, word};
+use config::{FromNode, Node, Reader, Value};
+
+use super::layout::Share;
+use crate::user_keys::SingleLine;
+
+config::string_enum! {
+    pub enum TableKind {
+        Mbr = "mbr",
+        Gpt = "gpt",
+    }
+}
+
+config::keys! {
+    pub struct Disk {
+        /// The kind of partition table.
+        table_type: TableKind = "mbr";
+        /// The size of each partition in percent of the disk, alone or with its type; the last one extends to the end.
+        /// `true` is one partition, `remove` removes the partition table, `false` changes nothing.
+        layout: Layout = false;
+        /// Change a disk that holds data, too.
+        overwrite: bool = false;
+    }
+    pub struct FileSystem {
+        /// The label.
+        label: Option<SingleLine>;
+        /// The type, such as ext4.
+        filesystem: Option<TypeName>;
+        /// The device; a number after a dot is its partition.
+        device: Option<SingleLine>;
+        /// The number of the partition. `auto` chooses one with this label and type, or an empty one; `any` does not
+        /// compare labels; `none` uses the device itself.
+        partition: Selection = "any";
+        /// Replace an existing file system.
+        overwrite: Option<bool>;
+        /// A type of file system that is replaced.
+        replace_fs: Option<TypeName>;
+        /// Further arguments of mkfs.
+        extra_opts: Words;
+        /// The command to run instead of mkfs. `%(label)s`, `%(filesystem)s` and `%(device)s` are replaced.
+        cmd: Option<CustomCommand>;
+    }
+    pub struct Keys {
+        /// Disks to partition, by path or alias.
+        disk_setup: Option<Disks>;
+        /// File systems to make.
+        fs_setup: FileSystems;
+    }
+}
+
+/// `disk_setup`: names and what is to be done with them.
+#[derive(Debug, Clone, Default)]
+pub struct Disks(pub Vec<(String, Option<Disk>)>);
+
+impl FromNode for Disks {
+    const SCHEMA: &'static [Type] = &[map_of(&key("<device>", &[map(Disk::TABLE)]))];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Disks> {
+        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of disks") };
+        let read = |(name, value): (&Node, &Node)| {
+            let name = SingleLine::read(name, reader)?.0;
+            let disk = reader.nested(&name, |reader| match value.value {
+                Value::Map(_) => Disk::read(value, reader),
+                _ => reader.type_error(value, "a map"),
+            });
+            Some((name, disk))
+        };
+        Some(Disks(map.iter().filter_map(read).collect()))
+    }
+}
+
+/// `fs_setup`.
+#[derive(Debug, Clone, Default)]
+pub struct FileSystems(pub Vec<Option<FileSystem>>);
+
+impl FromNode for FileSystems {
+    const SCHEMA: &'static [Type] = &[list(&[map(FileSystem::TABLE)])];
+    const REQUIRED: bool = false;
+    fn read(node: &Node, reader: &mut Reader) -> Option<FileSystems> {
+        let items = match &node.value {
+            Value::Null => return Some(FileSystems::default()),
+            Value::Seq(items) => items,
+            _ => return reader.type_error(node, "a list of file systems"),
+        };
+        let read = |(index, item): (usize, &Node)| {
+            reader.nested(&format!("[{index}]"), |reader| match item.value {
+                Value::Map(_) => FileSystem::read(item, reader),
+                _ => reader.type_error(item, "a map"),
+            })
+        };
+        Some(FileSystems(items.iter().enumerate().map(read).collect()))
+    }
+    fn absent() -> Option<FileSystems> {
+        Some(FileSystems::default())
+    }
+}
+
+/// `layout`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Layout {
+    Nothing,
+    Remove,
+    Whole,
+    Shares(Vec<Share>),
+}
+
+impl FromNode for Layout {
+    const SCHEMA: &'static [Type] = &[word("remove"), BOOL, list(&[INT, list(&[INT, STR]).range(2, 2)])];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Layout> {
+        match &node.value {
+            Value::Null => Some(Layout::Nothing),
+            Value::Str(text) if text.eq_ignore_ascii_case("remove") => Some(Layout::Remove),
+            Value::Seq(items) if items.is_empty() => Some(Layout::Nothing),
+            Value::Seq(items) => {
+                let read = |(index, item): (usize, &Node)| {
+                    reader.nested(&format!("[{index}]"), |reader| read_share(item, reader))
+                };
+                items.iter().enumerate().map(read).collect::<Option<Vec<_>>>().map(Layout::Shares)
+            }
+            Value::Bool(true) => Some(Layout::Whole),
+            Value::Bool(false) => Some(Layout::Nothing),
+            _ => reader.type_error(node, "true, false, remove, or a list of sizes in percent"),
+        }
+    }
+}
+
+fn read_share(node: &Node, reader: &mut Reader) -> Option<Share> {
+    let (percent, kind) = match &node.value {
+        Value::Seq(items) => match &items[..] {
+            [percent, kind] => (percent, kind.scalar_text()),
+            _ => return reader.type_error(node, "a size and a type"),
+        },
+        _ => (node, None),
+    };
+    let is_typed = node.as_seq().is_some();
+    let number = percent.scalar_text().and_then(|text| text.trim().parse::<f64>().ok());
+    match number.filter(|number| *number > 0.0 && *number <= 100.0) {
+        Some(_) if is_typed && kind.is_none() => reader.type_error(node, "a size and a type"),
+        Some(percent) => Some(Share { percent, kind }),
+        None => reader.type_error(percent, "a size in percent (above 0, at most 100)"),
+    }
+}
+
+/// `partition`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Selection {
+    Auto,
+    Any,
+    Raw,
+    Number(u32),
+}
+
+impl FromNode for Selection {
+    const SCHEMA: &'static [Type] =
+        &[word("auto"), word("any"), word("none"), INT, STR.format(Format::Digits)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Selection> {
+        let text = node.scalar_text().unwrap_or_default().to_ascii_lowercase();
+        let number = || text.parse().ok().filter(|n| (1..=256).contains(n)).map(Selection::Number);
+        match (&node.value, text.as_str()) {
+            (Value::Null, _) | (_, "none") => Some(Selection::Raw),
+            (_, "auto") => Some(Selection::Auto),
+            (_, "any") => Some(Selection::Any),
+            _ => {
+                number().or_else(|| reader.type_error(node, "auto, any, none, or the number of a partition"))
+            }
+        }
+    }
+}
+
+/// The type of a file system, which becomes part of a program's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeName(pub String);
+
+impl FromNode for TypeName {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<TypeName> {
+        let text = String::read(node, reader)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
+        if text.is_empty() || text.len() > 64 || !text.chars().all(fits) {
+            return reader.type_error(node, "a type of file system, such as ext4");
+        }
+        Some(TypeName(text))
+    }
+}
+
+/// Arguments: a list, or a text with blanks between them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Words(pub Vec<String>);
+
+impl FromNode for Words {
+    const SCHEMA: &'static [Type] = &[list(&[STR]), STR];
+    const REQUIRED: bool = false;
+    fn read(node: &Node, reader: &mut Reader) -> Option<Words> {
+        match &node.value {
+            Value::Null => Some(Words::default()),
+            Value::Seq(items) => {
+                let read = |(index, item): (usize, &Node)| {
+                    reader.nested(&format!("[{index}]"), |r| SingleLine::read(item, r)).map(|line| line.0)
+                };
+                items.iter().enumerate().map(read).collect::<Option<_>>().map(Words)
+            }
+            _ => {
+                let line = SingleLine::read(node, reader)?.0;
+                Some(Words(line.split_whitespace().map(String::from).collect()))
+            }
+        }
+    }
+    fn absent() -> Option<Words> {
+        Some(Words::default())
+    }
+}
+
+/// `cmd`: a line of shell, or a list of arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CustomCommand {
+    Shell(String),
+    Words(Vec<String>),
+}
+
+impl FromNode for CustomCommand {
+    const SCHEMA: &'static [Type] = &[list(&[STR]), STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<CustomCommand> {
+        match &node.value {
+            Value::Seq(items) if !items.is_empty() => {
+                Words::read(node, reader).map(|w| CustomCommand::Words(w.0))
+            }
+            Value::Str(text) if !text.trim().is_empty() && !text.contains('\0') => {
+                Some(CustomCommand::Shell(text.clone()))
+            }
+            _ => reader.type_error(node, "a command: text, or a list of texts"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Keys that belong elsewhere than in a cloud-config.
+
+/// Keys of an image's own configuration, which a cloud-config may not have by upstream's schema, and where they are
+/// read.
+const IMAGE_ONLY_KEYS: &[&str] = &[
+    "allow_userdata",
+    "conf_d",
+    "datasource",
+    "datasource_list",
+    "datasource_pkg_list",
+    "def_log_file",
+    "disable_fallback_netcfg",
+    "disable_network_activation",
+    "disable_vmware_customization",
+    "log_basic",
+    "log_cfgs",
+    "logcfg",
+    "manual_cache_clean",
+    "syslog_fix_perms",
+    "unverified_modules",
+    "vendor_data2",
+    "warnings",
+];
+
+/// Returns where a key belongs that is not a cloud-config key; `None` for a key that has no other place.
+pub fn where_key_belongs(key: &str) -> Option<&'static str> {
+    match key {
+        "network" => Some("it belongs in network-config or /etc/cloud"),
+        "ethernets" | "bonds" | "bridges" | "vlans" | "wifis" => Some("it belongs in network-config"),
+        "instance-id" | "local-hostname" | "public-keys" => Some("it belongs in meta-data"),
+        _ if IMAGE_ONLY_KEYS.contains(&key) => Some("it belongs in /etc/cloud"),
+        _ => None,
+    }
+}

@@ -1,0 +1,331 @@
+//! The rows of the picture: stages, their steps, and what a step did, each with its time and its place in the log.
+
+use super::super::event::Event;
+use super::super::record::{Record, Step};
+use super::super::time::SECOND;
+use super::details::{self, Detail};
+use super::units::UnitTimes;
+
+/// The colour of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The kernel, systemd and its units.
+    System,
+    Stage,
+    Search,
+    Step,
+    Command,
+    Request,
+    Wait,
+}
+
+/// One bar. Times are microseconds since the epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    pub kind: Kind,
+    pub depth: usize,
+    pub begin: i64,
+    /// `None` if the log has no end.
+    pub end: Option<i64>,
+    pub label: String,
+    /// The text shown under the pointer, without times and place.
+    pub description: String,
+    pub is_failure: bool,
+    /// The first and the last line of the log; `None` for what is not from a log.
+    pub lines: Option<(usize, usize)>,
+}
+
+impl Row {
+    /// Returns how long it took, zero if the clock was set back.
+    pub fn took(&self) -> Option<i64> {
+        Some((self.end? - self.begin).max(0))
+    }
+}
+
+/// The most rows: what took the shortest time is left out beyond.
+pub const MAX_ROWS: usize = 800;
+/// A longer time without a line between two stages is a clock that was set, not a wait.
+const MAX_GAP: i64 = 3600 * SECOND;
+/// Shorter times between two stages are not shown.
+const MIN_GAP: i64 = 10_000;
+/// Units of other programs that are shown for one wait.
+const MAX_UNITS: usize = 5;
+
+/// Returns the rows of a boot in order, and the number of rows left out. `units` are the times of systemd, empty if unknown.
+pub fn rows(record: &Record<'_>, details: &[Detail], units: &UnitTimes) -> (Vec<Row>, usize) {
+    let mut rows = of_events(record);
+    let range = rows.iter().filter_map(|row| row.lines);
+    let (first, last) = range.fold((usize::MAX, 0), |(a, b), (from, to)| (a.min(from), b.max(to)));
+    let inside = details.iter().filter(|detail| (first..=last).contains(&detail.lines.0));
+    rows.extend(inside.map(of_detail));
+    // The longer one first, if two begin in the same line.
+    rows.sort_by_key(|row| row.lines.map(|(from, to)| (from, std::cmp::Reverse(to))));
+    set_depths(&mut rows);
+    let left_out = drop_short(&mut rows);
+    skip_clock_steps(&mut rows);
+    (with_gaps(rows, units), left_out)
+}
+
+fn of_events(record: &Record<'_>) -> Vec<Row> {
+    let mut rows: Vec<Row> = Vec::new();
+    for step in &record.steps {
+        match step {
+            Step::Begin(start) => rows.push(of_step(start, None)),
+            Step::Part(start, finish) => rows.push(of_step(start, Some(finish))),
+            Step::End(start, finish) => {
+                if let Some(row) = rows.iter_mut().find(|row| row.lines.is_some_and(|l| l.0 == start.line)) {
+                    *row = of_step(start, Some(finish));
+                }
+            }
+        }
+    }
+    rows
+}
+
+fn of_step(start: &Event, finish: Option<&Event>) -> Row {
+    let (kind, label) = label(&start.name);
+    let (text, result) = match finish {
+        Some(finish) => (&finish.description, finish.result.as_str()),
+        None => (&start.description, "did not end"),
+    };
+    Row {
+        kind,
+        depth: 0,
+        begin: start.at,
+        end: finish.map(|finish| finish.at),
+        label,
+        description: format!("{}: {text}\n{result}", start.name),
+        is_failure: result == "FAIL",
+        lines: Some((start.line, finish.map_or(usize::MAX, |finish| finish.line))),
+    }
+}
+
+/// Returns the kind and the label for the name of an event.
+fn label(name: &str) -> (Kind, String) {
+    let Some((_, part)) = name.rsplit_once('/') else {
+        let stage = match name {
+            "init-local" => "local stage",
+            "init-network" => "network stage",
+            "modules-config" => "config stage",
+            "modules-final" => "final stage",
+            other => other,
+        };
+        return (Kind::Stage, stage.into());
+    };
+    if let Some(datasource) = part.strip_prefix("search-") {
+        return (Kind::Search, format!("search {datasource}"));
+    }
+    let text = match (part.strip_prefix("config-"), part.strip_prefix("consume-")) {
+        (Some(module), _) => module.to_string(),
+        (_, Some(data)) => format!("consume {data}"),
+        _ => part.to_string(),
+    };
+    (Kind::Step, text)
+}
+
+fn of_detail(detail: &Detail) -> Row {
+    let (kind, label) = match detail.kind {
+        details::Kind::Command => (Kind::Command, words(&detail.text)),
+        details::Kind::Request => (Kind::Request, detail.text.clone()),
+        details::Kind::Wait => (Kind::Wait, format!("wait for {}", detail.text)),
+    };
+    Row {
+        kind,
+        depth: 0,
+        begin: detail.begin,
+        end: Some(detail.end),
+        description: if detail.result.is_empty() {
+            label.clone()
+        } else {
+            format!("{label}\n{}", detail.result)
+        },
+        label,
+        is_failure: detail.is_failure,
+        lines: Some(detail.lines),
+    }
+}
+
+/// Returns the words of an argument vector as it is logged, `['a', 'b c']`.
+fn words(vector: &str) -> String {
+    match vector.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(words) => words.replace("', '", " ").trim_matches('\'').to_string(),
+        None => vector.to_string(),
+    }
+}
+
+/// Sets how deep each row is: a row is inside of those before it whose last line is not before its first one.
+fn set_depths(rows: &mut [Row]) {
+    let mut ends: Vec<usize> = Vec::new();
+    for row in rows {
+        let Some((from, to)) = row.lines else { continue };
+        // A stage is not a part of another one, even if that has no end.
+        let is_outer = |end: &usize| *end > from && row.kind != Kind::Stage;
+        while ends.last().is_some_and(|end| !is_outer(end)) {
+            ends.pop();
+        }
+        row.depth = ends.len();
+        ends.push(to);
+    }
+}
+
+/// Removes the shortest details beyond the limit, then the shortest rows.
+fn drop_short(rows: &mut Vec<Row>) -> usize {
+    let too_many = rows.len().saturating_sub(MAX_ROWS);
+    if too_many == 0 {
+        return 0;
+    }
+    let rank = |row: &Row| {
+        let is_detail = matches!(row.kind, Kind::Command | Kind::Request | Kind::Wait);
+        (row.kind == Kind::Stage, !is_detail, row.took().unwrap_or(i64::MAX))
+    };
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|i| rank(&rows[*i]));
+    let dropped: std::collections::HashSet<usize> = order.into_iter().take(too_many).collect();
+    let mut index = 0;
+    rows.retain(|_| {
+        index += 1;
+        !dropped.contains(&(index - 1))
+    });
+    too_many
+}
+
+/// Moves the stages after a time that no boot takes, or that is negative, to the end of the stage before: the clock was set.
+fn skip_clock_steps(rows: &mut [Row]) {
+    let (mut latest, mut moved) = (None::<i64>, 0);
+    for row in rows.iter_mut() {
+        if row.kind == Kind::Stage
+            && let Some(latest) = latest
+        {
+            let gap = row.begin - moved - latest;
+            if !(-SECOND..MAX_GAP).contains(&gap) {
+                moved += gap;
+                row.description += "\nthe clock was set before this stage";
+            }
+        }
+        row.begin -= moved;
+        row.end = row.end.map(|end| end - moved);
+        latest = latest.max(Some(row.end.unwrap_or(row.begin).max(row.begin)));
+    }
+}
+
+/// Adds the time before the first stage and between two stages, with the units that systemd started meanwhile.
+fn with_gaps(rows: Vec<Row>, units: &UnitTimes) -> Vec<Row> {
+    let mut all = Vec::with_capacity(rows.len() + 8);
+    let mut latest = None::<i64>;
+    for row in rows {
+        if row.kind == Kind::Stage {
+            let from = latest.or_else(|| units.spans.iter().map(|span| span.1).min());
+            if let Some(from) = from.filter(|from| row.begin - from >= MIN_GAP) {
+                add_gap(&mut all, from, row.begin, latest.is_none(), units);
+            }
+        }
+        latest = latest.max(Some(row.end.unwrap_or(row.begin).max(row.begin)));
+        all.push(row);
+    }
+    all
+}
+
+fn add_gap(all: &mut Vec<Row>, from: i64, to: i64, is_first: bool, units: &UnitTimes) {
+    let row = |kind, depth, begin, end, label: &str, description: String| Row {
+        kind,
+        depth,
+        begin,
+        end: Some(end),
+        label: label.into(),
+        description,
+        is_failure: false,
+        lines: None,
+    };
+    if is_first {
+        for (name, begin, end) in &units.spans {
+            all.push(row(Kind::System, 0, *begin, *end, name, format!("{name} (from systemd)")));
+        }
+    } else {
+        let text = "between two stages: systemd starts other units".to_string();
+        all.push(row(Kind::Wait, 0, from, to, "wait for systemd", text));
+    }
+    let shared = |begin: i64, end: i64| end.min(to) - begin.max(from);
+    let mut found: Vec<_> = units.units.iter().filter(|u| shared(u.1, u.2) >= MIN_GAP).collect();
+    found.sort_by_key(|u| (-shared(u.1, u.2), u.0.as_str()));
+    found.truncate(MAX_UNITS);
+    found.sort_by_key(|u| (u.1, u.0.as_str()));
+    for (name, begin, end) in found {
+        all.push(row(Kind::System, 1, *begin, *end, name, format!("{name}: started by systemd")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::{event, record};
+    use super::*;
+
+    const NOW: i64 = 1_930_392_000 * SECOND;
+
+    fn lines(log: &str) -> Vec<String> {
+        let log: String = log
+            .lines()
+            .map(|line| {
+                let (at, text) = line.split_once(' ').unwrap();
+                format!("2031-03-04 {at} - x.py[DEBUG]: {text}\n")
+            })
+            .collect();
+        let (events, _) = event::from_log(&log, NOW);
+        let records = record::records(&events);
+        let details = details::from_log(&log, NOW);
+        let units = UnitTimes {
+            spans: Vec::new(),
+            units: vec![("wait-online.service".into(), 1_930_367_162 * SECOND, 1_930_367_164 * SECOND)],
+        };
+        let (rows, left_out) = rows(records.last().unwrap(), &details, &units);
+        assert_eq!(left_out, 0);
+        let show = |row: &Row| {
+            let at = |t: i64| (t - 1_930_367_160 * SECOND) / 1000;
+            let end = row.end.map(|end| at(end).to_string()).unwrap_or_default();
+            let failed = if row.is_failure { "!" } else { "" };
+            format!("{}{:?} {} {}-{end}{failed}", " ".repeat(row.depth), row.kind, row.label, at(row.begin))
+        };
+        rows.iter().map(show).collect()
+    }
+
+    #[test]
+    fn steps_details_and_gaps() {
+        let log = "05:06:00,000 start: init-local: x\n\
+            05:06:00,100 start: init-local/search-Ec2: x\n\
+            05:06:00,900 http://192.0.2.1/a: 200, 5 bytes, try 1, after 0.500 s\n\
+            05:06:01,000 finish: init-local/search-Ec2: FAIL: y\n\
+            05:06:01,200 Running command ['ip', 'link'] with allowed return codes [0] (shell=False)\n\
+            05:06:01,300 Running ['ip', 'link'] took 0.100 seconds, exit code 0\n\
+            05:06:01,500 finish: init-local: SUCCESS: y\n\
+            05:06:04,000 start: modules-final: x\n\
+            05:06:04,000 start: modules-final/config-runcmd: x\n\
+            05:06:05,000 start: modules-final/config-late: x\n";
+        assert_eq!(
+            lines(log),
+            [
+                "Stage local stage 0-1500",
+                " Search search Ec2 100-1000!",
+                "  Request http://192.0.2.1/a 400-900",
+                " Command ip link 1200-1300",
+                "Wait wait for systemd 1500-4000",
+                " System wait-online.service 2000-4000",
+                "Stage final stage 4000-",
+                " Step runcmd 4000-",
+                "  Step late 5000-",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_clock_that_is_set_between_two_stages_is_no_wait() {
+        let log = "05:06:00,000 start: init-local: x\n\
+            05:06:01,000 finish: init-local: SUCCESS: y\n\
+            12:06:01,000 start: init-network: x\n\
+            12:06:03,000 finish: init-network: SUCCESS: y\n\
+            05:06:02,000 start: modules-config: x\n\
+            05:06:03,000 finish: modules-config: SUCCESS: y\n";
+        assert_eq!(
+            lines(log),
+            ["Stage local stage 0-1000", "Stage network stage 1000-3000", "Stage config stage 3000-4000"]
+        );
+    }
+}

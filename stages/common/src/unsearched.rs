@@ -1,0 +1,33 @@
+//! Modules that run before any stage has searched: `cloud-init single` in a container or while an image is built.
+
+use datasource::datasource;
+use state::{Status, write_instance_data};
+use system::{info, warning};
+
+use crate::{FoundInstance, Stage, StageName, platform};
+
+impl Stage {
+    /// Returns the instance of the datasource None if that is listed and no stage of this boot has searched. After a search that
+    /// failed or was killed the machine may be on a cloud, so that None is not used. As in upstream the instance is not made the
+    /// machine's: there is no link, no cache and no previous instance, only semaphores and instance-data.
+    pub(crate) fn instance_without_search(&mut self) -> Option<FoundInstance> {
+        let status = Status::read(&self.sys, &self.layout);
+        let has_begun = |stage: StageName| status.get(stage.status_key()).start.is_some();
+        let is_listed = self.datasource_list().iter().any(|name| name.eq_ignore_ascii_case("None"));
+        if !is_listed || has_begun(StageName::Local) || has_begun(StageName::Network) {
+            return None;
+        }
+        let row = datasource("None")?;
+        let instance = (row.find)(&self.search_context()).ok().flatten()?;
+        info!(self.sys, "Loaded datasource {0} - {0}", instance.description);
+        self.layout = self.layout.clone().with_unlinked_instance(&instance.id);
+        if !self.sys.exists(self.layout.run("instance-data.json")) {
+            let config = self.settings.system.to_json();
+            let platform = platform::platform(&self.sys);
+            if let Err(e) = write_instance_data(&self.sys, &self.layout, &instance, &platform, &config) {
+                warning!(self.sys, "{e}");
+            }
+        }
+        Some(FoundInstance { instance, is_new: false, is_cached: true })
+    }
+}

@@ -1,0 +1,88 @@
+//! The settings of log and output: obeyed, or named once in a boot with their place.
+
+use std::os::unix::fs::PermissionsExt;
+
+use tests::{Sandbox, check_boot, write};
+
+const STAGES: [&str; 5] = ["on", "local", "network", "config", "final"];
+
+fn machine(name: &str, config: &str) -> Sandbox {
+    let machine = Sandbox::with_user_data(name, "#cloud-config\nusers: []\n");
+    write(&machine.path("/etc/cloud/cloud.cfg.d/96_log.cfg"), config);
+    machine
+}
+
+fn mode(machine: &Sandbox, path: &str) -> u32 {
+    std::fs::metadata(machine.path(path)).map_or(0, |meta| meta.permissions().mode() & 0o7777)
+}
+
+#[test]
+fn mode_and_file_of_the_log() {
+    let machine = machine(
+        "log-mode",
+        "log_cfgs: []\ndef_log_file: /var/log/own.log\ndef_log_file_mode: 0600\nsyslog_fix_perms:\n",
+    );
+    let boot = machine.run(&STAGES);
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, mode(&machine, "/var/log/own.log") == 0o600);
+    check_boot!(
+        machine,
+        boot,
+        machine.file("/var/log/own.log").unwrap_or_default().contains("finish: modules-final")
+    );
+    check_boot!(machine, boot, !machine.path("/var/log/cloud-init.log").exists());
+}
+
+#[test]
+fn a_logging_configuration_in_a_file() {
+    let machine = machine("log-file", "log_cfgs: [/etc/log.conf]\n");
+    write(
+        &machine.path("/etc/log.conf"),
+        "[logger_root]\nlevel=INFO\nhandlers=own\n[handler_own]\nclass=FileHandler\nargs=('/var/log/own.log', 'a')\n",
+    );
+    let boot = machine.run(&STAGES);
+    check_boot!(machine, boot, boot.succeeded());
+    let log = machine.file("/var/log/own.log").unwrap_or_default();
+    assert!(log.contains("[INFO]: PID ") && !log.contains("[DEBUG]"), "{log}");
+}
+
+#[test]
+fn what_cannot_be_obeyed_is_named_once() {
+    let config = "def_log_file_mode: 0664
+syslog_fix_perms: 7
+output: {all: 5, boot: '>> /x'}
+cc_ready_cmd: ['true']
+datasource_pkg_list: [cloudinit.sources]
+log_basic: false
+log_cfgs:
+- \"[logger_root]\\nhandlers=mail\\n[handler_mail]\\nclass=handlers.SMTPHandler\\n\"
+- \"[logger_root]\\nhandlers=f\\n[handler_f]\\nclass=FileHandler\\nargs=('/var/log/cloud-init.log',)\\n\"
+";
+    let machine = machine("log-named", config);
+    let boot = machine.run(&STAGES);
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, mode(&machine, "/var/log/cloud-init.log") == 0o640);
+    for words in [
+        ":1:20: def_log_file_mode: 0664 is wider than 0640; using 0640",
+        ": syslog_fix_perms: expected USER:GROUP",
+        ": output.all: expected a target",
+        ": output.boot: unknown key",
+        ": cc_ready_cmd: has had no effect",
+        ": datasource_pkg_list: has no effect",
+        ": log_basic: has no effect",
+        ": log_cfgs[0]: handler handlers.SMTPHandler is not supported",
+    ] {
+        let of = |line: &&String| line.contains(words) && line.contains("96_log.cfg:");
+        assert_eq!(machine.warnings().iter().filter(of).count(), 1, "{words}\n{}", machine.log());
+    }
+}
+
+/// No owner of the list exists.
+#[test]
+fn owners_that_do_not_exist() {
+    let machine = machine("log-owners", "syslog_fix_perms: ['none:such', 'nor:he']\n").live();
+    let boot = machine.run(&STAGES);
+    check_boot!(machine, boot, boot.ended_normally());
+    let of = |line: &&String| line.contains("(syslog_fix_perms) could be set: none:such, nor:he");
+    assert_eq!(machine.warnings().iter().filter(of).count(), 1, "{}", machine.log());
+}
