@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use system::{Error, Result, System, WriteOptions, debug, warning};
 
 use crate::previous_id::PreviousId;
@@ -23,15 +24,18 @@ impl Blobs {
 }
 
 /// What a datasource knows about this machine. Empty text and `None` stand for unknown.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "kebab-case")]
 pub struct Instance {
     /// The instance ID.
+    #[serde(rename = "instance-id")]
     pub id: String,
     /// The name in `datasource_list`, such as `NoCloud`.
     pub datasource: String,
     /// The description in status and log, such as `DataSourceNoCloud [seed=/dev/vdb]`.
     pub description: String,
     /// When user-data and modules run: `net`, `local`, `pass` or `disabled`.
+    #[serde(default = "default_dsmode")]
     pub dsmode: String,
     /// The hostname.
     pub local_hostname: Option<String>,
@@ -70,21 +74,31 @@ pub struct Instance {
     /// Values that the datasource's identity check needs at a later boot (a serial number, a hash).
     pub check: Map<String, Value>,
     /// Fields of a later version, which are kept.
+    #[serde(flatten)]
     pub other: Map<String, Value>,
     /// The user-data.
+    #[serde(skip)]
     pub user_data: Blobs,
     /// The vendor-data.
+    #[serde(skip)]
     pub vendor_data: Blobs,
     /// The second vendor-data.
+    #[serde(skip)]
     pub vendor_data2: Blobs,
     /// Why stored raw data could not be read. It is unknown then, although it is empty here.
+    #[serde(skip)]
     pub raw_data_error: Option<String>,
     /// Reconstructed from text files because the cache could not be used; never stored in the place of the cache.
+    #[serde(skip)]
     pub is_reconstructed: bool,
 }
 
+fn default_dsmode() -> String {
+    "net".into()
+}
+
 /// A service that takes the machine's public SSH host keys, each in a PUT request.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostKeyService {
     /// The URL, to which a slash and the type of the key are added.
     pub url: String,
@@ -92,42 +106,20 @@ pub struct HostKeyService {
     pub headers: Vec<(String, String)>,
 }
 
-impl HostKeyService {
-    fn to_json(&self) -> Value {
-        json!({ "url": self.url, "headers": self.headers })
-    }
-
-    fn from_json(value: Value) -> Option<HostKeyService> {
-        let headers = value.get("headers").cloned().unwrap_or_default();
-        Some(HostKeyService {
-            url: value.get("url")?.as_str()?.to_string(),
-            headers: serde_json::from_value(headers).unwrap_or_default(),
-        })
-    }
-}
-
 /// A network configuration and its format.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkConfig {
     /// The name in netconfig's table of parsers: `yaml`, `network_data.json`, `eni`.
     pub format: String,
     /// The configuration.
+    #[serde(default)]
     pub content: Value,
     /// The file that it was read from, for messages; empty if unknown.
+    #[serde(default)]
     pub source: String,
     /// The positions of its values in that file (`config::source_map::positions`); empty for formats other than YAML.
+    #[serde(default)]
     pub positions: String,
-}
-
-impl NetworkConfig {
-    fn to_json(&self) -> Value {
-        json!({
-            "format": self.format,
-            "content": self.content,
-            "source": self.source,
-            "positions": self.positions,
-        })
-    }
 }
 
 /// The content of the cache.
@@ -149,85 +141,16 @@ pub enum Cached {
 impl Instance {
     /// Returns everything but the raw data, as the cache has it.
     pub fn to_json(&self) -> Value {
-        let mut all = self.other.clone();
-        let fields = json!({
-            "version": VERSION,
-            "instance-id": self.id,
-            "datasource": self.datasource,
-            "description": self.description,
-            "dsmode": self.dsmode,
-            "local-hostname": self.local_hostname,
-            "is-hostname-whole": self.is_hostname_whole,
-            "public-keys": self.public_keys,
-            "availability-zone": self.availability_zone,
-            "region": self.region,
-            "launch-index": self.launch_index,
-            "cloud-name": self.cloud_name,
-            "platform": self.platform,
-            "subplatform": self.subplatform,
-            "random-seed": self.random_seed,
-            "network": self.network.as_ref().map(|n| n.to_json()),
-            "config": self.config,
-            "crawled": self.crawled,
-            "sensitive": self.sensitive,
-            "devices": self.devices,
-            "update-events": self.update_events,
-            "host-key-service": self.host_key_service.as_ref().map(HostKeyService::to_json),
-            "check": self.check,
-        });
-        if let Value::Object(fields) = fields {
-            all.extend(fields);
-        }
-        Value::Object(all)
+        // All keys are texts, so this cannot fail.
+        let mut all = serde_json::to_value(self).unwrap_or_default();
+        all["version"] = VERSION.into();
+        all
     }
 
-    fn from_json(value: Value) -> Option<Instance> {
-        let Value::Object(mut all) = value else { return None };
-        let mut take = |key: &str| all.remove(key).unwrap_or_default();
-        let text = |v: Value| if let Value::String(s) = v { Some(s) } else { None };
-        let texts = |v: Value| match v {
-            Value::Array(items) => items.into_iter().filter_map(text).collect(),
-            _ => Vec::new(),
-        };
-        let object = |v: Value| if let Value::Object(m) = v { m } else { Map::new() };
-        take("version");
-        let mut instance = Instance {
-            id: text(take("instance-id")).filter(|id| !id.is_empty())?,
-            datasource: text(take("datasource"))?,
-            description: text(take("description")).unwrap_or_default(),
-            dsmode: text(take("dsmode")).unwrap_or_else(|| "net".into()),
-            local_hostname: text(take("local-hostname")),
-            is_hostname_whole: take("is-hostname-whole").as_bool().unwrap_or_default(),
-            public_keys: texts(take("public-keys")),
-            availability_zone: text(take("availability-zone")),
-            region: text(take("region")),
-            launch_index: take("launch-index").as_i64(),
-            cloud_name: text(take("cloud-name")).unwrap_or_default(),
-            platform: text(take("platform")).unwrap_or_default(),
-            subplatform: text(take("subplatform")).unwrap_or_default(),
-            random_seed: text(take("random-seed")),
-            network: None,
-            config: take("config"),
-            crawled: take("crawled"),
-            sensitive: texts(take("sensitive")),
-            devices: object(take("devices")),
-            update_events: texts(take("update-events")),
-            host_key_service: HostKeyService::from_json(take("host-key-service")),
-            check: object(take("check")),
-            ..Instance::default()
-        };
-        let mut network = object(take("network"));
-        if let Some(format) = text(network.remove("format").unwrap_or_default()) {
-            let mut take = |key: &str| network.remove(key).unwrap_or_default();
-            instance.network = Some(NetworkConfig {
-                format,
-                content: take("content"),
-                source: text(take("source")).unwrap_or_default(),
-                positions: text(take("positions")).unwrap_or_default(),
-            });
-        }
-        instance.other = all;
-        Some(instance)
+    fn from_json(mut value: Value) -> Option<Instance> {
+        value.as_object_mut()?.remove("version");
+        let instance: Instance = serde_json::from_value(value).ok()?;
+        (!instance.id.is_empty() && !instance.datasource.is_empty()).then_some(instance)
     }
 
     /// Writes the cache, and the raw data beside it, for the instance that the link already points at. A pickle of Python's

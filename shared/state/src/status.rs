@@ -4,6 +4,9 @@
 //! directory cannot be written (a full or read-only disk). If /run cannot be written, the file in /var/lib/cloud/data
 //! contains the boot's ID.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use system::{Error, Level, Result, System, WriteOptions, debug};
 
@@ -16,7 +19,8 @@ pub const STAGES: [&str; 4] = ["init-local", "init", "modules-config", "modules-
 pub const HOTPLUG: &str = "hotplug";
 
 /// One stage's record.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StageStatus {
     /// When it began, in seconds since boot; `None` before that.
     pub start: Option<f64>,
@@ -25,7 +29,7 @@ pub struct StageStatus {
     /// Its errors.
     pub errors: Vec<String>,
     /// The messages of each level, by the level's name.
-    pub recoverable_errors: Vec<(String, Vec<String>)>,
+    pub recoverable_errors: BTreeMap<String, Vec<String>>,
 }
 
 /// The status of this boot. Unknown fields are kept.
@@ -41,7 +45,7 @@ impl Status {
         all.insert("datasource".into(), Value::Null);
         all.insert("stage".into(), Value::Null);
         for stage in STAGES {
-            all.insert(stage.into(), stage_json(&StageStatus::default()));
+            all.insert(stage.into(), json!(StageStatus::default()));
         }
         Status { all }
     }
@@ -134,12 +138,12 @@ impl Status {
 
     /// Returns the record of a stage, by its key in [`STAGES`]; an empty one if it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
-        self.all.get(stage).map(stage_from_json).unwrap_or_default()
+        self.all.get(stage).and_then(|record| StageStatus::deserialize(record).ok()).unwrap_or_default()
     }
 
     /// Replaces the record of a stage.
     pub fn set(&mut self, stage: &str, record: &StageStatus) {
-        self.all.insert(stage.into(), stage_json(record));
+        self.all.insert(stage.into(), json!(record));
     }
 
     /// Returns the errors of all stages, in order.
@@ -245,52 +249,17 @@ impl StageStatus {
     /// Adds the logged messages of level WARNING and above to the recoverable errors.
     pub fn record_messages(&mut self, messages: &[(Level, String)]) {
         let was_empty = self.recoverable_errors.is_empty();
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for (level, text) in messages {
             // A set, as there may be thousands of warnings.
             if !seen.insert((*level, text.as_str())) {
                 continue;
             }
-            let name = level.name();
-            let place = match self.recoverable_errors.iter().position(|(n, _)| n == name) {
-                Some(place) => place,
-                None => {
-                    self.recoverable_errors.push((name.to_string(), Vec::new()));
-                    self.recoverable_errors.len() - 1
-                }
-            };
-            if was_empty || !self.recoverable_errors[place].1.contains(text) {
-                self.recoverable_errors[place].1.push(text.clone());
+            let texts = self.recoverable_errors.entry(level.name().to_string()).or_default();
+            if was_empty || !texts.contains(text) {
+                texts.push(text.clone());
             }
         }
-    }
-}
-
-fn stage_json(record: &StageStatus) -> Value {
-    let recoverable_errors: Map<String, Value> =
-        record.recoverable_errors.iter().map(|(level, texts)| (level.clone(), json!(texts))).collect();
-    json!({
-        "start": record.start,
-        "finished": record.finished,
-        "errors": record.errors,
-        "recoverable_errors": recoverable_errors,
-    })
-}
-
-fn stage_from_json(value: &Value) -> StageStatus {
-    let texts = |v: &Value| -> Vec<String> {
-        v.as_array().into_iter().flatten().filter_map(|t| t.as_str().map(Into::into)).collect()
-    };
-    StageStatus {
-        start: value["start"].as_f64(),
-        finished: value["finished"].as_f64(),
-        errors: texts(&value["errors"]),
-        recoverable_errors: value["recoverable_errors"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(level, list)| (level.clone(), texts(list)))
-            .collect(),
     }
 }
 
