@@ -194,6 +194,7 @@ fn reboot(context: &Context<'_>) -> Result<()> {
         system::debug!(context.sys, "{e}");
     }
     context.sys.run(&Command::new(["/sbin/reboot"]))?;
+    let _wait = context.sys.begin_wait("the reboot");
     for seconds in [1, 2, 4, 8, 16, 32] {
         context.sys.clock().sleep(Duration::from_secs(seconds));
     }
