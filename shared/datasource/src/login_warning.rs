@@ -52,6 +52,7 @@ pub fn warn_at_login(ctx: &Search<'_>, what: &LoginWarning<'_>) {
     let sleep = sleep.min(MAX_SLEEP);
     if sleep > 0 && !sys.is_dry_run() {
         debug!(sys, "sleeping {sleep} seconds for warning '{}'", what.name);
+        let _wait = sys.begin_wait("administrators to read a warning");
         sys.clock().sleep(Duration::from_secs(sleep));
     }
 }

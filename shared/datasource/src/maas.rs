@@ -143,6 +143,7 @@ impl Service<'_> {
                 return Err(why);
             }
             debug!(sys, "MAAS: {why}; retrying");
+            let _wait = sys.begin_wait("the next try");
             sys.clock().sleep(pause);
         }
         Err(Error::new("no attempt"))

@@ -294,6 +294,7 @@ impl Distro {
         }
         dedup(&mut for_snap);
         for package in &for_snap {
+            let _activity = sys.begin_activity(describe(Verb::Install, std::slice::from_ref(package)));
             let argv = PackageManager::Snap.argv("snap", Verb::Install, std::slice::from_ref(package));
             if let Err(e) = sys.run(&Command::new(argv).output(OutputMode::Inherit).timeout(TIMEOUT)) {
                 info!(sys, "snap {} was not installed: {e}", package.name);
@@ -312,6 +313,7 @@ impl Distro {
     }
 
     fn run_manager(&self, sys: &System, verb: Verb, packages: &[Package], apt: &AptOptions) -> Result<()> {
+        let _activity = sys.begin_activity(describe(verb, packages));
         if self.package_manager == PackageManager::Zypper && is_transactional(sys) {
             let mut argv: Vec<String> =
                 ["transactional-update", "--non-interactive", "--drop-if-no-change"].map(Into::into).into();
@@ -369,12 +371,19 @@ fn wrapper(which: &Wrapper, is_installed: impl Fn(&str) -> bool) -> Vec<String> 
 /// another process takes them between the check and the start.
 fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
     let deadline = Deadline::after(LOCK_TIMEOUT);
+    let mut wait = None;
     loop {
-        if APT_LOCKS.iter().all(|path| sys.is_unlocked(path)) {
-            match sys.run(command) {
+        let mut holder = lock_holder(sys);
+        if holder.is_none() {
+            // The wait ends, and is logged.
+            wait = None;
+            let failure = match sys.run(command) {
                 Ok(_) => return Ok(()),
-                Err(e) if APT_LOCKS.iter().all(|path| sys.is_unlocked(path)) => return Err(e),
-                Err(_) => debug!(sys, "another process took apt's lock; waiting"),
+                Err(e) => e,
+            };
+            holder = lock_holder(sys);
+            if holder.is_none() {
+                return Err(failure);
             }
         }
         if deadline.is_expired() {
@@ -384,7 +393,41 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
                 LOCK_TIMEOUT.as_secs()
             )));
         }
+        let holder = holder.unwrap_or_default();
+        wait.get_or_insert_with(|| {
+            sys.begin_wait(format!("apt's lock held by {}", process_name(sys, holder)))
+        });
         sys.clock().sleep(Duration::from_secs(1));
+    }
+}
+
+/// Returns what a package manager does, with the names of the first packages.
+fn describe(verb: Verb, packages: &[Package]) -> String {
+    const SHOWN: usize = 5;
+    match verb {
+        Verb::Update => return "updating the package lists".into(),
+        Verb::Upgrade => return "upgrading packages".into(),
+        Verb::Install => {}
+    }
+    let names: Vec<&str> = packages.iter().take(SHOWN).map(|package| package.name.as_str()).collect();
+    match packages.len().saturating_sub(SHOWN) {
+        0 => format!("installing {}", names.join(", ")),
+        more => format!("installing {} and {more} more", names.join(", ")),
+    }
+}
+
+/// Returns the process that holds one of apt's locks.
+fn lock_holder(sys: &System) -> Option<u32> {
+    APT_LOCKS.iter().find_map(|path| sys.lock_holder(path))
+}
+
+fn process_name(sys: &System, pid: u32) -> String {
+    if pid == 0 {
+        return "a process of another container".into();
+    }
+    match sys.read_text(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("PID {pid} ({})", name.trim()),
+        Err(_) => format!("PID {pid}"),
     }
 }
 
@@ -433,6 +476,14 @@ mod tests {
             "apt-get --option=Dpkg::Options::=--force-confold --option=Dpkg::options::=--force-unsafe-io \
              --assume-yes --quiet install a b=1"
         );
+    }
+
+    #[test]
+    fn descriptions_for_people() {
+        let packages: Vec<Package> = ["a", "b", "c", "d", "e", "f"].map(Package::new).into();
+        assert_eq!(describe(Verb::Install, &packages[..2]), "installing a, b");
+        assert_eq!(describe(Verb::Install, &packages), "installing a, b, c, d, e and 1 more");
+        assert_eq!(describe(Verb::Update, &[]), "updating the package lists");
     }
 
     #[test]

@@ -124,6 +124,8 @@ pub fn fetch_without_link(
 /// Fetches from the candidates and returns the index of the first good answer with its response.
 pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
     let began = net.sys().clock().elapsed();
+    let service = candidates.first().map(Request::redacted_url).unwrap_or_default();
+    let _activity = net.sys().begin_activity(format!("waiting for metadata from {service}"));
     let first = |fetch: &Request| Attempt {
         state: State::Waiting(Duration::ZERO),
         retries_left: fetch.retry_settings().0,

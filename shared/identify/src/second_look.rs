@@ -72,6 +72,7 @@ pub fn settle(sys: &System) -> String {
 /// Waits until no more devices are expected, or udev made no progress for `timeout`: a slow machine gets more time than a
 /// hung one. Returns how the wait ended, for the log.
 fn settle_within(sys: &System, timeout: Duration) -> String {
+    let _wait = sys.begin_wait("devices to appear");
     let begun = sys.clock().uptime();
     let end = Deadline::after((timeout * MAX_EXTENSIONS).min(settings::MAX_WAIT));
     let mut deadline = Deadline::after(timeout);

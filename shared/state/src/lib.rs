@@ -24,4 +24,4 @@ pub use previous::{Previous, instancify};
 pub use semaphore::{
     Frequency, Progress, acquire, has_run, mark_finished, mark_started, progress, release, unfinished,
 };
-pub use status::{HOTPLUG, STAGES, StageStatus, Status};
+pub use status::{ACTIVITY_FILE, HOTPLUG, STAGES, StageStatus, Status};

@@ -15,6 +15,9 @@ use crate::{Layout, json};
 /// The keys of the stages in status.json, in order.
 pub const STAGES: [&str; 4] = ["init-local", "init", "modules-config", "modules-final"];
 
+/// The name of the file in /run/cloud-init that says what the running stage is doing.
+pub const ACTIVITY_FILE: &str = "activity";
+
 /// The key of the record of hotplug errors; absent if there were none.
 pub const HOTPLUG: &str = "hotplug";
 

@@ -187,6 +187,20 @@ impl Command {
         format!("allowed return codes {codes} (shell=False, capture={capture})")
     }
 
+    /// Returns the name of the program, or of the script that a shell runs; no other argument, as it may be a secret.
+    pub(crate) fn short_name(&self) -> String {
+        let words = self.argv.iter().take(2).map(|word| word.to_string_lossy());
+        let words: Vec<_> = words.collect();
+        let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_string();
+        match &words[..] {
+            [shell, script] if matches!(&*base(shell), "sh" | "bash") && script.starts_with('/') => {
+                base(script)
+            }
+            [program, ..] => base(program),
+            [] => String::new(),
+        }
+    }
+
     /// Returns the command as it would be typed in a shell, or its redacted text.
     pub fn command_line(&self) -> String {
         if let Some(redacted) = &self.redacted {
@@ -208,6 +222,18 @@ fn shell_quote(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn short_names() {
+        for (argv, name) in [
+            (&["/usr/bin/apt-get", "update"][..], "apt-get"),
+            (&["/bin/sh", "/run/x/boot.sh", "secret"], "boot.sh"),
+            (&["sh", "-c", "secret"], "sh"),
+            (&[], ""),
+        ] {
+            assert_eq!(Command::new(argv.iter().copied()).short_name(), name);
+        }
+    }
 
     #[test]
     fn log_format_matches_upstream() {

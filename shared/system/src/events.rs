@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::time::Duration;
 
-use crate::{Deadline, Level, System};
+use crate::{Activity, Deadline, Level, System};
 
 /// The name of the sink that exists without configuration.
 const DEFAULT_SINK: &str = "logging";
@@ -175,6 +175,8 @@ impl Events {
 pub struct Step {
     name: String,
     began: Duration,
+    /// `None` for the step of a whole stage.
+    _activity: Option<Activity>,
 }
 
 impl Step {
@@ -197,9 +199,22 @@ impl System {
     pub fn begin_step(&self, name: impl Into<String>, description: impl Into<String>) -> Step {
         let (name, began) = (name.into(), self.clock().elapsed());
         let (wall, description) = (self.clock().wall(), description.into());
+        let activity = describe(&name, &description).map(|what| self.begin_activity(what));
         self.events().publish(self, Event { name: name.clone(), description, wall, end: None });
-        Step { name, began }
+        Step { name, began, _activity: activity }
     }
+}
+
+/// Returns what a step does for people, `None` for the step of a whole stage.
+fn describe(name: &str, description: &str) -> Option<String> {
+    let (_, part) = name.rsplit_once('/')?;
+    let of = |prefix: &str| part.strip_prefix(prefix);
+    Some(match (of("config-"), of("search-"), of("consume-")) {
+        (Some(module), ..) => format!("running {module}"),
+        (_, Some(datasource), _) => format!("searching for the datasource {datasource}"),
+        (.., Some(data)) => format!("processing {data}"),
+        _ => description.to_string(),
+    })
 }
 
 #[cfg(test)]

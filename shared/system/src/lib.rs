@@ -36,6 +36,7 @@
 #![warn(missing_docs)]
 
 mod account;
+mod activity;
 mod address;
 mod assignments;
 mod attributes;
@@ -82,6 +83,7 @@ mod udev;
 mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
+pub use activity::{Activity, CurrentWork, Wait};
 pub use address::{LinkAddress, Prefix, Route};
 pub use assignments::{OsRelease, assigned};
 pub use channel::Channel;
@@ -166,6 +168,7 @@ pub struct System {
     cause: RefCell<Cause>,
     output: RefCell<output::StageOutput>,
     libexec_dir: Option<std::path::PathBuf>,
+    activities: activity::Activities,
 }
 
 impl System {
@@ -184,6 +187,7 @@ impl System {
             cause: RefCell::default(),
             output: RefCell::default(),
             libexec_dir: None,
+            activities: activity::Activities::default(),
         }
     }
 
@@ -219,6 +223,10 @@ impl System {
 
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
         &self.output
+    }
+
+    pub(crate) fn activities(&self) -> &activity::Activities {
+        &self.activities
     }
 
     pub(crate) fn libexec_dir(&self) -> Option<&std::path::Path> {

@@ -112,14 +112,15 @@ impl System {
         Ok(bytes)
     }
 
-    /// Returns whether no process holds a lock (fcntl(2)) on the file. A missing file is not locked.
-    pub fn is_unlocked(&self, path: &str) -> bool {
+    /// Returns the process that holds a lock (fcntl(2)) on the file, 0 if it is in another PID namespace; `None` if the file is
+    /// not locked or does not exist.
+    pub fn lock_holder(&self, path: &str) -> Option<u32> {
         let options = OpenOptions::new()
             .read(true)
             .write(true)
             .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
             .open(self.root().host_followed(path));
-        let Ok(file) = options else { return true };
+        let file = options.ok()?;
         let mut lock = libc::flock {
             l_type: libc::F_WRLCK as libc::c_short,
             l_whence: libc::SEEK_SET as libc::c_short,
@@ -127,7 +128,8 @@ impl System {
             l_len: 0,
             l_pid: 0,
         };
-        fcntl(&file, FcntlArg::F_GETLK(&mut lock)).is_err() || lock.l_type == libc::F_UNLCK as libc::c_short
+        fcntl(&file, FcntlArg::F_GETLK(&mut lock)).ok()?;
+        (lock.l_type != libc::F_UNLCK as libc::c_short).then(|| u32::try_from(lock.l_pid).unwrap_or_default())
     }
 
     /// Returns the content of a regular file of at most `limit` bytes with its metadata, both of the same file. For paths
@@ -305,6 +307,6 @@ mod tests {
             assert!(sys.read_no_follow(path, limit).is_err(), "{path}");
         }
         assert!(sys.read("/none").unwrap_err().is_not_found());
-        assert!(sys.is_unlocked("/none") && sys.is_unlocked("/x"));
+        assert_eq!((sys.lock_holder("/none"), sys.lock_holder("/x")), (None, None));
     }
 }

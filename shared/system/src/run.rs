@@ -62,6 +62,7 @@ impl System {
             _ => Error::io(format_args!("running {line}"), &e),
         })?;
         let deadline = Deadline::after(command.timeout);
+        let _activity = self.begin_activity(format!("running {}", command.short_name()));
         let finished = communicate(&mut child, &command.stdin, deadline)
             .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
         let took = self.clock().elapsed() - started;

@@ -56,6 +56,7 @@ impl System {
     /// Waits until udev's queue is empty. Returns `false` if it is not `within` that time.
     pub fn settle_udev(&self, within: Duration) -> bool {
         let deadline = Deadline::after(within);
+        let _wait = self.begin_wait("udev");
         if self.udev_is_busy() {
             debug!(self, "waiting for udev, at most {} s", within.as_secs_f32());
         }

@@ -52,6 +52,14 @@ fn ancestor(from: u32, process: impl Fn(u32) -> Option<Process>) -> Result<Optio
     Ok(None)
 }
 
+/// Returns whether a process is a stage, by its name.
+pub fn is_stage(sys: &System, pid: u32) -> bool {
+    let stat = sys.read_at_most(format!("/proc/{pid}/stat"), 1 << 16).ok();
+    stat.and_then(|stat| parse_stat(&stat)).is_some_and(|(name, _)| {
+        STAGES.iter().any(|stage| name == stage.program[..stage.program.len().min(MAX_COMM_LEN)])
+    })
+}
+
 /// Returns the stage of the boot that a process runs, `None` for `single` and `modules --mode init`.
 fn stage_of(process: &Process) -> Option<&'static str> {
     let by_hand = process.arguments.iter().any(|a| a.starts_with("--single") || a.starts_with("--mode"));

@@ -1,5 +1,7 @@
 //! `status`: shows what cloud-init is doing or how it ended.
 
+mod live;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use serde_json::{Map, Value, json};
 use state::Status;
 use system::{Command, Error, Result, System};
 
+use self::live::LiveLine;
 use crate::arguments;
 use crate::machine::Machine;
 use crate::units::{failed_unit, no_stage_is_pending};
@@ -48,6 +51,8 @@ pub struct Report {
     last_update: String,
     errors: Vec<String>,
     recoverable: Map<String, Value>,
+    /// What the running stage is doing, the outermost first, and for how many seconds; empty if nothing takes long.
+    activities: Vec<(String, f64)>,
     /// The value of `v1` in status.json; empty without that file.
     stages: Map<String, Value>,
 }
@@ -59,8 +64,11 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let stage =
         (args.wait && is_open(&report)).then(|| crate::ancestors::calling_stage(&System::new("/"))).flatten();
     let mut without_verdict = 0;
+    let mut line = LiveLine::on_terminal(args.format == "tabular");
     while args.wait && stage.is_none() && is_open(&report) {
-        if args.format == "tabular" {
+        if let Some(line) = &mut line {
+            line.show(&report);
+        } else if args.format == "tabular" {
             print!(".");
             let _ = std::io::Write::flush(&mut std::io::stdout());
         }
@@ -72,6 +80,7 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
             break;
         }
     }
+    drop(line);
     match args.format.as_str() {
         "json" => print!("{}", state::json_text(&report.json(), 2)),
         // Followed by a blank line, as upstream prints it.
@@ -210,7 +219,8 @@ impl Report {
             false => String::new(),
         };
         let is_error = !errors.is_empty();
-        Report { state, is_error, boot_code, detail, last_update, errors, recoverable, stages }
+        let activities = if state == State::Running { read_activities(machine) } else { Vec::new() };
+        Report { state, is_error, boot_code, detail, last_update, errors, recoverable, activities, stages }
     }
 
     /// Returns whether this boot has no status and systemd reports no stage as running or queued. Generators finish before
@@ -261,7 +271,12 @@ impl Report {
         if !self.last_update.is_empty() {
             text += &format!("last_update: {}\n", self.last_update);
         }
-        text += &format!("detail: {}\nerrors:", self.detail);
+        text += &format!("detail: {}\n", self.detail);
+        if !self.activities.is_empty() {
+            // Not in upstream, and only while a stage works for long.
+            text += &format!("activity: {}\n", describe_activities(&self.activities));
+        }
+        text += "errors:";
         let line = |t: &str| format!("\n\t- {}", t.replace('\n', " "));
         text += &match self.errors.is_empty() {
             true => " []".to_string(),
@@ -314,12 +329,36 @@ impl Report {
         if let Value::Object(own) = own {
             all.extend(own);
         }
+        if !self.activities.is_empty() {
+            let activity = |(what, seconds): &(String, f64)| json!({ "what": what, "seconds": seconds });
+            all.insert("activity".into(), self.activities.iter().map(activity).collect());
+        }
         Value::Object(all)
     }
 
     fn yaml(&self) -> String {
         config::yaml::emit(&config::Node::from_json(&self.json()), config::yaml::Style::DOCUMENT)
     }
+}
+
+/// Returns what the running stage is doing and for how many seconds, to the millisecond; empty if its process is gone.
+fn read_activities(machine: &Machine) -> Vec<(String, f64)> {
+    let sys = &machine.sys;
+    let Some(work) = sys.read_activities(&machine.layout.run(state::ACTIVITY_FILE)) else {
+        return Vec::new();
+    };
+    if sys.is_live() && !crate::ancestors::is_stage(sys, work.pid) {
+        return Vec::new();
+    }
+    let now = sys.clock().uptime();
+    let seconds = |since: f64| ((now - since).max(0.0) * 1000.0).round() / 1000.0;
+    work.activities.into_iter().map(|(what, since)| (what, seconds(since))).collect()
+}
+
+/// Returns the activities as one line.
+fn describe_activities(activities: &[(String, f64)]) -> String {
+    let all = activities.iter().map(|(what, seconds)| format!("{what} for {} s", seconds.floor()));
+    all.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns how it was decided whether cloud-init runs.
@@ -416,6 +455,24 @@ mod tests {
              recoverable_errors:\nWARNING:\n\t- a b\n"
         );
         assert_eq!(done.json()["datasource"], "nocloud");
+    }
+
+    #[test]
+    fn activities_of_a_running_stage() {
+        let text = r#"{"v1": {"stage": "modules-final", "modules-final": {"start": 1}}}"#;
+        let mut running = report(text, false);
+        assert!(!running.tabular(true).contains("activity") && running.json().get("activity").is_none());
+        running.activities = vec![("running runcmd".into(), 12.7), ("waiting for a lock".into(), 3.0)];
+        assert!(running.tabular(true).contains(
+            "\ndetail: Running in stage: modules-final\nactivity: running runcmd for 12 s; waiting for a lock for 3 s\nerrors: []\n"
+        ));
+        assert_eq!(running.json()["activity"][0], json!({"what": "running runcmd", "seconds": 12.7}));
+        assert_eq!(
+            live::line(&running, 75),
+            "running (75 s): modules-final: running runcmd 12 s: waiting for a lock 3 s"
+        );
+        running.activities[0].0 = "x".repeat(100);
+        assert_eq!(live::line(&running, 75).chars().count(), 79);
     }
 
     #[test]

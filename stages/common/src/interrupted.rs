@@ -45,6 +45,10 @@ pub(crate) fn record(name: StageName, args: &Args, signal: &str) -> ExitCode {
     for program in system::terminate_programs(TERMINATION_TIMEOUT) {
         info!(sys, "ended {program}");
     }
+    let activity = layout.run(state::ACTIVITY_FILE);
+    if let Err(e) = sys.remove(&activity) {
+        debug!(sys, "{e}");
+    }
     ephemeral::roll_back_stale(&sys, &layout.run(ephemeral::JOURNAL_DIR));
     modules::finish_interrupted(&sys, &layout);
     debug!(sys, "finish: {}: FAIL: running stage {}", name.event_name(), name.status_key());

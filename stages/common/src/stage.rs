@@ -97,6 +97,9 @@ impl Stage {
             let layers = InstanceLayers::at_begin(name, &layout);
             settings = load(&sys, &layout, &command_line, &args, layers, Vec::new());
         }
+        if args.task == Task::Boot && args.plan.is_none() {
+            sys.show_activities(name.status_key(), layout.run(state::ACTIVITY_FILE));
+        }
         let source_map = SourceMap::open(layout.run(findings::SOURCE_MAP_FILE));
         let mut stage = Stage {
             name,
@@ -165,6 +168,7 @@ impl Stage {
             warning!(self.sys, "SELinux labels: {e}");
         }
         self.end_reporting();
+        self.sys.hide_activities();
         if let Err(e) = self.sys.flush_output() {
             warning!(self.sys, "{e}");
         }

@@ -251,6 +251,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
     fn leave_pool(&mut self, kind: PoolKind, events: Option<LinkEvents>) -> Result<Instance> {
         let sys = self.ctx.sys;
         let deadline = Deadline::after(POOL_TIMEOUT);
+        let _wait = sys.begin_wait("the machine's owner");
         if kind == PoolKind::OsDisk {
             info!(sys, "Azure: waiting until the host shuts this machine down");
             while !deadline.is_expired() {

@@ -100,6 +100,7 @@ fn wait_for_network(sys: &System, metadata: &Value) -> (Network, Result<()>) {
             debug!(sys, "waiting on network: no {missing} address yet");
             was_logged = true;
         }
+        let _activity = sys.begin_activity(format!("waiting for an address ({missing})"));
         sys.clock().sleep(POLL);
     }
 }

@@ -35,6 +35,7 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
         return (nics, None);
     }
     debug!(sys, "{}{}", lines::WAITING, macs(&expected, &nics));
+    let _wait = sys.begin_wait("network interfaces to appear");
     while !rename::missing(&expected, &nics).is_empty()
         && sys.is_live()
         && !deadline.is_expired()
@@ -118,11 +119,13 @@ fn retry_until_settled<T, E>(
     let deadline = Deadline::after(DEFAULT_WAIT);
     let pause = Duration::from_millis(50);
     let mut quiet = Duration::ZERO;
+    let mut wait = None;
     loop {
         let seen = look();
         if seen.is_ok() || !sys.is_live() || sys.is_container() || deadline.is_expired() || quiet >= grace {
             return seen;
         }
+        wait.get_or_insert_with(|| sys.begin_wait("network interfaces to get their names"));
         sys.clock().sleep(pause);
         quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
     }

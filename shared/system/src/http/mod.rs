@@ -84,6 +84,7 @@ impl System {
             Err::<Response, _>(e).context(format_args!("fetching {}", redact(url)))
         };
         let (mut tried, mut busy, mut partial) = (0, 0, None);
+        let _activity = self.begin_activity(format!("fetching {}", redact(url)));
         loop {
             tried += 1;
             let began = self.clock().elapsed();
@@ -129,6 +130,7 @@ impl System {
                 tried + 1,
                 fetch.retries.saturating_add(busy + 1)
             );
+            let _wait = self.begin_wait("the next try");
             self.clock().sleep(pause);
         }
     }

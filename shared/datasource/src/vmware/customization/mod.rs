@@ -123,6 +123,7 @@ fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
     };
     let deadline = Deadline::after(Duration::from_secs(seconds));
     debug!(ctx.sys, "waiting up to {seconds} s for {path}");
+    let _wait = ctx.sys.begin_wait(path);
     // As upstream, no wait means no look.
     while !deadline.is_expired() {
         if ctx.sys.is_file(path) {

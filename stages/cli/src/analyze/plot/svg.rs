@@ -27,9 +27,9 @@ const ROW: usize = 20;
 /// The height above the first row: title, legend, axis.
 const TOP: usize = 92;
 /// The part of the width in percent where the time axis begins, and its length; durations are written behind the bars.
-const AXIS: (f64, f64) = (29.0, 61.0);
+const AXIS: (f64, f64) = (31.0, 59.0);
 /// The most characters of a label, and of a text under the pointer.
-const MAX_LABEL: usize = 46;
+const MAX_LABEL: usize = 52;
 const MAX_TITLE: usize = 400;
 /// The most ticks of the axis.
 const MAX_TICKS: i64 = 11;
@@ -134,7 +134,7 @@ fn draw_legend(out: &mut String, rows: &[Row]) {
                 x + 16
             ),
         );
-        x += 36 + text.len() * 13 / 2;
+        x += 38 + text.len() * 7;
     };
     for (_, class, text) in LEGEND.iter().filter(|(kind, ..)| rows.iter().any(|row| row.kind == *kind)) {
         entry(class, text);
