@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
-    torture roots fuzz bench deb rpm clean
+    torture roots fuzz bench deb rpm dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -55,6 +55,9 @@ deb: release ## build a Debian package in build/
 rpm: release ## build an RPM package in build/
 	@rm -f build/firstlight-*.rpm
 	BIN=$(BIN) VERSION=$(VERSION) rpm/build build
+
+dist: ## make the source release of the checked-out commit, with vendored crates, in build/
+	@CARGO='$(CARGO)' packaging/dist build
 
 deps: ## install missing build and test dependencies, or print the command that does
 	@packaging/deps test
