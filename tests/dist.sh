@@ -21,7 +21,7 @@ version=${name#firstlight-}
 tar -C "$work" -xf "$tarball"
 tree=$work/$name
 
-same_again() { REV=HEAD "$top/packaging/dist" "$work/again" >/dev/null && cmp "$tarball" "$work/again/$name.tar.xz"; }
+same_again() { TZ=Asia/Tokyo LC_ALL=C TMPDIR=/var/tmp REV=HEAD "$top/packaging/dist" "$work/again" >/dev/null && cmp "$tarball" "$work/again/$name.tar.xz"; }
 sbom_complete() {
     python3 - "$tree" <<-'END'
 	import json, sys, tomllib
@@ -99,6 +99,10 @@ rpm_build() {
         >"$work/rpm.log" 2>&1 || { tail -n 20 "$work/rpm.log"; return 1; }
 }
 
+rpmlint_clean() {
+    in_root "cd /build; rpmlint -r $name/rpm/firstlight.rpmlintrc ~/rpmbuild/RPMS/*/firstlight-$version-*.rpm $name/rpm/firstlight.spec"
+}
+
 check "the same commit gives the same bytes" same_again
 check "names are sorted" sorted_names
 check "one owner and one time" owners_and_times
@@ -111,5 +115,6 @@ check "$suite: dpkg-buildpackage without a network" debian_build
 check "$suite: lintian has neither errors nor warnings" lintian_clean
 check "$suite: the same tree as make deb" same_tree
 check "$suite: the source rpm and the package from it" rpm_build
+check "$suite: rpmlint has neither errors nor warnings" rpmlint_clean
 echo "dist: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]
