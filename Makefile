@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
-    torture roots fuzz bench deb rpm clean
+    torture roots fuzz bench deb rpm dist dist-tests test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -55,6 +55,9 @@ deb: release ## build a Debian package in build/
 rpm: release ## build an RPM package in build/
 	@rm -f build/firstlight-*.rpm
 	BIN=$(BIN) VERSION=$(VERSION) rpm/build build
+
+dist: ## make the source release of the checked-out commit, with vendored crates, in build/
+	@CARGO='$(CARGO)' packaging/dist build
 
 deps: ## install missing build and test dependencies, or print the command that does
 	@packaging/deps test
@@ -120,6 +123,13 @@ package-tests: root deb rpm ## install, upgrade and remove the packages (root)
 root: ## check that tests can run as root and create namespaces
 	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: these tests run as root: run "sudo -v" first' >&2; exit 1; }
 	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: these tests need mount and network namespaces, which this host denies to root' >&2; exit 1; }
+
+# The slow part, which CI runs at night.
+dist-tests: root deps ## test the source release: reproducible, offline, as Debian and RPM build it (root, 30 min)
+	@$(MAKE) dist
+	$(AS_ROOT) RUN='$(RUN)' CARGO='$(CARGO)' tests/dist.sh build/firstlight-$(VERSION).tar.xz
+
+test-all: test dist-tests ## run every test, and the slow ones of the source release and its packages (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
