@@ -30,7 +30,7 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
+.PHONY: help release install docs deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
     torture roots fuzz bench deb rpm dist dist-tests test-all clean
 
 help: ## list the targets
@@ -58,6 +58,10 @@ rpm: release ## build an RPM package in build/
 
 dist: ## make the source release of the checked-out commit, with vendored crates, in build/
 	@CARGO='$(CARGO)' packaging/dist build
+
+docs: ## check the documentation, and build the book in build/book if mdbook is installed
+	tests/documents
+	@if command -v mdbook >/dev/null; then mdbook build docs; else echo 'not tried: the book: mdbook is not installed'; fi
 
 deps: ## install missing build and test dependencies, or print the command that does
 	@packaging/deps test

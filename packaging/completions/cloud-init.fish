@@ -90,6 +90,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s t 
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -s i -l instance-data -r -F -d 'Instance data to render a template with (default: the data of this instance).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l system -d 'Validate the configuration of this instance.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l annotate -d 'Print the file with each problem marked.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l format -r -a 'text json sarif' -d 'Output format.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l docs -a '(__cloud_init_modules)' -d 'Print the keys of a module, or of all modules.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init schema"' -l explain -d 'Show where the value of a key, or of every key, was set.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init collect-logs"' -s h -l help -d 'Print this help and exit.'

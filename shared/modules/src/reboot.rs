@@ -22,7 +22,7 @@ pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Resul
     if sys.is_dry_run() || !sys.is_live() {
         return Ok(());
     }
-    let _wait = context.sys.begin_wait("the reboot");
+    let _wait = sys.begin_wait("the reboot");
     for seconds in [1, 2, 4, 8, 16, 32] {
         sys.clock().sleep(Duration::from_secs(seconds));
     }

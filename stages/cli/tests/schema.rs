@@ -125,7 +125,14 @@ fn schema_of_files() {
         err,
         format!(
             "Error: Cloud config schema errors: foo: unknown key ({bad}:3:1), runcmd: expected a list, found an \
-             integer ({bad}:2:9)\n\nError: Invalid schema: user-data\n\n"
+             integer ({bad}:2:9)\n\n\
+             {bad}:2:9: error: runcmd: expected a list, found an integer\n 2 | runcmd: …\n   |         ^\n\
+             {bad}:3:1: error: foo: unknown key\n 3 | foo: …\n   | ^^^\n\
+             {bad}:4:1: warning: ca-certs: Deprecated in version 22.3. Use **ca_certs** instead.\n 4 | ca-certs: …\n   \
+             | ^^^^^^^^\n\
+             {bad}:4:12: warning: ca-certs.remove-defaults: Deprecated in version 22.3. Use **remove_defaults** \
+             instead.\n 4 | ca-certs: …\n   |           ^\n\
+             Error: Invalid schema: user-data\n\n"
         )
     );
     let (code, out, err) = run(&["-c", &bad, "--annotate"]);
@@ -155,15 +162,19 @@ fn schema_of_files() {
     let wrong = file("misspelled");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
     let told = format!(
-        "WARNING: {wrong}:2:18: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n\
-         Error: Cloud config schema errors: ethernets.e0.match.mac: unknown key ({wrong}:2:51)\n\n\
+        "Error: Cloud config schema errors: ethernets.e0.match.mac: unknown key ({wrong}:2:51)\n\n\
+         {wrong}:2:18: warning: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n \
+         2 | ethernets: …\n   |            ^\n\
+         {wrong}:2:51: error: ethernets.e0.match.mac: unknown key\n 2 | ethernets: …\n   |            ^\n\
          Error: Invalid schema: network-config\n\n"
     );
     assert_eq!((code, out.as_str(), err), (1, format!("Invalid network-config {wrong}\n").as_str(), told));
     machine.put("misspelled", "version: 2\nvlans: {v: {id: 1, link: e0, adresses: []}}\n");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
-    let told =
-        format!("WARNING: {wrong}:2:30: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n");
+    let told = format!(
+        "{wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: …\n   \
+         |        ^\n"
+    );
     assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), told));
     let (code, _, err) = run(&["-c", &file("broken")]);
     assert!(code == 1 && err.contains("errors: format-l"), "{err}");
@@ -177,6 +188,73 @@ fn schema_of_files() {
     let (code, out, _) = run(&["--docs", "runcmd"]);
     assert!(code == 0 && out.starts_with("runcmd\n------\n  runcmd: list of "), "{out}");
     assert!(run(&["--docs"]).1.contains("\nwrite_files\n"));
+}
+
+/// The formats for programs have every finding with its place and no value.
+#[test]
+fn schema_for_programs() {
+    let machine = Machine::new();
+    machine.put("bad", "#cloud-config\nhostnam: s3cr3t\nlocale: [s3cr3t]\nca-certs: {trusted: [x]}\nruncmd: [a]\nruncmd: [b]\n");
+    machine.put("list", "#cloud-config\n- s3cr3t\n");
+    machine.put("script", "#!/bin/sh\n");
+    let run = |name: &str, format: &str| {
+        let file = machine.root.join(name).display().to_string();
+        let (code, out, err) = machine.run_words(&["schema", "-c", &file, "--format", format]);
+        assert!(err.is_empty() && !out.contains("s3cr3t"), "{out}{err}");
+        let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+        (code, value)
+    };
+    let (code, found) = run("bad", "json");
+    assert_eq!((code, &found["valid"]), (1, &false.into()));
+    let document = &found["documents"][0];
+    assert_eq!(
+        (document["name"].as_str(), document["schema"].as_str()),
+        (Some("user-data"), Some("cloud-config"))
+    );
+    let rows: Vec<String> = document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|f| {
+            let word = |key: &str| f[key].as_str().unwrap().to_string();
+            format!("{}:{} {} {} {}", f["line"], f["column"], word("rule"), word("severity"), word("key"))
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "2:1 unknown-key error hostnam",
+            "3:9 invalid-value error locale",
+            "4:1 deprecated warning ca-certs",
+            "6:1 duplicate-key warning runcmd",
+        ]
+    );
+    let (code, log) = run("bad", "sarif");
+    assert_eq!((code, log["version"].as_str(), log["runs"].as_array().unwrap().len()), (1, Some("2.1.0"), 1));
+    let results = log["runs"][0]["results"].as_array().unwrap();
+    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    for (result, found) in results.iter().zip(document["findings"].as_array().unwrap()) {
+        let rule = &rules[result["ruleIndex"].as_u64().unwrap() as usize];
+        assert_eq!(result["ruleId"], rule["id"]);
+        assert_eq!((&result["ruleId"], &result["level"]), (&found["rule"], &found["severity"]));
+        let place = &result["locations"][0]["physicalLocation"];
+        assert!(place["artifactLocation"]["uri"].as_str().unwrap().ends_with("/bad"), "{place}");
+        assert_eq!(
+            (&place["region"]["startLine"], &place["region"]["startColumn"]),
+            (&found["line"], &found["column"])
+        );
+        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
+    }
+    let (code, found) = run("list", "json");
+    assert_eq!(
+        (code, &found["documents"][0]["findings"][0]["message"]),
+        (1, &"expected a map of keys".into())
+    );
+    let (code, found) = run("script", "json");
+    assert_eq!((code, &found["valid"]), (0, &true.into()));
+    assert!(found["documents"][0]["skipped"].as_str().unwrap().contains("x-shellscript"));
+    assert_eq!(run("script", "sarif").1["runs"][0]["results"], serde_json::json!([]));
 }
 
 /// The result of a template is validated, also before the first boot.

@@ -117,6 +117,8 @@ pub struct Schema {
     pub instance_data: Option<String>,
     pub system: bool,
     pub annotate: bool,
+    /// text, json or sarif.
+    pub format: String,
     /// A module, or `all`.
     pub docs: Option<String>,
     /// A key; empty for every key.
@@ -272,6 +274,7 @@ impl Schema {
             instance_data: m.value("instance-data"),
             system: m.flag("system"),
             annotate: m.flag("annotate"),
+            format: m.text("format"),
             docs: m.value("docs"),
             explain: m.value("explain"),
         }

@@ -339,6 +339,8 @@ const SCHEMA: CommandSpec = CommandSpec {
         ),
         flag("system", None, "Validate the configuration of this instance."),
         flag("annotate", None, "Print the file with each problem marked."),
+        option("format", None, "FORMAT", Choices(&["text", "json", "sarif"]), "Output format.")
+            .default("text"),
         option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
             .or_alone("all"),
         option("explain", None, "KEY", Text, "Show where the value of a key, or of every key, was set.")

@@ -1,5 +1,9 @@
 //! `schema`: validates a cloud-config or network-config, or the configuration of this instance, against the tables of keys.
-//! Prints as upstream does, with places instead of values, which may be secret.
+//! `report` prints for people and for scripts that know upstream's sentences, `formats` for programs. Neither prints a
+//! value, which may be secret, to anything but a terminal.
+
+mod formats;
+mod report;
 
 use std::process::ExitCode;
 
@@ -73,36 +77,44 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
         _ => return fail("Expected one of --config-file or --system arguments"),
     };
     let several = parts.len() > 1;
-    if several {
+    let is_text = args.format == "text";
+    if several && is_text {
         let names: Vec<&str> = parts.iter().map(|p| p.name).collect();
         println!("Found cloud-config data types: {}", names.join(", "));
     }
-    let mut invalid = Vec::new();
-    for (i, part) in parts.iter().enumerate() {
-        if several {
+    let mut results = Vec::new();
+    for (i, part) in parts.into_iter().enumerate() {
+        if several && is_text {
             println!("\n{}. {} at {}:", i + 1, part.name, part.path);
         }
-        let indent = if several { "  " } else { "" };
-        match validate(machine, sys, part, args) {
-            Ok(validation) => {
-                validation.print(part, args, several, indent);
-                if !validation.is_valid() {
-                    invalid.push(part.name);
-                }
-            }
-            Err(NotValidated::Skipped(text)) => println!("{indent}{text}"),
+        let result = match validate(machine, sys, &part, args) {
+            Ok(validation) => Ok(validation),
+            Err(NotValidated::Skipped(text)) => Err(text),
             Err(NotValidated::Failed(text)) => return fail(&text),
             Err(NotValidated::Missing(text)) => {
                 eprintln!("Error: {text}");
                 return ExitCode::FAILURE;
             }
+        };
+        if is_text {
+            let indent = if several { "  " } else { "" };
+            match &result {
+                Ok(validation) => report::print(validation, &part, args, several, indent),
+                Err(reason) => println!("{indent}{reason}"),
+            }
         }
+        results.push((part, result));
     }
-    if invalid.is_empty() {
-        return ExitCode::SUCCESS;
+    let is_invalid = |result: &Result<Validation, String>| result.as_ref().is_ok_and(|v| !v.is_valid());
+    let invalid: Vec<&str> =
+        results.iter().filter(|(_, r)| is_invalid(r)).map(|(part, _)| part.name).collect();
+    match args.format.as_str() {
+        "json" => formats::print_json(&results),
+        "sarif" => formats::print_sarif(&results),
+        _ if !invalid.is_empty() => eprintln!("Error: Invalid schema: {}\n", invalid.join(", ")),
+        _ => {}
     }
-    eprintln!("Error: Invalid schema: {}\n", invalid.join(", "));
-    ExitCode::FAILURE
+    if invalid.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn fail(message: &str) -> ExitCode {
@@ -159,11 +171,36 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     parts
 }
 
+/// What a finding means for the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Severity {
+    /// The document is invalid.
+    Error,
+    /// The document is valid.
+    Warning,
+}
+
+impl Severity {
+    fn of(finding: &Finding) -> Severity {
+        match finding.kind {
+            FindingKind::Invalid | FindingKind::Unknown => Severity::Error,
+            FindingKind::Deprecated | FindingKind::Duplicate => Severity::Warning,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
 /// A validated file.
 struct Validation {
     text: String,
-    /// The file cannot be validated; the reason was printed.
-    is_reported: bool,
+    /// The document is not a map of keys, so that nothing in it can be validated.
+    is_other_type: bool,
     findings: Vec<Finding>,
     /// Printed, but does not make the file invalid.
     warnings: Vec<Finding>,
@@ -225,7 +262,7 @@ fn validate(
                     findings: vec![format_error(path, at, 1, message)],
                     warnings: Vec::new(),
                     text,
-                    is_reported: false,
+                    is_other_type: false,
                 });
             }
         }
@@ -241,15 +278,13 @@ fn validate(
                 findings: format_errors,
                 warnings: Vec::new(),
                 text,
-                is_reported: false,
+                is_other_type: false,
             });
         }
     };
     if parsed.root.as_map().is_none() {
-        println!("Invalid {}", part.name);
-        eprintln!("Error: {} {path} is not a YAML dict.\n", part.schema_type.word());
         let findings = vec![not_a_map(&parsed.root)];
-        return Ok(Validation { findings, warnings: Vec::new(), text: String::new(), is_reported: true });
+        return Ok(Validation { findings, warnings: Vec::new(), text, is_other_type: true });
     }
     let findings = match part.schema_type {
         SchemaType::CloudConfig => schema::check_cloud_config(&parsed.root, &modules::where_key_belongs),
@@ -276,12 +311,12 @@ fn validate(
     format_errors.into_iter().for_each(|finding| all.push(finding));
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     findings.sort_by(|a, b| a.key.cmp(&b.key));
-    Ok(Validation { text, findings, warnings, is_reported: false })
+    Ok(Validation { text, findings, warnings, is_other_type: false })
 }
 
-/// Returns an error for a document whose message was printed.
 fn not_a_map(root: &Node) -> Finding {
-    Finding { kind: FindingKind::Invalid, at: root.at.clone(), key: String::new(), message: String::new() }
+    let message = "expected a map of keys".to_string();
+    Finding { kind: FindingKind::Invalid, at: root.at.clone(), key: String::new(), message }
 }
 
 fn format_error(path: &str, line: u32, column: u32, message: String) -> Finding {
@@ -394,79 +429,11 @@ impl Validation {
         self.errors().next().is_none()
     }
 
-    fn print(&self, part: &Document, args: &Schema, several: bool, indent: &str) {
-        if self.is_reported {
-            return;
-        }
-        for warning in &self.warnings {
-            eprintln!("{indent}WARNING: {warning}");
-        }
-        if args.annotate && self.findings.iter().any(|f| f.kind != FindingKind::Duplicate) {
-            self.print_annotated(indent);
-            if !self.is_valid() {
-                return;
-            }
-        } else {
-            let list = |findings: Vec<String>| findings.join(", ");
-            let deprecated = list(self.of_kind(FindingKind::Deprecated).map(line).collect());
-            if !deprecated.is_empty() {
-                println!("{indent}Cloud config schema deprecations: {deprecated}");
-            }
-            for twice in self.of_kind(FindingKind::Duplicate) {
-                eprintln!("{indent}WARNING: {twice}");
-            }
-            let errors = list(self.errors().map(line).collect());
-            if !errors.is_empty() {
-                println!("{indent}Invalid {} {}", part.name, part.path);
-                eprintln!("{indent}Error: Cloud config schema errors: {errors}\n");
-            }
-        }
-        if self.is_valid() {
-            let what = if several || args.system { part.name } else { &part.path };
-            println!("{indent}Valid schema {what}");
-        }
-    }
-
-    /// Returns the text with marks behind its lines, followed by their messages.
-    fn print_annotated(&self, indent: &str) {
-        let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
-            let blank = if kind == 'D' { " " } else { "" };
-            let mark = |(i, f): (usize, &Finding)| {
-                (f.at.line, format!("{kind}{}", i + 1), format!("{blank}{}", f.message))
-            };
-            let mut findings = findings;
-            findings.sort_by_key(|f| (f.at.line, f.at.column));
-            findings.into_iter().enumerate().map(mark).collect()
-        };
-        let errors = marked('E', self.errors().collect());
-        let deprecated = marked('D', self.of_kind(FindingKind::Deprecated).collect());
-        for (i, text) in self.text.lines().enumerate() {
-            let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
-            let marks: Vec<&str> =
-                errors.iter().chain(&deprecated).filter(here).map(|m| m.1.as_str()).collect();
-            match marks.is_empty() {
-                true => println!("{indent}{text}"),
-                false => println!("{indent}{text}\t\t# {}", marks.join(",")),
-            }
-        }
-        println!();
-        for (title, marks) in [("Errors", &errors), ("Deprecations", &deprecated)] {
-            if !marks.is_empty() {
-                println!("{indent}# {title}: -------------");
-                marks.iter().for_each(|(_, mark, text)| println!("{indent}# {mark}: {text}"));
-                println!("\n");
-            }
-        }
-    }
-}
-
-/// `users.0.name: expected text, found a list (a.yaml:3:9)`.
-fn line(finding: &Finding) -> String {
-    let key = finding.key.replace('[', ".").replace(']', "");
-    match finding.kind {
-        FindingKind::Invalid if key.starts_with("format-l") => format!("{key}: {}", finding.message),
-        // With two blanks, as upstream prints it.
-        FindingKind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
-        _ => format!("{key}: {} ({})", finding.message, finding.at),
+    /// Returns every finding with its severity, errors or not, by position.
+    fn by_position(&self) -> Vec<(&Finding, Severity)> {
+        let mut all: Vec<_> = self.findings.iter().map(|f| (f, Severity::of(f))).collect();
+        all.extend(self.warnings.iter().map(|f| (f, Severity::Warning)));
+        all.sort_by_key(|(f, _)| (f.at.line, f.at.column));
+        all
     }
 }

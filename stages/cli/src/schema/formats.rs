@@ -1,0 +1,157 @@
+//! The result of `schema` for programs: JSON, and SARIF 2.1.0 for forges, which show it beside the lines of a change.
+
+use std::path::{Component, Path, PathBuf};
+
+use config::{Finding, FindingKind};
+use encoding::percent;
+use serde_json::{Value, json};
+
+use super::{Document, Severity, Validation};
+
+/// A document, and its validation or the reason why it was not validated.
+type Results = [(Document, Result<Validation, String>)];
+
+/// The rules of SARIF, by the kind of finding.
+const RULES: &[(&str, &str)] = &[
+    ("invalid-value", "A value is not of the expected type, form or range."),
+    ("unknown-key", "A key has no meaning in its place."),
+    ("deprecated", "A key or value still works but is deprecated."),
+    ("duplicate-key", "A key occurs twice; the last value is used."),
+];
+
+pub fn print_json(results: &Results) {
+    let is_valid = |result: &Result<Validation, String>| result.as_ref().map_or(true, Validation::is_valid);
+    let documents: Vec<Value> = results
+        .iter()
+        .map(|(part, result)| {
+            let mut document = json!({
+                "name": part.name,
+                "schema": part.schema_type.word(),
+                "path": part.path,
+                "valid": is_valid(result),
+            });
+            match result {
+                Ok(validation) => {
+                    document["findings"] = validation.by_position().iter().map(finding).collect()
+                }
+                Err(reason) => document["skipped"] = reason.as_str().into(),
+            }
+            document
+        })
+        .collect();
+    let all = json!({ "valid": results.iter().all(|(_, r)| is_valid(r)), "documents": documents });
+    println!("{}", state::json_text(&all, 1).trim_end());
+}
+
+fn finding((finding, severity): &(&Finding, Severity)) -> Value {
+    json!({
+        "rule": RULES[rule(finding)].0,
+        "severity": severity.word(),
+        "key": key(finding),
+        "message": finding.message,
+        "line": finding.at.line,
+        "column": finding.at.column,
+    })
+}
+
+/// Returns the key of a finding; empty for a finding about the whole document.
+fn key(finding: &Finding) -> &str {
+    if finding.key.starts_with("format-l") { "" } else { &finding.key }
+}
+
+/// Returns the index of the rule of a finding.
+fn rule(finding: &Finding) -> usize {
+    match finding.kind {
+        FindingKind::Invalid => 0,
+        FindingKind::Unknown => 1,
+        FindingKind::Deprecated => 2,
+        FindingKind::Duplicate => 3,
+    }
+}
+
+pub fn print_sarif(results: &Results) {
+    let directory = std::env::current_dir().unwrap_or_default();
+    let log = sarif(results, &directory);
+    println!("{}", state::json_text(&log, 1).trim_end());
+}
+
+fn sarif(results: &Results, directory: &Path) -> Value {
+    let rules: Vec<Value> =
+        RULES.iter().map(|(id, text)| json!({ "id": id, "shortDescription": { "text": text } })).collect();
+    let mut found = Vec::new();
+    for (part, result) in results {
+        let Ok(validation) = result else { continue };
+        let artifact = artifact(&part.path, directory);
+        for (finding, severity) in validation.by_position() {
+            found.push(sarif_result(finding, severity, &artifact));
+        }
+    }
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "cloud-init schema", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "columnKind": "unicodeCodePoints",
+            "results": found,
+        }],
+    })
+}
+
+fn sarif_result(finding: &Finding, severity: Severity, artifact: &Value) -> Value {
+    let key = key(finding);
+    let text = if key.is_empty() { finding.message.clone() } else { format!("{key}: {}", finding.message) };
+    let mut location = json!({ "physicalLocation": { "artifactLocation": artifact } });
+    // A region without a line is not valid.
+    if finding.at.line > 0 {
+        let region = json!({ "startLine": finding.at.line, "startColumn": finding.at.column.max(1) });
+        location["physicalLocation"]["region"] = region;
+    }
+    if !key.is_empty() {
+        location["logicalLocations"] = json!([{ "fullyQualifiedName": key, "kind": "member" }]);
+    }
+    json!({
+        "ruleId": RULES[rule(finding)].0,
+        "ruleIndex": rule(finding),
+        "level": severity.word(),
+        "message": { "text": text },
+        "locations": [location],
+    })
+}
+
+/// Returns a file's URI: relative to the directory if the file is below it, as forges expect, otherwise absolute.
+fn artifact(path: &str, directory: &Path) -> Value {
+    let path: PathBuf = Path::new(path).components().filter(|part| *part != Component::CurDir).collect();
+    let inside = if path.is_absolute() { path.strip_prefix(directory).ok() } else { Some(path.as_path()) };
+    let encoded = |path: &Path| encode(&path.to_string_lossy());
+    match inside {
+        Some(relative) => json!({ "uri": encoded(relative), "uriBaseId": "%SRCROOT%" }),
+        None => json!({ "uri": format!("file://{}", encoded(&path)) }),
+    }
+}
+
+/// What a path needs as part of a URI.
+const IN_PATH: percent::AsciiSet = percent::RESERVED.remove(b'/');
+
+fn encode(path: &str) -> String {
+    percent::encode(path, &IN_PATH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris() {
+        let here = Path::new("/home/o/repo");
+        for (path, uri, is_relative) in [
+            ("./a b.yaml", "a%20b.yaml", true),
+            ("/home/o/repo/x/ü.yaml", "x/%C3%BC.yaml", true),
+            ("/home/o/repository/x", "file:///home/o/repository/x", false),
+            ("/var/lib/a", "file:///var/lib/a", false),
+        ] {
+            let artifact = artifact(path, here);
+            assert_eq!(artifact["uri"], uri, "{path}");
+            assert_eq!(artifact.get("uriBaseId").is_some(), is_relative, "{path}");
+        }
+    }
+}

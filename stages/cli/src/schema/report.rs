@@ -1,0 +1,241 @@
+//! The result of `schema` as text.
+//!
+//! Scripts parse upstream's sentences: what went to standard output still does, and standard error begins with upstream's
+//! sentence, unless a terminal shows that nothing parses it. Below it follows each finding on a line of its own, with the
+//! line of the source. The source may hold secrets, and what is not a terminal may be a log that others read: there only
+//! the first key of the line is shown.
+
+use std::io::IsTerminal as _;
+
+use config::{Finding, FindingKind};
+
+use super::{Document, Severity, Validation};
+use crate::arguments::Schema;
+
+/// How much of a line is shown.
+const MAX_WIDTH: usize = 120;
+
+pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool, indent: &str) {
+    if result.is_other_type {
+        println!("Invalid {}", part.name);
+        eprintln!("Error: {} {} is not a YAML dict.\n", part.schema_type.word(), part.path);
+        return;
+    }
+    let is_person = std::io::stderr().is_terminal();
+    let is_annotated = args.annotate && result.findings.iter().any(|f| f.kind != FindingKind::Duplicate);
+    if is_annotated {
+        for warning in &result.warnings {
+            eprintln!("{indent}WARNING: {warning}");
+        }
+        print_annotated(result, indent);
+        if !result.is_valid() {
+            return;
+        }
+    } else {
+        print_sentences(result, part, indent, is_person);
+        let style = Style { colour: is_person && has_colour(), shows_values: is_person };
+        for (finding, severity) in result.by_position() {
+            for line in excerpt(finding, severity, &part.path, &result.text, style) {
+                eprintln!("{indent}{line}");
+            }
+        }
+    }
+    if result.is_valid() {
+        let what = if several || args.system { part.name } else { &part.path };
+        println!("{indent}Valid schema {what}");
+    }
+}
+
+/// Prints upstream's sentences, each of which has all findings of a kind.
+fn print_sentences(result: &Validation, part: &Document, indent: &str, is_person: bool) {
+    let list = |findings: Vec<String>| findings.join(", ");
+    let deprecated = list(result.of_kind(FindingKind::Deprecated).map(line).collect());
+    if !deprecated.is_empty() && !(is_person && std::io::stdout().is_terminal()) {
+        println!("{indent}Cloud config schema deprecations: {deprecated}");
+    }
+    if result.is_valid() {
+        return;
+    }
+    println!("{indent}Invalid {} {}", part.name, part.path);
+    if !is_person {
+        let errors = list(result.errors().map(line).collect());
+        eprintln!("{indent}Error: Cloud config schema errors: {errors}\n");
+    }
+}
+
+fn has_colour() -> bool {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
+}
+
+/// What the output can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Style {
+    colour: bool,
+    /// The line is shown as it is, not only its first key.
+    shows_values: bool,
+}
+
+impl Style {
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.colour { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}
+
+/// Returns the finding, the line of the source and a mark below its place.
+fn excerpt(finding: &Finding, severity: Severity, path: &str, source: &str, style: Style) -> Vec<String> {
+    let colour = if severity == Severity::Error { "1;31" } else { "1;33" };
+    let place = match finding.at.line {
+        0 => path.to_string(),
+        line => format!("{path}:{line}:{}", finding.at.column),
+    };
+    let key = if finding.key.is_empty() || finding.key.starts_with("format-l") {
+        String::new()
+    } else {
+        format!("{}: ", finding.key)
+    };
+    let word = style.paint(colour, severity.word());
+    let mut lines = vec![format!("{}: {word}: {key}{}", style.paint("1", &place), finding.message)];
+    let index = (finding.at.line as usize).checked_sub(1);
+    if let Some(text) = index.and_then(|index| source.lines().nth(index)) {
+        let column = (finding.at.column as usize).saturating_sub(1);
+        let (shown, at, width) =
+            if style.shows_values { window(text, column) } else { first_key(text, column) };
+        let number = finding.at.line.to_string();
+        let margin = " ".repeat(number.len());
+        lines.push(format!(" {number} | {shown}"));
+        lines.push(format!(" {margin} | {}{}", " ".repeat(at), style.paint(colour, &"^".repeat(width))));
+    }
+    lines
+}
+
+/// Returns the part of a line around a column without control characters, the column in that part, and the length of the
+/// word there.
+fn window(text: &str, column: usize) -> (String, usize, usize) {
+    let start = if column < MAX_WIDTH - 20 { 0 } else { column - MAX_WIDTH / 2 };
+    let printable = |c: char| match c {
+        '\t' => ' ',
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    let shown: String = text.chars().skip(start).take(MAX_WIDTH).map(printable).collect();
+    let word = text
+        .chars()
+        .skip(column)
+        .take(MAX_WIDTH / 2)
+        .take_while(|c| !c.is_whitespace() && !":,[]{}".contains(*c));
+    (shown, column - start, word.count().max(1))
+}
+
+/// Returns the first key of a line with an ellipsis for what follows, and where the mark goes: below the key if that is
+/// meant, otherwise below the ellipsis.
+fn first_key(text: &str, column: usize) -> (String, usize, usize) {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let body = text.trim_start_matches([' ', '-']);
+    let start = text.len() - body.len();
+    let name = &body[..body.find(|c| !is_name(c)).unwrap_or(body.len())];
+    let blank = if start < MAX_WIDTH { &text[..start] } else { "" };
+    let after = &body[name.len()..];
+    if name.is_empty() || name.len() > MAX_WIDTH || !(after == ":" || after.starts_with(": ")) {
+        return (format!("{blank}…"), blank.len(), 1);
+    }
+    let shown = format!("{blank}{name}:");
+    if column <= start {
+        return (format!("{shown} …"), blank.len(), name.len());
+    }
+    let mark = shown.len() + 1;
+    (format!("{shown} …"), mark, 1)
+}
+
+/// Prints the text with marks behind its lines, followed by their messages.
+fn print_annotated(result: &Validation, indent: &str) {
+    let marked = |kind: char, findings: Vec<&Finding>| -> Vec<(u32, String, String)> {
+        let blank = if kind == 'D' { " " } else { "" };
+        let mark = |(i, f): (usize, &Finding)| {
+            (f.at.line, format!("{kind}{}", i + 1), format!("{blank}{}", f.message))
+        };
+        let mut findings = findings;
+        findings.sort_by_key(|f| (f.at.line, f.at.column));
+        findings.into_iter().enumerate().map(mark).collect()
+    };
+    let errors = marked('E', result.errors().collect());
+    let deprecated = marked('D', result.of_kind(FindingKind::Deprecated).collect());
+    for (i, text) in result.text.lines().enumerate() {
+        let here = |m: &&(u32, String, String)| m.0 as usize == i + 1;
+        let marks: Vec<&str> = errors.iter().chain(&deprecated).filter(here).map(|m| m.1.as_str()).collect();
+        match marks.is_empty() {
+            true => println!("{indent}{text}"),
+            false => println!("{indent}{text}\t\t# {}", marks.join(",")),
+        }
+    }
+    println!();
+    for (title, marks) in [("Errors", &errors), ("Deprecations", &deprecated)] {
+        if !marks.is_empty() {
+            println!("{indent}# {title}: -------------");
+            marks.iter().for_each(|(_, mark, text)| println!("{indent}# {mark}: {text}"));
+            println!("\n");
+        }
+    }
+}
+
+/// `users.0.name: expected text, found a list (a.yaml:3:9)`.
+fn line(finding: &Finding) -> String {
+    let key = finding.key.replace('[', ".").replace(']', "");
+    match finding.kind {
+        FindingKind::Invalid if key.starts_with("format-l") => format!("{key}: {}", finding.message),
+        // With two blanks, as upstream prints it.
+        FindingKind::Deprecated => format!("{key}:  {} ({})", finding.message, finding.at),
+        _ => format!("{key}: {} ({})", finding.message, finding.at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::Position;
+
+    use super::*;
+
+    fn shown(text: &str, column: u32, style: Style) -> String {
+        let at = Position { source: Some("f".into()), line: 2, column };
+        let finding =
+            Finding { kind: FindingKind::Unknown, at, key: "k".into(), message: "unknown key".into() };
+        excerpt(&finding, Severity::Error, "f", &format!("\n{text}\n"), style).join("\n")
+    }
+
+    const LOG: Style = Style { colour: false, shows_values: false };
+    const TERMINAL: Style = Style { colour: false, shows_values: true };
+
+    #[test]
+    fn excerpts_of_a_log_have_no_values() {
+        for (text, column, wanted) in [
+            ("pasword: S", 1, " 2 | pasword: …\n   | ^^^^^^^"),
+            ("  - passwd: [S]", 13, " 2 |   - passwd: …\n   |             ^"),
+            ("- root:S", 3, " 2 | - …\n   |   ^"),
+            ("S", 1, " 2 | …\n   | ^"),
+            ("\"S\": 1", 1, " 2 | …\n   | ^"),
+            ("a: {b: S, c: 1}", 11, " 2 | a: …\n   |    ^"),
+        ] {
+            assert_eq!(
+                shown(text, column, LOG),
+                format!("f:2:{column}: error: k: unknown key\n{wanted}"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn excerpts_of_a_terminal() {
+        let text = shown("a:\t{b: \x1b[2J, foo: é}", 16, TERMINAL);
+        assert_eq!(
+            text,
+            "f:2:16: error: k: unknown key\n 2 | a: {b: \u{fffd}[2J, foo: é}\n   |                ^"
+        );
+        let long = shown(&format!("a: [{}, foo]", "x".repeat(500)), 507, TERMINAL);
+        assert!(long.lines().all(|line| line.chars().count() <= MAX_WIDTH + 6), "{long}");
+        assert!(long.ends_with("^^^"), "{long}");
+        let red = shown("foo: 1", 1, Style { colour: true, shows_values: true });
+        assert!(red.contains("\x1b[1;31merror\x1b[0m") && red.ends_with("\x1b[1;31m^^^\x1b[0m"), "{red:?}");
+        // A place that the text does not have.
+        assert_eq!(shown("", 1, TERMINAL).lines().count(), 3);
+    }
+}
