@@ -26,7 +26,7 @@ fn found_at_once(cloud: &Cloud) {
     let began = Instant::now();
     let boot = cloud.boot(&["local"]);
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, cloud.log());
-    assert!(began.elapsed() < Duration::from_secs(9), "{:?}\n{}", began.elapsed(), cloud.log());
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}\n{}", began.elapsed(), cloud.log());
     let data = cloud.file("/run/cloud-init/instance-data.json");
     assert!(data.contains("i-0abc1234567890def") && data.contains("\"with blank\": \"two words\""), "{data}");
 }

@@ -190,7 +190,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
             attempt.fail(fetch, failure, now);
         }
         let all_failed = attempts.iter().all(|attempt| matches!(attempt.state, State::Failed));
-        if all_failed || deadline.is_expired() {
+        if all_failed || deadline.is_expired() || is_locked(&attempts) {
             return Err(combined_error(candidates, attempts, &net.network_errors()));
         }
         let running = attempts.iter().filter_map(|attempt| match &attempt.state {
@@ -235,6 +235,17 @@ impl Attempt {
     }
 }
 
+/// Returns whether a service is locked (a prohibit route, as systemd-imds sets it) and no other candidate has a route.
+fn is_locked(attempts: &[Attempt]) -> bool {
+    let is = |attempt: &Attempt, kind| attempt.last_error.as_ref().is_some_and(|e| e.kind() == Some(kind));
+    attempts.iter().any(|attempt| is(attempt, ErrorKind::PermissionDenied))
+        && attempts.iter().all(|attempt| match attempt.state {
+            State::Failed => true,
+            State::Waiting(_) => is(attempt, ErrorKind::NetworkUnreachable),
+            State::Resolving(_) | State::Running(_) => false,
+        })
+}
+
 /// Begins to resolve a candidate's host. `None`: names cannot be resolved yet.
 fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> {
     if fetch.has_host_name() && !net.is_up() {
@@ -258,7 +269,10 @@ fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: De
             attempt.state = State::Waiting(Duration::ZERO);
             Ok(false)
         }
-        None => Err(Error::new("no route for its address family")),
+        None => {
+            let message = "no route for its address family";
+            Err(Error::with_kind(ErrorKind::NetworkUnreachable, message))
+        }
     }
 }
 
