@@ -2,9 +2,9 @@
 //! `boot` adds the times of the kernel and systemd.
 
 mod boot;
-mod event;
+pub mod event;
 mod record;
-mod time;
+pub mod time;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
