@@ -5,7 +5,7 @@ function __cloud_init_path --description 'Print the commands that the line has s
     set -l path cloud-init
     for word in (commandline -opc)[2..-1]
         switch "$path $word"
-            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init schema' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime'
+            case 'cloud-init init' 'cloud-init modules' 'cloud-init single' 'cloud-init query' 'cloud-init features' 'cloud-init analyze' 'cloud-init analyze blame' 'cloud-init analyze show' 'cloud-init analyze dump' 'cloud-init analyze boot' 'cloud-init analyze plot' 'cloud-init schema' 'cloud-init collect-logs' 'cloud-init clean' 'cloud-init status' 'cloud-init cloud-id' 'cloud-init plan' 'cloud-init apply' 'cloud-init doctor' 'cloud-init state' 'cloud-init state check' 'cloud-init state repair' 'cloud-init devel' 'cloud-init devel hotplug-hook' 'cloud-init devel hotplug-hook query' 'cloud-init devel hotplug-hook handle' 'cloud-init devel hotplug-hook enable' 'cloud-init devel net-convert' 'cloud-init devel render' 'cloud-init devel make-mime'
                 set path "$path $word"
         end
     end
@@ -39,6 +39,8 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a status -d
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a cloud-id -d 'Print the identifier of the cloud.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a plan -d 'Show what the next boot would do, without doing it.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a apply -d 'Run the stages on the image that --root names.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a doctor -d 'Show on one page why a machine did not come up as wanted.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a state -d 'Check and repair the state of earlier boots.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init"' -a devel -d 'Tools for authors of user-data and images.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init init"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init init"' -s l -l local -d 'Run the local stage: datasources that need no network.'
@@ -49,6 +51,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init modules"' -s f
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init single"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init single"' -s n -l name -r -a '(__cloud_init_modules)' -d 'Module to run, for example ssh or cc_ssh.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init single"' -l frequency -r -a 'instance always once' -d 'Frequency to use instead of the module\'s own.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init single"' -l report -d 'Send the events to the handlers of \'reporting:\', too.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init single"' -s f -l file -r -F -d 'Additional configuration file; overrides all others.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init query"' -s i -l instance-data -r -F -d 'Instance data to read (default: the data of this instance).'
@@ -101,6 +104,7 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -s h -
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -s l -l logs -d 'Also remove the logs.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -l machine-id -d 'Also reset /etc/machine-id.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -s r -l reboot -d 'Reboot afterwards.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -l plan -d 'Show what would be removed, without removing it.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -s s -l seed -d 'Also remove the seed directory.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init clean"' -s c -l configs -r -a 'all ssh_config network datasource fstab' -d 'Also remove generated configuration of these kinds.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init status"' -s h -l help -d 'Print this help and exit.'
@@ -120,6 +124,17 @@ complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init plan"' -l sens
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -s u -l user-data -r -F -d 'User-data to apply (default: the image\'s seed).'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l datasource -r -d 'Datasource to use (default: the detected one).'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init apply"' -l diff -d 'Show the changes as a patch, without making them.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l format -r -a 'text json' -d 'Output format.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init doctor"' -l no-plan -d 'Do not plan the next boot, which may ask a metadata service.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -a check -d 'Report torn, foreign, half-written and unreadable state.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state"' -a repair -d 'Mend what is certain.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state check"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state check"' -l format -r -a 'text json' -d 'Output format.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state repair"' -s h -l help -d 'Print this help and exit.'
+complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init state repair"' -l plan -d 'Show what would be mended, without doing it.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel"' -s h -l help -d 'Print this help and exit.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel"' -a hotplug-hook -d 'Manage network device hotplug.'
 complete -c cloud-init -n 'test (__cloud_init_path) = "cloud-init devel"' -a net-convert -d 'Convert a network configuration to the files of a renderer.'

@@ -22,7 +22,40 @@ pub enum GrowableFileSystem {
     Btrfs,
 }
 
+/// The space of a mounted file system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileSystemUse {
+    /// Its size in bytes.
+    pub size: u64,
+    /// The free bytes, those that are reserved for root included.
+    pub free: u64,
+    /// The number of files that can still be created; `None` if the file system has no such limit.
+    pub free_files: Option<u64>,
+    /// Whether it is mounted read-only.
+    pub is_read_only: bool,
+}
+
 impl System {
+    /// Returns the space of the file system of a directory.
+    ///
+    /// # Errors
+    /// Fails if the directory does not exist.
+    pub fn file_system_use(&self, directory: &str) -> Result<FileSystemUse> {
+        let stat = nix::sys::statvfs::statvfs(&self.root().host_followed(directory))
+            .context(format_args!("getting the space of {directory}"))?;
+        #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
+        let (unit, blocks, free) =
+            (stat.fragment_size() as u64, stat.blocks() as u64, stat.blocks_free() as u64);
+        #[allow(clippy::unnecessary_cast)]
+        let (files, free_files) = (stat.files() as u64, stat.files_free() as u64);
+        Ok(FileSystemUse {
+            size: unit.saturating_mul(blocks),
+            free: unit.saturating_mul(free),
+            free_files: (files > 0).then_some(free_files),
+            is_read_only: stat.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY),
+        })
+    }
+
     /// Returns the major and minor number of a block device.
     ///
     /// # Errors

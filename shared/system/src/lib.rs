@@ -89,7 +89,7 @@ pub use assignments::{OsRelease, assigned};
 pub use channel::Channel;
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Output, OutputMode};
-pub use disk::GrowableFileSystem;
+pub use disk::{FileSystemUse, GrowableFileSystem};
 pub use error::{Error, Result, ResultExt};
 pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult};
 pub use file::{Change, WriteOptions};

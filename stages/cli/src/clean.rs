@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use state::{Cached, Instance};
-use system::{Command, OutputMode, Result, System, WriteOptions};
+use system::{Command, Effect, OutputMode, PlanDir, RecordedEffect, Result, System, WriteOptions};
 
-use crate::arguments::Clean;
+use crate::arguments::{Clean, GlobalOptions};
 use crate::machine::Machine;
 
 /// Generated network files: directory, and prefix and suffix of their names.
@@ -20,12 +20,24 @@ const NETWORK_FILES: [(&str, &str, &str); 7] = [
     ("/etc/network/interfaces.d", "50-cloud-init", ".cfg"),
 ];
 
+/// The heading of a plan for what is removed without any option.
+const STATE: &str = "the state of earlier boots";
+
 /// The mark of generated lines of /etc/fstab.
 const GENERATED_ENTRY: &str = "comment=cloudconfig";
 /// Azure's temporary disk.
 const AZURE_DISK: &str = "/dev/disk/cloud/azure_resource";
 
-pub fn run(machine: &Machine, args: &Clean) -> ExitCode {
+pub fn run(machine: &Machine, global: &GlobalOptions, args: &Clean) -> ExitCode {
+    if args.plan {
+        return match plan(machine, global, args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(e) => {
+                eprintln!("Error:\n{e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     if !Machine::is_root() && machine.sys.is_live() {
         eprintln!("Error:\nThis command must be run as root.");
         return ExitCode::FAILURE;
@@ -39,9 +51,46 @@ pub fn run(machine: &Machine, args: &Clean) -> ExitCode {
     }
 }
 
+/// Prints what each option would remove: the same work on an overlay, whose effects are shown instead.
+fn plan(machine: &Machine, global: &GlobalOptions, args: &Clean) -> Result<()> {
+    let guard = system::block_interrupts();
+    let plan_dir = PlanDir::new(&machine.sys)?;
+    let sys = System::dry_run(&global.root, plan_dir.path());
+    let planned = Machine { sys, ..Machine::open(global) };
+    let done = clean(&planned, args);
+    let effects = planned.sys.recorded_effects();
+    drop(plan_dir);
+    drop(guard);
+    let mut heading = "";
+    for RecordedEffect { cause, effect } in &effects {
+        if heading != cause.step {
+            heading = &cause.step;
+            println!("{heading}");
+        }
+        println!("  {}", line(effect));
+    }
+    if effects.is_empty() {
+        println!("nothing would be removed");
+    }
+    // What precedes the failure would be removed.
+    done
+}
+
+fn line(effect: &Effect) -> String {
+    match effect {
+        Effect::Remove { path } => format!("remove {path}"),
+        Effect::Write { path, .. } => format!("change {path}"),
+        Effect::Directory { path, .. } => format!("create {path}"),
+        Effect::Link { path, target } => format!("link   {path} to {target}"),
+        Effect::Run { command, .. } => format!("run    {command}"),
+        Effect::Other { what } => what.clone(),
+    }
+}
+
 fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
     if args.logs {
+        sys.set_cause("--logs", "");
         for file in machine.log_files() {
             remove_log(machine, &file)?;
         }
@@ -51,13 +100,16 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     if sys.is_dir(&cloud) {
         for name in sys.list(&cloud)? {
             if name != "seed" || args.seed {
+                sys.set_cause(if name == "seed" { "--seed" } else { STATE }, "");
                 sys.remove_dir_all(machine.layout.cloud(&name))?;
             }
         }
     } else {
         eprintln!("Artifacts already cleaned.");
     }
+    sys.set_cause("scripts in /etc/cloud/clean.d", "");
     run_parts(machine)?;
+    sys.set_cause("--machine-id", "");
     if args.machine_id {
         if sys.is_dir("/run/systemd/system") || !sys.is_live() {
             // What machine-id(5) reads as "this image was never booted".
@@ -67,6 +119,7 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
         }
     }
     if args.reboot {
+        sys.set_cause("--reboot", "");
         sys.run(&Command::new(["shutdown", "-r", "now"]))?;
     }
     Ok(())
@@ -88,6 +141,7 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
     let wanted = |what: &str| args.configs.iter().any(|c| c == what || c == "all");
     if args.configs.iter().any(|c| c == "datasource") {
+        sys.set_cause("--configs datasource", "");
         match Instance::load(sys, &machine.layout) {
             Cached::Instance(instance) if instance.datasource == "Azure" => {
                 clean_fstab(sys, &[GENERATED_ENTRY, AZURE_DISK])?;
@@ -96,9 +150,11 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
         }
     }
     if wanted("ssh_config") {
+        sys.set_cause("--configs ssh_config", "");
         sys.remove("/etc/ssh/sshd_config.d/50-cloud-init.conf")?;
     }
     if wanted("network") {
+        sys.set_cause("--configs network", "");
         for (directory, begin, end) in NETWORK_FILES {
             for name in sys.list(directory)? {
                 if name.starts_with(begin) && name.ends_with(end) {
@@ -108,6 +164,7 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
         }
     }
     if wanted("fstab") {
+        sys.set_cause("--configs fstab", "");
         clean_fstab(sys, &[GENERATED_ENTRY])?;
     }
     Ok(())

@@ -88,7 +88,7 @@ fn text(keys: &[KeyProvenance]) -> String {
 }
 
 /// Repeats the merge. Returns its result and its inputs, weakest first.
-fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
+pub fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let datasource = match Instance::load(sys, layout) {
         Cached::Instance(instance) => Some(Node::from_json(&instance.config)),

@@ -8,8 +8,10 @@ mod clean;
 mod cloud_id;
 mod collect_logs;
 mod devel;
+mod doctor;
 mod explain;
 mod features;
+mod finding;
 mod machine;
 mod net_convert;
 mod per;
@@ -18,6 +20,7 @@ mod query;
 mod schema;
 mod stage_table;
 mod stages;
+mod state_files;
 mod status;
 mod units;
 
@@ -60,8 +63,10 @@ fn main() -> ExitCode {
                 Command::Query(args) => query::run(&machine, &args),
                 Command::Analyze(args) => analyze::run(&machine, &args),
                 Command::CollectLogs(args) => collect_logs::run(&machine, &args),
-                Command::Clean(args) => clean::run(&machine, &args),
+                Command::Clean(args) => clean::run(&machine, &global, &args),
                 Command::Plan(args) => plan::run(&machine, &global, &args),
+                Command::Doctor(args) => doctor::run(&machine, &global, &args),
+                Command::State(args) => state_files::run(&machine, &args),
                 Command::Apply(args) => plan::apply(&machine, &global, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Schema(args) => schema::run(&machine, &args),

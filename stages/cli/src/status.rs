@@ -47,7 +47,7 @@ pub struct Report {
     pub state: State,
     is_error: bool,
     boot_code: &'static str,
-    detail: String,
+    pub detail: String,
     last_update: String,
     errors: Vec<String>,
     recoverable: Map<String, Value>,

@@ -2,10 +2,10 @@
 //! `boot` adds the times of the kernel and systemd, `plot` draws a picture.
 
 mod boot;
-mod event;
+pub mod event;
 mod plot;
 mod record;
-mod time;
+pub mod time;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;

@@ -14,6 +14,8 @@ pub enum Command {
     CloudId(CloudId),
     Plan(Plan),
     Apply(Apply),
+    Doctor(Doctor),
+    State(State),
     Devel(DevelCommand),
     Features,
     Schema(Schema),
@@ -67,6 +69,7 @@ pub struct Clean {
     pub machine_id: bool,
     pub configs: Vec<String>,
     pub reboot: bool,
+    pub plan: bool,
 }
 
 pub struct Analyze {
@@ -109,6 +112,27 @@ pub struct Plan {
 pub struct Apply {
     pub user_data: Option<String>,
     pub datasource: Option<String>,
+    pub diff: bool,
+}
+
+pub struct Doctor {
+    /// text or json.
+    pub format: String,
+    pub no_plan: bool,
+}
+
+pub struct State {
+    pub command: StateCommand,
+}
+
+pub enum StateCommand {
+    /// With the output format, text or json.
+    Check {
+        format: String,
+    },
+    Repair {
+        plan: bool,
+    },
 }
 
 pub struct Schema {
@@ -201,6 +225,7 @@ impl Command {
                 machine_id: m.flag("machine-id"),
                 configs: m.values("configs"),
                 reboot: m.flag("reboot"),
+                plan: m.flag("plan"),
             }),
             "cloud-id" => Command::CloudId(CloudId {
                 json: m.flag("json"),
@@ -214,9 +239,13 @@ impl Command {
                 format: m.text("format"),
                 sensitive: m.flag("sensitive"),
             }),
-            "apply" => {
-                Command::Apply(Apply { user_data: m.value("user-data"), datasource: m.value("datasource") })
-            }
+            "apply" => Command::Apply(Apply {
+                user_data: m.value("user-data"),
+                datasource: m.value("datasource"),
+                diff: m.flag("diff"),
+            }),
+            "doctor" => Command::Doctor(Doctor { format: m.text("format"), no_plan: m.flag("no-plan") }),
+            "state" => Command::State(State::from_matches(m.command.as_ref()?)?),
             "devel" => return devel(m.command.as_ref()?),
             "features" => Command::Features,
             "schema" => Command::Schema(Schema::from_matches(m)),
@@ -263,6 +292,17 @@ impl Analyze {
             _ => return None,
         };
         Some(Analyze { command, infile: m.text("infile"), outfile: m.text("outfile") })
+    }
+}
+
+impl State {
+    fn from_matches(m: &Matches) -> Option<State> {
+        let command = match m.name() {
+            "check" => StateCommand::Check { format: m.text("format") },
+            "repair" => StateCommand::Repair { plan: m.flag("plan") },
+            _ => return None,
+        };
+        Some(State { command })
     }
 }
 

@@ -217,6 +217,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 flag("logs", Some('l'), "Also remove the logs."),
                 flag("machine-id", None, "Also reset /etc/machine-id."),
                 flag("reboot", Some('r'), "Reboot afterwards."),
+                flag("plan", None, "Show what would be removed, without removing it."),
                 flag("seed", Some('s'), "Also remove the seed directory."),
                 option(
                     "configs",
@@ -271,6 +272,37 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     "User-data to apply (default: the image's seed).",
                 ),
                 DATASOURCE,
+                flag("diff", None, "Show the changes as a patch, without making them."),
+            ],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "doctor",
+            about: "Show on one page why a machine did not come up as wanted.",
+            options: &[
+                option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text"),
+                flag("no-plan", None, "Do not plan the next boot, which may ask a metadata service."),
+            ],
+            ..COMMAND
+        },
+        CommandSpec {
+            name: "state",
+            about: "Check and repair the state of earlier boots.",
+            commands: &[
+                CommandSpec {
+                    name: "check",
+                    about: "Report torn, foreign, half-written and unreadable state.",
+                    options: &[
+                        option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text")
+                    ],
+                    ..COMMAND
+                },
+                CommandSpec {
+                    name: "repair",
+                    about: "Mend what is certain.",
+                    options: &[flag("plan", None, "Show what would be mended, without doing it.")],
+                    ..COMMAND
+                },
             ],
             ..COMMAND
         },

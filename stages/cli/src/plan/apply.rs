@@ -7,6 +7,7 @@ use std::time::Duration;
 use system::{Command, OutputMode, Result, Subreaper};
 
 use super::boot::{INTERRUPTED_CODES, SEED_DIR, host, identify, select_datasource, write_seed};
+use super::{Request, STAGE_TIMEOUT as PLAN_TIMEOUT, has_errors, plan_stages};
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use crate::stage_table::{STAGES, StageRow};
@@ -20,6 +21,15 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode 
         eprintln!("error: apply needs --root DIR: it changes an image, not the running machine");
         return ExitCode::from(crate::arguments::USAGE);
     }
+    if args.diff {
+        return match diff(machine, global, args) {
+            Ok(failed) => ExitCode::from(u8::from(failed)),
+            Err(e) => {
+                eprintln!("error: {e}");
+                ExitCode::FAILURE
+            }
+        };
+    }
     // An interrupt stops the stage; this process then removes what it wrote into the image.
     let _guard = system::block_interrupts();
     match apply(machine, global, args) {
@@ -31,20 +41,43 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode 
     }
 }
 
-/// Exit codes above this mean a signal.
-const SIGNALLED: i32 = 128;
+/// Prints what `apply` would change. Returns whether a stage would end with errors.
+fn diff(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool> {
+    check_image(machine, global, args)?;
+    let request = Request {
+        user_data: args.user_data.clone(),
+        id: "i-apply",
+        datasource: args.datasource.clone(),
+        fresh: false,
+    };
+    let (text, reports) =
+        plan_stages(machine, global, &request, (PLAN_TIMEOUT, false), |view, reports| view.unified(reports))?;
+    print!("{text}");
+    Ok(has_errors(&reports))
+}
 
-/// Runs the stages. Returns whether one of them failed.
-fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool> {
+/// Checks that the root is an image without a seed that the given user-data would replace.
+fn check_image(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<()> {
     let sys = &machine.sys;
     if !sys.is_dir("/etc") {
         return Err(system::Error::new(format!("{}: not a root file system (no /etc)", global.root)));
     }
     let seed_dir = machine.layout.cloud(SEED_DIR);
     if args.user_data.is_some() && sys.exists(&seed_dir) {
-        // The seed is removed below: one of the image must not be lost.
+        // The seed is removed afterwards: one of the image must not be lost.
         return Err(system::Error::new(format!("{seed_dir} exists: remove it, or omit --user-data")));
     }
+    Ok(())
+}
+
+/// Exit codes above this mean a signal.
+const SIGNALLED: i32 = 128;
+
+/// Runs the stages. Returns whether one of them failed.
+fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool> {
+    let sys = &machine.sys;
+    check_image(machine, global, args)?;
+    let seed_dir = machine.layout.cloud(SEED_DIR);
     if let Some(file) = &args.user_data {
         write_seed(sys, machine, file, "i-apply")?;
     }

@@ -7,6 +7,7 @@ mod apply;
 mod boot;
 mod diff;
 mod show;
+mod unified;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ pub use apply::run as apply;
 
 /// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
 const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
+
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     match plan(machine, global, args) {
         Ok(has_errors) => ExitCode::from(u8::from(has_errors)),
@@ -34,21 +36,61 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     }
 }
 
+/// What is planned.
+#[derive(Default)]
+pub struct Request {
+    /// Plan the boot of a new instance with the user-data in this file.
+    pub user_data: Option<String>,
+    /// The instance-id of that user-data.
+    pub id: &'static str,
+    /// The datasource; the detected one by default.
+    pub datasource: Option<String>,
+    /// Plan the boot of a new instance.
+    pub fresh: bool,
+}
+
 /// Prints the plan. Returns whether the boot would end with errors.
 fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> {
+    let request = Request {
+        user_data: args.user_data.clone(),
+        id: "i-plan",
+        datasource: args.datasource.clone(),
+        fresh: args.fresh || args.user_data.is_some(),
+    };
+    let show = |view: &show::PlanView<'_>, reports: &[Value]| {
+        if args.format == "json" { view.json(reports) } else { view.text(reports) }
+    };
+    let (text, reports) = plan_stages(machine, global, &request, (STAGE_TIMEOUT, args.sensitive), show)?;
+    print!("{text}");
+    Ok(has_errors(&reports))
+}
+
+/// Returns whether a stage would end with errors.
+pub fn has_errors(reports: &[Value]) -> bool {
+    reports.iter().any(|report| report["errors"].as_array().is_some_and(|e| !e.is_empty()))
+}
+
+/// Plans a boot. Returns what `show` makes of the plan, whose files exist until then, and the reports of the stages.
+pub fn plan_stages(
+    machine: &Machine,
+    global: &GlobalOptions,
+    request: &Request,
+    (timeout, sensitive): (Duration, bool),
+    show: impl FnOnce(&show::PlanView<'_>, &[Value]) -> String,
+) -> Result<(String, Vec<Value>)> {
     // An interrupt must not end this process before the directory is removed.
-    let guard = system::block_interrupts();
+    let _guard = system::block_interrupts();
     let plan_dir = PlanDir::new(&machine.sys)?;
     let sys = System::dry_run(&global.root, plan_dir.path());
     // A boot starts with an empty /run.
     sys.remove_dir_all(machine.layout.run(""))?;
-    if args.fresh || args.user_data.is_some() {
+    if request.fresh {
         clear_instance(&sys, machine)?;
     }
-    if let Some(file) = &args.user_data {
-        write_seed(&sys, machine, file, "i-plan")?;
+    if let Some(file) = &request.user_data {
+        write_seed(&sys, machine, file, request.id)?;
     }
-    let wanted = args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string()));
+    let wanted = request.datasource.clone().or(request.user_data.as_ref().map(|_| "NoCloud".to_string()));
     let disabled = match wanted {
         Some(name) => select_datasource(&sys, machine, &name).map(|()| false)?,
         None => !identify(global, &plan_dir.path().join("files/run")),
@@ -59,21 +101,11 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
         reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
     }
     for stage in STAGES.iter().filter(|_| !disabled) {
-        reports.push(run_stage(global, plan_dir.path(), stage.program, stage.key)?);
+        reports.push(run_stage(global, plan_dir.path(), stage.program, stage.key, timeout)?);
     }
-    let view = show::PlanView {
-        real: &machine.sys,
-        planned: &sys,
-        layout: &machine.layout,
-        sensitive: args.sensitive,
-    };
-    let text = if args.format == "json" { view.json(&reports) } else { view.text(&reports) };
-    // Removed before printing, as a closed pipe would end this process.
-    drop(plan_dir);
-    drop(guard);
-    print!("{text}");
-    let errors = |report: &Value| report["errors"].as_array().is_some_and(|e| !e.is_empty());
-    Ok(reports.iter().any(errors))
+    let view = show::PlanView { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive };
+    // The caller prints after the directory is removed, as a closed pipe would end this process.
+    Ok((show(&view, &reports), reports))
 }
 
 /// Removes the state of earlier instances.
@@ -85,14 +117,20 @@ fn clear_instance(sys: &System, machine: &Machine) -> Result<()> {
 }
 
 /// Runs one stage of the plan and reads its report. Fails if the stage is not installed or was interrupted.
-fn run_stage(global: &GlobalOptions, plan_dir: &Path, program: &str, stage: &str) -> Result<Value> {
+fn run_stage(
+    global: &GlobalOptions,
+    plan_dir: &Path,
+    program: &str,
+    stage: &str,
+    timeout: Duration,
+) -> Result<Value> {
     let Some(path) = libexec::find(program) else {
         return Err(system::Error::new(format!("{program} is not installed")));
     };
     let command =
         Command::new([path.as_os_str()]).arg("--root").arg(&global.root).arg("--plan").arg(plan_dir);
     let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
-    let ended = match host().run(&command.timeout(STAGE_TIMEOUT).accept_all().kill_on_exit()) {
+    let ended = match host().run(&command.timeout(timeout).accept_all().kill_on_exit()) {
         // Ctrl-C, or the terminal was closed.
         Ok(ended) if INTERRUPTED_CODES.contains(&ended.code) => {
             return Err(system::Error::new("interrupted"));

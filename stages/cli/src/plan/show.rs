@@ -20,7 +20,7 @@ pub struct PlanView<'a> {
 }
 
 /// Longer texts are not compared, in bytes.
-const MAX_DIFF_SIZE: u64 = 1 << 20;
+pub const MAX_DIFF_SIZE: u64 = 1 << 20;
 
 impl PlanView<'_> {
     /// Returns the reports of the stages as JSON, with a `diff` for each text file.
@@ -90,7 +90,7 @@ impl PlanView<'_> {
         text
     }
 
-    fn line(&self, effect: &Value) -> String {
+    pub fn line(&self, effect: &Value) -> String {
         let field = |name: &str| effect[name].as_str().unwrap_or_default();
         match field("do") {
             "write" => {
@@ -129,7 +129,7 @@ impl PlanView<'_> {
         named(file).or_else(|| named("/etc/passwd")).unwrap_or_else(|| id.to_string())
     }
 
-    fn is_state(&self, path: &str) -> bool {
+    pub fn is_state(&self, path: &str) -> bool {
         [self.layout.cloud(""), self.layout.run("")]
             .iter()
             .any(|top| path.starts_with(top.trim_end_matches('/')))
@@ -157,7 +157,7 @@ impl PlanView<'_> {
 }
 
 /// Formats a step, the keys that cause it, and where they were set: `users_groups: users[1] (user-data part-001, line 4)`.
-fn cause(effect: &Value) -> String {
+pub fn cause(effect: &Value) -> String {
     let field = |name: &str| effect[name].as_str().unwrap_or_default();
     let (step, keys) = (field("step"), field("key"));
     let mut text = if keys.is_empty() || keys == step { step.to_string() } else { format!("{step}: {keys}") };
@@ -189,7 +189,7 @@ fn effects(reports: &mut [Value]) -> impl Iterator<Item = &mut Value> {
 }
 
 /// Returns for each path the number of the effect that writes it last, beside which its changes are shown.
-fn last_writes(reports: &[Value]) -> BTreeMap<String, usize> {
+pub fn last_writes(reports: &[Value]) -> BTreeMap<String, usize> {
     let all = reports.iter().filter_map(|a| a["effects"].as_array()).flatten();
     let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");
     writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))).collect()

@@ -1,0 +1,100 @@
+//! The last two boots in the log.
+
+use crate::analyze::event::{Event, from_log};
+use crate::machine::Machine;
+
+/// Bytes of a log that is read.
+const MAX_LOG: u64 = 64 << 20;
+/// The line with which the first stage of a boot begins.
+const BEGIN: &str = " running 'init-local' at ";
+
+/// A warning or an error of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Complaint {
+    pub line: usize,
+    pub is_error: bool,
+    pub text: String,
+}
+
+/// One boot.
+#[derive(Debug, Default)]
+pub struct Boot {
+    /// The version of cloud-init.
+    pub version: String,
+    pub events: Vec<Event>,
+    pub complaints: Vec<Complaint>,
+}
+
+/// The log.
+#[derive(Debug, Default)]
+pub struct BootLog {
+    pub path: String,
+    pub last: Option<Boot>,
+    pub before: Option<Boot>,
+}
+
+impl BootLog {
+    pub fn read(machine: &Machine, unread: &mut Vec<String>) -> BootLog {
+        let path = machine.log_files().into_iter().next().unwrap_or_default();
+        match machine.sys.read_at_most(&path, MAX_LOG) {
+            Ok(bytes) => {
+                let now = machine.sys.clock().wall().as_micros() as i64;
+                let (last, before) = split(&String::from_utf8_lossy(&bytes), now);
+                BootLog { path, last, before }
+            }
+            Err(e) => {
+                unread.push(e.to_string());
+                BootLog { path, ..BootLog::default() }
+            }
+        }
+    }
+}
+
+/// Returns the last boot and the one before.
+fn split(log: &str, now: i64) -> (Option<Boot>, Option<Boot>) {
+    let lines: Vec<&str> = log.lines().collect();
+    let begins: Vec<usize> = (0..lines.len()).filter(|i| lines[*i].contains(BEGIN)).collect();
+    let boot = |from: usize, to: usize| Boot {
+        version: lines[from].split_once("Cloud-init v. ").map_or("", |(_, rest)| word(rest)).to_string(),
+        events: from_log(&lines[from..to].join("\n"), now).0,
+        complaints: (from..to).filter_map(|at| complaint(at + 1, lines[at])).collect(),
+    };
+    match *begins.as_slice() {
+        [] => (None, None),
+        [only] => (Some(boot(only, lines.len())), None),
+        [.., before, last] => (Some(boot(last, lines.len())), Some(boot(before, last))),
+    }
+}
+
+fn word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
+}
+
+/// Reads `2026-01-02 03:04:05,678 - find.rs[WARNING]: text`.
+fn complaint(line: usize, text: &str) -> Option<Complaint> {
+    let (head, rest) = text.split_once("]: ")?;
+    let (_, level) = head.rsplit_once('[')?;
+    let is_error = matches!(level, "ERROR" | "CRITICAL");
+    (is_error || level == "WARNING").then(|| Complaint { line, is_error, text: rest.trim().to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn last_two_boots() {
+        let boot = |version: &str, more: &str| {
+            format!(
+                "2031-03-04 05:06:07,890 - stage.rs[DEBUG]: Cloud-init v. {version} running 'init-local' at x. Up 1 s.\n{more}"
+            )
+        };
+        let log = boot("1", "")
+            + &boot("2", "")
+            + &boot("3", "2031-03-04 05:06:08,1 - a.rs[WARNING]: say [b]: c\n");
+        let (last, before) = super::split(&log, 0);
+        let (last, before) = (last.unwrap(), before.unwrap());
+        assert_eq!((last.version.as_str(), before.version.as_str()), ("3", "2"));
+        assert_eq!(last.complaints[0].line, 4);
+        assert_eq!(last.complaints[0].text, "say [b]: c");
+        assert!(super::split("", 0).0.is_none());
+    }
+}

@@ -1,0 +1,90 @@
+//! Disks: full and read-only file systems.
+
+use std::os::unix::fs::MetadataExt;
+
+use serde_json::json;
+use system::FileSystemUse;
+
+use super::Page;
+use crate::finding::Finding;
+use crate::machine::Machine;
+
+/// Less free space is as good as none.
+const LITTLE: u64 = 4 << 20;
+
+pub fn section(machine: &Machine, page: &mut Page) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let directories =
+        ["/".to_string(), "/etc".into(), layout.cloud(""), "/var/log".into(), layout.run(""), "/tmp".into()];
+    let (mut seen, mut lines, mut rows) = (Vec::new(), Vec::new(), Vec::new());
+    for directory in directories {
+        let Ok(meta) = sys.metadata(&directory) else { continue };
+        if seen.contains(&meta.dev()) {
+            continue;
+        }
+        seen.push(meta.dev());
+        let space = match sys.file_system_use(&directory) {
+            Ok(space) => space,
+            Err(e) => {
+                page.unread.push(e.to_string());
+                continue;
+            }
+        };
+        let read_only = if space.is_read_only { ", read-only" } else { "" };
+        lines.push(format!(
+            "{directory}: {} MiB free of {} MiB{read_only}",
+            space.free >> 20,
+            space.size >> 20
+        ));
+        rows.push(json!({"directory": directory, "size": space.size, "free": space.free,
+            "free_files": space.free_files, "read_only": space.is_read_only}));
+        for finding in findings(&directory, &space, sys.is_live()) {
+            page.find(finding);
+        }
+    }
+    page.section("disks", "Disks", lines, rows.into());
+}
+
+/// Judges a file system. Below another root it is read-only if the rescuer mounted it so.
+fn findings(directory: &str, space: &FileSystemUse, is_live: bool) -> Vec<Finding> {
+    let mut found = Vec::new();
+    // File systems without a size, such as those of the kernel, have no free space either.
+    if space.size > 0 && space.free < LITTLE.min(space.size / 10) {
+        let text = format!("the file system is full: {} of {} bytes are free", space.free, space.size);
+        found.push(Finding::error(directory, text).remedy("free space, or grow the disk, then reboot"));
+    }
+    if space.free_files == Some(0) {
+        found.push(
+            Finding::error(directory, "the file system takes no more files (no free inode)")
+                .remedy("remove files, then reboot"),
+        );
+    }
+    if space.is_read_only && is_live {
+        let problem = "mounted read-only: cloud-init cannot record its state";
+        found.push(Finding::error(directory, problem).remedy("find out why: dmesg, fsck, /etc/fstab"));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileSystemUse, findings};
+
+    #[test]
+    fn judgements() {
+        let mib = 1 << 20;
+        let good = FileSystemUse { size: 1000 * mib, free: 100 * mib, free_files: None, is_read_only: false };
+        for (space, is_live, count) in [
+            (good, true, 0),
+            (FileSystemUse { free: mib, ..good }, true, 1),
+            (FileSystemUse { free: 0, free_files: Some(0), ..good }, true, 2),
+            (FileSystemUse { is_read_only: true, ..good }, true, 1),
+            (FileSystemUse { is_read_only: true, ..good }, false, 0),
+            (FileSystemUse { size: 0, free: 0, ..good }, true, 0),
+            // A small one that is half empty.
+            (FileSystemUse { size: mib, free: mib / 2, ..good }, true, 0),
+        ] {
+            assert_eq!(findings("/", &space, is_live).len(), count, "{space:?}");
+        }
+    }
+}

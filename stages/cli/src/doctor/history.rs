@@ -1,0 +1,147 @@
+//! What the log says of the last boot: which datasource answered, which modules ran, and what differs from the boot before.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::Page;
+use super::boot_log::{Boot, BootLog};
+use crate::analyze::event::Kind;
+use crate::finding::Finding;
+use crate::machine::Machine;
+
+/// A part of a boot that ended.
+struct Ended<'a> {
+    stage: &'a str,
+    name: &'a str,
+    result: &'a str,
+    description: &'a str,
+    seconds: f64,
+}
+
+/// Returns what ended in a boot, in order.
+fn ended(boot: &Boot) -> Vec<Ended<'_>> {
+    let mut starts = BTreeMap::new();
+    let mut found = Vec::new();
+    for event in &boot.events {
+        if event.kind == Kind::Start {
+            starts.insert(event.name.as_str(), event.at);
+        } else if let (Some(at), Some((stage, name))) =
+            (starts.remove(event.name.as_str()), event.name.split_once('/'))
+        {
+            let seconds = (event.at - at) as f64 / 1e6;
+            found.push(Ended {
+                stage,
+                name,
+                result: &event.result,
+                description: &event.description,
+                seconds,
+            });
+        }
+    }
+    found
+}
+
+/// Which datasource answered, which did not, and how long it took.
+pub fn datasources(log: &BootLog, page: &mut Page) {
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    for step in log.last.iter().flat_map(ended) {
+        let answer = match (step.name, step.name.strip_prefix("search-")) {
+            ("check-cache", _) if step.description.starts_with("restored") => ("cache", "answered"),
+            (_, Some(name)) if step.result == "FAIL" => (name, "did not answer"),
+            (_, Some(name)) if step.description.starts_with("found ") => (name, "answered"),
+            (_, Some(name)) => (name, "not present"),
+            _ => continue,
+        };
+        let (name, answer) = answer;
+        lines.push(format!("{}: {name} {answer} ({:.3} s)", step.stage, step.seconds));
+        rows.push(json!({"stage": step.stage, "name": name, "answer": answer, "seconds": step.seconds}));
+        if answer == "did not answer" {
+            let took = format!("{name} did not answer ({:.3} s)", step.seconds);
+            page.find(Finding::warning(step.stage, took).remedy(
+                "check the metadata service and the network to it; datasource_list names the datasources that are tried",
+            ));
+        }
+    }
+    if lines.is_empty() {
+        lines.push(format!("nothing in {}", log.path));
+    }
+    page.section("datasources", "Datasources", lines, rows.into());
+}
+
+/// Which modules ran and failed.
+pub fn applied(log: &BootLog, page: &mut Page) {
+    let (mut lines, mut rows) = (Vec::new(), Vec::new());
+    let mut well: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let steps = log.last.iter().flat_map(ended).collect::<Vec<_>>();
+    for step in &steps {
+        let Some(module) = step.name.strip_prefix("config-") else { continue };
+        rows.push(
+            json!({"stage": step.stage, "module": module, "result": step.result, "seconds": step.seconds}),
+        );
+        if step.result == "SUCCESS" {
+            well.entry(step.stage).or_default().push(module);
+        } else {
+            lines.push(format!("{}: {module}: {} ({:.3} s)", step.stage, step.result, step.seconds));
+            page.find(Finding::error(step.stage, format!("module {module} failed")).remedy(format!(
+                "see {}; repeat it with: cloud-init single --name {module} --frequency always",
+                log.path
+            )));
+        }
+    }
+    lines.extend(well.iter().map(|(stage, modules)| format!("{stage}: {}", modules.join(", "))));
+    if lines.is_empty() {
+        lines.push(format!("nothing in {}", log.path));
+    }
+    page.section("applied", "Applied", lines, rows.into());
+}
+
+/// What differs from the boot before.
+pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let mut rows: Vec<(String, String, String)> = Vec::new();
+    let mut compare = |what: String, before: String, now: String| {
+        if before != now && !before.is_empty() && !now.is_empty() {
+            rows.push((what, before, now));
+        }
+    };
+    let line = |path: String| {
+        sys.read_head(path, 4096)
+            .map(|text| String::from_utf8_lossy(&text).trim().to_string())
+            .unwrap_or_default()
+    };
+    compare(
+        "instance-id".into(),
+        line(layout.data("previous-instance-id")),
+        line(layout.data("instance-id")),
+    );
+    compare(
+        "datasource".into(),
+        line(layout.data("previous-datasource")),
+        line(layout.instance("datasource")),
+    );
+    if let (Some(before), Some(last)) = (&log.before, &log.last) {
+        compare("version of cloud-init".into(), before.version.clone(), last.version.clone());
+        let results = |boot: &Boot| -> BTreeMap<String, String> {
+            let of_step =
+                |step: Ended<'_>| (format!("{}/{}", step.stage, step.name), step.result.to_string());
+            ended(boot).into_iter().map(of_step).collect()
+        };
+        let (old, new) = (results(before), results(last));
+        let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        for name in names {
+            let of = |all: &BTreeMap<String, String>| {
+                all.get(name).cloned().unwrap_or_else(|| "did not run".into())
+            };
+            compare(name.clone(), of(&old), of(&new));
+        }
+    }
+    let value: Vec<Value> =
+        rows.iter().map(|(what, before, now)| json!({"what": what, "before": before, "now": now})).collect();
+    let mut lines: Vec<String> =
+        rows.iter().map(|(what, before, now)| format!("{what}: {before} -> {now}")).collect();
+    if lines.is_empty() {
+        lines.push(if log.before.is_some() { "nothing" } else { "the log has no earlier boot" }.into());
+    }
+    page.section("changes", "Differs from the boot before", lines, value.into());
+}

@@ -1,0 +1,88 @@
+//! What the machine was identified as, and why: what the generator recorded at boot, and the same search repeated now.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use system::{Command, System, libexec};
+
+use super::Page;
+use crate::arguments::GlobalOptions;
+use crate::finding::Finding;
+use crate::machine::Machine;
+use crate::status::{Report, State};
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+const MAX_LOG: u64 = 1 << 20;
+
+pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let mut lines = Vec::new();
+    let recorded = sys.read_at_most(layout.run("ds-identify.log"), MAX_LOG).ok();
+    let reason = recorded.as_deref().and_then(|log| reason(&String::from_utf8_lossy(log)));
+    let decision = ["enabled", "disabled"].into_iter().find(|name| sys.exists(layout.run(name)));
+    match (decision, &reason) {
+        (Some(decision), reason) => lines.push(match reason {
+            Some(reason) => format!("at boot: {decision}: {reason}"),
+            None => format!("at boot: {decision}"),
+        }),
+        (None, _) => lines.push(format!(
+            "at boot: no record in {} (a disk does not keep /run)",
+            layout.run("").trim_end_matches('/')
+        )),
+    }
+    let now = explain(global);
+    if let Some(now) = &now {
+        let text = |key: &str| now[key].as_str().unwrap_or_default();
+        lines.push(format!("now: {}: {}", text("decision"), text("reason")));
+        for row in now["datasources"].as_array().into_iter().flatten() {
+            let of = |key: &str| row[key].as_str().unwrap_or_default();
+            if row["candidate"] == true || of("verdict") == "found" || of("verdict") == "maybe" {
+                lines.push(format!("  {}: {} ({})", of("name"), of("verdict"), of("evidence")));
+            }
+        }
+        if !text("enable_with").is_empty() {
+            lines.push(format!("  to enable it: {}", text("enable_with")));
+        }
+    } else {
+        page.unread.push("ds-identify: not installed, or it did not end in time".into());
+    }
+    let status = Report::read(machine);
+    match status.state {
+        State::Disabled => page.find(
+            Finding::error("generator", status.detail.clone())
+                .remedy("cloud-init query --identify shows the evidence and what enables it"),
+        ),
+        State::Running if sys.is_live() => lines.push("cloud-init is still running".into()),
+        State::Running | State::NotStarted | State::Done => {}
+    }
+    let value = json!({ "decision": decision, "reason": reason, "now": now });
+    page.section("identification", "Identified", lines, value);
+}
+
+/// Returns the reason in ds-identify.log: the line before the last one, which has the exit code.
+fn reason(log: &str) -> Option<String> {
+    let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+    let at = lines.iter().rposition(|line| line.contains("] returning "))?;
+    lines.get(at.checked_sub(1)?).map(ToString::to_string)
+}
+
+/// Runs `ds-identify --explain`, which writes nothing.
+fn explain(global: &GlobalOptions) -> Option<Value> {
+    let program = libexec::find("ds-identify").or_else(|| libexec::find("cloud-init-generator"))?;
+    let command = Command::new(["ds-identify", "--explain", "--format", "json"])
+        .program(program.to_string_lossy())
+        .arg("--root")
+        .arg(&global.root);
+    let done = System::new("/").run(&command.timeout(TIMEOUT).accept_all().kill_on_exit()).ok()?;
+    serde_json::from_slice(&done.stdout).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn recorded_reason() {
+        let log = "[up 1s] ds-identify\nDSLIST=None\nno check matched\n[up 2s] returning 1\n";
+        assert_eq!(super::reason(log).as_deref(), Some("no check matched"));
+        assert_eq!(super::reason("torn"), None);
+    }
+}

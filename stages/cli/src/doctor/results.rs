@@ -1,0 +1,177 @@
+//! The recorded results of the stages: errors, warnings and findings of the configuration, each with place and remedy.
+
+use serde_json::Value;
+
+use super::Page;
+use super::boot_log::BootLog;
+use crate::finding::Finding;
+use crate::machine::Machine;
+
+/// The sentence that refers to the findings of the configuration, which are shown themselves.
+const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
+/// Findings of each kind; the log has all of them.
+const MAX_FINDINGS: usize = 100;
+
+/// What is to be done about an error, by a part of its text.
+const REMEDIES: [(&str, &str); 11] = [
+    ("o instance datasource found", "cloud-init query --identify shows what each datasource was missing"),
+    ("no datasource found", "cloud-init query --identify shows what each datasource was missing"),
+    ("No space left", "free space on the disk, then reboot"),
+    ("os error 28", "free space on the disk, then reboot"),
+    ("Read-only file system", "find out why the disk is read-only: dmesg, fsck"),
+    ("os error 30", "find out why the disk is read-only: dmesg, fsck"),
+    ("useradd", "repeat it by hand: cloud-init single --name users_groups --frequency always"),
+    ("timed out", "check the network and the service that did not answer"),
+    ("Getting data from", "check the metadata service and the network to it"),
+    ("could not verify instance", "check the metadata service; the cached instance was used"),
+    ("runcmd", "the output of the script is in /var/log/cloud-init-output.log"),
+];
+
+pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    let paths = [layout.run("status.json"), layout.data("status.json")];
+    let path = paths.iter().find(|path| sys.exists(path.as_str()));
+    let status = path.and_then(|path| match sys.read(path) {
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).ok(),
+        Err(e) => {
+            page.unread.push(e.to_string());
+            None
+        }
+    });
+    match status.as_ref().and_then(|status| status.get("v1")) {
+        Some(stages) => {
+            of_status(stages, page);
+            // On a running machine it may still be due.
+            if !sys.is_live() && !stages["modules-final"]["start"].is_number() {
+                page.find(Finding::error("modules-final", "did not run in the last boot").remedy(
+                    "journalctl --directory shows the machine's own journal, if it is kept on the disk",
+                ));
+            }
+        }
+        // The state check reports a torn file.
+        None => of_log(log, page),
+    }
+    if log.last.is_none() && path.is_none() {
+        page.find(
+            Finding::warning(
+                "stages",
+                "no boot with cloud-init is recorded, neither as status nor in the log",
+            )
+            .remedy("systemctl status cloud-init-local.service; cloud-init query --identify"),
+        );
+    }
+}
+
+fn of_status(v1: &Value, page: &mut Page) {
+    let texts = |list: &Value| -> Vec<String> {
+        let all = list.as_array().into_iter().flatten().filter_map(Value::as_str);
+        all.take(MAX_FINDINGS).map(String::from).collect()
+    };
+    let kinds = &v1["config_findings"];
+    for (kind, is_deprecated) in [("wrong", false), ("unknown", false), ("deprecated", true)] {
+        for text in texts(&kinds[kind]) {
+            add_config_finding(page, is_deprecated, &text);
+        }
+    }
+    let has_details = ["wrong", "unknown"].iter().any(|kind| !texts(&kinds[kind]).is_empty());
+    let mut has_later = false;
+    for stage in state::STAGES.iter().rev() {
+        let record = &v1[stage];
+        for text in texts(&record["errors"]) {
+            let remedy = remedy(&text);
+            page.find(Finding::error(*stage, text).remedy(remedy));
+        }
+        for (level, list) in record["recoverable_errors"].as_object().into_iter().flatten() {
+            for text in texts(list) {
+                if has_details && text.starts_with(SCHEMA_SENTENCE) {
+                    continue;
+                }
+                let remedy = remedy(&text);
+                page.find(match level.as_str() {
+                    "ERROR" | "CRITICAL" => Finding::error(*stage, text).remedy(remedy),
+                    "DEPRECATED" => Finding::note(*stage, text),
+                    _ => Finding::warning(*stage, text).remedy(remedy),
+                });
+            }
+        }
+        let (start, end) = (record["start"].is_number(), record["finished"].is_number());
+        let problem = match (start, end, has_later) {
+            (true, false, _) if v1["stage"] == *stage && !has_later => {
+                "began and has not ended: running, killed, or the machine stopped"
+            }
+            (true, false, _) => "began and did not end",
+            (false, _, true) => "did not run, although a later stage did",
+            _ => "",
+        };
+        if !problem.is_empty() {
+            let remedy = format!("journalctl -b shows how the unit of {stage} ended");
+            page.find(Finding::error(*stage, problem).remedy(remedy));
+        }
+        has_later |= start;
+    }
+    if v1["datasource"].as_str().is_some_and(|text| text.starts_with("DataSourceNone")) {
+        page.find(
+            Finding::error(
+                "datasource",
+                "no datasource was found; the fallback None has neither keys nor user-data",
+            )
+            .remedy("cloud-init query --identify shows what each datasource was missing"),
+        );
+    }
+}
+
+fn of_log(log: &BootLog, page: &mut Page) {
+    for complaint in log.last.iter().flat_map(|boot| &boot.complaints).take(MAX_FINDINGS) {
+        let place = format!("{}, line {}", log.path, complaint.line);
+        let remedy = remedy(&complaint.text);
+        page.find(match complaint.is_error {
+            true => Finding::error(place, complaint.text.clone()).remedy(remedy),
+            false => Finding::warning(place, complaint.text.clone()).remedy(remedy),
+        });
+    }
+}
+
+pub fn remedy(text: &str) -> &'static str {
+    REMEDIES.iter().find(|(part, _)| text.contains(part)).map_or("", |(_, remedy)| *remedy)
+}
+
+/// Adds a finding of the configuration, `SOURCE:LINE:COLUMN: KEY: PROBLEM`.
+pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
+    let (place, problem) = place_of(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
+    if is_deprecated {
+        return page.find(Finding::note(place, problem));
+    }
+    let remedy = match place.split([' ', ',']).next() {
+        Some(source @ ("user-data" | "vendor-data" | "vendor-data2")) => {
+            format!(
+                "correct the {source} at the cloud, then boot a new instance, or: cloud-init clean && reboot"
+            )
+        }
+        _ => "correct the file; check it with: cloud-init schema --config-file FILE".into(),
+    };
+    page.find(Finding::error(place, problem).remedy(remedy));
+}
+
+/// Returns `SOURCE, line LINE` and the rest of a text that begins with a position.
+pub fn place_of(text: &str) -> Option<(String, String)> {
+    let (position, rest) = text.split_once(": ")?;
+    let (position, column) = position.rsplit_once(':')?;
+    let (source, line) = position.rsplit_once(':')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number(line) && is_number(column)).then(|| (format!("{source}, line {line}"), rest.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn positions() {
+        let read =
+            |text| super::place_of(text).map(|(place, rest)| format!("{place}|{rest}")).unwrap_or_default();
+        assert_eq!(
+            read("vendor-data part-001:4:3: users[1].nmae: unknown key"),
+            "vendor-data part-001, line 4|users[1].nmae: unknown key"
+        );
+        assert_eq!(read("/etc/cloud/cloud.cfg:2:1: a: b"), "/etc/cloud/cloud.cfg, line 2|a: b");
+        assert_eq!(read("no position: here"), "");
+    }
+}

@@ -1,0 +1,84 @@
+//! A finding of `doctor` or `state check`: the place, the problem, and what to do about it.
+
+use serde_json::{Value, json};
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Something did not work.
+    Error,
+    /// Something may not work as wanted.
+    Warning,
+    /// Worth knowing; the machine is healthy.
+    Note,
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// One finding. None of its texts contains a value of the configuration, which may be secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// A path, a part with line and key, a stage.
+    pub place: String,
+    pub problem: String,
+    /// What to do; empty if there is nothing to do.
+    pub remedy: String,
+}
+
+impl Finding {
+    pub fn new(severity: Severity, place: impl Into<String>, problem: impl Into<String>) -> Finding {
+        Finding { severity, place: place.into(), problem: problem.into(), remedy: String::new() }
+    }
+
+    pub fn error(place: impl Into<String>, problem: impl Into<String>) -> Finding {
+        Finding::new(Severity::Error, place, problem)
+    }
+
+    pub fn warning(place: impl Into<String>, problem: impl Into<String>) -> Finding {
+        Finding::new(Severity::Warning, place, problem)
+    }
+
+    pub fn note(place: impl Into<String>, problem: impl Into<String>) -> Finding {
+        Finding::new(Severity::Note, place, problem)
+    }
+
+    pub fn remedy(self, remedy: impl Into<String>) -> Finding {
+        Finding { remedy: remedy.into(), ..self }
+    }
+
+    pub fn json(&self) -> Value {
+        json!({
+            "severity": self.severity.as_str(),
+            "place": self.place,
+            "problem": self.problem,
+            "remedy": self.remedy,
+        })
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = format!("{:<8} {}: {}\n", self.severity.as_str(), self.place, self.problem);
+        if !self.remedy.is_empty() {
+            text += &format!("{:<8} -> {}\n", "", self.remedy);
+        }
+        printable(&text)
+    }
+}
+
+/// Returns whether one of them is more than a note.
+pub fn has_problem<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> bool {
+    findings.into_iter().any(|finding| finding.severity != Severity::Note)
+}
+
+/// Replaces control characters, which files of a broken machine may contain, except for line breaks.
+pub fn printable(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect()
+}

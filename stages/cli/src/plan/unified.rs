@@ -1,0 +1,224 @@
+//! A plan as one patch: unified differences of the files that would change, as `patch -p1` and `git apply` read them, then
+//! users, groups and programs in lines that both skip.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use system::System;
+
+use super::diff::{Line, diff};
+use super::show::{MAX_DIFF_SIZE, PlanView, cause};
+
+/// Unchanged lines around a change.
+const CONTEXT: usize = 3;
+
+impl PlanView<'_> {
+    /// Returns the plan as a patch.
+    pub fn unified(&self, reports: &[Value]) -> String {
+        let mut text = String::new();
+        for path in self.changed_paths(reports) {
+            text += &self.file(&path);
+        }
+        for (kind, file) in [("user", "/etc/passwd"), ("group", "/etc/group")] {
+            let names = |sys: &System| -> Vec<String> {
+                let text = sys.read_text(file).unwrap_or_default();
+                text.lines().filter_map(|line| Some(line.split_once(':')?.0.to_string())).collect()
+            };
+            let before = names(self.real);
+            for name in names(self.planned).iter().filter(|name| !before.contains(name)) {
+                let _ = writeln!(text, "# {kind} {name}");
+            }
+        }
+        for report in reports {
+            let stage = report["stage"].as_str().unwrap_or_default();
+            for effect in report["effects"].as_array().into_iter().flatten() {
+                let is_state = self.is_state(effect["path"].as_str().unwrap_or_default());
+                if !is_state && !matches!(effect["do"].as_str(), Some("write")) {
+                    let _ = writeln!(
+                        text,
+                        "# {stage}: {}: {}",
+                        cause(effect),
+                        self.line(effect).replace('\n', "\n# ")
+                    );
+                }
+            }
+            for (name, word) in [("errors", "error"), ("warnings", "warning")] {
+                for said in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    let _ = writeln!(text, "# {stage}: {word}: {}", said.replace('\n', "\n# "));
+                }
+            }
+        }
+        text
+    }
+
+    /// Returns the files that differ, in the order of their paths. Accounts are listed by name instead, as their numbers
+    /// are not known.
+    fn changed_paths(&self, reports: &[Value]) -> Vec<String> {
+        const ACCOUNTS: [&str; 4] = ["/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow"];
+        let effects = reports.iter().filter_map(|report| report["effects"].as_array()).flatten();
+        let mut paths = BTreeMap::new();
+        for effect in effects {
+            let Some(path) = effect["path"].as_str() else { continue };
+            if effect["do"] == "write" && !self.is_state(path) && !ACCOUNTS.contains(&path) {
+                paths.insert(path.to_string(), ());
+            }
+        }
+        paths.into_keys().collect()
+    }
+
+    fn file(&self, path: &str) -> String {
+        let name = path.trim_start_matches('/');
+        let is_new = !self.real.exists(path);
+        let Ok(meta) = self.planned.metadata(path) else { return format!("# {path}: removed again\n") };
+        let mode = meta.permissions().mode();
+        if mode & 0o004 == 0 && !self.sensitive {
+            let verb = if is_new { "new" } else { "changed" };
+            return format!("# {path}: {verb}, not world-readable\n");
+        }
+        let read = |sys: &System| match sys.read_at_most(path, MAX_DIFF_SIZE) {
+            Ok(bytes) => String::from_utf8(bytes).ok(),
+            Err(e) if e.is_not_found() => Some(String::new()),
+            Err(_) => None,
+        };
+        let (Some(old), Some(new)) = (read(self.real), read(self.planned)) else {
+            return format!("# {path}: changed, not text\n");
+        };
+        if old == new && !is_new {
+            return String::new();
+        }
+        let header = format!("diff --git a/{name} b/{name}\n");
+        match is_new {
+            true => format!(
+                "{header}new file mode 100{:03o}\n{}",
+                mode & 0o777,
+                patch("/dev/null", name, &old, &new)
+            ),
+            false => header + &patch(&format!("a/{name}"), name, &old, &new),
+        }
+    }
+}
+
+/// Returns the unified difference of two texts; empty if they are equal.
+fn patch(old_name: &str, name: &str, old: &str, new: &str) -> String {
+    let lines = all_lines(old, new);
+    let is_change = |line: &Line<'_>| !matches!(line, Line::Same(_));
+    let changes: Vec<usize> = (0..lines.len()).filter(|i| is_change(&lines[*i])).collect();
+    let mut text = String::new();
+    let mut rest = &changes[..];
+    while let Some(first) = rest.first() {
+        // Changes with at most twice the context between them are in one hunk.
+        let count = 1 + rest.windows(2).take_while(|pair| pair[1] - pair[0] <= 2 * CONTEXT + 1).count();
+        let last = rest[count - 1];
+        rest = &rest[count..];
+        let (from, to) = (first.saturating_sub(CONTEXT), (last + CONTEXT + 1).min(lines.len()));
+        if text.is_empty() {
+            text = format!("--- {old_name}\n+++ b/{name}\n");
+        }
+        text += &hunk(&lines, from, to, ends(old, new));
+    }
+    text
+}
+
+/// Returns whether the old and the new text lack a line feed at their end.
+fn ends(old: &str, new: &str) -> (bool, bool) {
+    let lacks = |text: &str| !text.is_empty() && !text.ends_with('\n');
+    (lacks(old), lacks(new))
+}
+
+/// Returns all lines of both texts, those of a changed last line feed included.
+fn all_lines<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
+    let (olds, news): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let before = olds.iter().zip(&news).take_while(|(a, b)| a == b).count();
+    let (left_old, left_new) = (&olds[before..], &news[before..]);
+    let after = left_old.iter().rev().zip(left_new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let mut lines: Vec<Line<'a>> = olds[..before].iter().map(|line| Line::Same(line)).collect();
+    lines.extend(diff(old, new));
+    lines.extend(olds[olds.len() - after..].iter().map(|line| Line::Same(line)));
+    let (old_lacks, new_lacks) = ends(old, new);
+    let is_of_old = |line: &Line<'_>| !matches!(line, Line::New(_));
+    let is_of_new = |line: &Line<'_>| !matches!(line, Line::Old(_));
+    let last = (lines.iter().rposition(is_of_old), lines.iter().rposition(is_of_new));
+    // A last line that lacks its line feed in one text only is not the same in both.
+    let split = match (old_lacks, new_lacks) {
+        (true, true) if last.0 == last.1 => None,
+        (true, _) => last.0,
+        (_, true) => last.1,
+        _ => None,
+    };
+    if let Some((at, Line::Same(line))) = split.and_then(|at| Some((at, *lines.get(at)?))) {
+        lines.splice(at..=at, [Line::Old(line), Line::New(line)]);
+    }
+    lines
+}
+
+fn hunk(lines: &[Line<'_>], from: usize, to: usize, (old_lacks, new_lacks): (bool, bool)) -> String {
+    let of_old = |lines: &[Line<'_>]| lines.iter().filter(|line| !matches!(line, Line::New(_))).count();
+    let of_new = |lines: &[Line<'_>]| lines.iter().filter(|line| !matches!(line, Line::Old(_))).count();
+    // Lines are counted from 1; an empty range names the line before it.
+    let range = |begin: usize, count: usize| match count {
+        0 => format!("{begin},0"),
+        1 => (begin + 1).to_string(),
+        _ => format!("{},{count}", begin + 1),
+    };
+    let shown = &lines[from..to];
+    let mut text = format!(
+        "@@ -{} +{} @@\n",
+        range(of_old(&lines[..from]), of_old(shown)),
+        range(of_new(&lines[..from]), of_new(shown))
+    );
+    let (old_total, new_total) = (of_old(lines), of_new(lines));
+    for (i, line) in shown.iter().enumerate() {
+        let upto = &lines[..=from + i];
+        let (is_last_old, is_last_new) = (of_old(upto) == old_total, of_new(upto) == new_total);
+        let lacks = match line {
+            Line::Same(line) => {
+                let _ = writeln!(text, " {line}");
+                is_last_old && is_last_new && old_lacks && new_lacks
+            }
+            Line::Old(line) => {
+                let _ = writeln!(text, "-{line}");
+                is_last_old && old_lacks
+            }
+            Line::New(line) => {
+                let _ = writeln!(text, "+{line}");
+                is_last_new && new_lacks
+            }
+        };
+        if lacks {
+            text += "\\ No newline at end of file\n";
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::patch;
+
+    #[test]
+    fn hunks() {
+        let numbers: Vec<String> = (1..=20).map(|n| n.to_string()).collect();
+        let old = numbers.join("\n") + "\n";
+        let new = old.replace("\n5\n", "\nfive\n").replace("\n18\n", "\n");
+        assert_eq!(
+            patch("a/f", "f", &old, &new),
+            "--- a/f\n+++ b/f\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n@@ -15,6 +15,5 @@\n 15\n 16\n 17\n-18\n 19\n 20\n"
+        );
+        assert_eq!(patch("/dev/null", "f", "", "a\n"), "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n");
+        assert_eq!(
+            patch("a/f", "f", "a\nb", "a\nb\n"),
+            "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+b\n"
+        );
+        assert_eq!(
+            patch("a/f", "f", "a\nb", "c\nb"),
+            "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+c\n b\n\\ No newline at end of file\n"
+        );
+        assert_eq!(
+            patch("a/f", "f", "a", "a\nb\n"),
+            "--- a/f\n+++ b/f\n@@ -1 +1,2 @@\n-a\n\\ No newline at end of file\n+a\n+b\n"
+        );
+        assert_eq!(patch("a/f", "f", "a\n", "a\n"), "");
+    }
+}

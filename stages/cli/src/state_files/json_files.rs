@@ -1,0 +1,50 @@
+//! status.json and result.json: the files, and their links in /run.
+
+use serde_json::Value;
+
+use super::{Checked, Repair};
+use crate::finding::Finding;
+use crate::machine::Machine;
+
+pub fn check(machine: &Machine, checked: &mut Checked) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    for name in ["status.json", "result.json"] {
+        let (file, link) = (layout.data(name), layout.run(name));
+        let mut paths = vec![file.clone()];
+        // A file of its own if the disk could not be written.
+        if !sys.is_link(&link) && sys.exists(&link) {
+            paths.push(link.clone());
+        }
+        for path in paths {
+            let bytes = match sys.read(&path) {
+                Err(e) if e.is_not_found() => continue,
+                Err(e) => {
+                    checked.unread.push(e.to_string());
+                    continue;
+                }
+                Ok(bytes) => bytes,
+            };
+            let is_valid = serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value["v1"].is_object());
+            if is_valid {
+                continue;
+            }
+            let torn = Finding::error(&path, "torn: not the JSON of a boot's result")
+                .remedy("the next boot writes it again; the results of this boot are in the log");
+            // On a running machine `status` must not say that nothing has run.
+            if sys.is_live() {
+                checked.add(torn);
+            } else {
+                checked.add_certain(torn, Repair::Remove { path });
+                if sys.is_link(&link) {
+                    let what = Finding::warning(&link, "points to the torn file");
+                    checked.add_certain(what, Repair::Remove { path: link.clone() });
+                }
+            }
+        }
+        if sys.is_link(&link) && !sys.exists(&file) {
+            let target = sys.read_link(&link).unwrap_or_default();
+            let dangling = Finding::warning(&link, format!("points to {target}, which does not exist"));
+            checked.add_certain(dangling, Repair::Remove { path: link });
+        }
+    }
+}

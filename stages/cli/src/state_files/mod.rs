@@ -1,0 +1,162 @@
+//! `state check` tells of torn, foreign, half-written and unreadable state of earlier boots; `state repair` mends what is
+//! certain. A repair is certain if another file of the state has the same information, or if nothing but a report of the
+//! past is lost. All else is left to the next boot, whose search decides.
+
+mod checks;
+mod json_files;
+mod semaphores;
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+use system::{Result, WriteOptions};
+
+use crate::arguments::{State, StateCommand};
+use crate::finding::{Finding, has_problem};
+use crate::machine::Machine;
+
+/// The version of the JSON output.
+const VERSION: u64 = 1;
+
+/// A repair that loses nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Repair {
+    Link { path: String, target: String },
+    Write { path: String, text: String },
+    Remove { path: String },
+}
+
+impl Repair {
+    fn describe(&self) -> String {
+        match self {
+            Repair::Link { path, target } => format!("link {path} to {target}"),
+            Repair::Write { path, .. } => format!("write {path}"),
+            Repair::Remove { path } => format!("remove {path}"),
+        }
+    }
+
+    fn apply(&self, machine: &Machine) -> Result<()> {
+        let sys = &machine.sys;
+        match self {
+            Repair::Link { path, target } => sys.link(target, path).map(drop),
+            Repair::Write { path, text } => {
+                sys.write(path, text, WriteOptions::default().durable()).map(drop)
+            }
+            Repair::Remove { path } => sys.remove(path).map(drop),
+        }
+    }
+}
+
+/// What is wrong with the state.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub findings: Vec<(Finding, Option<Repair>)>,
+    /// What could not be read, with the reason.
+    pub unread: Vec<String>,
+}
+
+impl Checked {
+    fn add(&mut self, finding: Finding) {
+        self.findings.push((finding, None));
+    }
+
+    fn add_certain(&mut self, finding: Finding, repair: Repair) {
+        self.findings.push((finding, Some(repair)));
+    }
+
+    /// Returns the value of a reader, or `None` after recording why it failed.
+    fn read<T>(&mut self, result: Result<T>) -> Option<T> {
+        result.map_err(|e| self.unread.push(e.to_string())).ok()
+    }
+
+    fn json(&self) -> Value {
+        let of = |(finding, repair): &(Finding, Option<Repair>)| {
+            let mut value = finding.json();
+            value["repair"] = repair.as_ref().map(Repair::describe).into();
+            value
+        };
+        let findings: Vec<Value> = self.findings.iter().map(of).collect();
+        json!({ "version": VERSION, "findings": findings, "unread": self.unread })
+    }
+}
+
+/// Checks the state; changes nothing.
+pub fn check(machine: &Machine) -> Checked {
+    let mut checked = Checked::default();
+    checks::instance(machine, &mut checked);
+    json_files::check(machine, &mut checked);
+    semaphores::check(machine, &mut checked);
+    checks::markers(machine, &mut checked);
+    checked
+}
+
+pub fn run(machine: &Machine, args: &State) -> ExitCode {
+    match &args.command {
+        StateCommand::Check { format } => show(machine, format),
+        StateCommand::Repair { plan } => repair(machine, *plan),
+    }
+}
+
+fn show(machine: &Machine, format: &str) -> ExitCode {
+    let checked = check(machine);
+    if format == "json" {
+        print!("{}", state::json_text(&checked.json(), 2));
+    } else {
+        for (finding, repair) in &checked.findings {
+            print!("{}", finding.text());
+            if let Some(repair) = repair {
+                println!("{:<8} -> state repair: {}", "", repair.describe());
+            }
+        }
+        for what in &checked.unread {
+            println!("{:<8} {what}", "unread");
+        }
+        if checked.findings.is_empty() && checked.unread.is_empty() {
+            println!("the state is consistent");
+        }
+    }
+    let is_bad =
+        has_problem(checked.findings.iter().map(|(finding, _)| finding)) || !checked.unread.is_empty();
+    ExitCode::from(u8::from(is_bad))
+}
+
+fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
+    if !is_plan && machine.sys.is_live() {
+        if !Machine::is_root() {
+            eprintln!("error: state repair must be run as root");
+            return ExitCode::FAILURE;
+        }
+        if crate::status::Report::read(machine).state == crate::status::State::Running {
+            eprintln!(
+                "error: cloud-init is running and changes its state; wait with: cloud-init status --wait"
+            );
+            return ExitCode::FAILURE;
+        }
+    }
+    let checked = check(machine);
+    let mut is_left = !checked.unread.is_empty();
+    for (finding, repair) in &checked.findings {
+        let Some(repair) = repair else {
+            is_left |= has_problem([finding]);
+            print!("left     {}", &finding.text()[9..]);
+            continue;
+        };
+        let what = repair.describe();
+        match if is_plan { Ok(()) } else { repair.apply(machine) } {
+            Ok(()) => {
+                println!("{:<8} {what} ({})", if is_plan { "would" } else { "mended" }, finding.problem)
+            }
+            Err(e) => {
+                is_left = true;
+                println!("{:<8} {what}: {e}", "failed");
+            }
+        }
+    }
+    for what in &checked.unread {
+        println!("{:<8} {what}", "unread");
+    }
+    if checked.findings.is_empty() && !is_left {
+        println!("nothing to mend");
+    }
+    ExitCode::from(u8::from(is_left))
+}

@@ -1,0 +1,80 @@
+//! Semaphores: empty, foreign, unreadable, and those of work that began and did not end.
+
+use state::Frequency;
+
+use super::Checked;
+use crate::finding::Finding;
+use crate::machine::Machine;
+
+/// Names of a directory that are looked at.
+const MAX_NAMES: usize = 10_000;
+
+pub fn check(machine: &Machine, checked: &mut Checked) {
+    let (sys, layout) = (&machine.sys, &machine.layout);
+    for directory in [layout.instance("sem"), layout.cloud("sem")] {
+        let names = match sys.list(&directory) {
+            Err(e) if e.is_not_found() => continue,
+            names => checked.read(names).unwrap_or_default(),
+        };
+        if names.len() > MAX_NAMES {
+            checked.unread.push(format!("{directory}: {} names, of which {MAX_NAMES} are read", names.len()));
+        }
+        for name in names.iter().take(MAX_NAMES) {
+            let path = format!("{directory}/{name}");
+            if !sys.is_file(&path) {
+                checked.add(
+                    Finding::warning(&path, "foreign: expected a file, found another kind")
+                        .remedy("remove it if the work is to run again; it counts as done"),
+                );
+                continue;
+            }
+            let Some(text) = checked.read(sys.read_head(&path, 256)) else { continue };
+            if text.is_empty() {
+                checked.add(
+                    Finding::warning(
+                        &path,
+                        "half-written: empty, as after a power cut; the work counts as done",
+                    )
+                    .remedy("remove it if the work is to run again at the next boot"),
+                );
+            } else if !is_semaphore(&text) {
+                checked
+                    .add(Finding::note(&path, "foreign: not written by cloud-init; the work counts as done"));
+            }
+        }
+    }
+    for (name, frequency) in state::unfinished(sys, layout) {
+        let path = match frequency {
+            Frequency::Once => layout.cloud(&format!("sem/{name}.once")),
+            _ => layout.instance(&format!("sem/{name}")),
+        };
+        checked.add(
+            Finding::warning(path, "this work began and did not end")
+                .remedy("the next boot repeats it if that is safe, and reports it otherwise"),
+        );
+    }
+}
+
+/// Returns whether the text begins with a process and a time.
+fn is_semaphore(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text);
+    let first = text.lines().next().unwrap_or_default();
+    first
+        .split_once(": ")
+        .is_some_and(|(pid, time)| pid.parse::<u32>().is_ok() && time.parse::<f64>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn lines_of_semaphores() {
+        for (text, expected) in [
+            ("12: 1700000000.5\n", true),
+            ("12: 1700000000.5\nstarted\n", true),
+            ("touched\n", false),
+            ("\u{0}", false),
+        ] {
+            assert_eq!(super::is_semaphore(text.as_bytes()), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "user script, once per instance" >>/var/log/demo

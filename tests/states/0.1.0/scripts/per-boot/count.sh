@@ -1,0 +1,2 @@
+#!/bin/sh
+echo "per-boot script, every boot" >>/var/log/demo
