@@ -20,7 +20,7 @@ fn run(sandbox: &Sandbox, before: &str, words: &[&str]) -> (Option<i32>, String)
 
 fn page(sandbox: &Sandbox, before: &str) -> (Option<i32>, Value) {
     let (code, text) = run(sandbox, before, &["--format", "json"]);
-    (code, serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}")))
+    (code, serde_json::from_str(&text).unwrap_or_else(|e| tests::fail(&format!("{e}: {text}"))))
 }
 
 /// Asserts that the page has a finding with these texts, a severity and a remedy.
@@ -30,7 +30,7 @@ fn assert_found(page: &Value, severity: &str, place: &str, problem: &str) {
         finding[key].as_str().is_some_and(|text| text.contains(part))
     };
     let found = findings.iter().find(|f| has(f, "place", place) && has(f, "problem", problem));
-    let found = found.unwrap_or_else(|| panic!("{place}: {problem} is not in {findings:#?}"));
+    let found = found.unwrap_or_else(|| tests::fail(&format!("{place}: {problem} is not in {findings:#?}")));
     assert_eq!(found["severity"], severity, "{found}");
     assert!(found["remedy"].as_str().is_some_and(|text| !text.is_empty()), "{found}");
     assert_eq!(page["healthy"], false);

@@ -110,7 +110,7 @@ struct Run {
 
 fn run(case: (&str, &str, &str), server: &Server, answers: &Answers) -> Run {
     let (name, fixture, setting) = case;
-    let top = TempDir::new();
+    let top = TempDir::in_memory();
     server.set(served::bodies(answers));
     let fixture = served::fixture(CLOUDS, fixture);
     let (sys, found) = served::find(top.as_ref(), (name, &fixture, setting), server);

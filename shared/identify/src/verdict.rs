@@ -7,7 +7,7 @@ use crate::policy::{Mode, OnFound, OnMaybe, OnNotFound, Policy};
 pub enum Answer {
     /// There is evidence for the datasource.
     Found,
-    /// A program that knows did not answer.
+    /// A program or device that knows did not answer.
     Unknown,
     /// Only the network could decide.
     Maybe,
@@ -52,7 +52,7 @@ pub fn not_found(reason: impl Into<String>) -> Verdict {
 }
 
 impl Verdict {
-    /// Returns the verdict after programs did not answer: their silence is not evidence that there is nothing.
+    /// Returns the verdict after programs or devices did not answer: their silence is not evidence that there is nothing.
     pub fn without_answers(self, silent: &[String]) -> Verdict {
         if silent.is_empty() || self.answer != Answer::NotFound {
             return self;

@@ -5,6 +5,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use config::{FindingKind, Map, Node, Reader, Value};
+use scratch::TempDir;
 
 use crate::schema::samples;
 use crate::test_sandbox::Sandbox;
@@ -91,7 +92,7 @@ fn stay_here(node: &mut Node) {
 
 /// A machine with the files that modules change, and no program.
 fn machine() -> Sandbox {
-    let mut sandbox = Sandbox::new("{}");
+    let mut sandbox = Sandbox::below(TempDir::in_memory(), "{}");
     sandbox.system_info = crate::test_sandbox::yaml("default_user: {name: x}");
     for (path, text) in [
         ("/etc/passwd", "root:x:0:0::/root:/bin/sh\nx:x:0:0::/home/x:/bin/sh\n"),

@@ -65,7 +65,11 @@ impl Sandbox {
 
     /// Returns a machine with an empty root: programs would run chrooted in it, but it has none.
     pub fn new(config: &str) -> Sandbox {
-        let top = TempDir::new();
+        Sandbox::below(TempDir::new(), config)
+    }
+
+    /// Returns the same kind of machine with this directory as its root.
+    pub fn below(top: TempDir, config: &str) -> Sandbox {
         let sys = System::new(&top);
         Sandbox::with(top, sys, Layout::default(), config)
     }

@@ -12,6 +12,7 @@
 #![allow(clippy::panic)]
 
 use std::ops::Deref;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -53,9 +54,22 @@ impl TempDir {
     /// Creates a directory below the system's directory for temporary files, named by process and number, since tests run in
     /// parallel. Panics if that fails.
     pub fn new() -> TempDir {
+        TempDir::below(&std::env::temp_dir())
+    }
+
+    /// Creates a directory in memory if that is possible, for tests of thousands of machines, whose durable writes would wait
+    /// for a disk. Programs may not be executable there.
+    pub fn in_memory() -> TempDir {
+        let memory = Path::new("/dev/shm");
+        let is_writable = std::fs::metadata(memory).is_ok_and(|meta| meta.permissions().mode() & 0o002 != 0);
+        let usual = std::env::temp_dir();
+        TempDir::below(if is_writable { memory } else { &usual })
+    }
+
+    fn below(parent: &Path) -> TempDir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("firstlight-{}-{number}", std::process::id()));
+        let path = parent.join(format!("firstlight-{}-{number}", std::process::id()));
         // Left by a killed test whose process had the same ID.
         let _ = std::fs::remove_dir_all(&path);
         if let Err(e) = std::fs::create_dir(&path) {

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
-use nix::sys::termios::{self, BaudRate, ControlFlags, FlushArg, SetArg};
+use nix::sys::termios::{self, ControlFlags, FlushArg, SetArg};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
 use crate::{Deadline, Error, Result, ResultExt, System};
@@ -85,7 +85,9 @@ fn set_raw(fd: &OwnedFd) -> io::Result<()> {
     // The modem lines of a virtual port have no meaning.
     settings.control_flags |= ControlFlags::CLOCAL | ControlFlags::CREAD;
     settings.control_flags &= !(ControlFlags::CSTOPB | ControlFlags::CRTSCTS);
-    termios::cfsetspeed(&mut settings, BaudRate::B9600)?;
+    // Not by cfsetspeed(3): the libc crate asks for it by a symbol version, which a static glibc does not have.
+    settings.control_flags &= !ControlFlags::CBAUD;
+    settings.control_flags |= ControlFlags::from_bits_retain(nix::libc::B9600);
     termios::tcsetattr(fd, SetArg::TCSANOW, &settings)?;
     termios::tcflush(fd, FlushArg::TCIFLUSH)?;
     Ok(())

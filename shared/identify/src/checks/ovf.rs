@@ -28,6 +28,7 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
     if facts.virt() == "vmware" && vmware::query(facts, "info-get guestinfo.ovfEnv", is_xml).is_some() {
         return found("guestinfo.ovfEnv is an XML document");
     }
+    let mut unreadable = Vec::new();
     let isos = &facts.file_systems().iso9660;
     for (device, label) in isos {
         let name = device.strip_prefix("/dev/").unwrap_or(device);
@@ -58,13 +59,15 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
             Err(e) => {
                 facts.roots.device_hung.set(facts.roots.device_hung.get() || deadline.is_expired());
                 facts.log.error(e.to_string());
+                unreadable.push(format!("the disc in {device}"));
             }
         }
     }
-    not_found(match isos.len() {
+    let verdict = not_found(match isos.len() {
         0 => "no seed directory, no ISO 9660 disc".to_string(),
         _ => "no seed directory, and no disc in a drive has an OVF environment".to_string(),
-    })
+    });
+    verdict.without_answers(&unreadable)
 }
 
 /// Returns whether the name is that of a CD drive: `sr0`, `hda`.
@@ -84,6 +87,43 @@ pub(crate) fn is_xml(output: &CommandOutput) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Log;
+    use crate::paths::{Env, Paths, Roots};
+
+    /// A disc that cannot be read may have an environment; another one that has decides.
+    #[test]
+    fn unreadable_discs() {
+        let top = std::env::temp_dir().join(format!("ovf-{}", std::process::id()));
+        let put = |path: &str, text: &str| {
+            let path = top.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let discs = "DI_BLKID_EXPORT_OUT='DEVNAME=/dev/sr0\nLABEL=a\nTYPE=iso9660\n\n\
+                     DEVNAME=/dev/sr1\nLABEL=b\nTYPE=iso9660\n'\n";
+        put("presets", discs);
+        for drive in ["sr0", "sr1"] {
+            put(&format!("sys/class/block/{drive}/size"), "8\n");
+        }
+        let presets = top.join("presets").to_string_lossy().into_owned();
+        let env: Env = [("PATH_DI_ENV".to_string(), presets)].into();
+        let (roots, paths, log) = (Roots::new(&top.to_string_lossy()), Paths::new(&env), Log::silent());
+        let check = || {
+            let facts = Facts::new(&env, &roots, &paths, &log);
+            facts.virt.set("kvm".into()).unwrap();
+            ovf(&facts)
+        };
+        let verdict = check();
+        assert_eq!(verdict.answer, Answer::Unknown, "{}", verdict.reason);
+        assert!(verdict.reason.ends_with("; no answer from the disc in /dev/sr0 and the disc in /dev/sr1"));
+        put("dev/sr1", "<Environment xmlns=\"http://schemas.dmtf.org/ovf/environment/1\">");
+        assert_eq!(check().answer, Answer::Found);
+        put("dev/sr1", "<Environment>");
+        assert_eq!(check().answer, Answer::Unknown);
+        put("dev/sr0", "");
+        assert_eq!(check().answer, Answer::NotFound);
+        std::fs::remove_dir_all(top).unwrap();
+    }
 
     #[test]
     fn drives() {

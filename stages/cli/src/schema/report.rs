@@ -50,7 +50,7 @@ pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool,
 fn print_sentences(result: &Validation, part: &Document, indent: &str, is_person: bool) {
     let list = |findings: Vec<String>| findings.join(", ");
     let deprecated = list(result.of_kind(FindingKind::Deprecated).map(line).collect());
-    if !deprecated.is_empty() && !(is_person && std::io::stdout().is_terminal()) {
+    if !(deprecated.is_empty() || is_person && std::io::stdout().is_terminal()) {
         println!("{indent}Cloud config schema deprecations: {deprecated}");
     }
     if result.is_valid() {
