@@ -421,6 +421,8 @@ fn invalid_settings() {
     assert!(said.contains("strict_id: expected true, false or warn"), "{said}");
 }
 
+const ALIYUN_WARNING: &str =
+    "AliYun's metadata: public-keys.four: expected SSH keys, found an integer; ignored";
 const ALIYUN_ALL: &str = r#"{"instance-id": "i-1", "hostname": "ali", "region-id": "cn-x", "n": 4,
     "dns-conf": {"nameservers": "192.0.2.1\r\n192.0.2.2"}, "instance-tags": "{\"a\": \"b\"}",
     "public-keys": {"one": {"openssh-key": "ssh-rsa A\n"}, "two": ["ssh-rsa B"], "three": "ssh-rsa C", "four": 4},
@@ -451,7 +453,7 @@ fn aliyuns_document() {
     assert_eq!(meta["dns-conf"]["nameservers"], json!(["192.0.2.1", "192.0.2.2"]));
     assert_eq!((&meta["instance-tags"]["a"], &meta["n"]), (&json!("b"), &json!(4)));
     assert_eq!(network(&i)["apply_full_imds_network_config"], false);
-    assert_eq!(machine.warnings(), "");
+    assert_eq!(machine.warnings(), ALIYUN_WARNING);
     assert_eq!(Machine::new().find("AliYun").unwrap(), None);
 }
 
@@ -628,7 +630,8 @@ fn invalid_fields_cost_only_themselves() {
                 if !field.contains("user") {
                     assert_eq!(i.user_data, expected.user_data, "{place}");
                 }
-                let said = machine.warnings();
+                // The document itself has an invalid key.
+                let said = machine.warnings().replace(ALIYUN_WARNING, "");
                 let is_wrong_type = wrong.is_object() || wrong.is_array();
                 if is_wrong_type && !matches!((*field, &wrong), ("network", Value::Object(_))) {
                     assert!(said.contains(field), "{place}: {said}");

@@ -432,7 +432,7 @@ mod tests {
         );
         assert_eq!(sandbox.file("/etc/chef/firstboot.json"), ("{}\n".into(), 0o644));
         assert!(DIRECTORIES.iter().all(|path| sandbox.sys.is_dir(path)));
-        assert_eq!(sandbox.calls(), "dnf -y makecache\ndnf -y install chef\n");
+        assert_eq!(sandbox.calls(), "dnf -y install chef\n");
         let before = sandbox.sys.effects().len();
         std::fs::remove_file(sandbox.top.join("calls")).unwrap();
         let stamp = sandbox.file("/etc/chef/client.rb").0;
@@ -481,7 +481,7 @@ mod tests {
     }
 
     const REQUIRED: &str = "server_url: u, validation_name: v";
-    const INSTALL: &str = "dnf -y makecache\ndnf -y install ";
+    const INSTALL: &str = "dnf -y install ";
 
     #[test]
     fn installs_and_runs() {
