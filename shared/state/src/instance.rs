@@ -176,7 +176,11 @@ impl Instance {
         let how = WriteOptions::mode(0o400).durable();
         let of_this_boot = self.is_reconstructed || is_pickle(sys, layout);
         let path = if of_this_boot { layout.runtime_cache() } else { layout.cache() };
-        json::write(sys, &path, &self.to_json(), how)?;
+        let mut all = self.to_json();
+        if let Ok(stored) = json::read(sys, &path) {
+            keep_unknown_fields(&mut all, stored);
+        }
+        json::write(sys, &path, &all, how)?;
         Ok(())
     }
 
@@ -270,6 +274,21 @@ impl Instance {
     }
 }
 
+/// Copies the fields of a later version, and that version, from the stored cache of the same instance. Metadata that is
+/// fetched again does not have them.
+fn keep_unknown_fields(all: &mut Value, stored: Value) {
+    let (Value::Object(all), Value::Object(stored)) = (all, stored) else { return };
+    if all.get("instance-id") != stored.get("instance-id") {
+        return;
+    }
+    for (key, value) in stored {
+        let is_later = key == "version" && value.as_u64().is_some_and(|version| version > VERSION);
+        if is_later || !all.contains_key(&key) {
+            all.insert(key, value);
+        }
+    }
+}
+
 fn read_cache(sys: &System, path: &str) -> Result<Box<Instance>> {
     let instance = Instance::from_json(json::read(sys, path)?);
     instance.map(Box::new).ok_or_else(|| Error::new(format!("{path}: not a valid instance cache")))
@@ -325,6 +344,27 @@ mod tests {
         let update_events = vec!["boot".to_string()];
         let instance = Instance { host_key_service: Some(service), update_events, ..instance };
         assert_eq!(Instance::from_json(instance.to_json()).unwrap(), instance);
+    }
+
+    #[test]
+    fn fields_of_a_later_version_survive_a_new_search() {
+        let stored =
+            serde_json::json!({"version": 9, "instance-id": "i-1", "new": {"x": 1}, "platform": "old"});
+        let found = Instance {
+            id: "i-1".into(),
+            datasource: "NoCloud".into(),
+            platform: "p".into(),
+            ..Instance::default()
+        };
+        let mut all = found.to_json();
+        keep_unknown_fields(&mut all, stored.clone());
+        assert_eq!(
+            (&all["version"], &all["new"]["x"], &all["platform"]),
+            (&9.into(), &1.into(), &"p".into())
+        );
+        let mut other = Instance { id: "i-2".into(), ..found }.to_json();
+        keep_unknown_fields(&mut other, stored);
+        assert!(other.get("new").is_none() && other["version"] == VERSION);
     }
 
     #[test]
