@@ -6,6 +6,9 @@ use system::{info, warning};
 
 use crate::{FoundInstance, Stage, StageName, platform};
 
+/// Files in the run directory that the generator writes in each boot.
+const GENERATOR_LOGS: [&str; 2] = ["cloud-init-generator.log", "ds-identify.log"];
+
 impl Stage {
     /// Returns the instance of the datasource None if that is listed and no stage of this boot has searched. After a
     /// search that failed or was killed, the machine may be on a cloud, so None is not used. As in upstream, the instance
@@ -14,7 +17,10 @@ impl Stage {
         let status = Status::read(&self.sys, &self.layout);
         let has_begun = |stage: StageName| status.get(stage.status_key()).start.is_some();
         let is_listed = self.datasource_list().iter().any(|name| name.eq_ignore_ascii_case("None"));
-        if !is_listed || has_begun(StageName::Local) || has_begun(StageName::Network) {
+        // In a boot the generator has run, and the stages that search may have been killed before they began.
+        let is_boot = !self.args.task.is_manual()
+            && GENERATOR_LOGS.iter().any(|log| self.sys.exists(self.layout.run(log)));
+        if !is_listed || is_boot || has_begun(StageName::Local) || has_begun(StageName::Network) {
             return None;
         }
         let instance = none_instance(self.settings.system.at_path(&["datasource", "None"]));
