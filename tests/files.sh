@@ -73,7 +73,7 @@ complete() {
   bash -c '. packaging/completions/cloud-init; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _cloud_init; echo "${COMPREPLY[*]}"' \
     bash "$@"
 }
-[ "$(complete cloud-init sta)" = status ] || fail "completion of a command"
+[ "$(complete cloud-init sta)" = "status state" ] || fail "completion of a command"
 [ "$(complete cloud-init status --format y)" = yaml ] || fail "completion of a value"
 [ "$(complete cloud-init --debug modules --mode f)" = final ] || fail "completion behind an option"
 [ "$(complete cloud-init modules --mode = f)" = final ] || fail "completion behind ="
