@@ -6,19 +6,19 @@ use system::{Command, Error, Result};
 
 use crate::{Context, Module};
 
-/// Asks for a reboot and waits for its arrival: what follows in the stage belongs to the next boot.
+/// Requests a reboot and waits for it: the remaining steps of the stage belong to the next boot.
 ///
 /// # Errors
 /// Fails if the command fails, or if the system is still running a minute later.
 pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Result<()> {
     let sys = context.sys;
-    // The module has done its work: that it is interrupted now is no reason to do it again.
+    // The module is complete: the interruption is no reason to run it again.
     let name = format!("config-{}", module.name);
     if let Err(e) = state::mark_finished(sys, context.layout, &name, module.frequency) {
         system::debug!(sys, "{e}");
     }
     sys.run(&Command::new(command))?;
-    // Neither a plan nor another root is rebooted.
+    // A plan and another root are not rebooted.
     if sys.is_dry_run() || !sys.is_live() {
         return Ok(());
     }

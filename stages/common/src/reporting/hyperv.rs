@@ -78,7 +78,9 @@ fn pairs(key: &str, event: &Event) -> Vec<(String, String)> {
             used = 0;
         }
         used += length;
-        parts.last_mut().expect("begins with one").push(c);
+        if let Some(last) = parts.last_mut() {
+            last.push(c);
+        }
     }
     parts.iter().enumerate().map(|(index, part)| (format!("{key}|{index}"), value(index, part))).collect()
 }
