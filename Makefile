@@ -30,8 +30,8 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install docs deps demo test quick unit check lint licences devices whole check-units package-tests root fresh \
-    torture roots fuzz bench deb rpm dist dist-tests test-all clean
+.PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole check-units package-tests \
+    root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -39,7 +39,7 @@ help: ## list the targets
 
 # --- building ---------------------------------------------------------------------------------
 
-release: ## build static release binaries in build/bin (TARGET= for another Rust target)
+release: ## build static release binaries in build/bin (TARGET= for another Rust target, which may be another architecture's)
 	@packaging/deps
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' packaging/build '$(BIN)'
 
@@ -49,15 +49,21 @@ install: ## install a built tree (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR=)
 	    $(if $(LIBEXECDIR),LIBEXECDIR=$(LIBEXECDIR)) VERSION=$(VERSION) $(if $(STRIP),STRIP=$(STRIP))
 
 deb: release ## build a Debian package in build/
+	@packaging/deps deb
 	@rm -f build/firstlight_*.deb
 	BIN=$(BIN) VERSION=$(VERSION) deb/build build
 
 rpm: release ## build an RPM package in build/
+	@packaging/deps rpm
 	@rm -f build/firstlight-*.rpm
 	BIN=$(BIN) VERSION=$(VERSION) rpm/build build
 
 dist: ## make the source release of the checked-out commit, with vendored crates, in build/
+	@packaging/deps dist
 	@CARGO='$(CARGO)' packaging/dist build
+
+generated: ## write the files that follow from tables: reference, manual pages, completions, schemas
+	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p datasource -p modules -j $(JOBS) generated
 
 docs: ## check the documentation, and build the book in build/book if mdbook is installed
 	tests/documents
@@ -124,16 +130,29 @@ package-tests: root deb rpm ## install, upgrade and remove the packages (root)
 	$(AS_ROOT) tests/package-deb.sh build/firstlight_*.deb
 	$(AS_ROOT) tests/package-rpm.sh build/firstlight-*.rpm
 
-root: ## check that tests can run as root and create namespaces
+root: deps ## check that tests can run as root and create namespaces
 	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: these tests run as root: run "sudo -v" first' >&2; exit 1; }
 	@$(AS_ROOT) unshare --mount --net --uts true 2>/dev/null || { echo 'make: these tests need mount and network namespaces, which this host denies to root' >&2; exit 1; }
 
-# The slow part, which CI runs at night.
-dist-tests: root deps ## test the source release: reproducible, offline, as Debian and RPM build it (root, 30 min)
+# The slow part, which CI runs at night. The packages that the suites' own tools have built are booted.
+DIST_SUITES ?= trixie forky sid
+dist-tests: root deps ## test the source release: reproducible, offline, as Debian and RPM build it (root, 40 min; DIST_SUITES=)
 	@$(MAKE) dist
-	$(AS_ROOT) RUN='$(RUN)' CARGO='$(CARGO)' tests/dist.sh build/firstlight-$(VERSION).tar.xz
+	$(AS_ROOT) $(RUN) env CARGO='$(CARGO)' tests/dist.sh build/firstlight-$(VERSION).tar.xz build/dist $(DIST_SUITES)
+	@set -e; for suite in $(DIST_SUITES); do echo "$$suite: its package, booted"; \
+	    CARGO_TARGET_$(HOST)_RUNNER="$(AS_ROOT) FIRSTLIGHT_SUITE=$$suite \
+	        FIRSTLIGHT_DEB=$$(echo $(CURDIR)/build/dist/$$suite/firstlight_*.deb)" \
+	        $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) --test package_life --test autopkgtest; done
 
-test-all: test dist-tests ## run every test, and the slow ones of the source release and its packages (root)
+init-systems: root release ## boot with OpenRC and with sysvinit instead of systemd (root, 2 min)
+	$(AS_ROOT) tests/boot-init-systems
+
+# TARGETS: Rust targets of packaging/targets.sh, and `boot` for a virtual machine of aarch64.
+architectures: root release ## build for other architectures, and test them with qemu-user (root, 60 min; TARGETS=)
+	@packaging/deps architectures
+	@BIN='$(BIN)' RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' HOST='$(HOST)' tests/architectures $(TARGETS)
+
+test-all: test init-systems dist-tests architectures ## run every test, and the slow ones: init systems, source release, architectures (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
@@ -160,7 +179,7 @@ SECONDS ?= 60
 fuzz: ## fuzz a parser (TARGET= SECONDS=), with the compiler that builds everything else
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run '$(TARGET)' '$(SECONDS)'
 
-bench: release ## compare speed, memory and size with the packaged cloud-init (root, 10 min)
+bench: deps release ## compare speed, memory and size with the packaged cloud-init (root, 10 min)
 	BIN=$(BIN) tests/bench.sh
 	BIN=$(BIN) tests/bench-network.sh
 	BIN=$(BIN) tests/bench-metadata.sh

@@ -62,11 +62,12 @@ done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 
-for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extra/*.sh packaging/openrc/* deb/build \
+for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
+  packaging/service-stage deb/build \
   deb/postinst deb/postrm deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
   sh -n "$script" || fail "$script"
 done
-for script in tests/run tests/one tests/fresh tests/boot-openrc tests/dist.sh; do bash -n "$script" || fail "$script"; done
+for script in tests/run tests/one tests/fresh tests/boot-init-systems tests/dist.sh; do bash -n "$script" || fail "$script"; done
 bash -n packaging/completions/cloud-init || fail "completion"
 # The completion itself, as the shell would call it.
 complete() {

@@ -7,7 +7,7 @@ mod cases;
 mod sandbox;
 
 use cases::machine::{Machine, all};
-use cases::{CASES, FIRMWARE, matrix};
+use cases::{all_cases, matrix};
 use sandbox::{Sandbox, iso};
 
 fn check(machine: &Machine, number: usize) -> Result<(), String> {
@@ -24,7 +24,7 @@ fn check(machine: &Machine, number: usize) -> Result<(), String> {
 
 #[test]
 fn all_machines() {
-    let mut machines: Vec<Machine> = CASES.iter().chain(FIRMWARE).map(Machine::from).collect();
+    let mut machines: Vec<Machine> = all_cases().map(Machine::from).collect();
     machines.extend(matrix::machines(false));
     let wrong = all(&machines, check);
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), machines.len(), wrong.join("\n"));

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cases::machine::{Machine, all};
-use cases::{CASES, FIRMWARE, matrix};
+use cases::{all_cases, matrix};
 
 /// Upstream runs this program if the manager does not set the virtualization (before 23.1 always).
 const DETECT: &str =
@@ -57,7 +57,7 @@ fn fetch(suite: &str) -> PathBuf {
 /// Runs it on all machines; returns how many were compared, and those that differ.
 fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<String>) {
     let text = std::fs::read_to_string(program).unwrap();
-    let mut machines: Vec<Machine> = CASES.iter().chain(FIRMWARE).map(Machine::from).collect();
+    let mut machines: Vec<Machine> = all_cases().map(Machine::from).collect();
     machines.extend(matrix::machines(true));
     machines.retain(|machine| machine.differs.is_none() && text.contains(&machine.newer));
     if suite == "bookworm" {

@@ -55,7 +55,7 @@ fn library_dirs(arch: &str, musl: bool) -> Vec<PathBuf> {
         let name = format!("{arch}-linux-musl");
         library_dirs.extend([Path::new("/usr/lib").join(&name), built.join(&name)]);
     } else {
-        library_dirs.push(Path::new("/usr/lib").join(triple));
+        library_dirs.extend([Path::new("/usr/lib").join(&triple), built.join(&triple)]);
     }
     if native && (!musl || Path::new("/etc/alpine-release").exists()) {
         library_dirs.extend(["/usr/lib64", "/usr/lib", "/lib64", "/lib"].map(PathBuf::from));

@@ -24,6 +24,12 @@ need_root() {
 
 no_mirror() { die "$1 cannot be had from $("$lib/mirror"), see above; FIRSTLIGHT_MIRROR names another Debian mirror"; }
 
+# Debian's name of the machines' architecture. Another one than the host's needs `emulate`, but for virtual machines that
+# have their disk already.
+debian_arch() { echo "${FIRSTLIGHT_ARCH:-$(dpkg --print-architecture)}"; }
+# What mmdebstrap is told of it: its own test of the emulator looks at the host's table.
+foreign=(${FIRSTLIGHT_ARCH:+"--architectures=$FIRSTLIGHT_ARCH" --skip=check/qemu})
+
 # one_at_a_time NAME: boots and downloads share the machine, so they wait for one another. The lock goes
 # with this process. Descriptor 8 must not leak into what is booted.
 one_at_a_time() {

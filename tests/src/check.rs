@@ -39,13 +39,18 @@ pub fn first_boot(f: &Facts, id: &str, cloud: &str) {
 
 /// Checks a machine after the second boot of an instance, with the facts of the first.
 pub fn second_boot(f: &Facts, before: &Facts, id: &str, cloud: &str) {
+    later_boot(f, before, id, cloud, 2);
+}
+
+/// Checks a machine after boot number `boots` of an instance, with the facts of an earlier one.
+pub fn later_boot(f: &Facts, before: &Facts, id: &str, cloud: &str, boots: usize) {
     boot_succeeded(f, id, cloud);
     network(f);
     assert_fact_eq!(f, f.text("hostname"), "boxer");
     // Every boot.
-    assert_fact_eq!(f, f.count("/srv/test/bootcmd", "boot"), 2);
-    assert_fact_eq!(f, f.count("/srv/test/per-boot-script", "boot"), 2);
-    assert_fact_eq!(f, f.count("/srv/test/boothook", &format!("hook {id}")), 2);
+    assert_fact_eq!(f, f.count("/srv/test/bootcmd", "boot"), boots);
+    assert_fact_eq!(f, f.count("/srv/test/per-boot-script", "boot"), boots);
+    assert_fact_eq!(f, f.count("/srv/test/boothook", &format!("hook {id}")), boots);
     // Once per instance.
     assert_fact_eq!(f, f.file("/srv/test/per-instance-bootcmd"), Some("once".into()));
     assert_fact_eq!(f, f.file("/srv/test/runcmd"), Some("list a b\nshell".into()));

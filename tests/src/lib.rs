@@ -7,6 +7,7 @@
 //! The functions are for tests: on an error they end the test with a panic ([`fail`]) instead of returning it.
 #![warn(missing_docs)]
 
+mod book;
 mod check;
 mod cloud;
 mod disks;
@@ -26,7 +27,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-pub use check::{first_boot, new_instance, second_boot};
+pub use book::{Block, Page};
+pub use check::{first_boot, later_boot, new_instance, second_boot};
 pub use cloud::{Cloud, MAC};
 pub use explain::{explained, install_explain};
 pub use facts::Facts;
@@ -97,7 +99,7 @@ pub fn script(name: &str, args: &[&str]) -> String {
 }
 
 /// As [`script`], with additional environment variables.
-pub(crate) fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str]) -> String {
+pub fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str]) -> String {
     let path = tests_dir().join("lib").join(name);
     let mut command = Command::new(&path);
     command.envs(variables.iter().copied());

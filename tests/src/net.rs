@@ -225,7 +225,9 @@ impl Net {
         let mtu = links.split("mtu ").nth(1).and_then(|m| m.split(' ').next()).unwrap_or_default();
         let setting = |key: &str| self.in_machine(&["sysctl", &format!("net.ipv6.conf.{nic}.{key}")]);
         let settings = setting("accept_ra") + &setting("autoconf");
-        let addresses = self.in_machine(&["ip", "-o", "address", "show", "dev", &nic]);
+        // Whether the kernel still checks for duplicates depends on the time.
+        let addresses =
+            self.in_machine(&["ip", "-o", "address", "show", "dev", &nic]).replace(" tentative", "");
         let routes = self.in_machine(&["ip", "route"]) + &self.in_machine(&["ip", "-6", "route"]);
         format!("up {is_up} mtu {mtu}\n{settings}{addresses}{routes}").replace(&nic, "c0")
     }

@@ -112,3 +112,31 @@ fn untrusted_seed_server() {
         check_boot!(machine, boot, !machine.file("/web.log").unwrap_or_default().contains("GET"));
     }
 }
+
+/// A server that requests a client certificate gets that of the instance or of the machine.
+#[test]
+fn client_certificates() {
+    let lib = tests_dir().join("lib").display().to_string();
+    let server = format!(
+        "{TRUST}; mkdir -p $root/var/lib/cloud/data/ssl; cat $root/pki/client.pem $root/pki/client.key \
+         >$root/var/lib/cloud/data/ssl/cert.pem; \
+         sleep 100 | {lib}/web --port 8444 --cert $root/pki/good.pem --key $root/pki/good.key --client $root/pki/ca.pem \
+             --files $root/web --log $root/client.log >$root/client.port & \
+         for i in $(seq 100); do [ -s $root/client.port ] && break; sleep 0.1; done"
+    );
+    let machine = machine("https-client").before("network", &server);
+    let config = "#cloud-config\nreporting: {server: {type: webhook, endpoint: 'https://localhost:8444/events'}}\n\
+        write_files: [{path: /srv/fetched, source: {uri: 'https://localhost:8444/file'}}]\n\
+        phone_home: {url: 'https://localhost:8444/phone', post: [instance_id], tries: 1}\n";
+    for (name, text) in [("config", config), ("events", "thanks")] {
+        std::fs::write(machine.path("/web").join(name), text).expect("a file");
+    }
+    let boot = machine.boot();
+    ended(&machine, &boot);
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.warnings().is_empty());
+    let asked = machine.file("/client.log").unwrap_or_default();
+    for line in ["GET /file", "POST /phone", "POST /events"] {
+        check_boot!(machine, boot, asked.lines().any(|l| l == line));
+    }
+}

@@ -35,43 +35,62 @@ macro_rules! modules {
 }
 
 modules! {
+    ansible
     apk_configure
+    apt_pipelining
     bootcmd
     byobu
     ca_certs
+    chef
     disable_ec2_metadata
     fan
+    final_message
+    growpart
     grub_dpkg
+    install_hotplug
     keyboard
     keys_to_console
     landscape
     locale
+    lxd
     mcollective
+    mounts
     ntp
     package_update_upgrade_install
     phone_home
     power_state_change
     puppet
+    raspberry_pi
     reset_rmc
+    resizefs
     resolv_conf
     rh_subscription
     rsyslog
     runcmd
     salt_minion
+    scripts_per_boot
+    scripts_per_instance
+    scripts_per_once
+    scripts_user
+    scripts_vendor
     seed_random
     set_hostname
     set_passwords
     snap
     spacewalk
+    ssh
+    ssh_authkey_fingerprints
     ssh_import_id
     timezone
     ubuntu_autoinstall
     ubuntu_drivers
     ubuntu_pro
     update_etc_hosts
+    update_hostname
     users_groups
     wireguard
     write_files
+    write_files_deferred
     yum_add_repo
     zypper_add_repo
 }

@@ -284,7 +284,10 @@ fn a_server_that_fails_for_a_moment() {
     let all = accepted(&machine);
     check_boot!(machine, boot, all.first().is_some_and(|name| name == "start init-local"));
     check_boot!(machine, boot, all.last().is_some_and(|name| name == "finish modules-final"));
-    check_boot!(machine, boot, all.iter().collect::<BTreeSet<_>>().len() == all.len());
+    // A stage that reaches its deadline during a request leaves the event to the next stage, although the server may have it.
+    let may_repeat = machine.log().matches("left for the next stage").count();
+    let repeated = all.len() - all.iter().collect::<BTreeSet<_>>().len();
+    check_boot!(machine, boot, repeated <= may_repeat);
     let failed = received(&machine).iter().filter(|r| r.status == Some(500)).count();
     check_boot!(machine, boot, failed == 1 && warnings(&machine, "reporting") == 0);
 }

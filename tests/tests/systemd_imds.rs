@@ -1,11 +1,13 @@
 //! A machine whose metadata service systemd-imds has locked: its prohibit route, with and without the rule for marked sockets
-//! (then through systemd-imdsd), or without either. And user-data for systemd-imds.
+//! (then through systemd-imdsd). And user-data for systemd-imds.
 
 use std::time::{Duration, Instant};
 
 use tests::{Cloud, Sandbox};
 
 const SERVICE: &str = "169.254.169.254";
+/// The id of the fixture's instance.
+const ID: &str = "i-0abc1234567890def";
 const MARK: &str = "0x7fff0815";
 /// The number of the table is the mark.
 const TABLE: &str = "2147420181";
@@ -16,9 +18,13 @@ const EARLY_NETWORK: &str = "[Match]\nType=ether\n\n[Network]\nDHCP=yes\n\n[Rout
 /// Returns EC2 behind a prohibit route.
 fn locked() -> Cloud {
     let cloud = Cloud::new("ec2").dhcp(&[]);
+    lock(&cloud);
+    cloud
+}
+
+fn lock(cloud: &Cloud) {
     cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
     cloud.net.in_machine(&["ip", "route", "add", "prohibit", SERVICE]);
-    cloud
 }
 
 /// Runs the local stage, and checks that it found the instance without a wait.
@@ -28,7 +34,7 @@ fn found_at_once(cloud: &Cloud) {
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, cloud.log());
     assert!(began.elapsed() < Duration::from_secs(30), "{:?}\n{}", began.elapsed(), cloud.log());
     let data = cloud.file("/run/cloud-init/instance-data.json");
-    assert!(data.contains("i-0abc1234567890def") && data.contains("\"with blank\": \"two words\""), "{data}");
+    assert!(data.contains(ID) && data.contains("\"with blank\": \"two words\""), "{data}");
 }
 
 #[test]
@@ -48,7 +54,7 @@ fn marked_sockets_pass() {
 
 #[test]
 fn systemd_imdsd_fetches() {
-    let cloud = locked().imdsd();
+    let cloud = locked().imdsd(None);
     found_at_once(&cloud);
     assert!(!cloud.requests().contains(" 10.0.0.60"), "{}", cloud.requests());
 }

@@ -278,7 +278,7 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
             // Of keys with the same text the last value is used.
             let mut entries: Vec<(Cow<'_, str>, &Node)> =
                 map.iter().rev().map(|(key, value)| (key_text(key), value)).collect();
-            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            sort::sort_by(&mut entries, |(a, _), (b, _)| a.cmp(b));
             entries.dedup_by(|(a, _), (b, _)| a == b);
             out.push('{');
             for (i, (key, value)) in entries.iter().enumerate() {

@@ -219,9 +219,9 @@ impl Node {
             Value::Bytes(bytes) => Json::String(crate::json::binary_text(bytes)),
             Value::Seq(items) => Json::Array(items.iter().map(Node::to_json).collect()),
             Value::Set(map) => Json::Array(map.iter().map(|(key, _)| key.to_json()).collect()),
-            Value::Map(map) => Json::Object(
-                map.iter().map(|(k, v)| (crate::json::key_text(k).into_owned(), v.to_json())).collect(),
-            ),
+            Value::Map(map) => Json::Object(sort::collect(
+                map.iter().map(|(k, v)| (crate::json::key_text(k).into_owned(), v.to_json())),
+            )),
         }
     }
 

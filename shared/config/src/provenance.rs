@@ -153,7 +153,7 @@ fn contributions(merged: &Node, inputs: &[MergeInput], path: &[String], exists: 
             contribution.result = MergeResult::Dropped;
         }
     }
-    contributions.sort_by_key(|t| t.result);
+    sort::sort_by_key(&mut contributions, |t| t.result);
     contributions
 }
 

@@ -177,10 +177,8 @@ pub fn positions(node: &Node) -> String {
             Value::Set(map) => map.iter().for_each(|(key, _)| list(key, out)),
             Value::Map(map) => {
                 // Sorted by the text of the keys, as in serde_json's map; of equal keys the last value is used.
-                let sorted: BTreeMap<String, (&Node, &Node)> = map
-                    .iter()
-                    .map(|(key, value)| (crate::json::key_text(key).into_owned(), (key, value)))
-                    .collect();
+                let entry = |(key, value)| (crate::json::key_text(key).into_owned(), (key, value));
+                let sorted: BTreeMap<String, (&Node, &Node)> = sort::collect(map.iter().map(entry));
                 for (key, value) in sorted.into_values() {
                     write(&key.at, out);
                     list(value, out);

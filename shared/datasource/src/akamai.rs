@@ -12,7 +12,7 @@ use crate::{Datasource, Search, Stage, dmi, document, field_types, standard};
 pub const AKAMAI: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::new("Akamai", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Akamai",
     defaults: Defaults { timeout: 30, retries: 4, retry_delay: 2, ..Defaults::COMMON },
     method: |url| Request::put(url).header("Metadata-Token-Expiry-Seconds", "300"),

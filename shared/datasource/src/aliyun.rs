@@ -25,7 +25,7 @@ pub const ALIYUN: Datasource = Datasource {
     ..Datasource::new("AliYun", find)
 };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "AliYun",
     defaults: Defaults { urls: &["http://100.100.100.200"], max_wait: 240, timeout: 50, ..Defaults::COMMON },
     path: "latest/api/token",

@@ -7,7 +7,7 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Command, Result, System, debug, warning};
 
-use crate::{Datasource, Search, dmi, media, standard};
+use crate::{Datasource, Search, dmi, fields, media, standard};
 
 pub const ALTCLOUD: Datasource = Datasource { ..Datasource::new("AltCloud", find) };
 
@@ -22,7 +22,7 @@ const FILES: [&str; 2] = ["deltacloud-user-data.txt", "user-data.txt"];
 
 /// The virtualization.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Rhev,
     Vsphere,
 }
@@ -43,15 +43,21 @@ fn kind(info: Option<&str>, product: Option<&str>) -> Option<(Kind, String)> {
     }
 }
 
-fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+/// Returns the kind of this machine and its name; `None` if it is neither.
+pub(crate) fn detect(ctx: &Search<'_>) -> Result<Option<(Kind, String)>> {
     let sys = ctx.sys;
-    let info = match sys.read_at_most(CLOUD_INFO, 4096) {
-        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+    let info = match sys.read_head(CLOUD_INFO, 4096) {
+        // The text becomes part of instance data.
+        Ok(bytes) => fields::valid_line(sys, CLOUD_INFO, &String::from_utf8_lossy(&bytes)).map(String::from),
         Err(e) if e.is_not_found() => None,
         Err(e) => return Err(e),
     };
-    let product = dmi::read(sys, "system-product-name");
-    let Some((kind, name)) = kind(info.as_deref(), product.as_deref()) else {
+    Ok(kind(info.as_deref(), dmi::read(sys, "system-product-name").as_deref()))
+}
+
+fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    let sys = ctx.sys;
+    let Some((kind, name)) = detect(ctx)? else {
         debug!(sys, "AltCloud: not detected (neither {CLOUD_INFO} nor DMI names RHEV or vSphere)");
         return Ok(None);
     };
@@ -86,7 +92,7 @@ fn floppy(ctx: &Search<'_>) -> Result<Option<(String, Vec<u8>)>> {
 }
 
 /// Returns the user-data below a directory; `None` if there is none.
-fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>> {
+pub(crate) fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>> {
     for name in FILES {
         match sys.read(format!("{directory}/{name}")) {
             Ok(bytes) => {
@@ -100,7 +106,7 @@ fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>> {
     Ok(None)
 }
 
-fn instance(sys: &System, kind: &str, device: &str, user_data: Vec<u8>) -> Instance {
+pub(crate) fn instance(sys: &System, kind: &str, device: &str, user_data: Vec<u8>) -> Instance {
     let description = "DataSourceAltCloud [seed=None]";
     let mut instance = standard::instance("AltCloud", description, format!("{kind} ({device})"));
     instance.id = "455".into();

@@ -10,7 +10,7 @@ use crate::{Datasource, Search, field_types, standard};
 
 pub const BIGSTEP: Datasource = Datasource { ..Datasource::new("Bigstep", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService { name: "Bigstep", ..MetadataService::COMMON };
+pub const SERVICE: MetadataService<'_> = MetadataService { name: "Bigstep", ..MetadataService::COMMON };
 
 /// The file with the URL, below the state directory.
 const URL_FILE: &str = "data/seed/bigstep/url";

@@ -11,7 +11,7 @@ use crate::{Datasource, Search, document, field_types, standard};
 
 pub const CLOUDCIX: Datasource = Datasource { ..Datasource::new("CloudCIX", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "CloudCIX",
     defaults: Defaults { max_wait: 0, retries: 3, retry_delay: 5, ..Defaults::COMMON },
     path: "v1/metadata",

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use config::{Node, Value};
+use config::Node;
 use state::{Blobs, Instance};
-use system::{Deadline, Error, Result, System, warning};
+use system::{Deadline, Error, Result, System};
 
+use crate::fields::Fields;
 use crate::{Datasource, Search, dmi, retry, standard};
 
 pub const CLOUDSIGMA: Datasource = Datasource { ..Datasource::new("CloudSigma", find) };
@@ -64,35 +65,34 @@ pub(crate) fn parse_context(line: &[u8]) -> Result<Node> {
 }
 
 pub(crate) fn instance(sys: &System, context: &Node) -> Result<Instance> {
-    let field = |path: &[&str]| text_at(sys, context, path);
-    let Some(uuid) = field(&["uuid"]).filter(|uuid| !uuid.is_empty()) else {
+    let fields = Fields::of(sys, "CloudSigma: server context", context);
+    let Some(uuid) = fields.text("uuid") else {
         return Err(Error::new("CloudSigma: server context: uuid: expected text"));
     };
-    if context.get("meta").is_none_or(|meta| meta.as_map().is_none()) {
-        warning!(sys, "CloudSigma: server context: meta: expected a map; no keys and no user-data");
+    if context.get("meta").is_none_or(Node::is_null) {
+        fields.reject("meta", "missing: no keys and no user-data");
     }
+    let meta = fields.map("meta");
     let mut instance =
         standard::from_metadata("CloudSigma", "DataSourceCloudSigma", format!("cepko ({PORT})"), context);
     instance.is_hostname_whole = true;
-    instance.local_hostname = Some(hostname(field(&["name"]).as_deref(), &uuid));
-    instance.public_keys = field(&["meta", "ssh_public_key"]).filter(|k| !k.is_empty()).into_iter().collect();
+    instance.local_hostname = Some(hostname(fields.text("name").as_deref(), &uuid));
+    instance.public_keys = meta.keys("ssh_public_key");
     // `disabled` is accepted and has no effect, as upstream.
-    let mode = field(&["meta", "cloudinit-dsmode"]).filter(|mode| !mode.is_empty() && mode != "disabled");
+    let mode = meta.text("cloudinit-dsmode").filter(|mode| mode != "disabled");
     instance.dsmode = standard::dsmode(sys, "CloudSigma", mode, "net");
-    let user_data = field(&["meta", USER_DATA]).unwrap_or_default();
-    let base64_fields = field(&["meta", "base64_fields"]).unwrap_or_default();
+    let user_data = meta.lines(USER_DATA).unwrap_or_default();
+    let base64_fields = meta.text("base64_fields").unwrap_or_default();
     let is_base64 = base64_fields.split(',').any(|name| name.trim() == USER_DATA);
     instance.user_data = blob(match is_base64 {
         true => encoding::base64::decode_like_python(user_data.as_bytes()).unwrap_or_else(|| {
-            warning!(
-                sys,
-                "CloudSigma: meta.{USER_DATA}: expected base64, as base64_fields says; using it as it is"
-            );
+            meta.reject(USER_DATA, "expected base64, as base64_fields says; using it as it is");
             user_data.into_bytes()
         }),
         false => user_data.into_bytes(),
     });
-    instance.vendor_data = blob(field(&["vendor_data", "cloudinit"]).unwrap_or_default().into_bytes());
+    instance.vendor_data =
+        blob(fields.map("vendor_data").lines("cloudinit").unwrap_or_default().into_bytes());
     instance.sensitive = [USER_DATA, "vnc_password"].map(Into::into).into();
     instance.id = uuid;
     Ok(instance)
@@ -102,18 +102,6 @@ const USER_DATA: &str = "cloudinit-user-data";
 
 fn blob(bytes: Vec<u8>) -> Blobs {
     if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
-}
-
-/// Returns the text of a field. Another type is logged and ignored.
-fn text_at(sys: &System, context: &Node, path: &[&str]) -> Option<String> {
-    match &context.at_path(path)?.value {
-        Value::Str(text) => Some(text.clone()),
-        Value::Null => None,
-        _ => {
-            warning!(sys, "CloudSigma: server context: {}: expected text; ignored", path.join("."));
-            None
-        }
-    }
 }
 
 /// Returns the name of the server, or the first part of its uuid if the name has characters that no host name has.
@@ -173,8 +161,8 @@ mod tests {
         for (json, warnings) in [
             (r#"{"uuid": "u-1"}"#, 1),
             (r#"{"uuid": "u-1", "meta": []}"#, 1),
-            (r#"{"uuid": "u-1", "meta": {"ssh_public_key": {}}, "name": 7}"#, 2),
-            (r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": [1], "base64_fields": 3}}"#, 2),
+            (r#"{"uuid": "u-1", "meta": {"ssh_public_key": {}}, "name": []}"#, 2),
+            (r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": [1], "base64_fields": {}}}"#, 2),
             (
                 r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": "!", "base64_fields": "cloudinit-user-data"}}"#,
                 0,
@@ -184,13 +172,13 @@ mod tests {
                 1,
             ),
             (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "x"}, "vendor_data": {"cloudinit": []}}"#, 2),
-            (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "disabled"}, "vendor_data": "x"}"#, 0),
+            (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "disabled"}, "vendor_data": "x"}"#, 1),
         ] {
             let (found, logged) = read(json);
             let found = found.unwrap();
             assert_eq!((&*found.id, &*found.dsmode, logged), ("u-1", "net", warnings), "{json}");
         }
-        for json in ["", "\u{4}", "[", "[]", "7", "{}", r#"{"uuid": 7}"#, r#"{"uuid": ""}"#, "\u{4}\u{4}{"] {
+        for json in ["", "\u{4}", "[", "[]", "7", "{}", r#"{"uuid": []}"#, r#"{"uuid": ""}"#, "\u{4}\u{4}{"] {
             assert!(read(json).0.is_err(), "{json}");
         }
         assert_eq!(text(&parse_context(br#"{"a": "b\u0000c"}"#).unwrap(), "a").as_deref(), Some("b\0c"));

@@ -14,7 +14,7 @@ use crate::{Datasource, Search, Stage, field_types, password_server, seed, stand
 
 pub const CLOUDSTACK: Datasource = Datasource::new("CloudStack", find);
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "CloudStack",
     defaults: Defaults { urls: &["http://data-server"], timeout: 50, ..Defaults::COMMON },
     path: "latest/meta-data/instance-id",

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use config::Node;
-use state::{Blobs, Instance};
+use state::Instance;
 use system::{Error, Result, System, debug, warning};
 
+use crate::field_types::{self, Shape};
+use crate::fields;
 use crate::openstack_format::{self, OpenStackData};
-use crate::{Datasource, Search, media, standard};
+use crate::{Datasource, Search, document, media, standard};
 
 pub const CONFIGDRIVE: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("ConfigDrive", find) };
@@ -67,7 +69,16 @@ fn read_v2(sys: &System, top: &str) -> Result<OpenStackData> {
     let mut get = |path: &str| read_optional(sys, &format!("{top}/{path}"));
     let mut drive = openstack_format::read(sys, top, version, &mut get)?;
     match openstack_format::node_file(top, "ec2/latest/meta-data.json", &mut get) {
-        Ok(ec2) => drive.ec2 = ec2.unwrap_or_default(),
+        Ok(ec2) => {
+            drive.ec2 = ec2.unwrap_or_default();
+            let fields = [("block-device-mapping", Shape::Texts, false)];
+            field_types::drop_invalid(
+                sys,
+                &format!("{top}/ec2/latest/meta-data.json"),
+                &mut drive.ec2,
+                &fields,
+            );
+        }
         Err(e) => warning!(sys, "{e}; the EC2 part of the drive is ignored"),
     }
     Ok(drive)
@@ -88,17 +99,20 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
         Some(_) => return Err(Error::new(format!("{top}/meta.js: expected a map"))),
         None => Node::from(config::Map::new()),
     };
-    let mut drive = OpenStackData { version: 1, ..OpenStackData::default() };
-    if let Some(map) = metadata.as_map_mut() {
-        if let (Some(keys), None) = (keys, map.get("public-keys")) {
-            let keys = String::from_utf8_lossy(&keys).into_owned();
-            let keys: Vec<&str> = keys.lines().filter(|l| !l.trim_start().starts_with('#')).collect();
-            map.insert("public-keys", keys.join("\n"));
-        }
-        if let Some(text) = map.get("user-data").and_then(Node::scalar_text) {
-            drive.user_data = Blobs(vec![text.into_bytes()]);
-        }
+    let source = format!("{top}/meta.js");
+    for fields in [standard::FIELDS, &[("user-data", Shape::Data, false), ("dsmode", Shape::Text, false)]] {
+        field_types::drop_invalid(sys, &source, &mut metadata, fields);
     }
+    let mut drive = OpenStackData { version: 1, ..OpenStackData::default() };
+    if let Some(map) = metadata.as_map_mut()
+        && let (Some(keys), None) = (keys, map.get("public-keys"))
+    {
+        let path = format!("{top}/root/.ssh/authorized_keys");
+        let mut keys = fields::valid_keys(sys, &path, &String::from_utf8_lossy(&keys));
+        keys.retain(|key| !key.starts_with('#'));
+        map.insert("public-keys", keys.join("\n"));
+    }
+    drive.user_data = standard::text_blob(&metadata, "user-data");
     drive.eni = eni.map(|b| String::from_utf8_lossy(&b).into_owned());
     drive.metadata = metadata;
     Ok(Some(drive))
@@ -111,13 +125,10 @@ fn build_instance(
     is_disk: bool,
 ) -> Option<Instance> {
     let sys = ctx.sys;
-    let text = |node: Option<&Node>| node.and_then(Node::scalar_text);
-    let mode = match drive.version {
-        1 => text(drive.metadata.get("dsmode")),
-        _ => text(drive.metadata.at_path(&["meta", "dsmode"])),
-    };
+    let of = if drive.version == 1 { Some(&drive.metadata) } else { drive.metadata.get("meta") };
+    let mode = |settings: Option<&Node>| settings.and_then(|settings| document::text(settings, "dsmode"));
     // `pass`, which used to leave the drive to other tools, is invalid like any other mode.
-    let mode = mode.or_else(|| text(ctx.settings("ConfigDrive").and_then(|s| s.get("dsmode"))));
+    let mode = mode(of).or_else(|| mode(ctx.settings("ConfigDrive")));
     let mode = standard::dsmode(sys, "ConfigDrive", mode, "net");
     if mode == "disabled" {
         return None;

@@ -16,7 +16,7 @@ use crate::{Datasource, Search, dmi, document, field_types, standard};
 pub const DIGITALOCEAN: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::new("DigitalOcean", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "DigitalOcean",
     defaults: Defaults { urls: &["http://169.254.169.254/metadata/v1.json"], ..Defaults::BY_ATTEMPTS },
     probe: Some(""),

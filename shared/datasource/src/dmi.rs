@@ -59,5 +59,5 @@ pub fn require_serial(sys: &System) -> Result<String> {
 pub fn settings(sys: &System, key: &str) -> BTreeMap<String, String> {
     let text = read(sys, key).unwrap_or_default();
     let pairs = text.split(';').filter_map(|pair| pair.split_once('='));
-    pairs.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())).collect()
+    sort::collect(pairs.map(|(name, value)| (name.trim().to_string(), value.trim().to_string())))
 }

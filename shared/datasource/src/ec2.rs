@@ -29,7 +29,7 @@ pub const EC2: Datasource = Datasource {
     ..Datasource::new("Ec2", find)
 };
 
-const DEFAULTS: Defaults = Defaults {
+pub const DEFAULTS: Defaults = Defaults {
     urls: &["http://169.254.169.254", "http://[fd00:ec2::254]"],
     max_wait: 240,
     timeout: 50,
@@ -193,7 +193,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 /// Sorts NICs with Amazon's own drivers first.
 fn sort_by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
-    nics.sort_by_key(|nic| !matches!(nic.driver.as_deref(), Some("ena" | "efa")));
+    sort::sort_by_key(&mut nics, |nic| !matches!(nic.driver.as_deref(), Some("ena" | "efa")));
     nics
 }
 
@@ -362,7 +362,7 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     standard::fill(&mut instance, &metadata);
     instance.cloud_name = platform.name.into();
     let document = identity.as_ref().and_then(|i| i.get("document"));
-    let identity_value = |key: &str| document?.get(key)?.scalar_text().filter(|t| !t.is_empty());
+    let identity_value = |key: &str| document::text(document?, key);
     if let Some(id) = identity_value("instanceId") {
         instance.id = id;
     }
@@ -374,7 +374,7 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     };
     let zone = instance.availability_zone.as_ref();
     instance.region = identity_value("region").or_else(|| zone.and_then(of_zone));
-    let index = metadata.get("ami-launch-index").and_then(Node::scalar_text);
+    let index = document::text(&metadata, "ami-launch-index");
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
     instance.devices = devices(ctx.sys, &metadata);
     instance.network = network(ctx, &metadata, primary);
@@ -456,7 +456,7 @@ fn secondary_nics<'a>(nics: &'a Nics, macs: &config::Map) -> Vec<&'a Nic> {
         text.and_then(|t| t.trim().parse::<u64>().ok()).unwrap_or(u64::MAX)
     };
     let mut ranked: Vec<(&Nic, &Node)> = nics.configurable.iter().filter_map(described).collect();
-    ranked.sort_by_cached_key(|(nic, metadata)| {
+    sort::sort_by_key(&mut ranked, |(nic, metadata)| {
         (number(metadata, "network-card"), number(metadata, "device-number"), nic.mac.clone())
     });
     let has = |metadata: &Node, key: &str| metadata.get(key).is_some_and(|n| !n.is_falsy());

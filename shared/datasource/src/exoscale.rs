@@ -11,7 +11,7 @@ use crate::{Datasource, Search, field_types, password_server, standard};
 
 pub const EXOSCALE: Datasource = Datasource { activate: Some(activate), ..Datasource::new("Exoscale", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Exoscale",
     defaults: Defaults { urls_key: "metadata_url", retries: 6, ..Defaults::COMMON },
     attempts: RetryPolicy::until_available,

@@ -83,16 +83,7 @@ impl<'a> Fields<'a> {
 
     /// Returns the SSH keys of a text field, one on each line. An invalid line costs only itself; the first one is reported.
     pub fn keys(&self, key: &str) -> Vec<String> {
-        let text = self.lines(key).unwrap_or_default();
-        // Some keys have a tab before their comment.
-        let problem = |line: &str| line_problem(&line.replace('\t', " "));
-        if let Some((at, problem)) =
-            text.lines().enumerate().find_map(|(at, line)| Some((at, problem(line)?)))
-        {
-            self.reject(key, &format!("line {}: {problem}", at + 1));
-        }
-        let keys = text.lines().filter(|line| problem(line).is_none()).map(str::trim);
-        keys.filter(|key| !key.is_empty()).map(Into::into).collect()
+        valid_keys(self.sys, &self.at(key), &self.lines(key).unwrap_or_default())
     }
 
     /// Returns the fields of a map; none if it is missing.
@@ -148,6 +139,28 @@ impl<'a> Fields<'a> {
             }
             None => &[],
         }
+    }
+}
+
+/// Returns the SSH keys of a text, one on each line. An invalid line costs only itself; the first one is reported.
+pub fn valid_keys(sys: &System, place: &str, text: &str) -> Vec<String> {
+    // Some keys have a tab before their comment.
+    let problem = |line: &str| line_problem(&line.replace('\t', " "));
+    if let Some((at, problem)) = text.lines().enumerate().find_map(|(at, line)| Some((at, problem(line)?))) {
+        warning!(sys, "{place}: line {}: {problem}; ignored", at + 1);
+    }
+    let keys = text.lines().filter(|line| problem(line).is_none()).map(str::trim);
+    keys.filter(|key| !key.is_empty()).map(Into::into).collect()
+}
+
+/// Returns a text, or `None` if it is not a valid line, which is logged.
+pub fn valid_line<'t>(sys: &System, place: &str, text: &'t str) -> Option<&'t str> {
+    match line_problem(text.trim()) {
+        Some(problem) => {
+            warning!(sys, "{place}: {problem}; ignored");
+            None
+        }
+        None => Some(text),
     }
 }
 

@@ -21,7 +21,7 @@ pub const GCE: Datasource = Datasource {
 };
 
 /// The second URL is for machines that cannot resolve names yet.
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "GCE",
     defaults: Defaults {
         urls: &[
@@ -49,7 +49,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }
     let policy = SERVICE.policy(ctx);
     let mut nics = ctx.machine.nics().candidates;
-    nics.sort_by_key(|nic| nic.name != "ens4");
+    sort::sort_by_key(&mut nics, |nic| nic.name != "ens4");
     let fetched = SERVICE.fetch(ctx, &policy, &nics, &mut |session| fetch(session))?;
     Ok(fetched.map(|(metadata, user_data, base)| {
         let mut instance = instance(ctx, metadata, user_data, &policy.urls[0]);
@@ -122,7 +122,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
 }
 
 fn user_data(sys: &System, attributes: &Node) -> Blobs {
-    let text = |key: &str| attributes.get(key).and_then(Node::scalar_text).filter(|t| !t.is_empty());
+    let text = |key: &str| document::text(attributes, key);
     let Some(data) = text("user-data") else { return Blobs::default() };
     let bytes = match text("user-data-encoding").as_deref() {
         None => data.into_bytes(),
@@ -147,7 +147,7 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
         node.get(key).and_then(Node::as_str).into_iter().flat_map(str::lines).map(Into::into).collect()
     };
     let mut keys = [lines(instance, "sshKeys"), lines(instance, "ssh-keys")].concat();
-    let block = instance.get("block-project-ssh-keys").and_then(Node::scalar_text).unwrap_or_default();
+    let block = document::text(instance, "block-project-ssh-keys").unwrap_or_default();
     if !block.eq_ignore_ascii_case("true") && instance.get("sshKeys").is_none() {
         keys.extend([lines(project, "ssh-keys"), lines(project, "sshKeys")].concat());
     }

@@ -21,7 +21,7 @@ pub const HETZNER: Datasource = Datasource {
     ..Datasource::new("Hetzner", find)
 };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Hetzner",
     defaults: Defaults {
         urls: &["http://[fe80::a9fe:a9fe]/hetzner/v1", "http://169.254.169.254/hetzner/v1"],

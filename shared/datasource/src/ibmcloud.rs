@@ -8,10 +8,12 @@ use blockdev::Superblock;
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
-use system::{Error, Result, System, debug, error, warning};
+use system::{Error, Result, System, debug, error};
 
+use crate::field_types::Shape::{Data, Keys, Text};
+use crate::field_types::{self, Field};
 use crate::openstack_format::{self, json_file, node_file};
-use crate::{Datasource, IdentityCheck, Search, document, media, standard};
+use crate::{Datasource, IdentityCheck, Search, media, standard};
 
 pub const IBMCLOUD: Datasource = Datasource { check, ..Datasource::new("IBMCloud", find) };
 
@@ -21,9 +23,16 @@ const HYPERVISOR_UUID: &str = "/sys/hypervisor/uuid";
 /// The key of the hypervisor's UUID in [`Instance::check`].
 const CHECK_KEY: &str = "hypervisor-uuid";
 
+const FIELDS: [Field; 4] = [
+    ("uuid", Text, true),
+    ("hostname", Text, false),
+    ("public_keys", Keys, false),
+    ("random_seed", Data, false),
+];
+
 /// How the machine was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Variant {
+pub(crate) enum Variant {
     OsCode,
     Template,
 }
@@ -87,7 +96,7 @@ fn is_provisioning(sys: &System) -> bool {
 }
 
 /// Reads the disk of `device`, mounted at `at`.
-fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Result<(String, Instance)> {
+pub(crate) fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Result<(String, Instance)> {
     let mut get = |path: &str| match sys.read(format!("{at}/{path}")) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(e) if e.is_not_found() => Ok(None),
@@ -95,11 +104,12 @@ fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Result<(Strin
     };
     let path = |name: &str| format!("openstack/latest/{name}");
     let label = format!("{device}:");
-    let raw = node_file(&label, &path("meta_data.json"), &mut get)?
+    let mut raw = node_file(&label, &path("meta_data.json"), &mut get)?
         .ok_or_else(|| Error::new(format!("{label}/{} is missing", path("meta_data.json"))))?;
     if raw.as_map().is_none() {
         return Err(Error::new(format!("{label}/{}: expected a map", path("meta_data.json"))));
     }
+    field_types::drop_invalid(sys, &format!("{label}/{}", path("meta_data.json")), &mut raw, &FIELDS);
     let mut optional =
         |name: &str| openstack_format::optional_or_log(sys, json_file(&label, &path(name), &mut get));
     let vendor_data = openstack_format::parse_vendor_data(sys, optional("vendor_data.json"));
@@ -111,9 +121,6 @@ fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Result<(Strin
     });
     let metadata = metadata(&raw);
     let mut instance = standard::from_metadata("IBMCloud", "", String::new(), &metadata);
-    if document::text(&metadata, "instance-id").is_none() {
-        warning!(sys, "{label}/{}: uuid: missing; using {}", path("meta_data.json"), instance.id);
-    }
     instance.user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
     instance.vendor_data = vendor_data;
     let seed = raw.get("random_seed").cloned();

@@ -44,6 +44,8 @@ pub mod parsers;
 mod parts;
 mod password_server;
 mod rbxcloud;
+#[cfg(test)]
+mod reference;
 mod retry;
 mod scaleway;
 mod search;
@@ -299,7 +301,7 @@ impl Search<'_> {
         if !nics.iter().any(is_preferred) {
             warning!(self.sys, "no NIC with a MAC that begins with {prefixes}; using the default NIC");
         }
-        nics.sort_by_key(|nic| !is_preferred(nic));
+        sort::sort_by_key(&mut nics, |nic| !is_preferred(nic));
         nics.truncate(1);
         nics
     }

@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
 
-use crate::{Datasource, IdentityCheck, Search, document, retry, seed, standard, v1};
+use crate::{Datasource, IdentityCheck, Search, document, field_types, retry, seed, standard, v1};
 
 pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) };
 
@@ -192,6 +192,7 @@ pub(crate) fn instance(
     devices: &Json,
 ) -> Result<Instance> {
     let sys = ctx.sys;
+    field_types::drop_invalid(sys, "LXD /1.0/meta-data", &mut metadata, standard::FIELDS);
     let Some(id) = document::text(&metadata, "instance-id") else {
         // A default would make a new instance of a machine that is one already.
         return Err(Error::new(format!("LXD: /{API_VERSION}/meta-data: instance-id: expected text")));
@@ -204,7 +205,7 @@ pub(crate) fn instance(
     let mut crawled = json!({
         "_metadata_api_version": API_VERSION,
         "meta-data": text(meta_data),
-        "config": values.iter().map(|(key, value)| (key.clone(), text(value).into())).collect::<serde_json::Map<_, Json>>(),
+        "config": sort::collect::<serde_json::Map<_, Json>, _>(values.iter().map(|(key, value)| (key.clone(), text(value).into()))),
     });
     if devices.as_object().is_some_and(|devices| !devices.is_empty()) {
         crawled["devices"] = devices.clone();
@@ -244,13 +245,20 @@ pub(crate) fn instance(
 
 /// Replaces keys of the metadata by those of the user's.
 fn merge(sys: &System, metadata: &mut Node, user: &[u8]) {
-    let user = match document::parse_map("LXD user.meta-data", user) {
+    const SOURCE: &str = "LXD user.meta-data";
+    let user = match document::parse_map(SOURCE, user) {
         Ok(user) => user,
         Err(e) => return warning!(sys, "metadata ignored: {e}"),
     };
-    if let (Some(metadata), Some(user)) = (metadata.as_map_mut(), user.as_map()) {
-        for (key, value) in user.iter() {
-            metadata.insert(key.clone(), value.clone());
+    let mut valid = user.clone();
+    field_types::drop_invalid(sys, SOURCE, &mut valid, standard::FIELDS);
+    if let (Some(metadata), Some(user), Some(valid)) = (metadata.as_map_mut(), user.as_map(), valid.as_map())
+    {
+        for ((key, before), (_, value)) in user.iter().zip(valid.iter()) {
+            // An invalid field does not replace a valid one.
+            if before.is_null() || !value.is_null() {
+                metadata.insert(key.clone(), value.clone());
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ pub const MAAS: Datasource = Datasource {
     ..Datasource::new("MAAS", find)
 };
 
-const DEFAULTS: Defaults = Defaults {
+pub const DEFAULTS: Defaults = Defaults {
     urls: &[],
     urls_key: "metadata_url",
     max_wait: 120,

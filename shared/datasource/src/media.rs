@@ -30,7 +30,7 @@ fn file_systems(ctx: &Search<'_>) -> Vec<(Device, Superblock)> {
     }
     let mut all = found.superblocks;
     // The device that was attached last is most likely the intended one.
-    all.sort_by(|(a, _), (b, _)| b.path.cmp(&a.path));
+    sort::sort_by(&mut all, |(a, _), (b, _)| b.path.cmp(&a.path));
     all
 }
 
@@ -165,7 +165,7 @@ pub fn find_ranked<T>(
 ) -> Result<Option<T>> {
     let mut all: Vec<_> =
         file_systems(ctx).into_iter().filter_map(|(d, s)| Some((rank(&s)?, d, s))).collect();
-    all.sort_by(|(a, x, _), (b, y, _)| (a, &x.path).cmp(&(b, &y.path)));
+    sort::sort_by(&mut all, |(a, x, _), (b, y, _)| (a, &x.path).cmp(&(b, &y.path)));
     first_found(ctx, all.into_iter().map(|(_, device, superblock)| (device, superblock)), read)
 }
 

@@ -20,7 +20,7 @@ use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, stan
 pub const NOCLOUD: Datasource = Datasource { check, ..Datasource::new("NoCloud", find) };
 
 /// The time limit for a seed's server. Upstream has none; a server that is silent for half a minute will not respond.
-const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
+pub const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
 /// The instance-id of a seed without one.
 const DEFAULT_INSTANCE_ID: &str = "nocloud";
 const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
@@ -69,6 +69,11 @@ impl MergedSeed {
         }
         self.add(redacted, seed);
         self.meta_data.insert("seedfrom", source);
+    }
+
+    /// Returns the text of a field of the metadata, if it is set.
+    fn text(&self, key: &str) -> Option<String> {
+        self.meta_data.get(key).filter(|node| !node.is_null()).and_then(Node::scalar_text)
     }
 
     fn merge_meta_data(&mut self, map: Option<&Node>) {
@@ -193,7 +198,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     for e in failures {
         warning!(sys, "{e}");
     }
-    let base = all.meta_data.get("seedfrom").and_then(Node::scalar_text).filter(|b| !b.is_empty());
+    let base = all.text("seedfrom").filter(|base| !base.is_empty());
     if let Some(base) = base {
         let base = expand_dmi_variables(ctx, &base);
         if !is_for_this_stage(ctx, &base) {
@@ -236,18 +241,22 @@ fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
 
 /// Merges the seed in the configuration, and the location that it names.
 fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
+    const META_DATA: &str = "datasource.NoCloud.meta-data";
     let sys = ctx.sys;
-    let from = settings.get("seedfrom").and_then(Node::scalar_text);
-    if let Some(base) = from.filter(|base| !base.is_empty()) {
+    if let Some(base) = document::text(settings, "seedfrom") {
         all.sources.push("ds_config_seedfrom".into());
         // The only setting that overrides the kernel command line.
         all.meta_data.insert("seedfrom", base);
     }
-    let bytes = |key: &str| settings.get(key).and_then(Node::scalar_text).map(String::into_bytes);
+    let bytes = |key: &str| {
+        let node = settings.get(key)?;
+        if node.is_null() { Some(Vec::new()) } else { node.scalar_text().map(String::into_bytes) }
+    };
     if let (Some(user_data), Some(meta)) = (bytes("user-data"), settings.get("meta-data")) {
         let meta_data = match meta.as_str() {
-            Some(text) => seed::parse_meta_data(sys, "datasource.NoCloud.meta-data", text.as_bytes()),
-            None => Some(meta.clone()).filter(|m| m.as_map().is_some()),
+            Some(text) => seed::parse_meta_data(sys, META_DATA, text.as_bytes()),
+            None if meta.as_map().is_some() => Some(seed::checked_meta_data(sys, META_DATA, meta.clone())),
+            None => None,
         };
         let network = settings.get("network-config").and_then(|n| match n.as_str() {
             Some(text) => seed::parse_network(sys, "datasource.NoCloud.network-config", text.as_bytes()),
@@ -298,16 +307,18 @@ fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
 
 fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let mode = all.meta_data.get("dsmode").and_then(Node::scalar_text);
+    let mode = all.text("dsmode");
     let mode = standard::dsmode(sys, "NoCloud", mode, "net");
     if mode == "disabled" {
         return Ok(None);
     }
-    if let Some(id) = all.meta_data.get("instance-id").filter(|n| n.scalar_text().is_none() && !n.is_null()) {
-        warning!(sys, "{}: instance-id: expected text, found {}; ignored", id.at, id.kind());
-    }
-    if all.has_invalid_meta_data && all.meta_data.get("instance-id").is_none() {
+    let id = all.meta_data.get("instance-id");
+    // An invalid id is null.
+    if id.map_or(all.has_invalid_meta_data, Node::is_null) {
         require_first_boot(ctx)?;
+        if all.has_invalid_meta_data {
+            warning!(sys, "no valid instance-id; using {DEFAULT_INSTANCE_ID}");
+        }
     }
     for (key, value) in [("instance-id", DEFAULT_INSTANCE_ID), ("dsmode", "net")] {
         if all.meta_data.get(key).is_none() {
@@ -357,20 +368,16 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
 /// of the seed is better than nothing.
 fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
     let previous_id = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
-    if previous_id.trim().is_empty()
-        || previous_id.trim() == DEFAULT_INSTANCE_ID
-        || previous_id.trim() == "NO_PREVIOUS_INSTANCE_ID"
-    {
-        warning!(ctx.sys, "no valid instance-id; using {DEFAULT_INSTANCE_ID}");
-        return Ok(());
+    match previous_id.trim() {
+        "" | DEFAULT_INSTANCE_ID | "NO_PREVIOUS_INSTANCE_ID" => Ok(()),
+        _ => Err(Error::new("the instance-id is unknown: metadata cannot be read")),
     }
-    Err(Error::new("the instance-id is unknown: metadata cannot be read"))
 }
 
 /// Checks the credentials, the command line and the seed directories, which is cheap; disks are not read.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let in_credentials = match credentials::read_meta_data(ctx.sys) {
-        Ok(meta_data) => meta_data.and_then(|map| map.get("instance-id").and_then(Node::scalar_text)),
+        Ok(meta_data) => meta_data.and_then(|map| document::text(&map, "instance-id")),
         Err(e) => return IdentityCheck::Unknown(e.to_string()),
     };
     let id = |line: DsOption| {
@@ -390,13 +397,11 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     for name in SEED_DIRS {
         let path = ctx.layout.cloud(&format!("{name}/meta-data"));
         let Ok(bytes) = ctx.sys.read(&path) else { continue };
-        return match document::parse_map(&path, &bytes) {
-            Ok(map) => match map.get("instance-id").and_then(Node::scalar_text) {
-                Some(id) if id == cached.id => IdentityCheck::Same,
-                Some(id) => IdentityCheck::Different(format!("{path} says instance-id {id}")),
-                None => IdentityCheck::Unknown(format!("{path} has no instance-id")),
-            },
-            Err(e) => IdentityCheck::Unknown(e.to_string()),
+        let metadata = seed::parse_meta_data(ctx.sys, &path, &bytes);
+        return match metadata.and_then(|map| document::text(&map, "instance-id")) {
+            Some(id) if id == cached.id => IdentityCheck::Same,
+            Some(id) => IdentityCheck::Different(format!("{path} says instance-id {id}")),
+            None => IdentityCheck::Unknown(format!("{path} has no valid instance-id")),
         };
     }
     IdentityCheck::Unknown("no seed directory and no instance-id on the kernel command line".into())

@@ -5,7 +5,7 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::Result;
 
-use crate::{Datasource, IdentityCheck, Search, standard};
+use crate::{Datasource, IdentityCheck, Search, document, standard};
 
 pub const NONE: Datasource = Datasource {
     check: |_, _| IdentityCheck::Unknown("None is found again in the network stage of each boot".into()),
@@ -33,7 +33,7 @@ pub fn instance(settings: Option<&Node>) -> Instance {
         ..Instance::default()
     };
     if let Some(settings) = settings {
-        if let Some(text) = settings.get("userdata_raw").and_then(Node::scalar_text) {
+        if let Some(text) = document::text(settings, "userdata_raw") {
             instance.user_data = Blobs(vec![text.into_bytes()]);
         }
         if let Some(metadata) = settings.get("metadata") {

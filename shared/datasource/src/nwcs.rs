@@ -11,7 +11,7 @@ use crate::{Datasource, Search, document, field_types, standard, v1};
 
 pub const NWCS: Datasource = Datasource { ..Datasource::new("NWCS", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "NWCS",
     defaults: Defaults {
         urls: &["http://169.254.169.254/api/v1/metadata"],

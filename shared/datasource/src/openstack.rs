@@ -8,7 +8,7 @@ use system::{Deadline, Request, Result, System, debug, info, warning};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, Search, Stage, dmi, field_types, metadata_network, standard, tree};
+use crate::{Datasource, Search, Stage, dmi, document, field_types, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("OpenStack", find) };
@@ -17,7 +17,7 @@ pub const OPENSTACK: Datasource =
 const EC2_TREE: &str = "latest/meta-data/";
 
 /// The first URL is on the link of the NIC.
-const DEFAULTS: Defaults = Defaults {
+pub const DEFAULTS: Defaults = Defaults {
     urls: &["http://[fe80::a9fe:a9fe]", "http://169.254.169.254"],
     max_wait: 0,
     timeout: 10,
@@ -115,7 +115,7 @@ fn crawl(
 }
 
 fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Instance> {
-    let mode = read.metadata.at_path(&["meta", "dsmode"]).and_then(Node::scalar_text);
+    let mode = read.metadata.get("meta").and_then(|meta| document::text(meta, "dsmode"));
     let mode = standard::dsmode(ctx.sys, "OpenStack", mode, "net");
     if mode == "disabled" {
         return None;

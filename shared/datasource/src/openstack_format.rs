@@ -10,9 +10,9 @@ use system::{Error, Result, System, debug, error, warning};
 
 use crate::field_types::Field;
 use crate::field_types::Shape::{Data, Keys, List, Map, Text};
-use crate::{field_types, standard};
+use crate::{document, field_types, standard};
 
-const FIELDS: [Field; 11] = [
+const FIELDS: [Field; 12] = [
     ("uuid", Text, true),
     ("hostname", Text, false),
     ("public_keys", Keys, false),
@@ -24,6 +24,7 @@ const FIELDS: [Field; 11] = [
     ("files[].path", Text, true),
     ("files[].content_path", Text, true),
     ("network_config", Map, false),
+    ("network_config.content_path", Text, false),
 ];
 
 /// The supported versions of OpenStack, oldest first.
@@ -106,20 +107,26 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
         }
         read.random_seed = random_seed(sys, &at("meta_data.json"), map.remove("random_seed"));
     }
-    let mut content = |path: &str| -> Result<Vec<u8>> {
+    // One that does not exist costs only itself; one that cannot be read may be there at the next attempt.
+    let mut content = |path: &str| -> Result<Option<Vec<u8>>> {
         let path = format!("openstack/{}", path.trim_start_matches('/'));
         if path.split('/').any(|part| part == "..") {
-            return Err(Error::new(format!("{top}: a content path leads out of it")));
+            warning!(sys, "{top}: a content path leads out of it; ignored");
+            return Ok(None);
         }
-        get(&path)?.ok_or_else(|| Error::new(format!("{top}/{path} is missing")))
+        let content = get(&path)?;
+        if content.is_none() {
+            warning!(sys, "{top}/{path} is missing; ignored");
+        }
+        Ok(content)
     };
     for file in metadata.get("files").and_then(Node::as_seq).into_iter().flatten() {
         let text = |key: &str| file.get(key).and_then(Node::as_str);
         let (Some(path), Some(from)) = (text("path"), text("content_path")) else { continue };
-        read.files.insert(path.to_string(), content(from)?);
+        read.files.extend(content(from)?.map(|content| (path.to_string(), content)));
     }
     if let Some(from) = metadata.at_path(&["network_config", "content_path"]).and_then(Node::as_str) {
-        read.eni = Some(String::from_utf8_lossy(&content(from)?).into_owned());
+        read.eni = content(from)?.map(|content| String::from_utf8_lossy(&content).into_owned());
     }
     // Without one of these the rest is still useful: a name, an id, keys to log in with.
     let network_data = optional_or_log(sys, json_file(top, &path("network_data.json"), get));
@@ -185,7 +192,7 @@ impl OpenStackData {
         crate::standard::fill(instance, &self.metadata);
         if self.version == 2 {
             instance.public_keys = crate::standard::public_keys(self.metadata.get("public_keys"));
-            let zone = self.metadata.get("availability_zone").and_then(Node::scalar_text);
+            let zone = document::text(&self.metadata, "availability_zone");
             instance.availability_zone = zone.or(instance.availability_zone.take());
         }
         let network = |format: &str, content: Json, file: &str| NetworkConfig {
@@ -226,5 +233,5 @@ fn block_devices(ec2: &Node) -> serde_json::Map<String, Json> {
     let entry = |(k, v): (&Node, &Node)| {
         Some((k.as_str()?.to_string(), Json::from(v.as_str()?.trim_start_matches("/dev/"))))
     };
-    map.iter().filter_map(entry).collect()
+    sort::collect(map.iter().filter_map(entry))
 }

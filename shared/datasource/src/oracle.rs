@@ -24,7 +24,7 @@ pub const ORACLE: Datasource = Datasource {
     ..Datasource::new("Oracle", find)
 };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Oracle",
     defaults: Defaults {
         urls: &["http://[fd00:c1::a9fe:a9fe]/opc", "http://169.254.169.254/opc"],

@@ -8,7 +8,7 @@ use system::{Error, Result, debug, warning};
 
 use crate::guestinfo::{self, Guestinfo};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, Search, Stage, document, media, seed, standard, xml};
+use crate::{Datasource, Search, Stage, document, field_types, fields, media, seed, standard, xml};
 
 pub const OVF: Datasource = Datasource::new("OVF", find);
 
@@ -19,7 +19,7 @@ const MAX_FILE_SIZE: u64 = 4 << 20;
 const SEED_DIRS: [&str; 2] = ["seed", "seed/ovf"];
 const DEFAULT_INSTANCE_ID: &str = "iid-dsovf";
 /// Of the server that `seedfrom` names.
-const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
+pub const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
 
 /// A document and where it was found.
 struct Environment {
@@ -181,7 +181,12 @@ impl Found {
             match key.as_str() {
                 "hostname" | "local-hostname" => drop(metadata.insert("local-hostname", value)),
                 "seedfrom" | "public-keys" | "instance-id" => drop(metadata.insert(key, value)),
-                "password" => config = json!({ "password": value }),
+                "password" => {
+                    let place = format!("{}: property password", environment.label);
+                    if let Some(password) = fields::valid_line(ctx.sys, &place, &value) {
+                        config = json!({ "password": password });
+                    }
+                }
                 "user-data" => {
                     let decoded = encoding::base64::decode(value.as_bytes());
                     user_data = Blobs(vec![decoded.unwrap_or_else(|| value.into_bytes())]);
@@ -207,8 +212,10 @@ impl Found {
     }
 
     fn into_instance(mut self, ctx: &Search<'_>, source: String) -> Result<Instance> {
+        field_types::drop_invalid(ctx.sys, &format!("OVF ({source})"), &mut self.metadata, standard::FIELDS);
+        let has_id = document::text(&self.metadata, "instance-id").is_some_and(|id| !id.trim().is_empty());
         if let Some(map) = self.metadata.as_map_mut()
-            && map.get("instance-id").is_none_or(|id| id.scalar_text().is_none_or(|id| id.trim().is_empty()))
+            && !has_id
         {
             map.insert("instance-id", DEFAULT_INSTANCE_ID);
         }

@@ -1,17 +1,69 @@
-//! The parsers of what clouds have in other places than files and metadata services, for the fuzz target `metadata`: each
-//! call must return without a panic. The values are discarded.
+//! The parsers of what clouds have in other places than metadata services, for tests and the fuzz target `metadata`.
 
 use std::collections::BTreeMap;
 
 use config::{Ini, Node};
+use state::Instance;
+use system::Result;
 
 use crate::azure::{certificates, ovf as ovf_env, wire_server};
-use crate::vmware::{customization, metadata as guestinfo};
+use crate::vmware::{self, customization, metadata as guestinfo, transport};
 use crate::wsl::merge::{UserData, merge};
-use crate::wsl::windows;
-use crate::{Search, cloudsigma, document, lxd, ovf, rbxcloud, smartos};
+use crate::wsl::{self, windows};
+use crate::{Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, rbxcloud, smartos};
 
-/// A parser of what a machine got.
+/// Reads an instance from files in a directory, each of which is a file of a disk, or a value of another medium.
+pub type Reader = fn(&Search<'_>, &str) -> Result<Option<Instance>>;
+
+/// Clouds whose medium a test cannot attach without privileges.
+pub const READERS: [(&str, Reader); 8] = [
+    ("AltCloud", |ctx, at| {
+        let (_, name) = altcloud::detect(ctx)?.unwrap_or((altcloud::Kind::Vsphere, String::new()));
+        let user_data = altcloud::user_data(ctx.sys, at)?;
+        Ok(user_data.map(|data| altcloud::instance(ctx.sys, &name, at, data)))
+    }),
+    ("CloudSigma", |ctx, at| {
+        let context = cloudsigma::parse_context(&ctx.sys.read(format!("{at}/context"))?)?;
+        cloudsigma::instance(ctx.sys, &context).map(Some)
+    }),
+    ("IBMCloud", |ctx, at| {
+        let (_, instance) = ibmcloud::read(ctx.sys, at, "/dev/xvdh", ibmcloud::Variant::OsCode)?;
+        Ok(Some(instance))
+    }),
+    ("LXD", |ctx, at| {
+        let mut values = values(ctx, at)?;
+        let metadata = values.remove("meta-data").unwrap_or_default();
+        let devices = values.remove("devices").unwrap_or_default();
+        let devices = config::json::value(&devices).unwrap_or_default();
+        let parsed = document::parse_map("LXD /1.0/meta-data", &metadata)?;
+        lxd::instance(ctx, &metadata, parsed, &values, &devices).map(Some)
+    }),
+    ("RbxCloud", |ctx, at| rbxcloud::read(ctx.sys, at)),
+    ("SmartOS", |ctx, at| {
+        let mut values = values(ctx, at)?;
+        let names = smartos::KEYS.map(|(name, key, _)| (name, key)).into_iter().chain(smartos::JSON_KEYS);
+        let values = names.filter_map(|(name, key)| Some((name, values.remove(key)?))).collect();
+        smartos::instance(ctx, values, String::new()).map(Some)
+    }),
+    ("VMware", |ctx, at| {
+        let values = values(ctx, at)?;
+        let variable = |key: &str| Some((None, text(values.get(key)?)));
+        let names = ["metadata", "userdata", "vendordata"];
+        let data = transport::to_data(ctx.sys, "guestinfo", names, names.map(variable));
+        data.map(|data| vmware::build_instance(ctx, data)).transpose()
+    }),
+    ("WSL", |ctx, at| {
+        wsl::read_places(ctx, &wsl::Places { name: "i".into(), pro: format!("{at}/pro"), user: at.into() })
+    }),
+];
+
+/// Returns the content of each file of a directory.
+fn values(ctx: &Search<'_>, at: &str) -> Result<BTreeMap<String, Vec<u8>>> {
+    let names = ctx.sys.list(at)?;
+    names.into_iter().map(|name| Ok((name.clone(), ctx.sys.read(format!("{at}/{name}"))?))).collect()
+}
+
+/// A parser of what a machine got. Its value is discarded.
 pub type Parser = fn(&Search<'_>, &[u8]);
 
 /// What they parse, and the parsers.
@@ -61,7 +113,8 @@ fn lxd_values(ctx: &Search<'_>, bytes: &[u8]) {
     let Ok(metadata) = document::parse_map("meta-data", meta_data) else { return };
     let names =
         ["user.meta-data", "cloud-init.network-config", "user.network-config", "cloud-init.user-data"];
-    let values: BTreeMap<_, _> = names.into_iter().map(|name| (name.to_string(), values.to_vec())).collect();
+    let values: BTreeMap<_, _> =
+        sort::collect(names.into_iter().map(|name| (name.to_string(), values.to_vec())));
     let _ = lxd::instance(ctx, meta_data, metadata, &values, &serde_json::Value::Null);
 }
 

@@ -61,7 +61,7 @@ impl Parts<'_> {
         let pairs: Vec<(&str, Node)> = pairs.collect();
         match pairs.iter().map(number).collect::<Option<Vec<_>>>() {
             Some(mut items) if !items.is_empty() => {
-                items.sort_by_key(|(number, _)| *number);
+                sort::sort_by_key(&mut items, |(number, _)| *number);
                 items.into_iter().map(|(_, value)| value).collect::<Vec<_>>().into()
             }
             _ => pairs

@@ -42,7 +42,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 /// Reads a disk's directory; returns `None` if it has no metadata.
-fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
+pub(crate) fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
     let document = match sys.read_at_most(format!("{at}/cloud.json"), MAX_DOCUMENT) {
         Err(e) if e.is_not_found() => return Ok(None),
         read => document::parse_map("cloud.json", &read?)?,

@@ -25,7 +25,7 @@ pub const SCALEWAY: Datasource = Datasource {
     ..Datasource::new("Scaleway", find)
 };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Scaleway",
     defaults: Defaults {
         urls: &["http://169.254.42.42", "http://[fd00:42::42]"],

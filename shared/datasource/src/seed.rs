@@ -3,9 +3,9 @@
 use config::Node;
 use system::{Request, Result, System, error, warning};
 
-use crate::document;
+use crate::field_types::{self, Field, Shape};
 use crate::retry::RetryPolicy;
-use crate::standard;
+use crate::{document, standard};
 
 /// The files of a seed. Only metadata and user-data are required.
 #[derive(Debug, Clone)]
@@ -17,9 +17,25 @@ pub struct Seed {
     pub network: Option<Node>,
 }
 
-/// Parses the metadata of a seed. Invalid metadata is logged and ignored.
+/// Fields of a seed's metadata, in addition to those of every cloud.
+const FIELDS: [Field; 3] = [
+    ("dsmode", Shape::Text, false),
+    ("seedfrom", Shape::Text, false),
+    ("network-interfaces", Shape::Lines, false),
+];
+
+/// Parses the metadata of a seed. Invalid metadata is logged and ignored, as are its invalid fields.
 pub fn parse_meta_data(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
-    document::parse_map(source, bytes).map_err(|e| warning!(sys, "metadata ignored: {e}")).ok()
+    let map = document::parse_map(source, bytes).map_err(|e| warning!(sys, "metadata ignored: {e}")).ok()?;
+    Some(checked_meta_data(sys, source, map))
+}
+
+/// Returns the metadata of a seed without its invalid fields, which are logged.
+pub fn checked_meta_data(sys: &System, source: &str, mut map: Node) -> Node {
+    for fields in [standard::FIELDS, &FIELDS] {
+        field_types::drop_invalid(sys, source, &mut map, fields);
+    }
+    map
 }
 
 /// Parses the network configuration of a seed. Invalid YAML is logged and ignored.

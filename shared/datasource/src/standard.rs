@@ -10,19 +10,25 @@ use system::{Result, System, error, warning};
 use crate::field_types::{Field, Shape};
 use crate::{IdentityCheck, Search, dmi, document};
 
-/// The fields of a tree of EC2's kind that are used.
-pub const TREE_FIELDS: [Field; 10] = [
+/// The fields of a tree of EC2's kind that are used; [`FIELDS`] come first.
+pub const TREE_FIELDS: [Field; 14] = [
     ("instance-id", Shape::Text, false),
     ("local-hostname", Shape::Text, false),
     ("placement", Shape::Map, false),
     ("placement.availability-zone", Shape::Text, false),
     ("availability-zone", Shape::Text, false),
-    ("ami-launch-index", Shape::Text, false),
+    ("availability_zone", Shape::Text, false),
+    ("region", Shape::Text, false),
+    ("launch-index", Shape::Text, false),
+    ("cloud-name", Shape::Text, false),
     ("public-keys", Shape::Keys, false),
+    ("ami-launch-index", Shape::Text, false),
     ("block-device-mapping", Shape::Texts, false),
     ("network", Shape::Map, false),
     ("network.interfaces", Shape::Map, false),
 ];
+/// The fields that [`fill`] reads.
+pub const FIELDS: &[Field] = TREE_FIELDS.split_at(10).0;
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {

@@ -14,7 +14,7 @@ use crate::{Datasource, Search, Stage, dmi, document, field_types, standard};
 pub const UPCLOUD: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("UpCloud", find) };
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "UpCloud",
     defaults: Defaults { urls: &["http://169.254.169.254/metadata/v1.json"], ..Defaults::BY_ATTEMPTS },
     ..MetadataService::COMMON

@@ -14,7 +14,7 @@ use crate::{Datasource, Search, document, field_types, standard, v1};
 
 pub const VULTR: Datasource = Datasource::new("Vultr", find);
 
-const SERVICE: MetadataService<'_> = MetadataService {
+pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Vultr",
     defaults: Defaults {
         urls_key: "url",

@@ -106,7 +106,10 @@ fn invalid_properties() {
     let instance = machine.found("OVF");
     assert_eq!((&*instance.id, &instance.config), ("iid-dsovf", &serde_json::json!({})));
     assert!(instance.user_data.is_empty());
-    assert_eq!(machine.warnings(), format!("{PATH}: property password: the value is missing; ignored"));
+    let expected = format!(
+        "{PATH}: property password: the value is missing; ignored\nOVF ({PATH}): local-hostname: contains control characters; ignored"
+    );
+    assert_eq!(machine.warnings(), expected);
 }
 
 /// The superblock of an ISO 9660 file system with a label, as a drive's disc.

@@ -71,7 +71,7 @@ impl Distro {
     pub fn preferred_ntp_client(&self, sys: &System) -> Option<NtpClient> {
         let mut names = self.ntp.preferred_clients.to_vec();
         if self.family == Family::Suse && self.is_old_suse(sys) {
-            names.sort_by_key(|name| *name != "ntp");
+            sort::sort_by_key(&mut names, |name| *name != "ntp");
         }
         let clients: Vec<NtpClient> = names.iter().filter_map(|name| self.ntp_client(name)).collect();
         clients.iter().find(|c| c.is_installed(sys)).or(clients.first()).cloned()

@@ -42,35 +42,35 @@ pub struct NewUser {
 
 /// Returns the command line of useradd(8). `extrausers` selects Ubuntu Core's writable user database.
 pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
+    fn text(value: &Option<String>) -> Option<&str> {
+        value.as_deref().filter(|v| !v.is_empty())
+    }
     let groups = user.groups.join(",");
+    // An option without a value.
+    let flag = |on: bool| on.then_some("");
+    // In upstream's order.
     let options = [
-        ("--expiredate", &user.expiredate),
-        ("--comment", &user.gecos),
-        ("--groups", &Some(groups)),
-        ("--home", &user.homedir),
-        ("--inactive", &user.inactive),
-    ];
-    let more = [
-        ("--gid", &user.primary_group),
-        ("--selinux-user", &user.selinux_user),
-        ("--shell", &user.shell),
-        ("--uid", &user.uid),
-    ];
-    let flags = [
-        ("--no-log-init", user.no_log_init),
-        ("--no-user-group", user.no_user_group),
-        ("--system", user.system),
+        ("--expiredate", text(&user.expiredate)),
+        ("--comment", text(&user.gecos)),
+        ("--groups", Some(groups.as_str()).filter(|g| !g.is_empty())),
+        ("--home", text(&user.homedir)),
+        ("--inactive", text(&user.inactive)),
+        ("--no-log-init", flag(user.no_log_init)),
+        ("--no-user-group", flag(user.no_user_group)),
+        ("--gid", text(&user.primary_group)),
+        ("--selinux-user", text(&user.selinux_user)),
+        ("--shell", text(&user.shell)),
+        ("--system", flag(user.system)),
+        ("--uid", text(&user.uid)),
     ];
     let mut argv = vec!["useradd".to_string(), user.name.clone()];
     if extrausers {
         argv.push("--extrausers".into());
     }
-    for (option, value) in options.into_iter().chain(more) {
-        if let Some(value) = value.as_deref().filter(|v| !v.is_empty()) {
-            argv.extend([option.to_string(), value.to_string()]);
-        }
+    for (option, value) in options {
+        let words = value.map(|value| [option, value]).into_iter().flatten();
+        argv.extend(words.filter(|word| !word.is_empty()).map(String::from));
     }
-    argv.extend(flags.iter().filter(|(_, on)| *on).map(|(flag, _)| flag.to_string()));
     // The account of a service has no home directory unless its package creates one.
     argv.push(if user.no_create_home || user.system { "-M" } else { "-m" }.into());
     argv
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(
             useradd_argv(&full, true).join("|"),
             "useradd|b|--extrausers|--expiredate|2030-01-01|--comment|B b|--groups|x,y|--home|/h|--inactive|5|\
-             --gid|g|--selinux-user|s|--shell|/bin/sh|--uid|7|--no-log-init|--no-user-group|--system|-M"
+             --no-log-init|--no-user-group|--gid|g|--selinux-user|s|--shell|/bin/sh|--system|--uid|7|-M"
         );
         let lines: Vec<String> = adduser_argvs(&full).iter().map(|l| l.join(" ")).collect();
         assert_eq!(

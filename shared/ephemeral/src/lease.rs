@@ -77,7 +77,7 @@ impl Lease {
             domain: text(option::DOMAIN_NAME),
             host_name: text(option::HOST_NAME),
             lifetime: time.map(|s| Duration::from_secs(s.into())),
-            options: message.options.iter().cloned().collect(),
+            options: sort::collect(message.options.iter().cloned()),
         })
     }
 
@@ -139,7 +139,7 @@ impl Lease {
             _ => {}
         }
         // Routes without a next hop come first, because the others' next hops are reached through them.
-        routes.sort_by_key(|r| (r.via.is_some(), std::cmp::Reverse(r.to.length)));
+        sort::sort_by_key(&mut routes, |r| (r.via.is_some(), std::cmp::Reverse(r.to.length)));
         routes.dedup_by_key(|r| r.to);
         routes
     }

@@ -75,7 +75,7 @@ impl<'a> Commands<'a> {
     /// Returns the programs that did not answer since the previous call, each once.
     pub fn take_silent(&self) -> Vec<String> {
         let mut silent = self.silent.take();
-        silent.sort();
+        sort::sort(&mut silent);
         silent.dedup();
         silent
     }

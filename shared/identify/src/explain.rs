@@ -87,7 +87,7 @@ fn rows(facts: &Facts<'_>, plan: &Plan) -> Vec<Row> {
         .collect();
     let mut others: Vec<&str> = clouds::CLOUDS.iter().map(|cloud| cloud.name).collect();
     others.retain(|other| !candidates.iter().any(|name| name == other));
-    others.sort_by_key(|name| name.to_ascii_lowercase());
+    sort::sort_by_key(&mut others, |name| name.to_ascii_lowercase());
     lines.extend(others.into_iter().map(|name| Row {
         name: name.into(),
         is_candidate: false,

@@ -121,7 +121,7 @@ fn an_invalid_user_does_not_affect_the_others() {
          - {name: 'b:c'}\n\
          - {name: d, system: true, ssh_import_id: [gh:d]}\n\
          - {name: -rf}\n\
-         - {name: f, ssh_redirect_user: maybe, gecos: \"two\\nlines\"}\n",
+         - {name: f, ssh_redirect_user: maybe, sudo: [ALL, 5], gecos: \"two\\nlines\"}\n",
     );
     let error = sandbox.run(&users_groups::MODULE).unwrap_err();
     assert!(error.to_string().contains("ssh_import_id needs a home directory"), "{error}");
@@ -134,6 +134,7 @@ fn an_invalid_user_does_not_affect_the_others() {
         "test.yaml:2:4: users[0]: expected the name of a user, found a list",
         "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
         "users[1].shell: expected text, found a list",
+        "users[5].sudo: expected a rule, a list of rules or null",
         "test.yaml:4:10: users[2]: not the name of a user",
         "test.yaml:6:10: users[4]: not the name of a user",
         "users[5].ssh_redirect_user: expected true, false or default",
@@ -215,7 +216,7 @@ fn with_host_key(config: &str) -> Sandbox {
     sandbox
 }
 
-const KEYGEN: &str = "for f; do :; done; case $1 in -y) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
+const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
 
 #[test]
 fn host_keys_are_regenerated() {

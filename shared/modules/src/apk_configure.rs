@@ -25,25 +25,25 @@ const REPOSITORIES: &str = "/etc/apk/repositories";
 
 config::keys! {
     struct Alpine {
-        /// The mirror.
+        /// The URL of the mirror.
         base_url: Line = "https://dl-cdn.alpinelinux.org/alpine";
-        /// Whether the community repository is added.
+        /// Enable the community repository.
         community_enabled: bool = false;
-        /// Whether the testing repository is added.
+        /// Enable the testing repository.
         testing_enabled: bool = false;
-        /// The release: `v3.20`, or `edge`.
+        /// The release, such as `v3.20`, or `edge`.
         version: Line;
     }
     struct Apk {
-        /// Whether /etc/apk/repositories is kept as it is.
+        /// Do not change /etc/apk/repositories.
         preserve_repositories: bool = false;
-        /// The repositories of Alpine.
+        /// The repositories of Alpine Linux.
         alpine_repo: Option<Alpine>, types [NULL, map(Alpine::TABLE).min(1)];
-        /// The URL of a local repository.
+        /// The base URL of a local repository.
         local_repo_base_url: Option<Line>;
     }
     struct Keys {
-        /// The repositories of apk.
+        /// Contents of /etc/apk/repositories.
         apk_repos: Option<Apk>, within min(1);
     }
 }

@@ -25,7 +25,7 @@ const PATH: &str = "/etc/apt/apt.conf.d/90cloud-init-pipelining";
 
 config::keys! {
     struct Keys {
-        /// The number of requests (0 to 5), false for 0, or os for apt's own default.
+        /// The depth of apt's HTTP pipeline (0 to 5), false for 0, or `os` for apt's default.
         apt_pipelining: Option<Depth>;
     }
 }

@@ -23,7 +23,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// Commands to run early at every boot: texts for the shell, or lists of a program and its arguments.
+        /// Commands to run early in every boot: strings for the shell, or lists of a program and its arguments.
         bootcmd: Option<Commands>, types [list(&[list(&[STR]), STR]).min(1)];
     }
 }

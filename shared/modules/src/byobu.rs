@@ -36,8 +36,8 @@ config::string_enum! {
 
 config::keys! {
     struct Keys {
-        /// Whether byobu starts at login, and for whom: the default user, or the whole system. Every word that enables it
-        /// also enables it for the system.
+        /// Start byobu at login for the default user (`user`), for all users (`system`), or both. Every enabling value
+        /// also enables it for all users.
         byobu_by_default: Option<Choice>;
     }
 }

@@ -22,13 +22,13 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct CaCerts as "certificates" within min(1) {
-        /// Whether the certificates that are trusted already are to be distrusted.
+        /// Remove the CA certificates that are trusted by default.
         remove_defaults: bool = false, also "remove-defaults" since "22.3";
-        /// Certificates to trust, each as PEM text.
+        /// CA certificates to add, in PEM format.
         trusted: Vec<String>, within min(1);
     }
     struct Keys {
-        /// Certificates that the machine trusts.
+        /// Trusted CA certificates.
         ca_certs: Option<CaCerts>, also "ca-certs" since "22.3";
     }
 }

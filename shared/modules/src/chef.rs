@@ -46,59 +46,59 @@ config::keys! {
         /// Directories to create. The default is `/etc/chef`, `/var/log/chef`, `/var/lib/chef`, `/var/chef/cache`, `/var/chef/backup`
         /// and `/var/run/chef`.
         directories: Vec<Line>, types [list(&[STR]).min(1).unique()];
-        /// The path of the client's configuration.
+        /// The path of the client's configuration file.
         config_path: Line = "/etc/chef/client.rb";
-        /// The validation key as text, or `system` for the file that exists.
+        /// The validation key, or `system` to keep the existing file.
         validation_cert: Option<String>;
         /// The path of the validation key.
         validation_key: Setting = "/etc/chef/validation.pem";
-        /// The path of `run_list` and `initial_attributes`. Empty: the file is not written.
+        /// The file to write `run_list` and `initial_attributes` to, or empty.
         firstboot_path: Line = "/etc/chef/firstboot.json";
-        /// Whether the client runs at this boot. The default is true if it was installed as a gem.
+        /// Run the client in this boot. The default is true for `gems`, otherwise false.
         exec: Option<bool>;
-        /// The path of the client's key.
+        /// The path of the client key.
         client_key: Setting = "/etc/chef/client.pem";
-        /// The path of the secret of encrypted data bags.
+        /// The path of the secret for encrypted data bags.
         encrypted_data_bag_secret: Option<Setting>;
-        /// The environment of the node.
+        /// The node's environment.
         environment: Setting = "_default";
-        /// The directory of backups.
+        /// The backup directory.
         file_backup_path: Setting = "/var/chef/backup";
-        /// The directory of the cache.
+        /// The cache directory.
         file_cache_path: Setting = "/var/chef/cache";
-        /// The path of the client's JSON attributes.
+        /// The path of the JSON attributes file.
         json_attribs: Setting = "/etc/chef/firstboot.json";
-        /// The level of the log.
+        /// The log level.
         log_level: Symbol = ":info";
-        /// The path of the log.
+        /// The path of the log file.
         log_location: Setting = "/var/log/chef/client.log";
-        /// The name of the node. The default is the instance-id.
+        /// The node's name. The default is the instance ID.
         node_name: Option<Line>;
-        /// The URL of the installer for `install_type: omnibus`.
+        /// The URL of the omnibus installer.
         omnibus_url: Line = "https://www.chef.io/chef/install.sh";
-        /// The number of retries of its download.
+        /// Retries of the installer's download.
         omnibus_url_retries: i64 = 5;
-        /// The version that it installs.
+        /// The version that the omnibus installer installs.
         omnibus_version: Option<Word>;
-        /// The path of the client's PID file.
+        /// The path of the PID file.
         pid_file: Setting = "/var/run/chef/client.pid";
-        /// The URL of the server, required by the module.
+        /// The URL of the Chef server; required.
         server_url: Option<Line>;
-        /// Whether log lines have a time.
+        /// Log timestamps.
         show_time: bool = true;
-        /// Whether the server's certificate is verified: `:verify_none` or `:verify_peer`.
+        /// Verification of TLS certificates: `:verify_none` or `:verify_peer`.
         ssl_verify_mode: Symbol = ":verify_none";
-        /// The name of the validation client, required by the module.
+        /// The name of the validation client; required.
         validation_name: Option<Line>;
-        /// Whether the client is installed although it exists.
+        /// Install the client even if it is installed already.
         force_install: bool = false;
-        /// Attributes of the node, for its first run.
+        /// Node attributes for the first run.
         initial_attributes: Option<Attributes>;
-        /// Where the client comes from: packages of the distribution, RubyGems, or the script of Chef's makers.
+        /// Install the client from the distribution's packages, from RubyGems, or with the omnibus installer.
         install_type: InstallType = "packages";
-        /// The roles and recipes of the first run.
+        /// Roles and recipes for the first run.
         run_list: Option<Vec<String>>;
-        /// Whether Chef's licence is accepted.
+        /// Acceptance of the Chef license.
         chef_license: Option<License>;
         @unlisted {
             /// Whether the validation key is removed after the client ran.
@@ -112,7 +112,7 @@ config::keys! {
         }
     }
     struct Keys {
-        /// The client of Chef.
+        /// Install and configure the Chef client.
         chef: Option<Chef>, within min(1);
     }
 }

@@ -21,7 +21,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// Whether the metadata service of EC2 (169.254.169.254) is made unreachable.
+        /// Block the EC2 metadata service (169.254.169.254) with a prohibit route.
         disable_ec2_metadata: bool = false;
     }
 }

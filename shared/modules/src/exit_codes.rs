@@ -25,14 +25,14 @@ config::string_enum! {
 config::keys! {
     /// How scripts are run.
     pub struct Scripts {
-        /// Exit codes with a meaning. With `cloudbase`, 1001 (233) reboots the machine after the boot; 1002 (234) runs the
-        /// script again at the next boot; 1003 (235) does both. For scripts that run once: those of user-data and
-        /// vendor-data, runcmd, scripts/per-instance and scripts/per-once. Scripts may request 10 reboots of an instance.
+        /// Exit codes with a special meaning. With `cloudbase`, 1001 (233) reboots after this boot, 1002 (234) runs the
+        /// script again in the next boot, 1003 (235) does both. Applies to scripts that run once: user-data,
+        /// vendor-data, runcmd, scripts/per-instance and scripts/per-once. Limited to 10 reboots per instance.
         exit_codes: Option<ExitCodes>;
     }
     /// The key of the modules that run scripts.
     pub struct Keys {
-        /// How the scripts of user-data and vendor-data, and those below scripts, are run.
+        /// Settings for scripts.
         scripts: Option<Scripts>;
     }
 }

@@ -25,13 +25,13 @@ const SERVICE: &str = "ubuntu-fan";
 
 config::keys! {
     struct Fan {
-        /// The text of the configuration.
+        /// The contents of the configuration file.
         config: String;
-        /// The file that it is written to.
+        /// The path of the configuration file.
         config_path: SingleLine = "/etc/network/fan";
     }
     struct Keys {
-        /// Fan networking.
+        /// Configure fan networking.
         fan: Option<Fan>;
     }
 }

@@ -26,8 +26,8 @@ const DEFAULT_MESSAGE: &str = "## template: jinja\n\
 
 config::keys! {
     struct Keys {
-        /// The text; `$version`, `$timestamp`, `$datasource` and `$uptime` are replaced, or the same names in
-        /// braces when it begins with the header of a Jinja template.
+        /// The message at the end of a boot. Variables are `$version`, `$timestamp`, `$datasource` and `$uptime`
+        /// (`{{version}}` and so on after `## template: jinja`).
         final_message: Option<String>;
     }
 }
@@ -50,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     debug!(sys, "{text}");
 
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
-    sys.write(context.layout.instance("boot-finished"), finished, WriteOptions::default().durable())?;
+    sys.write(context.layout.instance("boot-finished"), finished, WriteOptions::default())?;
     if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {
         warning!(sys, "Used fallback datasource");
     }

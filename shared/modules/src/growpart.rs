@@ -42,15 +42,15 @@ config::string_enum! {
 
 config::keys! {
     struct Growpart {
-        /// `auto` grows, `off` does not; `growfs` and `gpart` are tools of FreeBSD.
+        /// `auto` and `growpart` grow partitions, `off` does not; `gpart` is for FreeBSD only.
         mode: Mode = "auto";
-        /// Mount points or device paths.
+        /// Mount points or device paths. The default is `/`.
         devices: Devices;
-        /// Grow even when /etc/growroot-disabled is there.
+        /// Grow even if /etc/growroot-disabled exists.
         ignore_growroot_disabled: bool = false;
     }
     struct Keys {
-        /// Grows partitions to the size of their disks.
+        /// Grow partitions to fill their disks.
         growpart: Option<Growpart>;
     }
 }

@@ -24,19 +24,19 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Grub as "grub" {
-        /// Whether the answers are set.
+        /// Set these answers.
         enabled: bool = false;
-        /// The disks of a BIOS machine. The default is the disk of /boot.
+        /// Disks to install to (BIOS). The default is the disk of /boot.
         bios_devices as "grub-pc/install_devices": Option<Line>;
-        /// Whether grub may be installed to no disk. The default is true if no disk is known.
+        /// Allow an installation to no disk. The default is true if no disk was found.
         no_devices as "grub-pc/install_devices_empty": Option<Flag>;
-        /// The partition of an EFI machine. The default is that of /boot/efi.
+        /// The partition to install to (EFI). The default is that of /boot/efi.
         efi_devices as "grub-efi/install_devices": Option<Line>;
     }
     struct Keys {
-        /// Answers to the questions of the package of grub.
+        /// Debconf answers for grub's packages.
         grub_dpkg: Option<Grub>;
-        /// The old spelling.
+        /// Old spelling.
         old_spelling as "grub-dpkg": Option<Grub>, until "22.2" use "grub_dpkg", types [ANY_MAP];
     }
 }

@@ -8,15 +8,15 @@ use crate::Context;
 config::keys! {
     /// The keys that several modules read.
     pub struct Keys {
-        /// Leave the hostname alone.
+        /// Do not change the hostname.
         preserve_hostname: bool = false;
-        /// The name of the machine.
+        /// The hostname.
         hostname: Option<String>;
-        /// Its whole name, with the domain.
+        /// The fully qualified domain name.
         fqdn: Option<String>;
-        /// Whether the whole name is the hostname.
+        /// Use `fqdn` as the hostname. The default depends on the distribution.
         prefer_fqdn_over_hostname: Option<bool>;
-        /// Make /etc/hostname when there is none.
+        /// Create /etc/hostname if it does not exist.
         create_hostname_file: bool = true;
     }
 }

@@ -34,14 +34,14 @@ pub fn report_ineffective_keys(context: &Context<'_>) {
 
 fn ineffective_keys(context: &Context<'_>) -> Vec<Finding> {
     let entries = LISTS.iter().flat_map(|list| parse_module_list(context.config.get(list)).0);
-    let listed: BTreeSet<&str> = entries.filter_map(|e| find_module(&e.name)).map(|m| m.name).collect();
+    let listed: BTreeSet<&str> = sort::collect(entries.filter_map(|e| find_module(&e.name)).map(|m| m.name));
     let unverified = unverified_modules(context.config);
     let is_supported = |module: &Module| {
         module.distros.contains(context.distro) || unverified.iter().any(|name| name == module.name)
     };
     let runs = |module: &Module| listed.contains(module.name) && is_supported(module);
-    let mut done: BTreeSet<&str> =
-        MODULES.iter().filter(|m| runs(m)).flat_map(|m| key_names(m)).chain(READ_BY_STAGES).collect();
+    let known = MODULES.iter().filter(|m| runs(m)).flat_map(|m| key_names(m)).chain(READ_BY_STAGES);
+    let mut done: BTreeSet<&str> = sort::collect(known);
     let mut findings = Vec::new();
     for module in MODULES.iter().filter(|m| !runs(m)) {
         for name in key_names(module) {

@@ -34,15 +34,15 @@ config::string_enum! {
 
 config::keys! {
     struct NetworkUpdates {
-        /// Events at which the network configuration is read and applied again.
+        /// Events that update the network configuration from the metadata.
         when: Events;
     }
     struct Updates {
-        /// The scope of networks.
+        /// Updates of the network configuration.
         network: Option<NetworkUpdates>;
     }
     struct Keys {
-        /// When what the cloud says is read again: at a boot, or as devices are plugged in.
+        /// When the configuration is updated from the metadata.
         updates: Option<Updates>;
     }
 }

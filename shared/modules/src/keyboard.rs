@@ -27,9 +27,9 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keyboard {
-        /// The layout, such as us.
+        /// The layout, such as `us`.
         layout: Name;
-        /// The model; pc105 by default, on Alpine none.
+        /// The model. On Alpine the default is empty.
         model: Option<Name> = "pc105";
         /// The variant of the layout.
         variant: Option<Name>;
@@ -37,7 +37,7 @@ config::keys! {
         options: Option<Name>;
     }
     struct Keys {
-        /// The keyboard.
+        /// The keyboard layout.
         keyboard: Option<Keyboard>;
     }
 }

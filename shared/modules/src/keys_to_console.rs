@@ -28,15 +28,15 @@ const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
     struct Ssh {
-        /// Print the host's keys on the console.
+        /// Print SSH host keys and their fingerprints to the console.
         emit_keys_to_console: bool;
     }
     struct Keys {
-        /// What of SSH is shown.
+        /// Console output.
         ssh: Option<Ssh>;
-        /// Types of keys that are not printed themselves.
+        /// Host key types, such as `ssh-rsa`, whose keys are not printed.
         ssh_key_console_blacklist: Vec<String>, within unique();
-        /// Types of keys, as ssh-rsa, whose fingerprints are not printed.
+        /// Host key types whose fingerprints are not printed.
         ssh_fp_console_blacklist: Vec<String>, within unique();
     }
 }
@@ -64,7 +64,7 @@ fn read_host_keys(sys: &System) -> Result<Vec<String>> {
         return Ok(Vec::new());
     }
     let mut names = sys.list(SSH_DIR)?;
-    names.sort();
+    sort::sort(&mut names);
     let mut texts = Vec::new();
     for name in names.iter().filter(|n| n.starts_with("ssh_host_") && n.ends_with("key.pub")) {
         match sys.read_at_most(format!("{SSH_DIR}/{name}"), MAX_KEY_SIZE) {

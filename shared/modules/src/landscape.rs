@@ -41,7 +41,7 @@ config::keys! {
         client: Client;
     }
     struct Keys {
-        /// Registration with Landscape.
+        /// Register with Landscape.
         landscape: Option<Landscape>;
     }
 }
@@ -67,16 +67,16 @@ impl FromNode for Client {
             .doc("The URL of the ping service."),
         key("data_path", &[STR])
             .default(&Text("/var/lib/landscape/client"))
-            .doc("The directory of the client's data."),
+            .doc("The client's data directory."),
         key("log_level", &[word("debug"), word("info"), word("warning"), word("error"), word("critical")])
             .default(&Text("info"))
             .doc("The client's log level."),
-        key("computer_title", &[STR]).required().doc("The title of the machine."),
-        key("account_name", &[STR]).required().doc("The account."),
-        key("registration_key", &[STR]).doc("The account's key for registrations."),
+        key("computer_title", &[STR]).required().doc("The machine's title in Landscape."),
+        key("account_name", &[STR]).required().doc("The account name."),
+        key("registration_key", &[STR]).doc("The account's registration key."),
         key("tags", &[STR.format(Format::Tags)]).doc("Tags, separated by commas."),
-        key("http_proxy", &[STR]).doc("The proxy for http."),
-        key("https_proxy", &[STR]).doc("The proxy for https."),
+        key("http_proxy", &[STR]).doc("The URL of the HTTP proxy."),
+        key("https_proxy", &[STR]).doc("The URL of the HTTPS proxy."),
     ])
     .open()];
     fn read(node: &Node, reader: &mut Reader) -> Option<Client> {
@@ -109,8 +109,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     package_sources::install_names(context, &["landscape-client".into()])?;
     let own = sys.read_text_if_exists(CLIENT_FILE)?.unwrap_or_default();
-    let mut settings: BTreeMap<String, String> =
-        DEFAULTS.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let defaults = DEFAULTS.iter().map(|(name, value)| (name.to_string(), value.to_string()));
+    let mut settings: BTreeMap<String, String> = sort::collect(defaults);
     settings.extend(client_settings(&own));
     settings.extend(wanted.client.0);
 

@@ -23,9 +23,9 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// The locale, as en_US.UTF-8; false leaves it alone.
+        /// The locale, such as `en_US.UTF-8`. false keeps the current one.
         locale: Option<String>, types [BOOL, STR];
-        /// The file that it is written to instead of the usual one.
+        /// The file to write it to. The default depends on the distribution.
         locale_configfile: Option<String>;
     }
 }

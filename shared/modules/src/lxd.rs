@@ -47,7 +47,7 @@ config::keys! {
         network_address: Option<Line>;
         /// The port that LXD listens on.
         network_port: Option<i64>;
-        /// The storage backend. The default is that of LXD, `dir`.
+        /// The storage backend. LXD's default is `dir`.
         storage_backend: Option<Backend>;
         /// The block device of the storage pool.
         storage_create_device: Option<Line>;
@@ -55,11 +55,11 @@ config::keys! {
         storage_create_loop: Option<i64>;
         /// The storage pool to use or create.
         storage_pool: Option<Line>;
-        /// The password with which clients are added.
+        /// The password for adding clients.
         trust_password: Option<String>;
     }
     struct Bridge {
-        /// Whether a bridge is created (`new`), one is used that exists (`existing`), or neither (`none`).
+        /// Create a bridge (`new`), use an existing one (`existing`), or neither (`none`).
         mode: Mode;
         /// The name of the bridge.
         name: Word = "lxdbr0";
@@ -67,35 +67,35 @@ config::keys! {
         mtu: Option<Mtu>;
         /// The IPv4 address of the bridge; needs `ipv4_netmask`.
         ipv4_address: Option<Word>;
-        /// The length of the IPv4 prefix.
+        /// The IPv4 prefix length.
         ipv4_netmask: Option<i64>;
-        /// The first IPv4 address for DHCP.
+        /// The first address of the DHCP range.
         ipv4_dhcp_first: Option<Word>;
-        /// The last IPv4 address for DHCP.
+        /// The last address of the DHCP range.
         ipv4_dhcp_last: Option<Word>;
-        /// The number of DHCP leases. LXD's snap has no such setting.
+        /// The maximum number of DHCP leases. Ignored by LXD's snap.
         ipv4_dhcp_leases: Option<i64>;
-        /// Whether IPv4 is translated (NAT). The default is true.
+        /// Enable NAT for IPv4. The default is true.
         ipv4_nat: Option<bool>;
         /// The IPv6 address of the bridge; needs `ipv6_netmask`.
         ipv6_address: Option<Word>;
-        /// The length of the IPv6 prefix.
+        /// The IPv6 prefix length.
         ipv6_netmask: Option<i64>;
-        /// Whether IPv6 is translated (NAT).
+        /// Enable NAT for IPv6.
         ipv6_nat: bool = false;
-        /// The domain that DHCP clients get.
+        /// The DNS domain for DHCP clients.
         domain: Option<Word>;
     }
     struct Lxd {
         /// Options of `lxd init --auto`.
         init: Option<Init>;
-        /// The bridge of the default profile.
+        /// The network bridge of the default profile.
         bridge: Option<Bridge>;
-        /// YAML for `lxd init --preseed`; excludes the other two keys.
+        /// YAML for `lxd init --preseed`; excludes `init` and `bridge`.
         preseed: Option<String>;
     }
     struct Keys {
-        /// LXD, the manager of containers and virtual machines.
+        /// Install and configure LXD.
         lxd: Option<Lxd>, within min(1);
     }
 }

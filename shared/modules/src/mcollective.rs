@@ -28,11 +28,11 @@ const PRIVATE: &str = "/etc/mcollective/ssl/server-private.pem";
 
 config::keys! {
     struct Mcollective {
-        /// Settings of the server, in sections if they are maps, and its certificates.
+        /// Settings of server.cfg (a map is a section), and the server's certificate.
         conf: Option<Conf>;
     }
     struct Keys {
-        /// The agent mcollective.
+        /// Install and configure mcollective.
         mcollective: Option<Mcollective>;
     }
 }
@@ -47,8 +47,8 @@ struct Conf {
 
 impl FromNode for Conf {
     const SCHEMA: &'static [Type] = &[map(&[
-        key("public-cert", &[STR]).doc("The certificate of the server, as text."),
-        key("private-cert", &[STR]).doc("The private key of the server, as text."),
+        key("public-cert", &[STR]).doc("The server's certificate (PEM)."),
+        key("private-cert", &[STR]).doc("The server's private key (PEM)."),
     ])
     .and_any(&key("<name>", &[BOOL, INT, STR]))];
 

@@ -29,14 +29,13 @@ const FSTAB: &str = "/etc/fstab";
 
 config::keys! {
     struct Keys {
-        /// Lines of fstab, each a list of up to six fields; null as the second takes earlier lines of the
-        /// device back.
+        /// fstab entries, each a list of up to six fields. A null mount point removes earlier entries of the device.
         mounts: Vec<FstabLine>, within min(1);
-        /// What fills up shorter lines: six fields, null for the first two.
+        /// Default values of the six fields, null for the first two.
         mount_default_fields: Option<FstabLine>, types [list(&[STR, NULL]).range(6, 6)];
-        /// A swap file.
+        /// The swap file to create.
         swap: Option<Swap>;
-        /// Names of the user's own for devices.
+        /// Aliases for devices, also in `disk_setup` and `fs_setup`.
         device_aliases: Option<Aliases>;
     }
 }

@@ -25,35 +25,35 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct ClientConfig {
-        /// The client's file of settings.
+        /// The client's configuration file.
         confpath: Option<String>;
-        /// A program that is there when the client is.
+        /// The client's program. If it is missing, `packages` are installed.
         check_exe: Option<String>;
-        /// Packages that bring the client.
+        /// Packages to install.
         packages: Option<Vec<String>>, within unique();
         /// The client's service.
         service_name: Option<String>;
-        /// The text of the file: a template with servers, pools, peers and allow.
+        /// The template of the configuration file. Variables are `servers`, `pools`, `peers` and `allow`.
         template: Option<String>;
     }
     struct Ntp {
-        /// Names of pools of servers.
+        /// NTP pools. The default without `servers` is the distribution's.
         pools: Vec<String>, within unique();
-        /// Names of servers.
+        /// NTP servers.
         servers: Vec<String>, within unique();
-        /// Machines that this one exchanges the time with.
+        /// NTP peers.
         peers: Vec<String>, within unique();
-        /// Networks that may ask this machine.
+        /// Networks that may query this machine.
         allow: Vec<String>, within unique();
         /// The client: auto, chrony, ntp, ntpdate, openntpd, systemd-timesyncd, or another one with `config`.
         ntp_client: Option<String> = "auto";
-        /// Whether anything is done.
+        /// Configure NTP at all.
         enabled: bool = true;
-        /// What differs for the client.
+        /// Overrides of the client's settings.
         config: Option<ClientConfig>, within min(1);
     }
     struct Keys {
-        /// Time servers and the client for them.
+        /// NTP client and servers.
         ntp: Option<Ntp>, types [NULL, map(Ntp::TABLE)];
     }
 }

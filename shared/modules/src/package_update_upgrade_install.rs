@@ -28,13 +28,13 @@ const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-need
 
 config::keys! {
     struct Keys {
-        /// Packages to install: NAME, [NAME, VERSION], or lists of them under the name of a manager.
+        /// Packages to install: NAME, [NAME, VERSION], or a map of package managers to such lists.
         packages: Packages;
-        /// Refresh what the package manager knows.
+        /// Update the package index.
         package_update: bool = false, also "apt_update" since "22.2";
-        /// Install newer versions of what is installed.
+        /// Upgrade installed packages.
         package_upgrade: bool = false, also "apt_upgrade" since "22.2";
-        /// Reboot after that when a package wants it.
+        /// Reboot afterwards if a package requires it.
         package_reboot_if_required: bool = false, also "apt_reboot_if_required" since "22.2";
     }
 }

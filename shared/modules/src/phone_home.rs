@@ -34,16 +34,15 @@ const MAX_KEY_SIZE: u64 = 64 << 10;
 
 config::keys! {
     struct PhoneHome {
-        /// Where to tell; `$INSTANCE_ID` is replaced.
+        /// The URL to POST to; `$INSTANCE_ID` is replaced.
         url: String, within format(Format::Uri);
-        /// What to tell: `all`, or a list of pub_key_rsa, pub_key_ecdsa, pub_key_ed25519, instance_id,
-        /// hostname and fqdn.
+        /// The values to send.
         post: Post = "all";
-        /// How often to try.
+        /// The number of attempts.
         tries: i64 = 10;
     }
     struct Keys {
-        /// Tells a URL that the instance is up.
+        /// Report to a URL that the instance is up.
         phone_home: Option<PhoneHome>;
     }
 }
@@ -143,6 +142,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let fetch = Request::post(&url, form_encode(&pairs))
         .header("Content-Type", "application/x-www-form-urlencoded")
         .retries(retries, RETRY_DELAY)
+        .client_certificates(&context.layout.client_certificates())
         .limit(1 << 20);
     // The machine works nevertheless: a warning, not a failure.
     match sys.fetch(&fetch) {

@@ -33,19 +33,19 @@ config::string_enum! {
 
 config::keys! {
     struct PowerState {
-        /// When, after the boot is done: `now`, or minutes.
+        /// Minutes to wait after the boot, or `now`.
         delay: Delay = "now";
-        /// What to do.
+        /// The new power state.
         mode: Mode;
-        /// The message shown to logged-in users.
+        /// The message for logged-in users.
         message: Option<String>;
-        /// How many seconds to wait for the boot to be done.
+        /// Seconds to wait for the final stage to complete.
         timeout: Seconds = 30;
-        /// Whether to do it: true or false, or a command whose exit code 0 says yes and 1 says no.
+        /// true, false, or a command: exit code 0 is true, 1 is false.
         condition: Condition = true;
     }
     struct Keys {
-        /// Changes the machine's power state at the end of the boot.
+        /// Power off, reboot or halt at the end of the boot.
         power_state: Option<PowerState>;
     }
 }

@@ -35,40 +35,39 @@ config::string_enum! {
 
 config::keys! {
     struct Puppet {
-        /// Whether Puppet is installed.
+        /// Install Puppet.
         install: bool = true;
         /// The version to install.
         version: Option<Word>;
-        /// Where Puppet is installed from: packages of the distribution, or `aio` for the script of Puppet's makers.
+        /// Install the distribution's packages, or Puppet's all-in-one package (`aio`) with its install script.
         install_type: InstallType = "packages";
-        /// The collection that the script installs from: `puppet7`, …
+        /// The collection for `aio`, such as `puppet7`.
         collection: Option<Word>;
-        /// The URL of the script.
+        /// The URL of the install script.
         aio_install_url: Line = "https://raw.githubusercontent.com/puppetlabs/install-puppet/main/install.sh";
-        /// Whether the script removes its repository afterwards.
+        /// Remove the script's repository afterwards.
         cleanup: bool = true;
-        /// The path of puppet.conf. The default is what `puppet config print` says; so are those of the next two.
+        /// The path of puppet.conf. This and the next two default to the output of `puppet config print`.
         conf_file: Option<Line>;
-        /// The directory of the certificates.
+        /// The certificate directory.
         ssl_dir: Option<Line>;
-        /// The path of the attributes of the certificate request.
+        /// The path of csr_attributes.yaml.
         csr_attributes_path: Option<Line>;
-        /// The package. The default is `puppet-agent`, or `puppet` if that cannot be installed.
+        /// The package name. The default is `puppet-agent`, or else `puppet`.
         package_name: Option<Word>;
-        /// Whether the agent runs once at this boot.
+        /// Run the agent once in this boot.
         exec: bool = false;
         /// Arguments of this run. The default is `--test`.
         exec_args: Option<Arguments>;
-        /// Whether the service is enabled and started.
+        /// Enable and start the service.
         start_service: bool = true;
-        /// Settings of puppet.conf by section, and the certificate of the authority. In `certname`, `%i` is the instance-id and
-        /// `%f` the host name with its domain.
+        /// Sections of puppet.conf, and the CA certificate. In `certname`, `%i` is the instance ID and `%f` the FQDN.
         conf: Option<Conf>;
         /// Attributes of the certificate request.
         csr_attributes: Option<Attributes>;
     }
     struct Keys {
-        /// The agent of Puppet.
+        /// Install, configure and run the Puppet agent.
         puppet: Option<Puppet>;
     }
 }
@@ -102,7 +101,7 @@ impl FromNode for Conf {
         key("server", &[ANY_MAP]).doc("Settings of the server."),
         key("agent", &[ANY_MAP]).doc("Settings of the agent."),
         key("user", &[ANY_MAP]).doc("Settings of `puppet apply`."),
-        key("ca_cert", &[STR]).doc("The certificate of the authority, as text."),
+        key("ca_cert", &[STR]).doc("The CA certificate (PEM)."),
     ])];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
@@ -149,8 +148,8 @@ struct Attributes(Node);
 
 impl FromNode for Attributes {
     const SCHEMA: &'static [Type] = &[map(&[
-        key("custom_attributes", &[ANY_MAP]).doc("Attributes that only the request has."),
-        key("extension_requests", &[ANY_MAP]).doc("Attributes that the certificate has, too."),
+        key("custom_attributes", &[ANY_MAP]).doc("Attributes of the request only."),
+        key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
     ])];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Attributes> {

@@ -32,29 +32,29 @@ const REBOOT: [&str; 4] = ["shutdown", "-r", "now", "Rebooting to apply config.t
 
 config::keys! {
     struct SerialPort {
-        /// Whether a login shell is accessible over the serial port. On boards before the Raspberry Pi 5 this includes the hardware.
+        /// Enable a login shell on the serial port. Before the Raspberry Pi 5 this includes `hardware`.
         console: bool = false;
-        /// Whether the hardware of the serial port is enabled.
+        /// Enable the hardware of the serial port.
         hardware: bool = false;
     }
     struct Interfaces {
-        /// Whether SPI is enabled. The default of this and the other interfaces is to leave them unchanged.
+        /// Enable SPI. Interfaces that are not set stay unchanged.
         spi: Option<bool>;
-        /// Whether I2C is enabled.
+        /// Enable I2C.
         i2c: Option<bool>;
-        /// Whether the serial port is enabled: for all of it, or console and hardware apart.
+        /// Enable the serial port: as a whole, or console and hardware separately.
         serial: Option<Serial>;
-        /// Whether 1-Wire is enabled.
+        /// Enable 1-Wire.
         onewire: Option<bool>;
     }
     struct Board {
         /// Interfaces to enable or disable.
         interfaces: Option<Open<Interfaces>>;
-        /// Whether the board is a USB gadget. The default is to leave the mode unchanged.
+        /// Enable USB gadget mode. If it is not set, the mode is unchanged.
         enable_usb_gadget: Option<bool>;
     }
     struct Keys {
-        /// Interfaces of a Raspberry Pi. The machine reboots if one is switched.
+        /// Raspberry Pi settings. The machine reboots after a change.
         rpi: Option<Open<Board>>;
     }
 }

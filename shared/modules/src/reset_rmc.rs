@@ -18,10 +18,8 @@ pub const MODULE: Module = Module {
 };
 
 /// The module in the documentation.
-pub const DOCS: Section = Section::without_keys(
-    MODULE.name,
-    "Gives IBM's RSCT a new node ID on a new instance, where it is installed.",
-);
+pub const DOCS: Section =
+    Section::without_keys(MODULE.name, "Gives IBM RSCT, if installed, a new node ID in a new instance.");
 
 /// Directories of RSCT's programs, which are not in PATH.
 const DIRECTORIES: [&str; 2] = ["/opt/rsct/install/bin", "/opt/rsct/bin"];

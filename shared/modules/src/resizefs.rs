@@ -26,7 +26,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// Whether the root file system grows: true, false, or `noblock` for in the background.
+        /// Grow the root file system to fill its partition; `noblock` does so in the background.
         resize_rootfs: Resize = true;
     }
 }

@@ -43,21 +43,21 @@ const WITH_RESOLVED: [&str; 3] = ["azurelinux", "mariner", "photon"];
 
 config::keys! {
     struct ResolvConf {
-        /// Addresses of name servers.
+        /// IP addresses of name servers.
         nameservers: Vec<Word>, types [LIST];
-        /// Domains that names are searched in.
+        /// Search domains.
         searchdomains: Vec<Word>, types [LIST];
-        /// The machine's domain.
+        /// The local domain.
         domain: Option<Word>;
         /// Networks whose addresses are preferred.
         sortlist: Vec<Word>, types [LIST];
-        /// Options of resolv.conf(5): true writes the name, another value the name and the value.
+        /// Options of resolv.conf(5): `NAME: true` for a flag, otherwise `NAME: VALUE`.
         options: Option<Options>;
     }
     struct Keys {
-        /// Whether the resolver's configuration is written.
+        /// Write /etc/resolv.conf, or resolved.conf where systemd-resolved is the default.
         manage_resolv_conf: bool = false;
-        /// The configuration.
+        /// The contents.
         resolv_conf: Option<ResolvConf>;
     }
 }

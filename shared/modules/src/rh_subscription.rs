@@ -25,33 +25,33 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Subscription {
-        /// The user's name.
+        /// The user name.
         username: Option<Line>;
-        /// The user's password.
+        /// The password.
         password: Option<Line>;
-        /// The activation key, which needs `org`.
+        /// The activation key; needs `org`.
         activation_key: Option<Line>, also "activation-key" since "25.3";
-        /// The organization.
+        /// The organization ID.
         org: Option<Org>;
-        /// Whether subscriptions that fit are attached.
+        /// Attach matching subscriptions.
         auto_attach: Option<bool>, also "auto-attach" since "25.3";
-        /// The service level, which needs `auto_attach`.
+        /// The service level; needs `auto_attach`.
         service_level: Option<Line>, also "service-level" since "25.3";
-        /// Pools to attach.
+        /// IDs of pools to attach.
         add_pool: Vec<Line>, also "add-pool" since "25.3";
-        /// Repositories to enable.
+        /// IDs of repositories to enable.
         enable_repo: Vec<Line>, also "enable-repo" since "25.3";
-        /// Repositories to disable.
+        /// IDs of repositories to disable.
         disable_repo: Vec<Line>, also "disable-repo" since "25.3";
-        /// The release that the machine stays at.
+        /// The release to stay at.
         release_version: Option<Line>;
         /// The base URL of the packages.
         rhsm_baseurl: Option<Line>, also "rhsm-baseurl" since "25.3";
-        /// The host name of the server.
+        /// The host name of the subscription server.
         server_hostname: Option<Line>, also "server-hostname" since "25.3";
     }
     struct Keys {
-        /// The registration with Red Hat's subscription manager.
+        /// Register with Red Hat Subscription Manager.
         rh_subscription: Option<Subscription>, within once();
     }
 }

@@ -28,32 +28,32 @@ const LIST_FORM: Deprecation = Deprecation::new("22.2", "a map with the key conf
 
 config::keys! {
     struct FileEntry {
-        /// The file below `config_dir`, instead of `config_filename`.
+        /// The file in `config_dir`, instead of `config_filename`.
         filename: Option<SingleLine>;
-        /// The text.
+        /// The configuration.
         content: String;
     }
     struct Rsyslog {
-        /// The directory of the files.
+        /// The configuration directory.
         config_dir: SingleLine = "/etc/rsyslog.d";
-        /// The file for texts without a file name, and for `remotes`.
+        /// The file for `configs` without a file name and for `remotes`.
         config_filename: SingleLine = "20-cloud-config.conf";
-        /// Texts of rsyslog's configuration. Texts for the same file are joined.
+        /// rsyslog configuration. Entries for the same file are concatenated.
         configs: Vec<Entry>;
-        /// Hosts that messages are forwarded to, by names of the user's own: `[FILTER] [@|@@]HOST[:PORT]`, where `@` is UDP
-        /// (the default) and `@@` TCP.
+        /// Hosts to forward messages to, under any names: `[FILTER] [@|@@]HOST[:PORT]`, where `@` is UDP (the default)
+        /// and `@@` TCP.
         remotes: Option<Remotes>;
-        /// The command that makes rsyslog read its configuration.
+        /// The command that reloads rsyslog.
         service_reload_command: ReloadCommand = "auto";
-        /// Whether rsyslog is installed if `check_exe` is missing.
+        /// Install `packages` if `check_exe` is missing.
         install_rsyslog: bool = false;
-        /// The program that shows that rsyslog is installed.
+        /// The program to look for.
         check_exe: String = "rsyslogd";
-        /// Packages to install.
+        /// Packages to install. The default is `[rsyslog]`.
         packages: Option<Vec<String>>, within unique();
     }
     struct Keys {
-        /// Configuration of rsyslog.
+        /// Configure rsyslog.
         rsyslog: Option<Settings>;
         @unlisted {
             /// The file of the list form.

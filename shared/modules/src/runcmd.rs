@@ -23,7 +23,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// Commands to run once, late in the first boot: texts for the shell, or lists of a program and its
+        /// Commands to run once, late in the first boot: strings for the shell, or lists of a program and its
         /// arguments.
         runcmd: Option<Commands>;
     }

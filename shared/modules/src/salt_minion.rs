@@ -26,25 +26,25 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Salt {
-        /// The package.
+        /// The package name.
         pkg_name: Word = "salt-minion";
-        /// The service.
+        /// The service name.
         service_name: Word = "salt-minion";
-        /// The directory of the configuration.
+        /// The configuration directory.
         config_dir: Line = "/etc/salt";
-        /// The configuration of the minion. With `file_client: local` the states are applied once, and no service runs.
+        /// The minion's configuration. With `file_client: local`, states are applied once and the service is disabled.
         conf: Option<Document>;
-        /// The grains of the minion.
+        /// The minion's grains.
         grains: Option<Document>;
-        /// The public key of the minion; needs `private_key`.
+        /// The minion's public key; needs `private_key`.
         public_key: Option<String>;
-        /// The private key of the minion; needs `public_key`.
+        /// The minion's private key; needs `public_key`.
         private_key: Option<String>;
-        /// The directory of the keys. The default is `pki/minion` in the configuration's directory, or `pki` if that does not exist.
+        /// The key directory. The default is `pki/minion` in `config_dir`, or `pki` if that does not exist.
         pki_dir: Option<Line>;
     }
     struct Keys {
-        /// The minion of Salt.
+        /// Install and configure the Salt minion.
         salt_minion: Option<Salt>;
     }
 }

@@ -26,8 +26,10 @@ pub mod per_boot {
     });
 
     /// The module in the schema and the documentation.
-    pub const DOCS: Section =
-        Section::without_keys(MODULE.name, "Runs the scripts in scripts/per-boot at every boot.");
+    pub const DOCS: Section = Section::without_keys(
+        MODULE.name,
+        "Runs the scripts in /var/lib/cloud/scripts/per-boot in every boot.",
+    );
 }
 
 /// The operator's scripts for a new instance.
@@ -41,7 +43,7 @@ pub mod per_instance {
     /// The module in the schema and the documentation.
     pub const DOCS: Section = Section::without_keys(
         MODULE.name,
-        "Runs the scripts in scripts/per-instance once for each instance.",
+        "Runs the scripts in /var/lib/cloud/scripts/per-instance once per instance.",
     );
 }
 
@@ -55,7 +57,7 @@ pub mod per_once {
 
     /// The module in the schema and the documentation.
     pub const DOCS: Section =
-        Section::without_keys(MODULE.name, "Runs the scripts in scripts/per-once once.");
+        Section::without_keys(MODULE.name, "Runs the scripts in /var/lib/cloud/scripts/per-once once.");
 }
 
 /// The scripts from user-data, including the one that runcmd writes.

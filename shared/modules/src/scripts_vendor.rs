@@ -23,13 +23,13 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct VendorData {
-        /// Whether vendor-data is used at all; decided when it is read, in the network stage.
+        /// Process vendor-data. The network stage reads this setting.
         enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))];
-        /// A command and its arguments, which gets the path of each script.
+        /// A command with arguments that runs each script; the script's path is appended.
         prefix: Vec<String>, types [list(&[STR, INT]), STR];
     }
     struct Keys {
-        /// How vendor-data is treated.
+        /// Settings for vendor-data.
         vendor_data: Option<VendorData>;
     }
 }

@@ -30,19 +30,19 @@ config::string_enum! {
 
 config::keys! {
     struct RandomSeed {
-        /// Where the seed is added.
+        /// The file to append the seed to.
         file: String = "/dev/urandom";
         /// The seed.
         data: Option<ByteString>;
-        /// How the seed is encoded.
+        /// The encoding of `data`.
         encoding: Encoding = "raw";
-        /// A program and its arguments that brings more; it finds the file's name in `RANDOM_SEED_FILE`.
+        /// A command with arguments that adds entropy; `RANDOM_SEED_FILE` is the path of `file`.
         command: Vec<String>;
-        /// Whether it is an error when that program is missing.
+        /// Fail if the command is missing.
         command_required: bool = false;
     }
     struct Keys {
-        /// Seeds the kernel's random numbers.
+        /// Seed the kernel's random number generator.
         random_seed: Option<RandomSeed>;
     }
 }

@@ -31,29 +31,29 @@ config::string_enum! {
 
 config::keys! {
     struct RandomPassword as "random_password" {
-        /// The user.
+        /// The user name.
         name: String;
-        /// RANDOM: a new one is made, and printed to the console.
+        /// Generate a password and print it to the console.
         type_ as "type": Random;
     }
     struct SetPassword as "set_password" {
-        /// The user.
+        /// The user name.
         name: String;
-        /// What the password is: hash or text.
+        /// The form of `password`.
         type_ as "type": Kind = "hash";
         /// The password, or its hash.
         password: Secret;
     }
     struct Chpasswd {
-        /// The passwords must be changed at the first login.
+        /// Require a new password at the first login.
         expire: bool = true;
         /// Users and their passwords.
         users: Vec<Entry>;
-        /// The old form: lines of user:password.
+        /// Lines of `USER:PASSWORD`.
         list: Option<UserPasswordLines>, until "22.2" use "users";
     }
     struct Keys {
-        /// Whether the SSH server takes passwords.
+        /// Allow password authentication over SSH.
         ssh_pwauth: Option<PasswordLogin>;
         /// Passwords of users.
         chpasswd: Option<Chpasswd>;

@@ -26,11 +26,11 @@ config::keys! {
     struct Snap {
         /// Assertions for `snap ack`.
         assertions: Assertions;
-        /// Commands of snap: texts for the shell, or lists of arguments. `snap` is added before a list without it.
+        /// Commands to run: strings for the shell, or lists of arguments, with or without `snap` in front.
         commands: Commands;
     }
     struct Keys {
-        /// Assertions and commands of snap.
+        /// Snap assertions and commands.
         snap: Option<Snap>, within min(1);
     }
 }
@@ -47,7 +47,7 @@ fn values<'n>(node: &'n Node, sorted: bool, reader: &mut Reader) -> Option<Vec<(
         Value::Map(map) => {
             let mut all = named(map);
             if sorted {
-                all.sort_by(|(a, _), (b, _)| a.cmp(b));
+                sort::sort_by(&mut all, |(a, _), (b, _)| a.cmp(b));
             }
             Some(all)
         }

@@ -26,13 +26,13 @@ config::keys! {
     struct Spacewalk {
         /// The host name of the server.
         server: Option<Word>;
-        /// The proxy through which the server is reached.
+        /// The proxy for connections to the server.
         proxy: Option<Word>;
         /// The activation key.
         activation_key: Option<Word>;
     }
     struct Keys {
-        /// The registration with a Spacewalk server.
+        /// Register with a Spacewalk server.
         spacewalk: Option<Spacewalk>;
     }
 }

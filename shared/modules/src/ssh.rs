@@ -34,29 +34,29 @@ const HOST_KEY_TYPES: [&str; 3] = ["rsa", "ecdsa", "ed25519"];
 
 config::keys! {
     struct Publish {
-        /// Hand the host's public keys to the cloud, where it takes them.
+        /// Publish the host's public keys to the cloud, if it supports this.
         enabled: bool = true;
-        /// Types of keys that are not handed over.
+        /// Key types that are not published.
         blacklist: Vec<String>;
     }
     struct Keys {
-        /// The host's keys: TYPE_private, TYPE_public, TYPE_certificate for rsa, ecdsa and ed25519.
+        /// Host keys: `TYPE_private`, `TYPE_public` and `TYPE_certificate` for rsa, ecdsa and ed25519.
         ssh_keys: Option<HostKeys>;
-        /// Keys that may log in as the default user.
+        /// Public keys that are authorized to log in as the default user.
         ssh_authorized_keys: SshKeys, within min(1);
-        /// Delete the host keys of the image.
+        /// Delete existing host keys in a new instance.
         ssh_deletekeys: bool = true;
-        /// Types of host keys to make when none are given.
+        /// Host key types to generate without `ssh_keys`. The default is all three.
         ssh_genkeytypes: Option<Vec<String>>, types [list(&[word("ecdsa"), word("ed25519"), word("rsa")]).min(1)];
-        /// Let no key log in as root.
+        /// Reject logins as root, with `disable_root_opts`.
         disable_root: bool = true;
-        /// Options before root's keys then.
+        /// Options for root's keys. By default they print which user to log in as.
         disable_root_opts: Option<SingleLine>;
-        /// Use the cloud's keys.
+        /// Authorize the public keys of the metadata.
         allow_public_ssh_keys: bool = true;
-        /// Do not print what ssh-keygen prints.
+        /// Suppress ssh-keygen's output.
         ssh_quiet_keygen: bool = false;
-        /// What becomes of the host's public keys.
+        /// Publication of the host's public keys.
         ssh_publish_hostkeys: Option<Publish>;
     }
 }
@@ -236,7 +236,7 @@ fn write_host_keys(context: &Context<'_>, given: &HostKeys) -> Result<()> {
 /// Writes the public half of a private key.
 fn derive_public(sys: &System, kind: &str) -> Result<()> {
     let private = host_key_path(kind, HostKeyFile::Private);
-    let out = sys.run(&Command::new(["ssh-keygen", "-y", "-f", &private]))?.text();
+    let out = sys.run(&Command::new(["ssh-keygen", "-yf", &private]))?.text();
     // After the private key's own comment, if it has one.
     let text = format!("{} root@localhost\n", out.trim());
     sys.write(host_key_path(kind, HostKeyFile::Public), text, WriteOptions::default()).map(drop)

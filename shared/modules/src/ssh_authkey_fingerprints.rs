@@ -26,9 +26,9 @@ const PREFIX: &str = "ci-info: ";
 
 config::keys! {
     struct Keys {
-        /// Do not print the fingerprints of authorized keys.
+        /// Do not print fingerprints of authorized keys to the console.
         no_ssh_fingerprints: bool = false;
-        /// The hash that a fingerprint is made with: md5, sha1, sha256 or sha512.
+        /// The hash of fingerprints: md5, sha1, sha256 or sha512.
         authkey_hash: String = "sha256";
     }
 }

@@ -32,7 +32,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 
 config::keys! {
     struct Keys {
-        /// IDs of the default user's public keys, such as gh:NAME and lp:NAME. Other users have a key of the same name.
+        /// Public keys to import for the default user: `gh:NAME` (GitHub) or `lp:NAME` (Launchpad).
         ssh_import_id: Vec<String>;
     }
 }

@@ -80,7 +80,7 @@ pub fn set(sys: &System, key: &str, new: &str) -> Result<bool> {
     }
 }
 
-/// Appends lines for keywords that may occur more than once.
+/// Appends lines for keywords that may occur more than once, unless the file has them.
 pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     if lines.is_empty() {
         return Ok(());
@@ -90,9 +90,12 @@ pub fn append(sys: &System, lines: &[(&str, String)]) -> Result<()> {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
-    for (key, value) in lines {
-        text.push_str(&format!("{key} {value}\n"));
+    let lines = lines.iter().map(|(key, value)| format!("{key} {value}"));
+    let missing: Vec<String> = lines.filter(|line| !text.lines().any(|l| l == line)).collect();
+    if missing.is_empty() {
+        return Ok(());
     }
+    missing.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
     write(sys, path, &text)
 }
 

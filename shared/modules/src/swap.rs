@@ -11,11 +11,11 @@ const GIB: u64 = 1 << 30;
 
 config::keys! {
     pub struct Swap {
-        /// Where the swap file is.
+        /// The path of the swap file.
         filename: SingleLine = "/swap.img";
-        /// How large it is: bytes, a text like 2G, or `auto`.
+        /// The size in bytes, a size such as `2G`, or `auto`.
         size: Option<Size>;
-        /// How large an automatic size may become.
+        /// The maximum size for `auto`.
         maxsize: Option<Size>, types [INT, STR.format(Format::Size)];
     }
 }

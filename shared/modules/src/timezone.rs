@@ -21,7 +21,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// The zone, as Europe/Berlin: a file below /usr/share/zoneinfo.
+        /// The time zone, a file in /usr/share/zoneinfo such as `Europe/Berlin`.
         timezone: Option<String>;
     }
 }

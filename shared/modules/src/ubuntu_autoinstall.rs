@@ -27,7 +27,7 @@ const INSTALLERS: [&str; 2] = ["subiquity", "ubuntu-desktop-installer"];
 
 config::keys! {
     struct Keys {
-        /// The configuration of Ubuntu's installer.
+        /// Configuration for Ubuntu's installer, which reads it itself.
         autoinstall: Option<Autoinstall>;
     }
 }

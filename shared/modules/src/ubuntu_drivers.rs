@@ -28,17 +28,17 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 config::keys! {
     struct Nvidia {
-        /// Whether the user accepts the licence. Without that nothing is installed.
+        /// Accept NVIDIA's license. Nothing is installed otherwise.
         license_accepted as "license-accepted": bool, types [BOOL];
-        /// The version; the newest one that fits by default.
+        /// The version. The default is the newest that fits.
         version: Option<String>, types [STR];
     }
     struct Drivers {
-        /// The drivers of NVIDIA.
+        /// NVIDIA drivers.
         nvidia: Option<Nvidia>;
     }
     struct Keys {
-        /// Third-party drivers.
+        /// Third-party drivers to install.
         drivers: Option<Drivers>;
     }
 }

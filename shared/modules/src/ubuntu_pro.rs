@@ -39,9 +39,9 @@ config::keys! {
     struct Pro as "pro" {
         /// Services to enable.
         enable: Vec<String>;
-        /// Beta services to enable, if the machine is attached automatically.
+        /// Beta services to enable after automatic attachment.
         enable_beta: Vec<String>;
-        /// The token of the contract.
+        /// The contract token.
         token: Token;
         /// Features of this module.
         features: Option<Features>;
@@ -49,7 +49,7 @@ config::keys! {
         config: Settings;
     }
     struct Keys {
-        /// Attachment to Ubuntu Pro.
+        /// Attach to Ubuntu Pro.
         ubuntu_pro: Option<Pro>, also "ubuntu_advantage" since "24.1", also "ubuntu-advantage";
     }
 }
@@ -63,7 +63,7 @@ struct Features {
 impl FromNode for Features {
     const SCHEMA: &'static [Type] = &[map(&[key("disable_auto_attach", &[BOOL])
         .default(&Bool(false))
-        .doc("Whether the token is used even where the machine could be attached without it.")])];
+        .doc("Use the token even if automatic attachment is available.")])];
     fn read(node: &Node, reader: &mut Reader) -> Option<Features> {
         let Some(map) = node.as_map() else { return reader.type_error(node, "a map") };
         let Some(value) = map.get("disable_auto_attach") else {
@@ -111,15 +111,14 @@ impl std::fmt::Debug for Settings {
 
 impl FromNode for Settings {
     const SCHEMA: &'static [Type] = &[map(&[
-        key(PROXIES[0], &[STR.format(Format::Uri), NULL]).doc("The proxy for http."),
-        key(PROXIES[1], &[STR.format(Format::Uri), NULL]).doc("The proxy for https."),
-        key(PROXIES[2], &[STR.format(Format::Uri), NULL]).doc("The http proxy of apt, for all repositories."),
-        key(PROXIES[3], &[STR.format(Format::Uri), NULL])
-            .doc("The https proxy of apt, for all repositories."),
+        key(PROXIES[0], &[STR.format(Format::Uri), NULL]).doc("The URL of the HTTP proxy."),
+        key(PROXIES[1], &[STR.format(Format::Uri), NULL]).doc("The URL of the HTTPS proxy."),
+        key(PROXIES[2], &[STR.format(Format::Uri), NULL]).doc("apt's HTTP proxy for all repositories."),
+        key(PROXIES[3], &[STR.format(Format::Uri), NULL]).doc("apt's HTTPS proxy for all repositories."),
         key(PROXIES[4], &[STR.format(Format::Uri), NULL])
-            .doc("The http proxy of apt, for those of Ubuntu Pro."),
+            .doc("apt's HTTP proxy for Ubuntu Pro repositories."),
         key(PROXIES[5], &[STR.format(Format::Uri), NULL])
-            .doc("The https proxy of apt, for those of Ubuntu Pro."),
+            .doc("apt's HTTPS proxy for Ubuntu Pro repositories."),
     ])
     .open()];
     const REQUIRED: bool = false;
@@ -151,7 +150,7 @@ impl FromNode for Settings {
                 }
             });
         }
-        settings.sort();
+        sort::sort(&mut settings);
         Some(Settings(settings))
     }
     fn absent() -> Option<Settings> {

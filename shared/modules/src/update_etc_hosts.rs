@@ -59,7 +59,7 @@ impl FromNode for Manage {
 
 config::keys! {
     struct Keys {
-        /// Write /etc/hosts from its template (true), or see to the machine's own entry in it (localhost).
+        /// Write /etc/hosts from its template (true), or only maintain the hostname's entry (localhost).
         manage_etc_hosts: Manage = false;
     }
 }

@@ -19,7 +19,10 @@ pub const MODULE: Module = Module {
 };
 
 /// The module in the schema and the documentation.
-pub const DOCS: Section = Section::without_keys(MODULE.name, "Keeps the host's name as configured.");
+pub const DOCS: Section = Section::without_keys(
+    MODULE.name,
+    "Updates the hostname in every boot, unless it was changed by hand. Has the keys of set_hostname.",
+);
 
 /// The files to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

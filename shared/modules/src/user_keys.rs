@@ -105,6 +105,7 @@ impl FromNode for Uid {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SudoRules(pub Vec<String>);
 
+const SUDO_RULES: &str = "a rule, a list of rules or null";
 const BOOLEAN_RULE: Deprecation = Deprecation::new("22.2", "null or a rule");
 
 impl FromNode for SudoRules {
@@ -116,7 +117,14 @@ impl FromNode for SudoRules {
         }
         match &node.value {
             Value::Bool(false) => Some(SudoRules::default()),
-            Value::Bool(true) | Value::Map(_) => reader.type_error(node, "a rule, a list of rules or null"),
+            Value::Bool(true) | Value::Map(_) => reader.type_error(node, SUDO_RULES),
+            // sudo rejects a file with such a line.
+            Value::Int(_) | Value::Float(_) => reader.type_error(node, SUDO_RULES),
+            Value::Seq(rules)
+                if rules.iter().any(|rule| matches!(rule.value, Value::Int(_) | Value::Float(_))) =>
+            {
+                reader.type_error(node, SUDO_RULES)
+            }
             Value::Str(text) if text.is_empty() => Some(SudoRules::default()),
             _ => Vec::<Option<SingleLine>>::read(node, reader)
                 .map(|lines| SudoRules(lines.into_iter().flatten().map(|l| l.0).collect())),
@@ -188,55 +196,55 @@ impl FromNode for RedirectUser {
 config::keys! {
     /// One user.
     pub struct UserKeys as "user" {
-        /// The login name; without one it is the default user that is meant.
+        /// The login name. Without it, the entry is for the default user.
         name: Option<String>;
-        /// The comment of passwd(5): the whole name.
+        /// The full name (GECOS comment).
         gecos: Option<SingleLine>;
-        /// The home directory; /home/NAME unless given.
+        /// The home directory. The default is /home/NAME.
         homedir: Option<SingleLine>;
         /// The login shell.
         shell: Option<SingleLine>;
-        /// When the account ends, as YYYY-MM-DD.
+        /// The expiry date of the account.
         expiredate: Option<SingleLine>, within format(Format::Date);
-        /// Days between the password's expiry and the account's.
+        /// Days until an account with an expired password is disabled.
         inactive: Option<SingleLine>;
         /// The SELinux user for the login.
         selinux_user: Option<SingleLine>, also "selinux-user" since "24.2";
-        /// The user's number.
+        /// The user ID.
         uid: Option<Uid>;
-        /// The primary group; one of the user's own name unless given.
+        /// The primary group. The default has the user's name.
         primary_group: Option<GroupName>, also "primary-group" since "24.2";
-        /// Further groups.
+        /// Supplementary groups.
         groups: NameList;
-        /// Make the groups that are missing.
+        /// Create missing groups.
         create_groups: bool = true, also "create-groups" since "24.2";
-        /// Make no group of the user's name.
+        /// Do not create a group with the user's name.
         no_user_group: bool = false, also "no-user-group" since "24.2";
-        /// Leave lastlog and faillog alone.
+        /// Do not reset lastlog and faillog.
         no_log_init: bool = false, also "no-log-init" since "24.2";
-        /// A system account: no home, no ageing.
+        /// Create a system account, without a home directory.
         system: bool = false;
-        /// Make no home directory.
+        /// Do not create the home directory.
         no_create_home: bool = false, also "no-create-home" since "24.2";
-        /// The password's hash, for a new user only.
+        /// The password hash of a new user.
         passwd: OptionalSecret;
-        /// The password's hash, for an existing user too.
+        /// The password hash of a new or existing user.
         hashed_passwd: OptionalSecret, also "hashed-passwd" since "24.2";
-        /// The password itself.
+        /// The password in plain text.
         plain_text_passwd: OptionalSecret, also "plain-text-passwd" since "24.2";
-        /// No login by password.
+        /// Disable password login.
         lock_passwd: bool = true, also "lock-passwd" since "22.3";
         /// Rules for sudo.
         sudo: SudoRules;
         /// Rules for doas.
         doas: Vec<SingleLine>, within min(1);
-        /// Keys that may log in.
+        /// Public keys that are authorized to log in.
         ssh_authorized_keys: Option<SshKeys>, within min(1), also "ssh-authorized-keys" since "18.3";
-        /// Whose public keys are fetched: gh:NAME, lp:NAME.
+        /// Public keys to import: `gh:NAME` or `lp:NAME`.
         ssh_import_id: Vec<String>, within min(1), also "ssh-import-id" since "24.2";
-        /// Let the cloud's keys only say which user to log in as.
+        /// For the metadata's keys, only print that the default user is to be used.
         ssh_redirect_user: RedirectUser = false, also "ssh-redirect-user" since "24.2";
-        /// Make the user of this mail address with snap instead.
+        /// The email address for `snap create-user`, which creates the user.
         snapuser: Option<SingleLine>;
         // Upstream's schema does not have it.
         @unlisted {

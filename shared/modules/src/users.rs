@@ -345,7 +345,7 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
 }
 
 fn sorted_unique(mut names: Vec<String>) -> Vec<String> {
-    names.sort();
+    sort::sort(&mut names);
     names.dedup();
     names
 }

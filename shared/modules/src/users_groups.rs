@@ -25,11 +25,11 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 config::keys! {
     struct Keys {
-        /// Groups to make: names, or names with members.
+        /// Groups to create: names, or names with members.
         groups: Option<GroupList>;
-        /// What differs for the default user.
+        /// Overrides for the default user.
         user: Option<DefaultUserOverrides>;
-        /// Users to make; `default` is the distribution's own.
+        /// Users to create; `default` is the distribution's default user.
         users: Option<UserList>;
     }
 }

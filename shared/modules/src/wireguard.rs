@@ -32,17 +32,17 @@ config::keys! {
         name: Option<String>;
         /// The file that `content` is written to, such as /etc/wireguard/wg0.conf.
         config_path: Option<String>;
-        /// The configuration, as wg-quick(8) reads it.
+        /// The configuration in the format of wg-quick(8).
         content: Option<String>;
     }
     struct Wireguard {
-        /// The interfaces.
+        /// Interfaces to configure.
         interfaces: Interfaces, within min(1);
-        /// Shell commands that fail if a tunnel does not work.
+        /// Shell commands that test the tunnels.
         readinessprobe: Vec<String>, within unique();
     }
     struct Keys {
-        /// Interfaces of WireGuard.
+        /// WireGuard interfaces.
         wireguard: Option<Wireguard>, types [NULL, map(Wireguard::TABLE).min(1)];
     }
 }

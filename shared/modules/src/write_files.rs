@@ -29,27 +29,27 @@ const MAX_CONTENT_SIZE: usize = 64 << 20;
 
 config::keys! {
     struct Source {
-        /// Where the content is fetched from: http, https, file.
+        /// The URL: http, https or file.
         uri: String, within format(Format::Uri);
-        /// Sent with the request.
+        /// HTTP headers of the request.
         headers: Headers;
     }
     struct Entry {
-        /// Where the file is written.
+        /// The path of the file.
         path: String;
-        /// What is written.
+        /// The contents.
         content: Option<ByteString>;
-        /// Where the content comes from instead.
+        /// Where to fetch the contents. `content` is the fallback.
         source: Option<Source>;
-        /// USER:GROUP, by name or number.
+        /// The owner, `USER:GROUP`.
         owner: String = "root:root";
-        /// The mode in octal, in quotes.
+        /// The mode in octal, quoted.
         permissions: Mode = "0644";
-        /// How `content` is encoded.
+        /// The encoding of `content`.
         encoding: Encoding = "text/plain";
-        /// Add to the file instead of replacing it.
+        /// Append to the file instead of replacing it.
         append: bool = false;
-        /// Write it at the end of the boot, after packages and users.
+        /// Write the file in the final stage, after users and packages.
         defer: bool = false;
     }
     pub struct Keys {
@@ -204,7 +204,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     }
     for (key, entry) in &entries {
         context.sys.set_cause_key(key);
-        if let Err(e) = write_one(context.sys, entry) {
+        if let Err(e) = write_one(context, entry) {
             warning!(context.sys, "write_files: {e}");
             failed.push(entry.path.as_str());
             causes.push(e);
@@ -244,9 +244,10 @@ fn absolute_path(entry: &Entry) -> String {
     if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) }
 }
 
-fn write_one(sys: &System, entry: &Entry) -> Result<()> {
+fn write_one(context: &Context<'_>, entry: &Entry) -> Result<()> {
+    let sys = context.sys;
     let path = absolute_path(entry);
-    let Some(content) = load_content(sys, &path, entry)? else { return Ok(()) };
+    let Some(content) = load_content(context, &path, entry)? else { return Ok(()) };
     // A missing user is an error, but the file is written nevertheless, as root's.
     let owner = owner(sys, &entry.owner);
     let ids = owner.as_ref().copied().unwrap_or((Some(0), Some(0)));
@@ -268,9 +269,13 @@ fn write_one(sys: &System, entry: &Entry) -> Result<()> {
 }
 
 /// Returns the content; `None` if the only source failed, which is logged.
-fn load_content(sys: &System, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
+fn load_content(context: &Context<'_>, path: &str, entry: &Entry) -> Result<Option<Vec<u8>>> {
+    let sys = context.sys;
     if let Some(source) = &entry.source {
-        let mut fetch = Request::get(&source.uri).retries(3, Duration::from_secs(3)).limit(MAX_CONTENT_SIZE);
+        let mut fetch = Request::get(&source.uri)
+            .retries(3, Duration::from_secs(3))
+            .client_certificates(&context.layout.client_certificates())
+            .limit(MAX_CONTENT_SIZE);
         for (name, value) in &source.headers.0 {
             fetch = fetch.header(name, value);
         }

@@ -18,4 +18,4 @@ pub const MODULE: Module = Module {
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section =
-    Section::without_keys(MODULE.name, "Writes the files of write_files that have `defer` set.");
+    Section::without_keys(MODULE.name, "Writes the files of write_files that have `defer: true`.");

@@ -47,9 +47,9 @@ const SOURCES: &[&str] = &["baseurl", "metalink", "mirrorlist"];
 
 config::keys! {
     struct Keys {
-        /// The directory of the repositories' files.
+        /// The directory of the repository files.
         yum_repo_dir: Line = "/etc/yum.repos.d";
-        /// Repositories by their ids.
+        /// Repositories by ID.
         yum_repos: Repositories;
     }
 }
@@ -64,10 +64,10 @@ impl FromNode for Repositories {
             key("baseurl", &[STR.format(Format::Uri)]).doc("The URL of the packages."),
             key("metalink", &[STR.format(Format::Uri)]).doc("The URL of a metalink file."),
             key("mirrorlist", &[STR.format(Format::Uri)]).doc("The URL of a list of mirrors."),
-            key("name", &[STR]).doc("A readable name."),
+            key("name", &[STR]).doc("A descriptive name."),
             key("enabled", &[BOOL])
                 .default(&config::schema::DefaultValue::Bool(true))
-                .doc("Whether the repository is used."),
+                .doc("Enable the repository."),
         ])
         .and_any(&key("<option>", &[INT, BOOL, STR]))
         .needs(&Needs { keys: SOURCES, only_one: false })],

@@ -34,9 +34,9 @@ const HEADER: &str = "# Added via cloud.cfg";
 
 config::keys! {
     struct Zypper {
-        /// Repositories. Other keys than `id` and `baseurl` are written as they are.
+        /// Repositories. Keys other than `id` and `baseurl` are written unchanged.
         repos: Repositories;
-        /// Settings of zypp.conf. `reposdir` is also the directory of the repositories' files.
+        /// Settings of zypp.conf. `reposdir` is also the directory of the repository files.
         config: Settings;
     }
     struct Keys {
@@ -50,7 +50,7 @@ struct Repositories(Vec<Repository>);
 
 impl FromNode for Repositories {
     const SCHEMA: &'static [Type] = &[list(&[map(&[
-        key("id", &[STR]).required().doc("The name of the repository, and of its file."),
+        key("id", &[STR]).required().doc("The ID of the repository and name of its file."),
         key("baseurl", &[STR.format(Format::Uri)]).required().doc("The URL of the packages."),
     ])
     .open()])

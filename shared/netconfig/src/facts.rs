@@ -66,7 +66,7 @@ fn klibc_config(sys: &System) -> Option<Node> {
     let of = |start: &str| {
         let mut names: Vec<&String> =
             names.iter().filter(|n| n.starts_with(start) && n.ends_with(".conf")).collect();
-        names.sort();
+        sort::sort(&mut names);
         names.into_iter().map(|n| format!("/run/{n}")).collect::<Vec<_>>()
     };
     let paths = [of("net-"), of("net6-")].concat();
@@ -160,7 +160,7 @@ fn glob(sys: &System, pattern: &str) -> Vec<String> {
             }
             let dir = if path.is_empty() { "/" } else { &path };
             let mut names = sys.list(dir).unwrap_or_default();
-            names.sort();
+            sort::sort(&mut names);
             let visible = names.iter().filter(|n| part.starts_with('.') || !n.starts_with('.'));
             next.extend(visible.filter(|n| glob_match(part, n)).map(|n| format!("{path}/{n}")));
             next.truncate(MAX_FILES + 1);

@@ -37,9 +37,9 @@ impl Manifest {
         let files = json.get("files").and_then(Value::as_object).into_iter().flatten();
         let hashes = |value: &Value| {
             let hashes = value.as_array().into_iter().flatten();
-            hashes.filter_map(|hash| hash.as_str().map(Into::into)).collect()
+            hashes.filter_map(|hash| hash.as_str().map(Into::into)).collect::<Vec<String>>()
         };
-        Manifest { files: files.map(|(path, value)| (path.clone(), hashes(value))).collect() }
+        Manifest { files: sort::collect(files.map(|(path, value)| (path.clone(), hashes(value)))) }
     }
 
     /// Writes the manifest.

@@ -173,7 +173,7 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
         }
     }
     for group in &mut groups {
-        group.sort_by_key(|nic| (nic.name != "eth0", natural_sort_key(&nic.name)));
+        sort::sort_by_key(group, |nic| (nic.name != "eth0", natural_sort_key(&nic.name)));
     }
     groups.concat()
 }

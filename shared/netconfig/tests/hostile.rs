@@ -12,6 +12,7 @@ use std::process::Command;
 use config::{Findings, Map, Node, Value};
 use netconfig::parse::{Facts, Format, NicFacts};
 use netconfig::render;
+use scratch::Share;
 
 /// Text that no file may contain: it would be at the beginning of a line, or be run.
 const MARK: &str = "INJECTED";
@@ -86,6 +87,9 @@ struct Sourced(String);
 
 impl Sourced {
     fn run(&self, what: &str) {
+        if self.0.is_empty() {
+            return;
+        }
         let top = scratch::TempDir::new();
         let script = top.join("files");
         fs::write(&script, &self.0).unwrap();
@@ -142,18 +146,19 @@ fn unfit(node: &Node) -> bool {
     }
 }
 
-/// Tries every key that was not tried yet.
+/// Tries every key that was not tried yet, by the thread whose share it is.
 fn try_all(
     document: &Node,
     name: &str,
     tried: &mut BTreeSet<String>,
+    share: &mut Share<'_>,
     render: &mut dyn FnMut(&Node, &str, bool, &mut Sourced) -> usize,
 ) -> usize {
     let (mut found, mut count) = (Vec::new(), 0);
     leaves(document, "", &mut Vec::new(), &mut found);
     let mut sourced = Sourced::default();
     for (path, way) in found {
-        if !tried.insert(path.clone()) {
+        if !tried.insert(path.clone()) || !share.is_mine() {
             continue;
         }
         for (i, (hostile, may_be_quoted)) in HOSTILE.into_iter().enumerate() {
@@ -204,6 +209,13 @@ fn all_of_version_2() -> Vec<Node> {
 
 #[test]
 fn no_configuration_value_injects_lines_or_commands() {
+    let results = scratch::in_parallel(try_configurations);
+    let (tried, count) = (results[0].0, results.iter().map(|(_, count)| count).sum::<usize>());
+    assert!(tried > 250 && count > 8_000, "{tried} keys, {count} renderings");
+}
+
+/// Returns the number of keys of all threads, and of this thread's renderings.
+fn try_configurations(share: &mut Share<'_>) -> (usize, usize) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut tried, mut count) = (BTreeSet::new(), 0);
     let facts = Facts::default();
@@ -211,7 +223,7 @@ fn no_configuration_value_injects_lines_or_commands() {
         check(node, &facts, what, may_be_quoted, sourced)
     };
     for document in all_of_version_2() {
-        count += try_all(&document, "all of version 2", &mut tried, &mut plain);
+        count += try_all(&document, "all of version 2", &mut tried, share, &mut plain);
     }
     let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
     names.sort();
@@ -219,32 +231,44 @@ fn no_configuration_value_injects_lines_or_commands() {
         let name = case.file_name().unwrap().display().to_string();
         if let Ok(text) = fs::read_to_string(case.join("input.yaml")) {
             let Ok(parsed) = config::yaml::parse("t", &text) else { continue };
-            count += try_all(&parsed.root, &name, &mut tried, &mut plain);
+            count += try_all(&parsed.root, &name, &mut tried, share, &mut plain);
         }
     }
-    assert!(tried.len() > 250 && count > 8_000, "{} keys, {count} renderings", tried.len());
+    (tried.len(), count)
 }
 
 /// Metadata and the kernel command line are converted to version 1 or 2 first.
 #[test]
 fn no_metadata_value_injects_lines_or_commands() {
+    let results = scratch::in_parallel(try_metadata);
+    let sum = |of: fn(&(usize, usize)) -> usize| results.iter().map(of).sum::<usize>();
+    let (count, lines) = (sum(|result| result.0), sum(|result| result.1));
+    assert!(count > 2_000 && lines > 500, "{count} renderings of documents, {lines} of texts");
+}
+
+/// Returns the number of this thread's renderings of documents, and of texts.
+fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut count, mut lines) = (0, 0);
-    let mut through =
-        |format: &'static str, document: &Node, facts: &Facts, name: &str, tried: &mut BTreeSet<String>| {
-            let format = Format::from_name(format).unwrap();
-            let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
-                let mut findings = Findings::default();
-                match format.convert(node, facts, &mut findings) {
-                    Ok(config) => check(&config, facts, what, may_be_quoted, sourced),
-                    Err(message) => {
-                        assert!(!message.contains('\n'), "{what}: {message}");
-                        0
-                    }
+    let mut through = |format: &'static str,
+                       document: &Node,
+                       facts: &Facts,
+                       name: &str,
+                       tried: &mut BTreeSet<String>,
+                       share: &mut Share<'_>| {
+        let format = Format::from_name(format).unwrap();
+        let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
+            let mut findings = Findings::default();
+            match format.convert(node, facts, &mut findings) {
+                Ok(config) => check(&config, facts, what, may_be_quoted, sourced),
+                Err(message) => {
+                    assert!(!message.contains('\n'), "{what}: {message}");
+                    0
                 }
-            };
-            count += try_all(document, name, tried, &mut one);
+            }
         };
+        count += try_all(document, name, tried, share, &mut one);
+    };
     let mut tried = BTreeSet::new();
     let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
     names.sort();
@@ -254,7 +278,7 @@ fn no_metadata_value_injects_lines_or_commands() {
         for (file, format) in [("network_data.json", "network_data.json"), ("imds.json", "azure-imds")] {
             if let Ok(text) = fs::read_to_string(case.join(file)) {
                 let document = Node::from_json(&serde_json::from_str(&text).unwrap());
-                through(format, &document, &facts, &case.display().to_string(), &mut tried);
+                through(format, &document, &facts, &case.display().to_string(), &mut tried, share);
             }
         }
     }
@@ -282,7 +306,7 @@ fn no_metadata_value_injects_lines_or_commands() {
                     for (i, line) in text.lines().enumerate() {
                         let key =
                             line.split([' ', '=']).find(|w| !w.is_empty()).unwrap_or_default().to_string();
-                        if !tried.insert(key) {
+                        if !tried.insert(key) || !share.is_mine() {
                             continue;
                         }
                         for (hostile, may_be_quoted) in &HOSTILE[1..] {
@@ -304,9 +328,9 @@ fn no_metadata_value_injects_lines_or_commands() {
                         }
                     }
                 }
-                None => through(format, &input, &facts, format, &mut tried),
+                None => through(format, &input, &facts, format, &mut tried, share),
             }
         }
     }
-    assert!(count > 2_000 && lines > 500, "{count} renderings of documents, {lines} of texts");
+    (count, lines)
 }

@@ -1,5 +1,6 @@
-//! Temporary directories for tests, which are removed when the test ends, also by a panic. The tests of all crates build their
-//! machines in one. A development dependency only: no program contains it.
+//! What the tests of all crates share: temporary directories, which are removed when the test ends, also by a panic; damaged
+//! inputs; threads for tests of many machines; and reference pages that are generated from tables. A development dependency
+//! only: no program contains it.
 //!
 //! ```
 //! let top = scratch::TempDir::new();
@@ -11,10 +12,16 @@
 // Test helpers panic on failure.
 #![allow(clippy::panic)]
 
+mod document;
+mod generated;
+
+pub use document::Document;
+pub use generated::{check_generated, source_path};
+
 use std::ops::Deref;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Returns damaged copies of an input, the same ones in each run: up to eight bytes are replaced, removed, inserted or swapped
 /// for pieces of the input itself. Parsers of outside data must survive all of them.
@@ -44,6 +51,41 @@ pub fn mutations(input: &[u8], count: usize) -> impl Iterator<Item = Vec<u8>> {
         }
         copy
     })
+}
+
+/// Runs `work` on one thread per processor, and returns the results of all threads. Each thread walks the same sequence of
+/// items and does those for which [`Share::is_mine`] returns true. Panics if a thread does.
+pub fn in_parallel<R: Send>(work: impl Fn(&mut Share<'_>) -> R + Sync) -> Vec<R> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let run = || work(&mut Share { next: &next, mine: next.fetch_add(1, Ordering::Relaxed), at: 0 });
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
+    })
+}
+
+/// The items of one thread of [`in_parallel`].
+#[derive(Debug)]
+pub struct Share<'a> {
+    next: &'a AtomicUsize,
+    mine: usize,
+    at: usize,
+}
+
+impl Share<'_> {
+    /// Returns whether the next item of the sequence is for this thread. Called once for each item, in order.
+    pub fn is_mine(&mut self) -> bool {
+        let is_mine = self.at == self.mine;
+        self.at += 1;
+        if is_mine {
+            self.mine = self.next.fetch_add(1, Ordering::Relaxed);
+        }
+        is_mine
+    }
 }
 
 /// A directory that is removed with the value. It dereferences to its path.
@@ -133,5 +175,13 @@ mod tests {
         let path = PathBuf::from(&one);
         drop(one);
         assert!(!path.exists() && other.exists());
+    }
+
+    #[test]
+    fn each_item_is_for_one_thread() {
+        let done = in_parallel(|share| (0..100).filter(|_| share.is_mine()).collect::<Vec<_>>());
+        let mut done = done.concat();
+        done.sort_unstable();
+        assert_eq!(done, (0..100).collect::<Vec<_>>());
     }
 }

@@ -83,7 +83,7 @@ pub fn write_instance_data(
     let mut all = tree(instance, sys_info, &id, system_config);
     let mut encoded = Vec::new();
     strip_base64_markers(&mut all["ds"], "ds", &mut encoded);
-    encoded.sort();
+    sort::sort(&mut encoded);
     all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
     all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
@@ -240,7 +240,7 @@ fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
             _ => {}
         }
     }
-    found.sort();
+    sort::sort(&mut found);
     found
 }
 

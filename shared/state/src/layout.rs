@@ -94,6 +94,11 @@ impl Layout {
         self.cloud(&format!("data/{name}"))
     }
 
+    /// Returns the directories that may have a client certificate for servers that request one.
+    pub fn client_certificates(&self) -> [String; 2] {
+        [self.instance("data/ssl"), self.cloud("data/ssl")]
+    }
+
     /// Returns the path of the datasource cache. The name is upstream's, as image builders delete the file to force a search.
     pub fn cache(&self) -> String {
         self.instance("obj.pkl")

@@ -40,7 +40,7 @@ struct BlkpgPartition {
     names: [u8; 128],
 }
 
-const BLKPG: libc::Ioctl = 0x1269;
+const BLKPG: libc::Ioctl = libc::_IO(0x12, 105);
 const RESIZE_PARTITION: libc::c_int = 3;
 
 /// Changes the length of a partition, mounted or not; start and length are in bytes.
@@ -58,17 +58,28 @@ pub(crate) fn resize_partition(disk: &File, number: i32, start: i64, length: i64
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Returns the number of an ioctl (asm-generic/ioctl.h); the read bit is 2, the write bit 1.
-const fn number(direction: u32, kind: u8, nr: u8, size: usize) -> u32 {
-    direction << 30 | (size as u32) << 16 | (kind as u32) << 8 | nr as u32
+/// Whether the kernel writes the argument of an ioctl, or reads it.
+enum Access {
+    KernelWrites,
+    KernelReads,
 }
 
-/// Calls an ioctl with the argument `data`, which it may change.
+/// Calls an ioctl with the struct `data`, which it may change. The struct's size is part of the ioctl's number.
 #[allow(unsafe_code)]
-fn call(file: &File, number: u32, data: &mut [u64]) -> io::Result<()> {
-    // SAFETY: `data` is aligned for and as long as the struct whose size is part of the number (checked below).
-    debug_assert!((number >> 16 & 0x3fff) as usize <= size_of_val(data));
-    let done = unsafe { libc::ioctl(file.as_raw_fd(), number as libc::Ioctl, data.as_mut_ptr()) };
+fn call<const N: usize>(
+    file: &File,
+    access: Access,
+    kind: u8,
+    nr: u32,
+    data: &mut [u64; N],
+) -> io::Result<()> {
+    // libc knows the architectures (POWER) whose numbers have the direction in other bits.
+    let number = match access {
+        Access::KernelWrites => libc::_IOR::<[u64; N]>(kind.into(), nr),
+        Access::KernelReads => libc::_IOW::<[u64; N]>(kind.into(), nr),
+    };
+    // SAFETY: `data` is aligned for the struct, and as long as the number says.
+    let done = unsafe { libc::ioctl(file.as_raw_fd(), number, data.as_mut_ptr()) };
     match done {
         0 => Ok(()),
         n if n < 0 => Err(io::Error::last_os_error()),
@@ -79,14 +90,14 @@ fn call(file: &File, number: u32, data: &mut [u64]) -> io::Result<()> {
 
 /// EXT4_IOC_RESIZE_FS (fs/ext4/ext4.h): grows the mounted file system to `blocks` blocks.
 pub(crate) fn grow_ext4(mounted: &File, blocks: u64) -> io::Result<()> {
-    call(mounted, number(1, b'f', 16, 8), &mut [blocks])
+    call(mounted, Access::KernelReads, b'f', 16, &mut [blocks])
 }
 
 /// XFS_IOC_FSGEOMETRY_V1 and XFS_IOC_FSGROWFSDATA (xfs_fs.h): grows the mounted file system
 /// to `bytes` bytes.
 pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
     let mut geometry = [0_u64; 14];
-    call(mounted, number(2, b'X', 100, 112), &mut geometry)?;
+    call(mounted, Access::KernelWrites, b'X', 100, &mut geometry)?;
     let half = |at: usize| {
         let pair = geometry[at / 2].to_ne_bytes();
         let [a, b, c, d, e, f, g, h] = pair;
@@ -98,7 +109,8 @@ pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
         return Ok(());
     }
     let [a, b, c, d] = most_inodes.to_ne_bytes();
-    call(mounted, number(1, b'X', 110, 16), &mut [blocks, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])])
+    let argument = &mut [blocks, u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0])];
+    call(mounted, Access::KernelReads, b'X', 110, argument)
 }
 
 /// BTRFS_IOC_RESIZE (linux/btrfs.h): grows the mounted file system to the end of its first
@@ -106,5 +118,5 @@ pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
 pub(crate) fn grow_btrfs(mounted: &File) -> io::Result<()> {
     let mut argument = [0_u64; 512];
     argument[1] = u64::from_ne_bytes(*b"max\0\0\0\0\0");
-    call(mounted, number(1, 0x94, 3, 4096), &mut argument)
+    call(mounted, Access::KernelReads, 0x94, 3, &mut argument)
 }

@@ -30,7 +30,7 @@ impl Overlay {
     pub fn new(top: &Path) -> Overlay {
         let list = fs::read(top.join("gone")).unwrap_or_default();
         let paths = list.split(|b| *b == 0).filter(|p| !p.is_empty());
-        let removed = paths.map(|p| PathBuf::from(OsStr::from_bytes(p))).collect();
+        let removed = sort::collect(paths.map(|p| PathBuf::from(OsStr::from_bytes(p))));
         Overlay { top: top.to_path_buf(), removed: RefCell::new(removed) }
     }
 

@@ -235,7 +235,7 @@ impl System {
         };
         let names = names.iter().filter(|name| !is_temporary_name(name));
         let mut names: Vec<String> = names.map(|n| String::from_utf8_lossy(n).into_owned()).collect();
-        names.sort();
+        sort::sort(&mut names);
         Ok(names)
     }
 

@@ -189,7 +189,7 @@ impl Root {
             (Ok(names), Err(_)) | (Err(_), Ok(names)) => names,
             (Err(_), Err(e)) => return Err(e),
         };
-        all.sort_unstable();
+        sort::sort(&mut all);
         all.dedup();
         Ok(all)
     }

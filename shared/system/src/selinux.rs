@@ -18,7 +18,7 @@ impl System {
         {
             return Ok(());
         }
-        let written: BTreeSet<String> = self.effects().into_iter().filter_map(labelled_path).collect();
+        let written: BTreeSet<String> = sort::collect(self.effects().into_iter().filter_map(labelled_path));
         if written.is_empty() {
             return Ok(());
         }

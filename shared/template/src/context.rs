@@ -46,7 +46,7 @@ pub fn alias(name: &str) -> Option<String> {
 /// Returns the entries sorted by key, as upstream processes them.
 fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> Map {
     let mut entries: Vec<_> = node.as_map().into_iter().flat_map(Map::iter).collect();
-    entries.sort_by(|a, b| a.0.as_str().cmp(&b.0.as_str()));
+    sort::sort_by(&mut entries, |a, b| a.0.as_str().cmp(&b.0.as_str()));
     let mut found = Map::new();
     for (key, value) in entries {
         let name = key.as_str().unwrap_or_default();

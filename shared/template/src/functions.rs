@@ -150,7 +150,7 @@ impl Interpreter<'_> {
             keyed.push((key, item));
         }
         let mut wrong = None;
-        keyed.sort_by(|a, b| {
+        sort::sort_by(&mut keyed, |a, b| {
             let found = order(&a.0, &b.0).unwrap_or_else(|message| {
                 wrong = Some(message);
                 std::cmp::Ordering::Equal

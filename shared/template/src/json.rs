@@ -35,7 +35,7 @@ pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String)
         Val::Map(map) if !map.namespace => {
             let mut entries: Vec<(String, Val)> =
                 map.entries.borrow().iter().map(|(k, v)| (key(k), v.clone())).collect();
-            entries.sort_by(|a, b| a.0.cmp(&b.0));
+            sort::sort_by(&mut entries, |a, b| a.0.cmp(&b.0));
             out.push('{');
             for (i, (key, item)) in entries.iter().enumerate() {
                 if i > 0 {

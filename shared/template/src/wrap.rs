@@ -134,7 +134,7 @@ fn sorted(map: &Val) -> Vec<(Val, Val)> {
     let mut entries = map.entries.borrow().clone();
     let order =
         |a: &Val, b: &Val| crate::value::order(a, b).unwrap_or_else(|_| a.type_name().cmp(b.type_name()));
-    entries.sort_by(|(a, _), (b, _)| order(a, b));
+    sort::sort_by(&mut entries, |(a, _), (b, _)| order(a, b));
     entries
 }
 

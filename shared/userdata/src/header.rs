@@ -134,7 +134,7 @@ fn parameter(value: &str, wanted: &str) -> Option<String> {
             Err(_) => {}
         }
     }
-    pieces.sort_by_key(|(number, ..)| *number);
+    sort::sort_by_key(&mut pieces, |(number, ..)| *number);
     let mut charset = String::new();
     let mut bytes = Vec::new();
     for (place, (_, encoded, text)) in pieces.iter().enumerate() {

@@ -200,8 +200,8 @@ impl PartHandlers {
         if !handler.due {
             return Some(Ok(()));
         }
-        let headers: serde_json::Map<String, Value> =
-            part.headers.iter().map(|(name, value)| (name.to_string(), value.into())).collect();
+        let headers = part.headers.iter().map(|(name, value)| (name.to_string(), value.into()));
+        let headers: serde_json::Map<String, Value> = sort::collect(headers);
         Some(match handler.python {
             Some(_) => {
                 handler.calls.push(call(kind, Some((&part.filename, &part.payload)), Value::Object(headers)));

@@ -20,7 +20,7 @@ const NETWORK_FILES: [(&str, &str, &str); 7] = [
     ("/etc/network/interfaces.d", "50-cloud-init", ".cfg"),
 ];
 
-/// The heading of a plan for what is removed without any option.
+/// The heading of a plan for the files that are removed without any option.
 const STATE: &str = "the state of earlier boots";
 
 /// The mark of generated lines of /etc/fstab.
@@ -112,7 +112,7 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     sys.set_cause("--machine-id", "");
     if args.machine_id {
         if sys.is_dir("/run/systemd/system") || !sys.is_live() {
-            // What machine-id(5) reads as "this image was never booted".
+            // For machine-id(5) this means that the image was never booted.
             sys.write("/etc/machine-id", "uninitialized\n", WriteOptions::mode(0o444))?;
         } else {
             sys.remove("/etc/machine-id")?;

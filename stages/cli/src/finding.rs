@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// How bad it is.
+/// The severity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Something did not work.

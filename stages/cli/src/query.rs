@@ -50,7 +50,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
         return ExitCode::FAILURE;
     };
     let mut keys: Vec<&str> = map.iter().filter_map(|(key, _)| key.as_str()).collect();
-    keys.sort_unstable();
+    sort::sort(&mut keys);
     for key in keys {
         println!("{key}");
     }

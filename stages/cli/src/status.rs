@@ -51,7 +51,7 @@ pub struct Report {
     last_update: String,
     errors: Vec<String>,
     recoverable: Map<String, Value>,
-    /// What the running stage is doing, the outermost first, and for how many seconds; empty if nothing takes long.
+    /// The activities of the running stage, the outermost first, with their seconds; empty if nothing takes long.
     activities: Vec<(String, f64)>,
     /// The value of `v1` in status.json; empty without that file.
     stages: Map<String, Value>,
@@ -341,7 +341,7 @@ impl Report {
     }
 }
 
-/// Returns what the running stage is doing and for how many seconds, to the millisecond; empty if its process is gone.
+/// Returns the activities of the running stage with their seconds, to the millisecond; empty if its process is gone.
 fn read_activities(machine: &Machine) -> Vec<(String, f64)> {
     let sys = &machine.sys;
     let Some(work) = sys.read_activities(&machine.layout.run(state::ACTIVITY_FILE)) else {

@@ -1,4 +1,4 @@
-//! How errors in status.json begin that a later stage, or a later run, finds there again by that. An upgrade replaces the
+//! Prefixes by which later stages and later runs recognize errors in status.json. An upgrade replaces the
 //! programs in the middle of an instance's life: if one of these changes, the old text has to be recognized as well.
 
 use crate::StageName;

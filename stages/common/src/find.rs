@@ -12,7 +12,7 @@ use crate::{Stage, StageName, platform};
 pub struct FoundInstance {
     /// The instance.
     pub instance: Instance,
-    /// The machine was another instance, or none, before.
+    /// The machine was another instance before, or this is its first boot.
     pub is_new: bool,
     /// It comes from the cache; no metadata was fetched.
     pub is_cached: bool,
@@ -138,7 +138,7 @@ impl Stage {
             .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
         let ctx = Search { has_cached_instance: is_confirmed || is_system_failure, ..self.search_context() };
         if self.replaces_local() {
-            // Otherwise datasources of the local stage alone would be missed, and None would be used.
+            // Otherwise datasources of the local stage would not be searched, and None would be used.
             outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
         }
         if outcome.found.is_none() {

@@ -52,7 +52,7 @@ impl Stage {
             || self.is_event_enabled(instance, Event::Hotplug)
     }
 
-    /// Returns what the module `install_hotplug` needs to know.
+    /// Returns the input of the module `install_hotplug`.
     pub(crate) fn hotplug_settings<'i>(&self, instance: &'i Instance) -> modules::HotplugPolicy<'i> {
         modules::HotplugPolicy {
             enabled: self.is_event_enabled(instance, Event::Hotplug),
@@ -180,7 +180,7 @@ impl Stage {
         );
     }
 
-    /// Fetches the metadata and configures the NIC as it says.
+    /// Fetches the metadata and configures the NIC accordingly.
     fn configure_nic(&mut self, instance: &Instance, path: &str, name: &str) -> Result<()> {
         let mac = self.sys.read_text(format!("/sys{path}/address"))?.trim().to_ascii_lowercase();
         debug!(self.sys, "Refreshing metadata");
@@ -232,7 +232,7 @@ impl Stage {
         let Some(row) = datasource(&instance.datasource) else {
             return Err(Error::new(format!("unknown datasource {}", instance.datasource)));
         };
-        // The network is up by now; a datasource that needs none is read in the way of the local stage.
+        // The network is up by now. A datasource that needs no network is read as in the local stage.
         let stages = row.stages.iter().rev();
         let mut failure = None;
         for stage in stages {

@@ -1,4 +1,4 @@
-//! What remains to be done after a stage that did not end by itself. Both tasks know only what is on disk.
+//! Cleans up after a stage that was stopped or killed. Both tasks depend only on what is on disk.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -28,7 +28,7 @@ fn load_settings(sys: &System, name: StageName, args: &Args) -> Settings {
     load(sys, &layout, &sys.kernel_command_line(), args, layers, Vec::new())
 }
 
-/// Removes the network for metadata that a stage left, whatever way it ended.
+/// Removes the network for metadata that a stage left, however it ended.
 pub(crate) fn undo_network(name: StageName, args: &Args) -> ExitCode {
     let (sys, layout) = open(name, args);
     ephemeral::roll_back_stale(&sys, &layout.run(ephemeral::JOURNAL_DIR));

@@ -1,4 +1,4 @@
-//! What is invalid, or has no effect here, in the settings of log and output: named once in a boot, with its place. The
+//! Reports settings of log and output that are invalid or have no effect, once per boot and with their positions. The
 //! settings themselves are read in `logging`.
 
 use config::{FindingKind, Findings, Node, Reader, Value};
@@ -6,13 +6,13 @@ use system::System;
 
 use crate::logging::{self, LOG_MODE};
 
-/// The lines' formats of the packaged configuration, which are the ones that there are.
+/// The line formats of the packaged configuration. No others are supported.
 const FORMATS: [&str; 2] = [
     "%(asctime)s - %(filename)s[%(levelname)s]: %(message)s",
     "[CLOUDINIT] %(filename)s[%(levelname)s]: %(message)s",
 ];
 
-/// Keys of older configurations and of Python's program, and what is done instead.
+/// Keys that have no effect, of older configurations and of Python's cloud-init, with the message.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("cc_ready_cmd", "has had no effect since cloud-init 0.7; runcmd runs commands"),
     ("datasource_pkg_list", "has no effect: Python packages with datasources are not loaded"),

@@ -1,4 +1,4 @@
-//! What datasources may ask of the machine: its devices and NICs.
+//! The devices and NICs of the machine, for datasources.
 
 use datasource::{Nic, Nics};
 use system::debug;

@@ -109,7 +109,7 @@ impl Stage {
         }
     }
 
-    /// Returns what a module gets to know.
+    /// Returns the context of a module.
     pub(crate) fn context<'a>(&'a self, instance: &'a Instance) -> Context<'a> {
         Context {
             sys: &self.sys,

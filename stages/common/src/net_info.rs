@@ -46,13 +46,13 @@ fn devices(sys: &System) -> Result<(Vec<Link>, Vec<LinkAddress>)> {
 
 fn device_table(links: &[Link], addresses: &[LinkAddress]) -> String {
     let mut links: Vec<&Link> = links.iter().collect();
-    links.sort_by(|a, b| a.name.cmp(&b.name));
+    sort::sort_by(&mut links, |a, b| a.name.cmp(&b.name));
     let mut rows = Vec::new();
     for link in links {
         let up = if link.up && link.carrier { "True" } else { "False" };
         let mac = if link.kind == ETHERNET && !link.mac.is_empty() { &link.mac } else { EMPTY };
         let mut of_link: Vec<_> = addresses.iter().filter(|address| address.index == link.index).collect();
-        of_link.sort_by_key(|address| address.ipv6);
+        sort::sort_by_key(&mut of_link, |address| address.ipv6);
         let row = |address: &str, mask: &str, scope: &str| {
             [&link.name, up, address, mask, scope, mac].map(String::from).to_vec()
         };

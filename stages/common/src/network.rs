@@ -46,8 +46,8 @@ impl Stage {
         }
     }
 
-    /// Returns the path of the marker that a new instance's network is not applied yet. Only by this file a later stage or
-    /// the next boot sees that the one before was interrupted, or could not write the files: the instance is known by then.
+    /// Returns the path of the marker that a new instance's network is not applied yet. It tells a later stage or the next
+    /// boot that the one before was interrupted or could not write the files, although the instance is known.
     pub(crate) fn network_due_marker(&self, instance: &Instance) -> String {
         format!("{}/network-is-due", self.layout.instance_dir(&instance.id))
     }

@@ -1,5 +1,5 @@
-//! What the status has to say about a search: names that no datasource has, and a cloud that was recognised but could not be
-//! read.
+//! Records problems of a search in the status: unknown names in `datasource_list`, and a cloud that was recognized but could
+//! not be read.
 
 use datasource::{Outcome, datasource};
 use serde_json::Value;
@@ -21,7 +21,7 @@ impl Stage {
         }
     }
 
-    /// Reports that the datasource None is used although another one was recognised. As in upstream it is used if it is in the
+    /// Reports that the datasource None is used although another one was recognized. As in upstream it is used if it is in the
     /// list and no other one has an instance; if another one failed, in this stage or the local one, that is an error.
     pub(crate) fn report_none(&mut self, list: &[String], failed: &[String]) {
         let is_listed = |error: &&str| list.iter().any(|name| error.starts_with(&format!("{name}: ")));

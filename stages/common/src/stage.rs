@@ -23,30 +23,30 @@ pub struct Stage {
     pub sys: System,
     /// The directories of the state.
     pub layout: Layout,
-    /// The configuration that is in force.
+    /// The current configuration.
     pub settings: Settings,
     /// The kernel command line.
     pub command_line: String,
-    /// The value of keys that the configuration does not have.
+    /// The value of keys that are not set.
     pub(crate) null_node: Node,
     /// The status of all stages of this boot.
     pub(crate) status: Status,
-    /// The part of the status that is this stage's.
+    /// The record of this stage in the status.
     pub(crate) record: StageStatus,
     pub(crate) replaces_local: bool,
     /// The instance could not be recorded: the files on disk belong to another one, or there are none.
     pub(crate) activation_failed: bool,
-    /// Where the values of merged cloud-configs were written.
+    /// The source positions of the values of merged cloud-configs.
     pub(crate) source_map: SourceMap,
-    /// Where the network configuration that applies was written.
+    /// The source position of the network configuration that applies.
     pub(crate) network_position: Option<Position>,
-    /// In the local stage: an instance's id and its stored `updates`, once they were read.
+    /// In the local stage: an instance's ID and its stored `updates`, after they are read.
     pub(crate) instance_updates: OnceCell<(String, Option<Node>)>,
     /// The stage's own step, from its start to its end.
     pub(crate) step: Option<Step>,
-    /// The configurations of the handlers of events that are in force, by name.
+    /// The configurations of the running event handlers, by name.
     pub(crate) handlers: BTreeMap<String, Node>,
-    /// What earlier stages could not send, by handler.
+    /// Events that earlier stages could not send, by handler.
     pub(crate) unsent: BTreeMap<String, Vec<String>>,
 }
 

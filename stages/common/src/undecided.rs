@@ -24,7 +24,7 @@ pub fn decide(sys: &System) -> Option<String> {
     }
 }
 
-/// The guard of the later stages: takes over what was decided.
+/// The guard of the later stages: adopts the decision.
 pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
     if second_look::is_undecided(sys) { None } else { second_look::disabled_reason(sys) }
 }

@@ -1,4 +1,4 @@
-//! Which instance the local stage takes this machine for, boot after boot: the whole program in a directory.
+//! The instance that the local stage finds in consecutive boots: the whole program in a directory.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ struct Machine {
 const SEED: &str = "var/lib/cloud/seed/nocloud";
 
 impl Machine {
-    /// With a seed directory that names this instance.
+    /// Creates a machine with a seed directory of this instance.
     fn new(id: &str) -> Machine {
         let root = TempDir::new();
         let machine = Machine { root };
@@ -29,7 +29,7 @@ impl Machine {
         machine
     }
 
-    /// A path of the machine; what is behind the link to the instance, inside the directory too.
+    /// Returns a path of the machine; the link to the instance is resolved inside the directory too.
     fn path(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("var/lib/cloud/instance/"), self.link()) {
             (Some(rest), Some(id)) => self.root.join("var/lib/cloud/instances").join(id).join(rest),
@@ -56,7 +56,7 @@ impl Machine {
         std::fs::remove_dir_all(self.path(SEED)).unwrap();
     }
 
-    /// A boot as far as the local stage: /run is new. What it logged.
+    /// Boots up to the local stage, with an empty /run. Returns the log.
     fn boot(&self) -> String {
         let _ = std::fs::remove_dir_all(self.path("run"));
         self.stage()
@@ -77,7 +77,7 @@ impl Machine {
         self.get("run/cloud-init/.instance-id")
     }
 
-    /// The current instance by its link.
+    /// Returns the current instance by its link.
     fn link(&self) -> Option<String> {
         let target = std::fs::read_link(self.root.join("var/lib/cloud/instance")).ok()?;
         Some(target.file_name().unwrap().to_string_lossy().into_owned())
@@ -88,7 +88,7 @@ impl Machine {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Status, exit code and log of an instance that was kept for want of evidence.
+    /// Checks link, log and status of an instance that could not be verified and was kept.
     fn assert_kept(&self, id: &str, log: &str) {
         assert_eq!((self.id().as_str(), self.link().as_deref()), (id, Some(id)), "{log}");
         assert!(log.contains("could not verify instance"), "{log}");
@@ -98,7 +98,7 @@ impl Machine {
         assert!(warnings.to_string().contains("keeping the cached instance"), "{status}");
     }
 
-    /// As Python's cloud-init leaves an instance: a pickle, and text files beside it.
+    /// Writes an instance as Python's cloud-init does: a pickle, and text files beside it.
     fn put_python_state(&self, id: &str, description: &str) {
         let dir = format!("var/lib/cloud/instances/{id}");
         self.put(&format!("{dir}/obj.pkl"), b"\x80\x05\x95rest");
@@ -124,7 +124,7 @@ fn unchanged_instance_comes_from_the_cache() {
     let second = machine.boot();
     assert!(second.contains("restored from checked cache: DataSourceNoCloud"), "{second}");
     assert!(!second.contains("search-NoCloud"), "{second}");
-    // Again in the same boot: confirmed already, and the seed is not needed.
+    // In the same boot the instance is already confirmed, and the seed is not needed.
     machine.lose_seed();
     assert!(machine.stage().contains("restored from c"));
     assert!(!machine.status().to_string().contains("instance_check"));
@@ -138,7 +138,7 @@ fn missing_seed_keeps_the_instance() {
     let log = machine.boot();
     machine.assert_kept("i-1", &log);
     assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
-    // So it stays, boot after boot; and with the seed back there is nothing to say.
+    // The same in the next boot. When the seed is back, nothing is reported.
     machine.assert_kept("i-1", &machine.boot());
     machine.seed("i-1");
     let log = machine.boot();
@@ -177,7 +177,7 @@ fn manual_cache_clean_trusts_the_cache() {
     machine.seed("i-2");
     let log = machine.boot();
     assert!(log.contains("restored from c") && machine.id() == "i-1", "{log}");
-    // The marker is enough, and without it there is a look again.
+    // The marker alone is sufficient; without it the cache is checked again.
     std::fs::remove_file(machine.path("etc/cloud/cloud.cfg.d/1.cfg")).unwrap();
     machine.boot();
     assert_eq!(machine.id(), "i-1");
@@ -196,10 +196,10 @@ fn unreadable_cache() {
         std::fs::write(&cache, bytes).unwrap();
         machine.boot();
         assert_eq!(machine.id(), "i-1");
-        // Not another one: the id is known from elsewhere.
+        // Not a new instance: another file has the ID.
         assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1", "{bytes:?}");
     }
-    // Deleted by hand: crawled again, the same instance.
+    // A deleted cache: the metadata is fetched again, for the same instance.
     let machine = Machine::new("i-1");
     machine.boot();
     std::fs::remove_file(machine.path("var/lib/cloud/instance/obj.pkl")).unwrap();
@@ -232,7 +232,7 @@ fn upgrade_from_python() {
     assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
     assert_eq!(machine.get("var/lib/cloud/data/previous-instance-id"), "i-1");
     assert_eq!(machine.get("var/lib/cloud/instance/sem/config_ssh"), "1: 1.0");
-    // The pickle stays, so that going back loses nothing.
+    // The pickle is kept for a downgrade.
     assert_eq!(std::fs::read(machine.path("var/lib/cloud/instance/obj.pkl")).unwrap(), b"\x80\x05\x95rest");
 }
 
@@ -245,7 +245,7 @@ fn upgrade_from_python_with_missing_seed() {
     machine.assert_kept("i-1", &log);
     assert_eq!(machine.get("var/lib/cloud/instance/user-data.txt"), "#cloud-config\n# kept");
     assert!(exists(&machine.path("var/lib/cloud/instance/sem/config_ssh")));
-    // A seed of the network may come with the network: nothing is decided yet.
+    // A network seed may be found in the network stage: no decision yet.
     let later = Machine::new("i-1");
     later.lose_seed();
     later.put_python_state("i-1", "DataSourceNoCloudNet [seed=cmdline,http://192.0.2.1/]");
@@ -261,7 +261,7 @@ fn changed_datasource_list() {
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ConfigDrive]\n");
     let log = machine.boot();
     assert!(log.contains("datasource_list no longer contains NoCloud"), "{log}");
-    // Nothing is found: and nothing goes on in the name of the old one, whose files stay.
+    // No instance is found: the link to the old one is removed, its files are kept.
     assert_eq!((machine.link(), machine.id()), (None, String::new()));
     assert!(exists(&machine.path("var/lib/cloud/instances/i-1/user-data.txt")));
     machine.put("config-drive/openstack/latest/meta_data.json", "{\"uuid\": \"u-1\"}");
@@ -280,7 +280,7 @@ fn trusted_and_read_again_for_the_boot_event() {
     machine.boot();
     let log = machine.boot();
     assert!(log.contains("Loaded datasource") && machine.id() == "i-1", "{log}");
-    // What the metadata is of by now, and whether there is any, changes nothing in whose machine this is.
+    // Neither other metadata nor missing metadata changes the instance.
     machine.seed("i-2");
     let log = machine.boot();
     assert!(log.contains("using the cached instance i-1") || log.contains("restored from c"), "{log}");

@@ -1,5 +1,5 @@
-//! `output:` of user-data counts from the modules on, as with upstream: what was said before goes where the image's
-//! own configuration has it.
+//! `output:` of user-data applies from the modules on, as upstream's does: earlier output goes to the targets of the
+//! image's own configuration.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 
 mod common;
@@ -10,7 +10,7 @@ const META_DATA: &str = "instance-id: i-1\ndsmode: local\n";
 const BEFORE: &str = "running 'init-local'";
 const AFTER: &str = "No 'init' modules to run under section";
 
-/// What is in the files `/var/log/a` to `/var/log/c` after a boot with these values of `output:`.
+/// Returns the contents of `/var/log/a` to `/var/log/c` after a boot with these values of `output:`.
 fn boot(image: &str, user: &str) -> [String; 3] {
     let seed = "var/lib/cloud/seed/nocloud";
     let (meta_data, user_data) = (format!("{seed}/meta-data"), format!("{seed}/user-data"));

@@ -1,5 +1,5 @@
-//! A NIC that comes while the machine runs: the program that the hotplug service starts, in a directory, with a config
-//! drive that learns of the NIC sooner, later or never.
+//! A NIC that is plugged in while the machine runs: the program of the hotplug service, in a directory, with a config drive
+//! that lists the NIC at once, later or never.
 
 #![allow(clippy::unwrap_used)]
 
@@ -25,7 +25,7 @@ const EVENT: &str = "add:/devices/pci0/net/eth1";
 const ON: &str = "updates: {network: {when: [boot-new-instance, hotplug]}}\n";
 
 impl Machine {
-    /// Booted from the drive, with eth0 configured.
+    /// Creates a machine that has booted from the drive, with eth0 configured.
     fn new(config: &str) -> Machine {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -40,7 +40,7 @@ impl Machine {
         machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-1", "hostname": "h"}"#);
         machine.nic("eth0", "02:00:00:00:00:01");
         machine.drive(&["02:00:00:00:00:01"]);
-        // What the boot's local stage leaves.
+        // The results of the local stage.
         let cache =
             r#"{"version": 1, "instance-id": "i-1", "datasource": "ConfigDrive", "description": "d"}"#;
         machine.put("var/lib/cloud/instances/i-1/obj.pkl", cache);
@@ -71,7 +71,7 @@ impl Machine {
         }
     }
 
-    /// The drive's network, with these NICs by DHCP.
+    /// Writes the drive's network data, with these NICs by DHCP.
     fn drive(&self, macs: &[&str]) {
         let links = macs
             .iter()
@@ -112,10 +112,10 @@ fn known_nic_is_configured() {
     let (code, said) = machine.plug_in();
     assert_eq!(code, 0, "{said}");
     assert!(machine.get(UNIT).contains("DHCP=ipv4"), "{said}");
-    assert_eq!(machine.get("var/lib/cloud/data/status.json"), before, "nothing to say");
+    assert_eq!(machine.get("var/lib/cloud/data/status.json"), before, "no change");
     let cache = machine.get("var/lib/cloud/instances/i-1/obj.pkl");
-    assert!(cache.contains("02:00:00:00:00:02"), "the cache has what the drive says now");
-    // What cloud-init's own tests look for.
+    assert!(cache.contains("02:00:00:00:00:02"), "the cache has the current metadata");
+    // Lines that cloud-init's own tests check.
     let log = machine.get("var/log/cloud-init.log");
     for line in [
         "hotplug-hook called with the following arguments: {hotplug_action: handle, subsystem: net, udevaction: add, \
@@ -161,7 +161,7 @@ fn failure_stays_in_status_until_success() {
     let message = "hotplug of eth1: Failed to detect 02:00:00:00:00:02 in updated metadata";
     assert!(status().contains(message), "{}", status());
     assert_eq!(machine.get(UNIT), "");
-    // Another instance's drive is for the next boot.
+    // Metadata of another instance takes effect at the next boot.
     machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-2", "hostname": "h"}"#);
     let (code, _) = machine.plug_in();
     assert!(
@@ -191,7 +191,7 @@ fn disabled_hotplug_does_nothing() {
     let (code, said) = machine.run(&["--hotplug-enable"]);
     let already = "Not installing hotplug for event of type net. Reason: Already done.\n";
     assert!(code == 0 && said.contains(already) && said.contains(enabled), "{said}");
-    // A device that goes, or is none, changes nothing.
+    // A removed device and an invalid path change nothing.
     assert_eq!(machine.run(&["--hotplug-handle", "remove:/devices/pci0/net/eth1"]).0, 0);
     assert_eq!(machine.run(&["--hotplug-handle", "add:/devices/../../x"]).0, 1);
     assert_eq!((machine.plug_in().0, machine.get(UNIT).is_empty()), (0, false));
@@ -216,7 +216,7 @@ fn queued_requests_are_handled_once() {
     std::fs::create_dir_all(&dir).unwrap();
     let fifo = dir.join("hook-hotplug-cmd");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // BlockedSignals open, as systemd does; the hook's line twice, and one that is none.
+    // The FIFO is open for reading and writing, as systemd has it; the hook's line twice, and an invalid line.
     use std::io::Write;
     let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";
@@ -224,10 +224,10 @@ fn queued_requests_are_handled_once() {
     let (code, said) = machine.run(&["--hotplug-listen"]);
     assert!(code == 0 && said.contains("ignoring malformed request"), "{said}");
     assert!(machine.get(UNIT).contains("DHCP=ipv4"));
-    assert_eq!(machine.run(&["--hotplug-listen"]).0, 0, "an empty queue is nothing");
+    assert_eq!(machine.run(&["--hotplug-listen"]).0, 0, "an empty queue is no error");
 }
 
-/// LXD's metadata lists no NICs: the configuration is written again, and the NIC is not looked for in it.
+/// LXD's metadata lists no NICs: the configuration is written again without a check for the NIC.
 #[test]
 fn lxd_lists_no_nics() {
     let machine = Machine::new(&ON.replace("updates", "datasource_list: [LXD]\nupdates"));

@@ -133,7 +133,7 @@ impl ColumnShifts {
             sum += *by;
         }
         self.0.extend(new);
-        self.0.sort_by_key(|(at, _)| *at);
+        sort::sort_by_key(&mut self.0, |(at, _)| *at);
         line = 0;
         for (at, by) in &mut self.0 {
             if at.line != line {

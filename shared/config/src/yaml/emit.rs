@@ -290,12 +290,12 @@ fn sort_like_python(entries: &mut [(&Node, &Node)]) {
     };
     let all = |sort: fn(&Value) -> bool| entries.iter().all(|(key, _)| sort(&key.value));
     if all(|v| matches!(v, Value::Bool(_) | Value::Int(_) | Value::Float(_))) {
-        entries.sort_by(|(a, _), (b, _)| match (&a.value, &b.value) {
+        sort::sort_by(entries, |(a, _), (b, _)| match (&a.value, &b.value) {
             (Value::Int(a), Value::Int(b)) => a.cmp(b),
             _ => number(a).partial_cmp(&number(b)).unwrap_or(Ordering::Equal),
         });
     } else if all(|v| matches!(v, Value::Str(_))) || all(|v| matches!(v, Value::Bytes(_))) {
-        entries.sort_by(|(a, _), (b, _)| match (&a.value, &b.value) {
+        sort::sort_by(entries, |(a, _), (b, _)| match (&a.value, &b.value) {
             (Value::Str(a), Value::Str(b)) => a.cmp(b),
             (Value::Bytes(a), Value::Bytes(b)) => a.cmp(b),
             _ => Ordering::Equal,

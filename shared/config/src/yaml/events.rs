@@ -3,7 +3,7 @@
 //! none of its counters can overflow.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
@@ -164,12 +164,13 @@ fn line_column(mark: &unsafe_lib::yaml_mark_t) -> LineColumn {
     LineColumn { line: count(mark.line), column: count(mark.column) }
 }
 
-/// SAFETY: `text` is null or a constant of the library that ends in NUL.
-unsafe fn static_str(text: *const c_char) -> &'static str {
+/// SAFETY: `text` is null or a constant of the library that ends in NUL. The library's characters are signed on every
+/// architecture, those of C are not.
+unsafe fn static_str(text: *const i8) -> &'static str {
     if text.is_null() {
         return "";
     }
-    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or_default()
+    unsafe { CStr::from_ptr(text.cast()) }.to_str().unwrap_or_default()
 }
 
 /// SAFETY: `text` is null or a string of an event that has not been deleted.

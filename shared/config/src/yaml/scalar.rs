@@ -318,6 +318,7 @@ fn parse_int(text: &str) -> Option<Option<i128>> {
     } else if let Some(hex) = digits.strip_prefix("0x") {
         parse_radix(hex, 16)?
     } else if digits.starts_with('0') {
+        // Octal in YAML 1.1: `012` is 10.
         parse_radix(digits, 8)?
     } else if digits.contains(':') {
         let mut sum = Some(0i128);

@@ -22,7 +22,7 @@ mod instance;
 pub(crate) mod ovf;
 mod pps;
 mod previous;
-mod provision;
+pub(crate) mod provision;
 mod report;
 mod seed;
 mod settings;

@@ -22,7 +22,7 @@ use crate::metadata_network::{self, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{Nic, Search};
 
-const DEFAULTS: Defaults = Defaults {
+pub const DEFAULTS: Defaults = Defaults {
     urls: &["http://169.254.169.254"],
     max_wait: 300,
     timeout: 30,

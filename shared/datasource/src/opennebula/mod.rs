@@ -9,7 +9,7 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Result, System, debug, error, warning};
 
-use crate::{Datasource, Search, assignments, media, standard};
+use crate::{Datasource, Search, assignments, document, fields, media, standard};
 
 pub const OPENNEBULA: Datasource = Datasource { ..Datasource::new("OpenNebula", find) };
 
@@ -66,30 +66,35 @@ fn read(sys: &System, directory: &str, label: &str) -> Result<Option<Context>> {
     Ok(Some(all.values))
 }
 
-/// Returns the value of the first of these variables that is set.
-fn first<'c>(context: &'c Context, names: &[&str]) -> Option<&'c str> {
-    names.iter().find_map(|name| context.get(*name)).map(String::as_str)
+/// Returns the first of these variables that is set, and its value.
+fn first<'c>(context: &'c Context, names: &[&'static str]) -> Option<(&'static str, &'c str)> {
+    names.iter().find_map(|name| Some((*name, context.get(*name)?.as_str())))
 }
 
-fn metadata(context: &Context) -> Node {
+fn metadata(sys: &System, context: &Context) -> Node {
     let mut metadata: Map =
         context.iter().map(|(name, value)| (Node::from(name.as_str()), Node::from(value.as_str()))).collect();
-    if let Some(keys) = first(context, &["SSH_KEY", "SSH_PUBLIC_KEY"]) {
-        let keys = keys.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    if let Some((name, keys)) = first(context, &["SSH_KEY", "SSH_PUBLIC_KEY"]) {
+        let keys = fields::valid_keys(sys, &format!("context.sh: {name}"), keys);
+        let keys = keys.into_iter().filter(|line| !line.starts_with('#'));
         metadata.insert("public-keys", keys.map(Node::from).collect::<Vec<_>>());
     }
-    if let Some(name) = first(context, &["SET_HOSTNAME", "HOSTNAME", "PUBLIC_IP", "IP_PUBLIC", "ETH0_IP"]) {
-        metadata.insert("local-hostname", name);
+    let hostname = first(context, &["SET_HOSTNAME", "HOSTNAME", "PUBLIC_IP", "IP_PUBLIC", "ETH0_IP"]);
+    if let Some(hostname) =
+        hostname.and_then(|(name, text)| fields::valid_line(sys, &format!("context.sh: {name}"), text))
+    {
+        metadata.insert("local-hostname", hostname);
     }
     metadata.insert("instance-id", ID);
     metadata.into()
 }
 
 fn user_data(sys: &System, context: &Context) -> Blobs {
-    let Some(text) = first(context, &["USER_DATA", "USERDATA"]).filter(|text| !text.is_empty()) else {
+    let Some((_, text)) = first(context, &["USER_DATA", "USERDATA"]).filter(|(_, text)| !text.is_empty())
+    else {
         return Blobs::default();
     };
-    if first(context, &["USERDATA_ENCODING", "USER_DATA_ENCODING"]) != Some("base64") {
+    if first(context, &["USERDATA_ENCODING", "USER_DATA_ENCODING"]).is_none_or(|(_, how)| how != "base64") {
         return Blobs(vec![text.as_bytes().to_vec()]);
     }
     let decoded = encoding::base64::decode_like_python(text.as_bytes());
@@ -101,7 +106,7 @@ fn user_data(sys: &System, context: &Context) -> Blobs {
 
 fn instance(ctx: &Search<'_>, context: &Context, kind: &str, source: &str) -> Option<Instance> {
     let sys = ctx.sys;
-    let configured = ctx.settings("OpenNebula").and_then(|s| s.get("dsmode")).and_then(Node::scalar_text);
+    let configured = ctx.settings("OpenNebula").and_then(|settings| document::text(settings, "dsmode"));
     let mode = context.get("DSMODE").filter(|mode| !mode.is_empty()).cloned().or(configured);
     let mode = standard::dsmode(sys, "OpenNebula", mode, "net");
     if mode == "disabled" {
@@ -111,7 +116,7 @@ fn instance(ctx: &Search<'_>, context: &Context, kind: &str, source: &str) -> Op
         "OpenNebula",
         &format!("DataSourceOpenNebula [seed={source}][dsmode={mode}]"),
         format!("{kind} ({source})"),
-        &metadata(context),
+        &metadata(sys, context),
     );
     instance.dsmode = mode;
     instance.user_data = user_data(sys, context);

@@ -115,7 +115,7 @@ impl<'a> Client<'a> {
         match self.request("KEYS", None)? {
             Reply::Success(names) => {
                 let names = names.unwrap_or_default();
-                Ok(String::from_utf8_lossy(&names).split('\n').map(Into::into).collect())
+                Ok(sort::collect(String::from_utf8_lossy(&names).split('\n').map(String::from)))
             }
             Reply::NotFound => Ok(BTreeSet::new()),
             Reply::Failure => Err(Error::new("SmartOS: the host could not list the keys")),

@@ -14,7 +14,7 @@ use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::retry::DEFAULT_MAX_WAIT_CACHED;
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, fields, standard};
 use client::{Client, Reply};
 
 pub const SMARTOS: Datasource = Datasource {
@@ -39,7 +39,7 @@ const TIMEOUT_RANGE: (f64, f64) = (0.1, 3600.0);
 const CRAWL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The names of values in instance data, the keys of the host, and whether white space around the value is removed.
-const KEYS: [(&str, &str, bool); 13] = [
+pub(crate) const KEYS: [(&str, &str, bool); 13] = [
     ("instance-id", "sdc:uuid", true),
     ("local-hostname", "hostname", true),
     ("public-keys", "root_authorized_keys", true),
@@ -56,7 +56,7 @@ const KEYS: [(&str, &str, bool); 13] = [
 ];
 
 /// Names and keys whose values are JSON.
-const JSON_KEYS: [(&str, &str); 3] =
+pub(crate) const JSON_KEYS: [(&str, &str); 3] =
     [("network-data", "sdc:nics"), ("dns_servers", "sdc:resolvers"), ("routes", "sdc:routes")];
 
 /// Keys without which the machine would be set up wrongly: a host that cannot read them is not usable.
@@ -71,6 +71,9 @@ const NEVER_BASE64: [&str; 6] = [
     "sdc:uuid",
     "user-script",
 ];
+
+/// The limit for the ID: that of file names.
+const MAX_ID: usize = 255;
 
 /// Values that only root may read, in addition to the defaults.
 const SENSITIVE: [&str; 3] = ["legacy-user-data", "user-script", "operator-script"];
@@ -124,7 +127,7 @@ impl<'a> Settings<'a> {
             Some(items) => items.iter().filter_map(Node::scalar_text).collect(),
             None => node.scalar_text()?.split(',').map(Into::into).collect(),
         };
-        Some(items.iter().map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect())
+        Some(sort::collect(items.iter().map(|name| name.trim().to_string()).filter(|name| !name.is_empty())))
     }
 }
 
@@ -183,7 +186,7 @@ fn find_on(ctx: &Search<'_>, kind: Kind) -> Result<Instance> {
     Ok(instance)
 }
 
-type Values = BTreeMap<&'static str, Vec<u8>>;
+pub(crate) type Values = BTreeMap<&'static str, Vec<u8>>;
 
 /// Reads all keys; those that are not set are not in the result.
 fn read_values(sys: &System, settings: &Settings<'_>, kind: Kind, client: &mut Client<'_>) -> Result<Values> {
@@ -242,7 +245,7 @@ impl Base64Keys {
             return Ok(base64);
         }
         if names.contains("base64_keys") {
-            base64.keys = text("base64_keys")?.split(',').map(|name| name.trim().to_string()).collect();
+            base64.keys = sort::collect(text("base64_keys")?.split(',').map(|name| name.trim().to_string()));
         }
         // Only those that matter here: a host may have any number of keys.
         let read = KEYS.iter().map(|(_, key, _)| *key).chain(JSON_KEYS.iter().map(|(_, key)| *key));
@@ -273,15 +276,15 @@ fn is_true(text: &str) -> bool {
     matches!(text.trim().to_lowercase().as_str(), "true" | "1" | "on" | "yes")
 }
 
-fn instance(ctx: &Search<'_>, values: Values, description: String) -> Result<Instance> {
+pub(crate) fn instance(ctx: &Search<'_>, values: Values, description: String) -> Result<Instance> {
     let sys = ctx.sys;
-    let text = |name: &str| {
-        let text = values.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
-        text.filter(|text| !text.is_empty())
-    };
     // It becomes the name of a directory.
-    let is_id = |id: &String| id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    let Some(id) = text("instance-id").filter(is_id) else {
+    let is_id = |id: &String| {
+        (1..=MAX_ID).contains(&id.len())
+            && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b))
+    };
+    let id = values.get("instance-id").map(|id| String::from_utf8_lossy(id).into_owned());
+    let Some(id) = id.filter(is_id) else {
         return Err(Error::new("SmartOS: sdc:uuid: expected a UUID"));
     };
     let directory = format!("{}/data", ctx.layout.instance_dir(&id));
@@ -295,14 +298,25 @@ fn instance(ctx: &Search<'_>, values: Values, description: String) -> Result<Ins
         content("legacy-user-data"),
     );
     let mut metadata = Map::new();
-    for (name, _, _) in KEYS {
+    for (name, key, is_line) in KEYS {
         let value = values.get(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        let place = format!("SmartOS: {key}");
+        let value = match value {
+            Some(keys) if name == "public-keys" => {
+                let valid = fields::valid_keys(sys, &place, &keys);
+                let count = keys.lines().filter(|line| !line.trim().is_empty()).count();
+                Some(if valid.len() < count { valid.join("\n") } else { keys })
+            }
+            Some(line) if is_line => fields::valid_line(sys, &place, &line).map(Into::into),
+            data => data,
+        };
         metadata.insert(name, value.map_or_else(Node::null, Node::from));
     }
     for (name, key) in JSON_KEYS {
         metadata.insert(name, json_value(sys, key, values.get(name)));
     }
-    let hostname = text("local-hostname").or_else(|| text("hostname")).unwrap_or_else(|| id.clone());
+    let name = |key| metadata.get(key).and_then(Node::as_str).filter(|name| !name.is_empty());
+    let hostname = name("local-hostname").or_else(|| name("hostname")).unwrap_or(&id).to_string();
     metadata.insert("local-hostname", hostname);
     let vendor_data = match content("vendor-data") {
         Some(data) => data.to_vec(),

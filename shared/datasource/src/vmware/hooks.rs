@@ -210,7 +210,7 @@ fn enabled_events(config: &Node) -> Vec<String> {
 fn events_text(mut events: Vec<String>) -> String {
     let is_known = |event: &String| crate::ALL_EVENTS.contains(&event.as_str());
     events.retain(is_known);
-    events.sort_unstable();
+    sort::sort(&mut events);
     events.dedup();
     format!("network={}", events.join(";"))
 }

@@ -13,13 +13,14 @@ pub(crate) mod customization;
 mod hooks;
 mod host;
 pub(crate) mod metadata;
-mod transport;
+pub(crate) mod transport;
 
 use config::Node;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Error, Result, debug, info, warning};
 
-use crate::{Datasource, Search, UpdateEvents, guestinfo, standard};
+use crate::field_types::{self, Field, Shape};
+use crate::{Datasource, Search, UpdateEvents, document, guestinfo, standard};
 
 pub const VMWARE: Datasource = Datasource {
     events: UpdateEvents {
@@ -96,30 +97,32 @@ fn cached_customization(ctx: &Search<'_>) -> Option<Instance> {
     (is_customized && is_usable).then_some(*cached)
 }
 
-fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
+pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
     let sys = ctx.sys;
     let subplatform = format!("{} ({})", data.transport, data.key);
     info!(sys, "using data access method {subplatform}");
     let is_valid = data.metadata.is_some();
     let metadata = data.metadata.as_ref().and_then(Node::as_map).cloned().unwrap_or_default();
-    let (mut metadata, network) = metadata::split_network(sys, data.key, metadata);
-    let id = metadata.get("instance-id").filter(|id| !id.is_null());
-    let has_id = id.and_then(Node::scalar_text).is_some_and(|id| !id.trim().is_empty());
-    if id.is_some() && !has_id {
-        warning!(sys, "{}: instance-id: expected text; using the UUID in DMI", data.key);
-    }
-    if !has_id {
+    let (metadata, network) = metadata::split_network(sys, data.key, metadata);
+    let mut metadata = Node::from(metadata);
+    let keys = PUBLIC_KEYS.into_iter().find(|name| metadata.get(name).is_some());
+    // Other spellings of the keys are not used, so that their types do not matter.
+    let fields = standard::FIELDS.iter().copied().filter(|(_, shape, _)| *shape != Shape::Keys);
+    let fields: Vec<Field> = fields.chain(keys.map(|name| (name, Shape::Keys, false))).collect();
+    field_types::drop_invalid(sys, data.key, &mut metadata, &fields);
+    if document::text(&metadata, "instance-id").is_none_or(|id| id.trim().is_empty()) {
         let uuid = sys.read_text(UUID_FILE).map(|uuid| uuid.trim().to_lowercase()).unwrap_or_default();
         if uuid.is_empty() {
             return Err(Error::new(format!("{}: no instance-id, and DMI has no UUID", data.key)));
         }
         require_same_id(ctx, &data, is_valid, &uuid)?;
-        metadata.insert("instance-id", uuid);
+        if let Some(map) = metadata.as_map_mut() {
+            map.insert("instance-id", uuid);
+        }
     }
     let class = format!("DataSourceVMware [seed={}]", data.transport);
-    let metadata = Node::from(metadata);
     let mut instance = standard::from_metadata("VMware", &class, subplatform, &metadata);
-    instance.public_keys = standard::public_keys(PUBLIC_KEYS.into_iter().find_map(|key| metadata.get(key)));
+    instance.public_keys = standard::public_keys(keys.and_then(|name| metadata.get(name)));
     instance.user_data = data.user_data;
     instance.vendor_data = data.vendor_data;
     instance.config = data.config;

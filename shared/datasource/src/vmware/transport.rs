@@ -8,7 +8,7 @@ use crate::Search;
 use crate::guestinfo::Guestinfo;
 
 /// A variable's encoding and value.
-type Variable = Option<(Option<String>, String)>;
+pub type Variable = Option<(Option<String>, String)>;
 
 /// Returns the data in environment variables, which are used only if `VMX_GUESTINFO` is set as well.
 pub fn read_environment(sys: &System) -> Option<Data> {
@@ -44,7 +44,7 @@ pub fn read_guestinfo(ctx: &Search<'_>) -> Result<Option<Data>> {
     Ok(to_data(ctx.sys, "guestinfo", names, values))
 }
 
-fn to_data(
+pub fn to_data(
     sys: &System,
     transport: &'static str,
     names: [&'static str; 3],

@@ -8,7 +8,7 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Command, Error, Result, System, debug, error, info, warning};
 
-use crate::{Datasource, IdentityCheck, Search, assignments, document, standard};
+use crate::{Datasource, IdentityCheck, Search, assignments, document, field_types, standard};
 use merge::UserData;
 
 pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) };
@@ -16,13 +16,13 @@ pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) }
 const DEFAULT_ID: &str = "iid-datasource-wsl";
 
 /// The places of this instance's files.
-struct Places {
+pub(crate) struct Places {
     /// The name of the instance.
-    name: String,
+    pub name: String,
     /// The directory that Ubuntu Pro's agent writes.
-    pro: String,
+    pub pro: String,
     /// The user's directory.
-    user: String,
+    pub user: String,
 }
 
 /// Asks Windows where the files are; `None` if this is not WSL.
@@ -40,9 +40,15 @@ fn places(sys: &System) -> Result<Option<Places>> {
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
+    match places(ctx.sys)? {
+        Some(places) => read_places(ctx, &places),
+        None => Ok(None),
+    }
+}
+
+pub(crate) fn read_places(ctx: &Search<'_>, places: &Places) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let Some(places) = places(sys)? else { return Ok(None) };
-    let metadata = metadata(sys, &places)?;
+    let metadata = metadata(sys, places)?;
     let id = document::text(&metadata, "instance-id").unwrap_or_default();
     let (mut agent, mut user) = (None, None);
     if ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str) == Some("ubuntu") {
@@ -52,7 +58,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         user = pro(&format!("{}.user-data", places.name));
     }
     if user.is_none() && sys.is_dir(&places.user) {
-        match user_file(sys, &places) {
+        match user_file(sys, places) {
             Some(path) => user = read(sys, &path),
             None if agent.is_some() => info!(sys, "{}: no file with user-data", places.user),
             None => error!(sys, "WSL: {}: no file with user-data", places.user),
@@ -73,7 +79,8 @@ fn metadata(sys: &System, places: &Places) -> Result<Node> {
             Err(e) if e.is_not_found() => continue,
             Err(e) => return Err(e),
         };
-        let metadata = document::parse_map(&path, &bytes)?;
+        let mut metadata = document::parse_map(&path, &bytes)?;
+        field_types::drop_invalid(sys, &path, &mut metadata, standard::FIELDS);
         // With a default ID, the machine would become another instance.
         if document::text(&metadata, "instance-id").is_none() {
             return Err(Error::new(format!("{path}: instance-id: required, but missing")));

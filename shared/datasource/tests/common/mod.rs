@@ -31,7 +31,15 @@ pub struct Machine {
 
 impl Machine {
     pub fn new() -> Machine {
-        let top = TempDir::new();
+        Machine::below(TempDir::new())
+    }
+
+    /// As [`Machine::new`], for tests that make thousands of machines.
+    pub fn in_memory() -> Machine {
+        Machine::below(TempDir::in_memory())
+    }
+
+    fn below(top: TempDir) -> Machine {
         Machine {
             sys: System::new(&top),
             top,
@@ -94,7 +102,7 @@ impl Machine {
         self.sys.root().host(path)
     }
 
-    fn with_context<T>(&self, query: impl FnOnce(&Search<'_>) -> T) -> T {
+    pub fn with_context<T>(&self, query: impl FnOnce(&Search<'_>) -> T) -> T {
         query(&Search {
             sys: &self.sys,
             layout: &Layout::default(),

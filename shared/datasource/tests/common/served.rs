@@ -2,7 +2,7 @@
 //! can be replaced. Shared by `bad_fields.rs` and the fuzz target `metadata`.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, WriteOptions};
 
-/// Datasources, their fixtures, and the setting that has their server instead of the cloud's (`{}`).
+/// Datasources, their fixtures, and the setting that has their server instead of the cloud's (`{}`, `{port}`).
 pub const CASES: [(&str, &str, &str); 18] = [
     ("Akamai", "akamai", "base_urls: {ipv4: '{}', ipv6: '{}'}"),
     ("AliYun", "aliyun", "metadata_urls: ['{}']"),
@@ -24,7 +24,7 @@ pub const CASES: [(&str, &str, &str); 18] = [
     ("CloudStack", "cloudstack", "metadata_urls: ['{}']"),
     ("DigitalOcean", "digitalocean", "metadata_url: '{}/metadata/v1.json'"),
     ("Ec2", "ec2", "metadata_urls: ['{}']"),
-    ("Exoscale", "exoscale", "metadata_url: '{}'"),
+    ("Exoscale", "exoscale", "metadata_url: '{}', password_server_port: {port}"),
     ("GCE", "gce", "metadata_url: '{}/computeMetadata/v1/'"),
     ("Hetzner", "hetzner", "metadata_urls: ['{}/hetzner/v1']"),
     (
@@ -43,6 +43,9 @@ pub const CASES: [(&str, &str, &str); 18] = [
 /// What a server has at its paths: a document, or text.
 pub type Answers = BTreeMap<String, Value>;
 
+/// The path of Exoscale's password server.
+pub const PASSWORD: &str = "/1.0/password";
+
 /// A server on loopback. It ends with the process.
 pub struct Server {
     base: String,
@@ -57,8 +60,8 @@ impl Server {
         let served = answers.clone();
         std::thread::spawn(move || {
             for peer in listener.incoming().flatten() {
-                let _ = peer.set_read_timeout(Some(Duration::from_secs(5)));
-                serve(&peer, &served);
+                let served = served.clone();
+                std::thread::spawn(move || serve(&peer, &served));
             }
         });
         Server { base, answers }
@@ -70,22 +73,44 @@ impl Server {
     }
 }
 
+/// Serves the requests of a connection until the client closes it.
 fn serve(mut peer: &TcpStream, answers: &Mutex<BTreeMap<String, Vec<u8>>>) {
-    let mut lines = BufReader::new(peer).lines().map_while(std::result::Result::ok);
-    let first = lines.next().unwrap_or_default();
-    lines.take_while(|line| !line.is_empty()).for_each(drop);
-    let mut words = first.split(' ');
-    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = target.split('?').next().unwrap_or_default();
-    let answers = answers.lock().expect("no thread panics with it");
-    let body = match method {
-        "PUT" => Some(&b"token"[..]),
-        _ => answers.get(target).or_else(|| answers.get(path)).map(Vec::as_slice),
-    };
-    let status = if body.is_some() { 200 } else { 404 };
-    let body = body.unwrap_or_default();
-    let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-    let _ = peer.write_all(&[head.as_bytes(), body].concat());
+    let _ = (peer.set_read_timeout(Some(Duration::from_secs(5))), peer.set_nodelay(true));
+    let mut reader = BufReader::new(peer);
+    while let Some(head) = read_head(&mut reader) {
+        let mut words = head.lines().next().unwrap_or_default().split(' ');
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let for_password = head.to_lowercase().contains("\ndomu_request:");
+        let path = if for_password { PASSWORD } else { target.split('?').next().unwrap_or_default() };
+        let body = match method {
+            "PUT" => Some(b"token".to_vec()),
+            _ => {
+                let answers = answers.lock().expect("no thread panics with it");
+                answers.get(target).filter(|_| !for_password).or_else(|| answers.get(path)).cloned()
+            }
+        };
+        let status = if body.is_some() { 200 } else { 404 };
+        let body = body.unwrap_or_default();
+        let head = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\n\r\n", body.len());
+        if peer.write_all(&[head.as_bytes(), &body].concat()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads a request; returns its head, or `None` at the end of the connection.
+fn read_head(reader: &mut BufReader<&TcpStream>) -> Option<String> {
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let mut fields = head.lines().filter_map(|line| line.split_once(':'));
+    let length = fields.rfind(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    let length = length.map_or(0, |(_, number)| number.trim().parse().unwrap_or_default());
+    reader.read_exact(&mut vec![0; length]).ok()?;
+    Some(head)
 }
 
 /// Returns the bytes of answers.
@@ -166,7 +191,8 @@ pub fn find(
         sys.write(&path, text, WriteOptions::default()).expect("the directory is writable");
     }
     copy_files(&sys, &case.join("files"), "", server);
-    let setting = setting.replace("{}", &server.base);
+    let port = server.base.rsplit(':').next().unwrap_or_default();
+    let setting = setting.replace("{}", &server.base).replace("{port}", port);
     let text = format!(
         "datasource_list: [{name}]\ndatasource: {{{name}: {{{setting}, max_wait: 2, timeout: 2, retries: 0}}}}\n"
     );

@@ -12,39 +12,39 @@ config::string_enum! {
 
 config::keys! {
     pub struct Galaxy {
-        /// Commands, each a list of its words: `[ansible-galaxy, collection, install, NAME]`.
+        /// Commands, each a list of arguments: `[ansible-galaxy, collection, install, NAME]`.
         actions: Actions;
     }
     pub struct Repository {
-        /// The directory of the clone.
+        /// The directory to clone into.
         path: Operand;
-        /// The repository.
+        /// The URL of the Git repository.
         source: Word;
     }
     pub struct Controller {
-        /// Repositories to clone.
+        /// Git repositories to clone.
         repositories: Vec<Repository>;
-        /// Playbooks to run. Keys that are not listed become options of ansible-playbook, too.
+        /// Playbooks to run. All other keys, listed here or not, are options of ansible-playbook.
         run_ansible: Vec<Playbook>;
     }
     pub struct Ansible {
-        /// Whether Ansible comes from a package of the distribution or from PyPI.
+        /// Install a package of the distribution, or from PyPI with pip.
         install_method: Method = "distro";
-        /// The user that commands run as.
+        /// The user to run commands as. The default is root.
         run_user: Option<Word>;
-        /// The path of Ansible's configuration: `ANSIBLE_CONFIG` of all commands.
+        /// The path of ansible.cfg (`ANSIBLE_CONFIG`).
         ansible_config: Option<Line>;
-        /// Makes this machine one that controls others.
+        /// Set up this machine as a controller.
         setup_controller: Option<Controller>;
-        /// Collections and roles to fetch.
+        /// Collections and roles to install.
         galaxy: Option<Galaxy>;
-        /// The package.
+        /// The package name.
         package_name: Word = "ansible";
-        /// Playbooks that ansible-pull fetches and runs.
+        /// Runs of ansible-pull. Other keys than the playbooks are its options.
         pull: Pulls;
     }
     pub struct Keys {
-        /// Ansible, and what it does on this machine.
+        /// Install and run Ansible.
         ansible: Option<Ansible>;
     }
 }
@@ -246,7 +246,7 @@ const PULL: Definition = Definition {
         key("checkout", &[STR]),
         key("module_path", &[STR]),
         key("timeout", &[STR]),
-        key("url", &[STR]).required().doc("The repository."),
+        key("url", &[STR]).required().doc("The URL of the repository to pull."),
         key("connection", &[STR]),
         key("vault_id", &[STR]),
         key("vault_password_file", &[STR]),
@@ -258,8 +258,8 @@ const PULL: Definition = Definition {
         key("skip_tags", &[STR]),
         key("playbook_name", &[STR])
             .deprecated(&Deprecation::new("25.2", "playbook_names"))
-            .doc("One playbook."),
-        key("playbook_names", &[list(&[STR])]).doc("The playbooks."),
+            .doc("A playbook to run."),
+        key("playbook_names", &[list(&[STR])]).doc("Playbooks to run."),
     ])
     .needs(&Needs { keys: &["playbook_names", "playbook_name"], only_one: false })],
 };

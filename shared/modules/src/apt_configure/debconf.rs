@@ -33,7 +33,7 @@ pub fn apply(sys: &System, selections: &[(String, String)]) -> Result<()> {
 fn packages(selections: &str) -> BTreeSet<&str> {
     let lines = selections.lines().filter(|line| !line.starts_with('#'));
     let first = lines.filter_map(|line| line.split(|c: char| c == ':' || c.is_whitespace()).next());
-    first.filter(|name| !name.is_empty()).collect()
+    sort::collect(first.filter(|name| !name.is_empty()))
 }
 
 /// The installed packages, held ones included, of `dpkg-query --list`.
@@ -44,7 +44,7 @@ fn installed_packages(list: &str) -> BTreeSet<&str> {
             words.next().is_some_and(|state| state.starts_with("ii") || state.starts_with("hi"));
         words.next().filter(|_| is_installed)?.split(':').next()
     };
-    list.lines().filter_map(name).collect()
+    sort::collect(list.lines().filter_map(name))
 }
 
 #[cfg(test)]

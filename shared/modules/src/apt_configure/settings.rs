@@ -5,92 +5,92 @@ use config::{FromNode, Node, Reader, Value};
 
 config::keys! {
     pub struct Mirror as "mirror" {
-        /// Architectures it is for, or default.
+        /// Architectures that use this mirror; `default` for all others.
         arches: Arches;
-        /// The mirror.
+        /// The URL of the mirror.
         uri: Option<String>, types [STR.format(Format::Uri)];
-        /// The first of these that can be resolved.
+        /// URLs to try instead of `uri`. The first whose host name resolves is used.
         search: Vec<String>, types [list(&[STR.format(Format::Uri)]).min(1)];
-        /// Look for a mirror in the machine's own domain.
+        /// If `search` finds none, try `DISTRO-mirror` in the local domain (`DISTRO-security-mirror` for updates).
         search_dns: Option<bool>;
-        /// The key's id or fingerprint.
+        /// The ID or fingerprint of the signing key.
         keyid: Option<String>;
-        /// The key itself, in ASCII armor.
+        /// The signing key itself, ASCII-armored.
         key: Option<String>;
-        /// Where the key is fetched from.
+        /// The key server. The default is keyserver.ubuntu.com.
         keyserver: Option<String>;
     }
     pub struct Source {
-        /// The line, or stanza.
+        /// A sources.list line, a deb822 stanza, or a PPA (`ppa:USER/NAME`).
         source: Option<String>;
-        /// The key's id or fingerprint.
+        /// The ID or fingerprint of the signing key.
         keyid: Option<String>;
-        /// The key itself, in ASCII armor.
+        /// The signing key itself, ASCII-armored.
         key: Option<String>;
-        /// Where the key is fetched from.
+        /// The key server. The default is keyserver.ubuntu.com.
         keyserver: Option<String>;
-        /// The file below sources.list.d.
+        /// The file in sources.list.d. The default is the source's name.
         filename: Option<String>;
-        /// Add to that file instead of replacing it.
+        /// Append to the file instead of replacing it.
         append: bool = true;
     }
     pub struct Apt {
-        /// Leave the list of sources as it is.
+        /// Keep the existing sources list.
         preserve_sources_list: bool = false;
-        /// Write the mirrors to lists below /etc/apt/mirrors (Debian).
+        /// Write the mirrors to files in /etc/apt/mirrors (Debian).
         generate_mirrorlists: bool = false;
-        /// Suites that are commented out.
+        /// Suites to disable, such as `updates` or `security`.
         disable_suites: Vec<String>, types [list(&[STR]).min(1).unique()];
-        /// The mirror, by architecture.
+        /// Primary mirrors, by architecture.
         primary: Vec<Mirror>, within min(1);
-        /// The mirror of security updates, by architecture.
+        /// Mirrors for security updates, by architecture. The default is `primary`.
         security: Vec<Mirror>, within min(1);
-        /// Sources that match go to add-apt-repository.
+        /// Sources that match this regular expression are passed to add-apt-repository.
         add_apt_repo_match: Option<String> = "^[\\w-]+:\\w";
-        /// Answers for debconf, in any number of named texts.
+        /// Input of debconf-set-selections, under any names.
         debconf_selections: Selections;
-        /// A template for the whole list of sources.
+        /// A template for the sources list.
         sources_list: Option<String>;
-        /// Text of a part of apt.conf.
+        /// Contents of a file in apt.conf.d.
         conf: Option<String>;
-        /// The proxy for https.
+        /// The URL of the HTTPS proxy.
         https_proxy: Option<String>;
-        /// The proxy for http.
+        /// The URL of the HTTP proxy.
         http_proxy: Option<String>;
-        /// The same as http_proxy.
+        /// Alias of `http_proxy`.
         proxy: Option<String>;
-        /// The proxy for ftp.
+        /// The URL of the FTP proxy.
         ftp_proxy: Option<String>;
-        /// Further sources, each with a name of its own.
+        /// Additional sources, by name.
         sources: Sources;
     }
     pub struct Keys {
-        /// The settings of apt.
+        /// Configuration of apt.
         apt: Option<Apt>, within min(1);
     }
     /// Keys before 22.1, which count if `apt` is not set.
     pub struct OldKeys {
-        /// Further sources.
+        /// Additional sources.
         apt_sources: Option<OldSources>, until "22.1" use "apt: {sources: …}";
-        /// The mirror.
+        /// The URL of the mirror.
         apt_mirror: Option<String>, until "22.1" use "apt: {primary: …}";
-        /// The first of these that can be resolved.
+        /// URLs to try instead of `uri`. The first whose host name resolves is used.
         apt_mirror_search: Vec<String>, until "22.1" use "apt: {primary: …}";
-        /// Look for a mirror in the machine's own domain.
+        /// If `search` finds none, try `DISTRO-mirror` in the local domain (`DISTRO-security-mirror` for updates).
         apt_mirror_search_dns: Option<bool>, until "22.1" use "apt: {primary: …}";
-        /// The proxy for http.
+        /// The URL of the HTTP proxy.
         apt_proxy: Option<String>, until "22.1" use "apt: {proxy: …}";
-        /// The proxy for http.
+        /// The URL of the HTTP proxy.
         apt_http_proxy: Option<String>, until "22.1" use "apt: {http_proxy: …}";
-        /// The proxy for ftp.
+        /// The URL of the FTP proxy.
         apt_ftp_proxy: Option<String>, until "22.1" use "apt: {ftp_proxy: …}";
-        /// The proxy for https.
+        /// The URL of the HTTPS proxy.
         apt_https_proxy: Option<String>, until "22.1" use "apt: {https_proxy: …}";
-        /// Leave the list of sources as it is.
+        /// Keep the existing sources list.
         apt_preserve_sources_list: Option<bool>, until "22.1" use "apt: {preserve_sources_list: …}";
-        /// A template for the whole list of sources.
+        /// A template for the sources list.
         apt_custom_sources_list: Option<String>, until "22.1" use "apt: {sources_list: …}";
-        /// Sources that match go to add-apt-repository.
+        /// Sources that match this regular expression are passed to add-apt-repository.
         add_apt_repo_match: Option<String>, until "22.1" use "apt: {add_apt_repo_match: …}";
     }
 }
@@ -144,7 +144,7 @@ impl FromNode for Selections {
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
         let mut named = read_named::<String>(node, reader, "a map of names to texts")?;
-        named.sort();
+        sort::sort(&mut named);
         Some(Selections(named))
     }
     fn absent() -> Option<Selections> {

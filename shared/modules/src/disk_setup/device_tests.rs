@@ -90,6 +90,12 @@ impl Disk {
         std::fs::read(&self.image).unwrap()
     }
 
+    /// The first pages of the disk and of its first partition, which hold partition tables and signatures.
+    pub fn headers(&self) -> Vec<u8> {
+        let bytes = self.bytes();
+        [&bytes[..4096], &bytes[1 << 20..(1 << 20) + 4096]].concat()
+    }
+
     /// How many sectors the kernel has written to the disk and discarded of it. It writes when the last program closes it.
     pub fn writes(&self) -> [u64; 2] {
         let name = self.device.rsplit('/').next().unwrap();

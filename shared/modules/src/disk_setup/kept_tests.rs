@@ -102,11 +102,16 @@ const HELD: &[Contents] = &[
          printf '\\010' | dd of=$D bs=1 seek=4240 conv=notrunc 2>/dev/null",
         FULL,
     ),
+    // Uberblocks, which libblkid before 2.42 looks for, and a label with GUID, state and transaction group.
     (
         "ZFS",
         64,
         "for n in 0 1 2 3 4 5 6 7; do printf '\\014\\261\\272' | dd of=$D bs=1024 seek=$((128 + n)) conv=notrunc \
-         2>/dev/null; done",
+         2>/dev/null; done; number='\\0\\0\\0\\010\\0\\0\\0\\001\\0\\0\\0\\0\\0\\0\\0'; { printf '\\001\\001\\0\\0\\0\\0\\0\\0\\0\\0\\0\\001'; \
+         printf \"\\\\0\\\\0\\\\0\\\\040\\\\0\\\\0\\\\0\\\\040\\\\0\\\\0\\\\0\\\\004guid$number\\\\007\"; \
+         printf \"\\\\0\\\\0\\\\0\\\\044\\\\0\\\\0\\\\0\\\\044\\\\0\\\\0\\\\0\\\\005state\\\\0\\\\0\\\\0$number\\\\0\"; \
+         printf \"\\\\0\\\\0\\\\0\\\\040\\\\0\\\\0\\\\0\\\\040\\\\0\\\\0\\\\0\\\\003txg\\\\0$number\\\\005\"; } | \
+         dd of=$D bs=1024 seek=16 conv=notrunc 2>/dev/null",
         FULL,
     ),
 ];
@@ -183,16 +188,19 @@ fn disks_that_hold_something_are_kept() {
     for (name, mib, script, has_empty_partition) in HELD {
         let disk = Disk::prepared(*mib, script);
         let before = disk.bytes();
-        let mut written = disk.writes();
+        // The kernel may write pages to swap that is in use, but not to its header.
+        let state = || if name.contains("in use") { Err(disk.headers()) } else { Ok(disk.writes()) };
+        let mut written = state();
         for config in careful_configs(!has_empty_partition) {
             let warnings = disk.set_up(&config);
-            let now = disk.writes();
+            let now = state();
             if now != written {
                 wrong.push(format!("{name}: {config}: {warnings:?}"));
             }
             written = now;
         }
-        assert!(!wrong.is_empty() || disk.bytes() == before, "{name}");
+        let is_kept = || name.contains("in use") || disk.bytes() == before;
+        assert!(!wrong.is_empty() || is_kept(), "{name}");
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -203,7 +211,7 @@ fn disks_that_hold_something_are_kept() {
 fn disks_in_use_are_kept() {
     for script in ["mkswap $P; swapon $P", "mkfs.ext4 -q $P; mkdir $T/m; mount -o ro $P $T/m"] {
         let disk = Disk::prepared(32, &format!("echo ,,83 | sfdisk -q $D; partx -u $D; {script}"));
-        let before = disk.writes();
+        let before = disk.headers();
         for config in [
             "disk_setup: {DISK: {layout: [50, 50], overwrite: true}}",
             "disk_setup: {DISK: {layout: [50, 50], overwrite: true, table_type: gpt}}",
@@ -214,7 +222,7 @@ fn disks_in_use_are_kept() {
             "fs_setup: [{device: DISK.1, cmd: 'mkfs.ext4 -q -F %(device)s', overwrite: true}]",
         ] {
             let warnings = disk.set_up(config);
-            assert!(disk.writes() == before, "{script}: {config}: {warnings:?}");
+            assert!(disk.headers() == before, "{script}: {config}: {warnings:?}");
             assert!(warnings.iter().any(|w| w.contains("is in use")), "{script}: {config}: {warnings:?}");
         }
     }

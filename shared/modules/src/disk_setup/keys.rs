@@ -16,29 +16,29 @@ config::string_enum! {
 
 config::keys! {
     pub struct Disk {
-        /// The kind of partition table.
+        /// The partition table type.
         table_type: TableKind = "mbr";
-        /// The size of each partition in percent of the disk, alone or with its type; the last one extends to the end.
-        /// `true` is one partition, `remove` removes the partition table, `false` changes nothing.
+        /// The size of each partition in percent of the disk, or `[PERCENT, TYPE]`; the last one takes the rest. `true`
+        /// makes one partition, `remove` deletes the partition table, `false` changes nothing.
         layout: Layout = false;
-        /// Change a disk that holds data, too.
+        /// Partition the disk even if it holds data.
         overwrite: bool = false;
     }
     pub struct FileSystem {
-        /// The label.
+        /// The file system label.
         label: Option<SingleLine>;
-        /// The type, such as ext4.
+        /// The file system type, such as `ext4`.
         filesystem: Option<TypeName>;
-        /// The device; a number after a dot is its partition.
+        /// The device path or alias; `DEVICE.N` is its partition N.
         device: Option<SingleLine>;
-        /// The number of the partition. `auto` chooses one with this label and type, or an empty one; `any` does not
-        /// compare labels; `none` uses the device itself.
+        /// The partition number. `auto` selects a partition with this label and type, otherwise an empty one; `any`
+        /// ignores labels; `none` uses the whole device.
         partition: Selection = "any";
         /// Replace an existing file system.
         overwrite: Option<bool>;
-        /// A type of file system that is replaced.
+        /// A file system type that may be replaced.
         replace_fs: Option<TypeName>;
-        /// Further arguments of mkfs.
+        /// Additional arguments for mkfs.
         extra_opts: Words;
         /// The command to run instead of mkfs. `%(label)s`, `%(filesystem)s` and `%(device)s` are replaced.
         cmd: Option<CustomCommand>;
@@ -46,7 +46,7 @@ config::keys! {
     pub struct Keys {
         /// Disks to partition, by path or alias.
         disk_setup: Option<Disks>;
-        /// File systems to make.
+        /// File systems to create.
         fs_setup: FileSystems;
     }
 }

@@ -113,7 +113,7 @@ impl Target {
             let device = BlockDevice { path: format!("/dev/{}", name.replace('!', "/")), sysfs };
             found.push((number, Target { device, kind: Kind::Partition }));
         }
-        found.sort_by_key(|(number, _)| *number);
+        sort::sort_by_key(&mut found, |(number, _)| *number);
         Ok(found.into_iter().map(|(_, target)| target).collect())
     }
 

@@ -75,7 +75,8 @@ fn nested_text(types: &[Type], depth: usize, text: &mut String) {
     }
 }
 
-fn types_text(types: &[Type]) -> String {
+/// Returns the types of a value, as a person writes them.
+pub(super) fn types_text(types: &[Type]) -> String {
     let mut names: Vec<String> = Vec::new();
     for kind in types.iter().filter(|t| t.deprecated.is_none()) {
         let name = match kind.base {

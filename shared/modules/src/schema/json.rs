@@ -9,6 +9,9 @@ use super::{module_names, tables, top_level};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
+/// Where the schemas are published, for their `$id`.
+const ID: &str = "https://firstlight.example/schema";
+
 /// Returns the JSON schema of a cloud-config.
 pub fn cloud_config_schema() -> Value {
     let mut properties = Map::new();
@@ -19,7 +22,9 @@ pub fn cloud_config_schema() -> Value {
     }
     json!({
         "$schema": DRAFT,
+        "$id": format!("{ID}/cloud-config.json"),
         "title": "cloud-config",
+        "description": "Configuration of a machine at its first boot, as cloud-init reads it from user-data and vendor-data.",
         "type": "object",
         "properties": properties,
         "additionalProperties": false,
@@ -36,7 +41,9 @@ pub fn network_schema() -> Value {
     let either = json!([{ "$ref": "#/definitions/version_1" }, { "$ref": "#/definitions/version_2" }]);
     json!({
         "$schema": DRAFT,
+        "$id": format!("{ID}/network-config.json"),
         "title": "network-config",
+        "description": "Network configuration, version 1 or 2, as cloud-init reads it from a datasource.",
         "anyOf": [
             { "$ref": "#/definitions/version_1" },
             { "$ref": "#/definitions/version_2" },

@@ -20,7 +20,7 @@ use config::schema::Field;
 /// Returns the sections of a cloud-config: `base` first, then the modules by name.
 fn sections() -> Vec<&'static Section> {
     let mut all: Vec<&Section> = tables::SECTIONS.into_iter().flatten().chain(crate::DOCS).collect();
-    all.sort_by_key(|section| (section.name != "base", section.name));
+    sort::sort_by_key(&mut all, |section| (section.name != "base", section.name));
     all
 }
 
@@ -36,6 +36,10 @@ fn is_module_name(name: &str) -> bool {
     name == "ubuntu_advantage" || module_names().contains(&name.as_str())
 }
 
+#[cfg(test)]
+mod examples;
+#[cfg(test)]
+mod reference;
 #[cfg(test)]
 pub(crate) mod samples;
 #[cfg(test)]

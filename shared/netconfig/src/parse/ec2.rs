@@ -54,10 +54,10 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
         ethernets.insert(first.nic.name.as_str(), device(first));
     } else {
         match cloud {
-            Cloud::Ec2 => described.sort_by_cached_key(|d| {
+            Cloud::Ec2 => sort::sort_by_key(&mut described, |d| {
                 (number(d.metadata, "network-card"), number(d.metadata, "device-number"), d.nic.mac.clone())
             }),
-            Cloud::AliYun => described.sort_by_cached_key(|d| natural_sort_key(&d.nic.name)),
+            Cloud::AliYun => sort::sort_by_key(&mut described, |d| natural_sort_key(&d.nic.name)),
         }
         let several = described.len() > 1;
         for (i, one) in described.iter().enumerate() {
@@ -142,7 +142,7 @@ fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut 
         };
         addresses.extend(all[1..].iter().map(|ip| format!("{ip}/{prefix}")));
     }
-    addresses.sort();
+    sort::sort(&mut addresses);
     if !addresses.is_empty() {
         device.insert("addresses", addresses.into_iter().map(Node::from).collect::<Vec<_>>());
     }

@@ -138,7 +138,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             devices[index].2.push(subnet(interface, stanza));
         }
     }
-    devices.sort_by_key(|(name, ..)| *name);
+    sort::sort_by_key(&mut devices, |(name, ..)| *name);
     let entries = devices.into_iter().map(|(_, mut entry, subnets)| {
         entry.insert("subnets", subnets);
         Node::from(entry)

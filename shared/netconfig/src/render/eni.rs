@@ -84,7 +84,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     if !links.iter().any(|l| l.kind == LinkKind::Loopback) {
         links.push(&loopback);
     }
-    links.sort_by_key(|l| (rank(l), &l.name));
+    sort::sort_by_key(&mut links, |l| (rank(l), &l.name));
     let mut blocks = Vec::new();
     for link in links {
         let writer = Writer { link, has_ip: target.has_ip };
@@ -248,7 +248,7 @@ impl Writer<'_> {
         if let Some(keep) = &link.keep_configuration {
             push_option(&mut lines, "keep-configuration", keep);
         }
-        lines.sort();
+        sort::sort(&mut lines);
         lines
     }
 }
@@ -301,7 +301,7 @@ fn subnet_options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Ve
         Method::Dhcp6Stateless => lines.push("dhcp 1".into()),
         _ => {}
     }
-    lines.sort();
+    sort::sort(&mut lines);
     lines
 }
 

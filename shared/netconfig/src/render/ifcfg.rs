@@ -206,7 +206,7 @@ pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<
     }
     // Sorted by their numbers as text, as in upstream: the tenth precedes the second.
     let [v4, v6] = lists.map(|mut list| {
-        list.sort_by(|a, b| a.0.cmp(&b.0));
+        sort::sort_by(&mut list, |a, b| a.0.cmp(&b.0));
         list
     });
     let mut texts = [HEADER.to_string(), HEADER.to_string()];

@@ -224,14 +224,14 @@ fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
     }
     if let Some(members) = members.get(link.id.as_str()) {
         let mut members = members.clone();
-        members.sort();
+        sort::sort(&mut members);
         device.insert("interfaces", text_list(&members));
     }
 }
 
 fn bridge(device: &mut Map, link: &Link) {
     let mut ports = link.ports.clone();
-    ports.sort();
+    sort::sort(&mut ports);
     device.insert("interfaces", text_list(&ports));
     let mut parameters = Map::new();
     for key in BRIDGE_OPTIONS {

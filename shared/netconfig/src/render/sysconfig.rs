@@ -195,7 +195,7 @@ impl Topology<'_> {
             }
         }
         for names in members.values_mut() {
-            names.sort_unstable();
+            sort::sort(names);
         }
         Topology { by_id, members, bridges }
     }

@@ -24,7 +24,7 @@ impl UnitFile {
         sections.extend(self.routes.iter().map(|lines| ("Route", lines.iter().collect())));
         sections.extend(self.rules.iter().map(|lines| ("RoutingPolicyRule", lines.iter().collect())));
         // The sort is stable: sections of the same name keep their order.
-        sections.sort_by_key(|(name, _)| *name);
+        sort::sort_by_key(&mut sections, |(name, _)| *name);
         let mut text = String::new();
         for (name, lines) in sections {
             text.push_str(&format!("[{name}]\n"));

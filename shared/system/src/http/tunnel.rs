@@ -30,6 +30,8 @@ const MAX_BUNDLE: u64 = 4 << 20;
 /// The client certificate and its key.
 const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
+/// What the first line of each PEM form of a private key contains.
+const KEY_LABEL: &[u8] = b"PRIVATE KEY-----";
 const MAX_CLIENT_CERTIFICATE: u64 = 256 << 10;
 /// The program's exit code for an untrusted certificate: a retry would not help.
 const EXIT_NOT_TRUSTED: i32 = 2;
@@ -98,13 +100,18 @@ impl System {
         }
     }
 
-    /// Returns the client certificate and key from the first directory that has them.
+    /// Returns the client certificate and key from the first directory that has them. One file may have both.
     fn identity(&self, directories: &[String]) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         let Some(dir) = directories.iter().find(|dir| self.exists(format!("{dir}/{CERTIFICATE}"))) else {
             return Ok(None);
         };
         let read = |name: &str| self.read_at_most(format!("{dir}/{name}"), MAX_CLIENT_CERTIFICATE);
-        Ok(Some((read(CERTIFICATE)?, read(KEY)?)))
+        let certificate = read(CERTIFICATE)?;
+        let has_key = certificate.windows(KEY_LABEL.len()).any(|window| window == KEY_LABEL);
+        // An error about the key names its own file, unless the key is in the other one.
+        let key =
+            if has_key && !self.exists(format!("{dir}/{KEY}")) { certificate.clone() } else { read(KEY)? };
+        Ok(Some((certificate, key)))
     }
 
     /// Returns the certificates of CAs that this machine trusts, as PEM.

@@ -98,7 +98,7 @@ pub fn blame(records: &[Record<'_>]) -> String {
             _ => None,
         };
         let mut lines: Vec<String> = record.steps.iter().filter_map(line).collect();
-        lines.sort_unstable_by(|a, b| b.cmp(a));
+        sort::sort_by(&mut lines, |a, b| b.cmp(a));
         out += &format!("-- Boot Record {:02} --\n{}\n\n", i + 1, lines.join("\n"));
     }
     out + &count(records)

@@ -1,7 +1,7 @@
 //! The option table: every command with its options, in upstream's order.
 //!
 //! A new option is a row here and a field in `args`. The parser, `--help`, the completions in packaging/completions and the
-//! synopses of the manual pages come from the row; `UPDATE_GENERATED=1 cargo test -p cloud-init generated` writes the files.
+//! synopses of the manual pages come from the row; `make generated` writes the files.
 
 use netconfig::render::OUTPUT_KINDS;
 
@@ -299,8 +299,8 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 },
                 CommandSpec {
                     name: "repair",
-                    about: "Mend what is certain.",
-                    options: &[flag("plan", None, "Show what would be mended, without doing it.")],
+                    about: "Make the safe repairs.",
+                    options: &[flag("plan", None, "Show the repairs without making them.")],
                     ..COMMAND
                 },
             ],

@@ -1,5 +1,5 @@
-//! The command line. `commands` has the option table, `spec` what its rows hold; `parser` and `help` read it, and `args`
-//! is what the commands receive. Options, completions and synopses cannot differ, as they have one source.
+//! The command line. `commands` has the option table, `spec` the types of its rows; `parser` and `help` read it, and `args`
+//! has the arguments that the commands receive. Options, completions and synopses have one source and cannot differ.
 
 mod args;
 mod commands;
@@ -20,7 +20,7 @@ pub const USAGE: u8 = 2;
 
 static CLOUD_ID_PROGRAM: CommandSpec = CLOUD_ID;
 
-/// What the command line asks for.
+/// The request of the command line.
 pub enum Parsed {
     Run {
         global: GlobalOptions,

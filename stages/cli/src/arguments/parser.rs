@@ -69,7 +69,7 @@ pub struct Parser {
     no_more_options: bool,
 }
 
-/// What a word that begins with a dash stands for.
+/// The meaning of a word that begins with a dash.
 struct Given {
     option: &'static OptionSpec,
     /// The value behind `=`, or the letters behind the first one.
@@ -119,7 +119,7 @@ impl Parser {
                 self.positional(spec, &mut matches, word);
             }
         }
-        // The program itself may stand alone: its caller reports that.
+        // A missing subcommand is reported by the caller.
         check_required(spec, &matches, self.path.len() == 1)?;
         Ok(matches)
     }

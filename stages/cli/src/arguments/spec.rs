@@ -1,4 +1,4 @@
-//! What a row of the option table holds. Parser, `--help`, completions and the manual page's synopses read these rows;
+//! The rows of the option table. Parser, `--help`, completions and the manual page's synopses read these rows;
 //! `commands` has them.
 
 /// A command with its options, its positional argument or its subcommands.
@@ -9,7 +9,7 @@ pub struct CommandSpec {
     pub options: &'static [OptionSpec],
     pub positional: Option<Positional>,
     pub commands: &'static [CommandSpec],
-    /// What argparse called the choice of a subcommand in its errors.
+    /// The name of the choice of a subcommand in argparse's errors.
     pub commands_name: &'static str,
     /// Accepted, but neither in help nor in completions.
     pub hidden: bool,
@@ -17,7 +17,7 @@ pub struct CommandSpec {
     pub long_first: bool,
 }
 
-/// What every row shares unless it says otherwise.
+/// The defaults of all rows.
 pub const COMMAND: CommandSpec = CommandSpec {
     name: "",
     about: "",
@@ -60,7 +60,7 @@ pub struct ValueSpec {
     pub default: Option<&'static str>,
 }
 
-/// What a value may be: the parser checks choices, completions offer all of it.
+/// The values of an option: the parser checks choices, completions offer all of them.
 #[derive(Clone, Copy)]
 pub enum ValueKind {
     Text,
@@ -156,7 +156,7 @@ impl OptionSpec {
         }
     }
 
-    /// Returns what is known of its value.
+    /// Returns the description of its value.
     pub fn value(&self) -> Option<ValueSpec> {
         match self.takes {
             Takes::Nothing => None,

@@ -1,4 +1,4 @@
-//! What was read: files of the configuration and data of the instance; and whether its users exist.
+//! The configuration files and instance data that exist, and configured users that do not.
 
 use config::Node;
 use serde_json::json;

@@ -9,7 +9,7 @@ use super::Page;
 use crate::finding::Finding;
 use crate::machine::Machine;
 
-/// Less free space is as good as none.
+/// Less free space than this counts as none.
 const LITTLE: u64 = 4 << 20;
 
 pub fn section(machine: &Machine, page: &mut Page) {

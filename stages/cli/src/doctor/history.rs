@@ -1,4 +1,4 @@
-//! What the log says of the last boot: which datasource answered, which modules ran, and what differs from the boot before.
+//! The last boot in the log: which datasource answered, which modules ran, and what differs from the boot before.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ struct Ended<'a> {
     seconds: f64,
 }
 
-/// Returns what ended in a boot, in order.
+/// Returns the finished parts of a boot, in order.
 fn ended(boot: &Boot) -> Vec<Ended<'_>> {
     let mut starts = BTreeMap::new();
     let mut found = Vec::new();
@@ -125,10 +125,10 @@ pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
         let results = |boot: &Boot| -> BTreeMap<String, String> {
             let of_step =
                 |step: Ended<'_>| (format!("{}/{}", step.stage, step.name), step.result.to_string());
-            ended(boot).into_iter().map(of_step).collect()
+            sort::collect(ended(boot).into_iter().map(of_step))
         };
         let (old, new) = (results(before), results(last));
-        let names: std::collections::BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+        let names: std::collections::BTreeSet<&String> = sort::collect(old.keys().chain(new.keys()));
         for name in names {
             let of = |all: &BTreeMap<String, String>| {
                 all.get(name).cloned().unwrap_or_else(|| "did not run".into())

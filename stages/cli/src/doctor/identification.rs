@@ -1,4 +1,4 @@
-//! What the machine was identified as, and why: what the generator recorded at boot, and the same search repeated now.
+//! The identification of the machine with its reason: as recorded by the generator at boot, and repeated now.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! `doctor`: one page for a machine that did not come up as wanted. It only reads, works below another root, and says what it
-//! could not read.
+//! `doctor`: one page for a machine that did not come up as wanted. It only reads, works on another root too, and reports
+//! what it could not read.
 
 mod boot_log;
 mod clock;
@@ -56,8 +56,8 @@ impl Page {
     }
 
     fn json(&self) -> Value {
-        let mut all: Map<String, Value> =
-            self.sections.iter().map(|section| (section.key.to_string(), section.value.clone())).collect();
+        let sections = self.sections.iter().map(|section| (section.key.to_string(), section.value.clone()));
+        let mut all: Map<String, Value> = sort::collect(sections);
         all.insert("version".into(), VERSION.into());
         all.insert("healthy".into(), (!has_problem(&self.findings)).into());
         all.insert("findings".into(), self.findings.iter().map(Finding::json).collect());
@@ -110,9 +110,9 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode
     if !args.no_plan {
         next_boot::section(machine, global, &mut page);
     }
-    page.unread.sort();
+    sort::sort(&mut page.unread);
     page.unread.dedup();
-    page.findings.sort_by_key(|finding| finding.severity);
+    sort::sort_by_key(&mut page.findings, |finding| finding.severity);
     if args.format == "json" {
         print!("{}", state::json_text(&page.json(), 2));
     } else {

@@ -1,4 +1,4 @@
-//! What would run at the next boot: the plan in short.
+//! A summary of the plan of the next boot.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
     const TITLE: &str = "Would run at the next boot";
     if !Machine::is_root() {
-        // A plan without the files that only root may read would be that of another machine.
+        // Without the files that only root may read the plan would be wrong.
         return page.unread.push("the plan of the next boot: needs root".into());
     }
     let planned = plan_stages(machine, global, &Request::default(), (TIMEOUT, false), |view, reports| {

@@ -12,7 +12,7 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 /// Findings of each kind; the log has all of them.
 const MAX_FINDINGS: usize = 100;
 
-/// What is to be done about an error, by a part of its text.
+/// Remedies, by a part of the error's text.
 const REMEDIES: [(&str, &str); 11] = [
     ("o instance datasource found", "cloud-init query --identify shows what each datasource was missing"),
     ("no datasource found", "cloud-init query --identify shows what each datasource was missing"),

@@ -1,4 +1,4 @@
-//! What a plan and `apply` have in common: the stages, the seed with the user's data, and the generator.
+//! Shared by plans and `apply`: the stages, the seed with the user's data, and the generator.
 
 use std::path::Path;
 use std::time::Duration;

@@ -36,7 +36,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     }
 }
 
-/// What is planned.
+/// The subject of a plan.
 #[derive(Default)]
 pub struct Request {
     /// Plan the boot of a new instance with the user-data in this file.

@@ -192,5 +192,5 @@ fn effects(reports: &mut [Value]) -> impl Iterator<Item = &mut Value> {
 pub fn last_writes(reports: &[Value]) -> BTreeMap<String, usize> {
     let all = reports.iter().filter_map(|a| a["effects"].as_array()).flatten();
     let writes = all.enumerate().filter(|(_, e)| e["do"] == "write");
-    writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))).collect()
+    sort::collect(writes.filter_map(|(n, e)| Some((e["path"].as_str()?.to_string(), n))))
 }

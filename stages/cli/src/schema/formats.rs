@@ -129,7 +129,7 @@ fn artifact(path: &str, directory: &Path) -> Value {
     }
 }
 
-/// What a path needs as part of a URI.
+/// The characters of a path that are escaped in a URI.
 const IN_PATH: percent::AsciiSet = percent::RESERVED.remove(b'/');
 
 fn encode(path: &str) -> String {

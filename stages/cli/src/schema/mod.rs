@@ -171,7 +171,7 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     parts
 }
 
-/// What a finding means for the document.
+/// The severity of a finding for the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Severity {
     /// The document is invalid.
@@ -310,7 +310,7 @@ fn validate(
     all.extend(findings);
     format_errors.into_iter().for_each(|finding| all.push(finding));
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
-    findings.sort_by(|a, b| a.key.cmp(&b.key));
+    sort::sort_by(&mut findings, |a, b| a.key.cmp(&b.key));
     Ok(Validation { text, findings, warnings, is_other_type: false })
 }
 
@@ -433,7 +433,7 @@ impl Validation {
     fn by_position(&self) -> Vec<(&Finding, Severity)> {
         let mut all: Vec<_> = self.findings.iter().map(|f| (f, Severity::of(f))).collect();
         all.extend(self.warnings.iter().map(|f| (f, Severity::Warning)));
-        all.sort_by_key(|(f, _)| (f.at.line, f.at.column));
+        sort::sort_by_key(&mut all, |(f, _)| (f.at.line, f.at.column));
         all
     }
 }

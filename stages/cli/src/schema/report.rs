@@ -68,7 +68,7 @@ fn has_colour() -> bool {
     set("NO_COLOR").is_none() && set("TERM").is_some_and(|term| term != "dumb")
 }
 
-/// What the output can take.
+/// The abilities of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Style {
     colour: bool,
@@ -155,7 +155,7 @@ fn print_annotated(result: &Validation, indent: &str) {
             (f.at.line, format!("{kind}{}", i + 1), format!("{blank}{}", f.message))
         };
         let mut findings = findings;
-        findings.sort_by_key(|f| (f.at.line, f.at.column));
+        sort::sort_by_key(&mut findings, |f| (f.at.line, f.at.column));
         findings.into_iter().enumerate().map(mark).collect()
     };
     let errors = marked('E', result.errors().collect());
@@ -235,7 +235,7 @@ mod tests {
         assert!(long.ends_with("^^^"), "{long}");
         let red = shown("foo: 1", 1, Style { colour: true, shows_values: true });
         assert!(red.contains("\x1b[1;31merror\x1b[0m") && red.ends_with("\x1b[1;31m^^^\x1b[0m"), "{red:?}");
-        // A place that the text does not have.
+        // A position outside of the text.
         assert_eq!(shown("", 1, TERMINAL).lines().count(), 3);
     }
 }

@@ -109,7 +109,7 @@ fn dangling_link(machine: &Machine, checked: &mut Checked, target: &str, recorde
     }
 }
 
-/// Reports what is wrong with the cache. Returns its ID if it is that of the current instance.
+/// Reports problems of the cache. Returns its ID if it is that of the current instance.
 fn cached_instance<'a>(
     layout: &Layout,
     checked: &mut Checked,

@@ -1,6 +1,6 @@
-//! `state check` tells of torn, foreign, half-written and unreadable state of earlier boots; `state repair` mends what is
-//! certain. A repair is certain if another file of the state has the same information, or if nothing but a report of the
-//! past is lost. All else is left to the next boot, whose search decides.
+//! `state check` reports damaged, foreign, incomplete and unreadable state of earlier boots; `state repair` makes the safe
+//! repairs. A repair is safe if another file of the state has the same information, or if only a report of the past is
+//! lost. Everything else is left to the next boot, whose search decides.
 
 mod checks;
 mod json_files;
@@ -47,7 +47,7 @@ impl Repair {
     }
 }
 
-/// What is wrong with the state.
+/// The problems of the state.
 #[derive(Debug, Default)]
 pub struct Checked {
     pub findings: Vec<(Finding, Option<Repair>)>,
@@ -144,7 +144,7 @@ fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
         let what = repair.describe();
         match if is_plan { Ok(()) } else { repair.apply(machine) } {
             Ok(()) => {
-                println!("{:<8} {what} ({})", if is_plan { "would" } else { "mended" }, finding.problem)
+                println!("{:<8} {what} ({})", if is_plan { "would" } else { "repaired" }, finding.problem)
             }
             Err(e) => {
                 is_left = true;
@@ -156,7 +156,7 @@ fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
         println!("{:<8} {what}", "unread");
     }
     if checked.findings.is_empty() && !is_left {
-        println!("nothing to mend");
+        println!("nothing to repair");
     }
     ExitCode::from(u8::from(is_left))
 }

@@ -4,17 +4,17 @@
 use serde_json::json;
 use system::{Event, EventSink, MAX_KVP_VALUE, System, warning};
 
-/// The identity of a machine without one.
+/// The VM ID of a machine whose firmware has none.
 const NO_ID: &str = "00000000-0000-0000-0000-000000000000";
 
 pub struct HyperV {
     name: String,
     pool: String,
     event_types: Vec<String>,
-    /// The keys of this boot begin so.
+    /// The prefix of the keys of this boot.
     prefix: String,
     vm_id: String,
-    /// The pool could not be written: trying again would delay the boot.
+    /// The pool could not be written. Further attempts would delay the boot.
     has_failed: bool,
 }
 
@@ -71,7 +71,7 @@ fn pairs(key: &str, event: &Event) -> Vec<(String, String)> {
     let mut parts = vec![String::new()];
     let mut used = 0;
     for c in event.description.chars() {
-        // As long as it is in JSON, without its quotes.
+        // The length in JSON, without the quotes.
         let length = json!(c.to_string()).to_string().chars().count() - 2;
         if used + length > room {
             parts.push(String::new());

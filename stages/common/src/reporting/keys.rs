@@ -5,7 +5,7 @@ use config::{FromNode, Node, Reader, Value};
 use oauth::Credentials;
 use system::{KVP_POOL, Level};
 
-/// The longest time for one request, and the most retries: the events queue up behind it.
+/// The maximum time in seconds for one request, and the maximum number of retries: other events wait meanwhile.
 const MAX_TIMEOUT: f64 = 60.0;
 const DEFAULT_TIMEOUT: f64 = 5.0;
 const MAX_RETRIES: i64 = 20;
@@ -56,7 +56,7 @@ pub enum Handler {
     Webhook(WebhookSettings),
     HyperV {
         pool: String,
-        /// The kinds of events that are written; all, if there are none.
+        /// The types of events that are written; empty means all.
         event_types: Vec<String>,
     },
 }

@@ -1,6 +1,6 @@
 //! The handlers of `reporting:`: each gets the events of the boot. The log and standard output are sinks of `system`; the
-//! others are here. A handler is in force from the configuration that names it on: that of the machine from the stage's
-//! start, that of the instance's user-data and vendor-data from their consumption.
+//! others are here. A handler starts as soon as the configuration that names it is read: the machine's at the start of a
+//! stage, the instance's once user-data and vendor-data are consumed.
 
 mod hyperv;
 mod keys;
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use config::{Findings, Node};
+use state::Layout;
 use system::{EventSink, StepResult, System, WriteOptions, debug, warning};
 
 use crate::{Stage, StageName, Task};
@@ -18,13 +19,14 @@ use crate::{Stage, StageName, Task};
 const UNSENT_FILE: &str = "unsent-events.json";
 const MAX_UNSENT: u64 = 4 << 20;
 
-/// The time in which handlers pass on their last events. A later stage continues what an earlier one could not send.
+/// The time that handlers get for their last events. The next stage sends what an earlier one could not send.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const LAST_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a handler is made from.
 struct Parts<'a> {
     sys: &'a System,
+    layout: &'a Layout,
     name: &'a str,
     /// Events of an earlier stage.
     unsent: Vec<String>,
@@ -35,7 +37,7 @@ struct Parts<'a> {
 }
 
 impl Stage {
-    /// Starts, replaces and stops handlers as `reporting:` of the settings in force demands. Unchanged ones continue.
+    /// Starts, replaces and stops handlers according to `reporting:` of the current settings. Unchanged ones continue.
     pub(crate) fn configure_reporting(&mut self) {
         let config = self.settings.merged.get("reporting").cloned();
         self.configure_handlers(config.as_ref());
@@ -81,6 +83,7 @@ impl Stage {
             let Some(keys) = keys else { continue };
             let parts = Parts {
                 sys: &self.sys,
+                layout: &self.layout,
                 name: &name,
                 unsent: self.unsent.remove(&name).unwrap_or_default(),
                 unsent_file: (!self.is_last()).then(|| self.layout.run(UNSENT_FILE)),
@@ -131,7 +134,7 @@ impl Stage {
         self.sys.events().close(&self.sys, if self.is_last() { LAST_CLOSE_TIMEOUT } else { CLOSE_TIMEOUT });
         let unsent = std::mem::take(&mut self.unsent);
         if !self.is_last() {
-            // Of handlers that only a later stage knows.
+            // Events of handlers that only a later stage starts.
             unsent.iter().for_each(|(name, events)| {
                 store_unsent(&self.sys, &self.layout.run(UNSENT_FILE), name, events)
             });
@@ -179,7 +182,7 @@ fn read_unsent(sys: &System, path: &str) -> BTreeMap<String, Vec<String>> {
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-/// Adds events to those that the next stage is to send.
+/// Adds events to those that the next stage will send.
 fn store_unsent(sys: &System, path: &str, name: &str, events: &[String]) {
     let mut all = read_unsent(sys, path);
     all.entry(name.to_string()).or_default().extend_from_slice(events);

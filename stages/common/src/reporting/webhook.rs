@@ -18,7 +18,7 @@ const MAX_QUEUE: usize = 2000;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The response is not read.
 const MAX_RESPONSE: usize = 64 << 10;
-/// After so many failures in a row, the rest is dropped when the stage ends.
+/// After this number of consecutive failures, remaining events are dropped at the end of the stage.
 const MAX_FAILURES: usize = 3;
 
 pub struct Webhook {
@@ -32,6 +32,13 @@ pub struct Webhook {
     unsent_file: Option<String>,
 }
 
+/// Where events are sent to.
+struct Server<'a> {
+    settings: &'a WebhookSettings,
+    /// The directories that may have a client certificate.
+    certificates: &'a [String],
+}
+
 /// What the thread has done.
 #[derive(Default)]
 struct Progress {
@@ -39,6 +46,8 @@ struct Progress {
     failed: AtomicUsize,
     /// The stage ends.
     is_closing: AtomicBool,
+    /// The time is over: the next stage sends what is left.
+    is_over: AtomicBool,
 }
 
 impl Webhook {
@@ -59,10 +68,12 @@ impl Webhook {
             ended,
             unsent_file: parts.unsent_file,
         };
+        let certificates = parts.layout.client_certificates();
         let (root, before_network) = (parts.sys.root().as_path().to_path_buf(), parts.before_network);
         let work = move || {
             let sys = System::new(root);
-            let _ = tell.send(send_all(&sys, &settings, &events, &progress, before_network));
+            let server = Server { settings: &settings, certificates: &certificates };
+            let _ = tell.send(send_all(&sys, &server, &events, &progress, before_network));
         };
         let thread = std::thread::Builder::new().name("webhook".into()).spawn(work);
         thread.map_err(|e| Error::io("starting a thread", &e))?;
@@ -90,8 +101,10 @@ impl EventSink for Webhook {
         self.queue = None;
         self.progress.is_closing.store(true, Ordering::Relaxed);
         let error = self.ended.recv_timeout(until.remaining());
+        // Only the event whose request is under way can now be sent twice.
+        self.progress.is_over.store(true, Ordering::SeqCst);
         let (name, url) = (&self.name, &self.url);
-        let unsent = self.events.get(self.progress.handled.load(Ordering::Relaxed)..).unwrap_or_default();
+        let unsent = self.events.get(self.progress.handled.load(Ordering::SeqCst)..).unwrap_or_default();
         let failed = self.progress.failed.load(Ordering::Relaxed);
         let dropped = if self.unsent_file.is_some() { 0 } else { unsent.len() };
         if failed + dropped > 0 {
@@ -113,15 +126,18 @@ impl EventSink for Webhook {
 /// Sends events until the queue is closed. Returns the last error.
 fn send_all(
     sys: &System,
-    settings: &WebhookSettings,
+    server: &Server<'_>,
     events: &Receiver<String>,
     progress: &Progress,
     before_network: bool,
 ) -> Option<String> {
-    let mut signer = Signer::new(sys, settings.credentials.clone());
+    let mut signer = Signer::new(sys, server.settings.credentials.clone());
     let (mut last_error, mut failures) = (None, 0);
     for event in events {
-        match send(&mut signer, settings, event) {
+        if progress.is_over.load(Ordering::SeqCst) {
+            break;
+        }
+        match send(&mut signer, server, event) {
             Ok(()) => failures = 0,
             Err(e) => {
                 last_error = Some(e.to_string());
@@ -133,7 +149,7 @@ fn send_all(
                 progress.failed.fetch_add(1, Ordering::Relaxed);
             }
         }
-        progress.handled.fetch_add(1, Ordering::Relaxed);
+        progress.handled.fetch_add(1, Ordering::SeqCst);
         if failures >= MAX_FAILURES && progress.is_closing.load(Ordering::Relaxed) {
             let dropped = events.try_iter().count();
             progress.failed.fetch_add(dropped, Ordering::Relaxed);
@@ -144,10 +160,12 @@ fn send_all(
     last_error
 }
 
-fn send(signer: &mut Signer<'_>, settings: &WebhookSettings, event: String) -> Result<()> {
+fn send(signer: &mut Signer<'_>, server: &Server<'_>, event: String) -> Result<()> {
+    let settings = server.settings;
     let request = Request::post(&settings.endpoint, event)
         .timeout(Duration::from_secs_f64(settings.timeout))
         .retries(settings.retries, RETRY_DELAY)
+        .client_certificates(server.certificates)
         .limit(MAX_RESPONSE);
     let mut answer = signer.fetch_once(&settings.endpoint, &request)?;
     if matches!(answer.status, 401 | 403) && settings.credentials.is_some() {

@@ -1,5 +1,5 @@
-//! What tests of whole boots share, two of which hold them against the recorded outcomes of Python's cloud-init
-//! (`documents/record.py`): a machine in a directory of its own, one boot as far as the local stage, and what it left.
+//! Shared by the tests of whole boots, two of which compare them with the recorded outcomes of Python's cloud-init
+//! (`documents/record.py`): a machine in its own directory, one boot up to the local stage, and its results.
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 #![allow(dead_code, reason = "each test has a part of it")]
 
@@ -12,7 +12,7 @@ use scratch::TempDir;
 
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// Bytes as the record has them.
+/// Decodes bytes of a record.
 pub fn decode(node: &Node) -> Vec<u8> {
     encoding::base64::decode(node.as_str().unwrap().as_bytes()).unwrap()
 }
@@ -21,13 +21,13 @@ pub fn text<'a>(case: &'a Node, key: &str) -> &'a str {
     case.get(key).and_then(Node::as_str).unwrap()
 }
 
-/// Names and values of a map, none of what is no map.
+/// Returns the names and values of a map; empty for any other value.
 pub fn entries(node: Option<&Node>) -> impl Iterator<Item = (String, &Node)> {
     let map = node.and_then(Node::as_map);
     map.into_iter().flat_map(|map| map.iter()).map(|(key, value)| (key.as_str().unwrap().to_string(), value))
 }
 
-/// The files of a case, by its key.
+/// Returns the recorded files of a case.
 pub fn recorded(case: &Node, key: &str) -> Files {
     entries(case.get(key)).map(|(name, content)| (name, decode(content))).collect()
 }
@@ -36,12 +36,12 @@ pub struct Machine {
     pub root: TempDir,
     /// Whether consuming user-data and vendor-data failed.
     pub failed: bool,
-    /// What the log says from WARNING on.
+    /// The warnings and errors of the log.
     pub warnings: Vec<String>,
 }
 
 impl Machine {
-    /// Boots one with these settings, this kernel command line, these files, and those that documents include.
+    /// Boots a machine with these settings, this kernel command line, these files, and those that documents include.
     pub fn boot<'a>(
         config: &str,
         line: &str,
@@ -70,17 +70,17 @@ impl Machine {
         Machine { failed, warnings: said.map(str::to_string).collect(), root }
     }
 
-    /// A file of the instance's directory.
+    /// Returns a file of the instance's directory.
     pub fn instance_file(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.root.join("var/lib/cloud/instances/i-1").join(name)).ok()
     }
 
-    /// The same, as YAML.
+    /// Returns the same as YAML.
     pub fn config(&self, name: &str) -> Option<Node> {
         self.instance_file(name).map(|bytes| config::yaml::parse_bytes(name, &bytes).unwrap().root)
     }
 
-    /// The scripts and boothooks that were written for the instance.
+    /// Returns the scripts and boothooks that were written for the instance.
     pub fn scripts(&self) -> Files {
         let (mut found, instance) = (Files::new(), self.root.join("var/lib/cloud/instances/i-1"));
         for below in ["scripts", "boothooks"] {
@@ -90,7 +90,7 @@ impl Machine {
     }
 }
 
-/// All files below a directory, by their path from `base` on.
+/// Adds all files below a directory, by their path relative to `base`.
 pub fn files(base: &Path, below: &str, found: &mut Files) {
     let Ok(entries) = std::fs::read_dir(base.join(below)) else { return };
     for entry in entries.map(|e| e.unwrap()) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::boots::Boots;
+use crate::boots::{Boots, UNITS};
 use crate::growth::Growth;
 use crate::large::LargeComparison;
 use crate::measure::Cost;
@@ -169,10 +169,19 @@ impl Report {
             "a container's first boot, ms of user space: {:.0} without, {:.0} with the packaged, {:.0} with ours",
             boots.without, boots.packaged, boots.ours
         );
+        let idle = boots.idle - boots.without;
         println!(
-            "added: packaged {theirs:.0}, ours {ours:.0}; CPU of the cloud-* units: {:.0} and {:.0}\n",
-            boots.packaged_cpu, boots.ours_cpu
+            "added: packaged {theirs:.0}, ours {ours:.0}, the same units with programs that do nothing {idle:.0}"
         );
+        println!(
+            "CPU of the cloud-* units: {:.0}, {:.0}, {:.0}",
+            boots.packaged_cpu, boots.ours_cpu, boots.idle_cpu
+        );
+        println!("{:20} {:>26} {:>10}", "ours", "systemd starts the program", "it runs");
+        for (name, (start, run)) in UNITS.iter().zip(boots.units) {
+            println!("{name:20} {start:26.1} {run:10.1}");
+        }
+        println!();
         self.bar("added to a container's first boot, of what the packaged one adds", ours / theirs, 0.2, "");
     }
 

@@ -14,7 +14,7 @@ use state::{Blobs, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, info, warning};
 
 use super::{CUSTOMIZATION, Data};
-use crate::{Search, document};
+use crate::{Search, document, fields};
 
 use report::{ErrorCode, Reporter};
 
@@ -169,7 +169,10 @@ fn read_data(sys: &System, reporter: &Reporter<'_>, metadata_name: &str, ini: &I
 /// Applies the settings, and returns those that are metadata.
 fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &str) -> Data {
     let sys = ctx.sys;
-    let get = |section: &str, key: &str| ini.get(section, key).filter(|value| !value.is_empty());
+    let get = |section: &str, key: &str| {
+        let value = ini.get(section, key).filter(|value| !value.is_empty())?;
+        fields::valid_line(sys, &format!("{FILE}: {section}.{key}"), value)
+    };
     if let Some(id) = get("MISC", "MARKER-ID") {
         let script = get("CUSTOM-SCRIPT", "SCRIPT-NAME");
         let timeout = Timeout::Script.of([ctx.config]);

@@ -10,31 +10,30 @@ use crate::schema::Section;
 
 pub static SECTIONS: &[Section] = &[Section::new(
     "base",
-    "The configuration of the boot itself.",
+    "Keys that cloud-init itself reads.",
     &[
         key("cloud_init_modules", &[list(&[reference(&MODULE)])]).doc("Modules of the network stage."),
         key("cloud_config_modules", &[list(&[reference(&MODULE)])]).doc("Modules of the config stage."),
         key("cloud_final_modules", &[list(&[reference(&MODULE)])]).doc("Modules of the final stage."),
-        key("launch-index", &[INT])
-            .doc("The part is for the machine of this number only, of several that were launched together."),
+        key("launch-index", &[INT]).doc("Use this part only in the instance with this launch index."),
         key("merge_how", &[STR, list(&[reference(&MERGE)]).min(1)])
-            .doc("How this document is merged with those before it."),
-        key("merge_type", &[STR, list(&[reference(&MERGE)]).min(1)]).doc("The same as merge_how."),
+            .doc("How to merge this part into those before it."),
+        key("merge_type", &[STR, list(&[reference(&MERGE)]).min(1)]).doc("Alias of `merge_how`."),
         key("system_info", &[ANY_MAP])
             .deprecated(&Deprecation::new("24.2", "it belongs to the image, in /etc/cloud"))
-            .doc("What the image says of its distribution."),
-        key("version", &[ANY]).doc("Accepted, and without effect."),
-        key("migrate", &[ANY]).doc("Accepted, and without effect."),
+            .doc("Settings of the image for its distribution."),
+        key("version", &[ANY]).doc("Ignored."),
+        key("migrate", &[ANY]).doc("Ignored."),
         key(
             "output",
             &[map(&[
-                key("all", &[reference(&OUTPUT)]).doc("Of all stages."),
-                key("init", &[reference(&OUTPUT)]).doc("Of the network stage."),
-                key("config", &[reference(&OUTPUT)]).doc("Of the config stage."),
-                key("final", &[reference(&OUTPUT)]).doc("Of the final stage."),
+                key("all", &[reference(&OUTPUT)]).doc("For all stages."),
+                key("init", &[reference(&OUTPUT)]).doc("For the network stage."),
+                key("config", &[reference(&OUTPUT)]).doc("For the config stage."),
+                key("final", &[reference(&OUTPUT)]).doc("For the final stage."),
             ])],
         )
-        .doc("Where the output of stages and their commands goes."),
+        .doc("Redirect the output of stages and their commands."),
         key(
             "reporting",
             &[map_of(&key(
@@ -42,19 +41,15 @@ pub static SECTIONS: &[Section] = &[Section::new(
                 &[reference(&LOG), reference(&PRINT), reference(&WEBHOOK), reference(&HYPERV)],
             ))],
         )
-        .doc("Where events of the boot are reported, each under a name of its own."),
+        .doc("Handlers of boot events, under any names."),
         key(
             "timeouts",
             &[map(&[
-                key("script", &[INT.min(1)])
-                    .default(&Int(3600))
-                    .doc("Seconds that each script of a user has."),
-                key("hotplug", &[INT.min(1)])
-                    .default(&Int(120))
-                    .doc("Seconds in which a NIC that was plugged in is configured."),
+                key("script", &[INT.min(1)]).default(&Int(3600)).doc("For each user script."),
+                key("hotplug", &[INT.min(1)]).default(&Int(120)).doc("For configuring a hotplugged NIC."),
             ])],
         )
-        .doc("How long things may take; a key of Firstlight's."),
+        .doc("Time limits in seconds (Firstlight only)."),
     ],
 )];
 
@@ -63,7 +58,7 @@ static MODULE: Definition = Definition { name: "module", types: &[STR.format(For
 static MERGE: Definition = Definition {
     name: "merge",
     types: &[map(&[
-        key("name", &[word("list"), word("dict"), word("str")]).required().doc("The kind of value."),
+        key("name", &[word("list"), word("dict"), word("str")]).required().doc("The type of values."),
         key(
             "settings",
             &[list(&[
@@ -79,7 +74,7 @@ static MERGE: Definition = Definition {
             ])],
         )
         .required()
-        .doc("How values of this kind are merged."),
+        .doc("How to merge values of this type."),
     ])],
 };
 
@@ -89,8 +84,8 @@ static OUTPUT: Definition = Definition {
         STR,
         list(&[STR]).range(2, 2),
         map(&[
-            key("output", &[STR]).doc("Where standard output goes."),
-            key("error", &[STR]).doc("Where standard error goes."),
+            key("output", &[STR]).doc("Standard output: `> FILE`, `>> FILE` or `| COMMAND`."),
+            key("error", &[STR]).doc("Standard error, likewise, or `&1`."),
         ]),
     ],
 };
@@ -111,7 +106,7 @@ static WEBHOOK: Definition = Definition {
     name: "webhook",
     types: &[map(&[
         key("type", &[word("webhook")]).required(),
-        key("endpoint", &[STR]).required().doc("The URL."),
+        key("endpoint", &[STR]).required().doc("The URL to POST events to."),
         key("consumer_key", &[STR]),
         key("token_key", &[STR]),
         key("token_secret", &[STR]),

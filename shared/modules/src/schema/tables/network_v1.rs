@@ -23,7 +23,7 @@ pub static VERSION_1: Definition = Definition {
             ])],
         )
         .required()
-        .doc("Links and what belongs to them."),
+        .doc("Interfaces, name servers and routes."),
     ])],
 };
 
@@ -33,14 +33,14 @@ static PHYSICAL: Definition = Definition {
         key("type", &[word("physical")]).required(),
         key("name", &[STR.format(Format::Interface)])
             .required()
-            .doc("The link's name, at most 15 characters."),
-        key("mac_address", &[STR]).doc("The link is found by it, and gets the name."),
+            .doc("The interface name, at most 15 characters."),
+        key("mac_address", &[STR]).doc("The interface with this address is renamed to `name`."),
         key("mtu", &[INT, NULL]),
-        key("subnets", &[list(&[reference(&SUBNET)])]).doc("Addresses."),
-        key("accept-ra", &[BOOL]).doc("Take routers' advertisements."),
-        key("keep_configuration", &[BOOL]).doc("Leave the addresses when the network stops."),
+        key("subnets", &[list(&[reference(&SUBNET)])]).doc("Addresses and how they are assigned."),
+        key("accept-ra", &[BOOL]).doc("Accept router advertisements."),
+        key("keep_configuration", &[BOOL]).doc("Keep addresses when the network service stops."),
         key("wakeonlan", &[BOOL]),
-        key("optional", &[BOOL]).doc("Do not wait for it at boot."),
+        key("optional", &[BOOL]).doc("Do not wait for this interface at boot."),
         key("params", &[ANY_MAP]),
     ])],
 };
@@ -75,7 +75,7 @@ static BOND: Definition = Definition {
         key("type", &[word("bond")]).required(),
         key("name", &[STR]).required(),
         key("mac_address", &[STR]),
-        key("bond_interfaces", &[list(&[STR])]).doc("Its members."),
+        key("bond_interfaces", &[list(&[STR])]).doc("The members."),
         key("mtu", &[INT]),
         key("accept-ra", &[BOOL]),
         key(
@@ -145,7 +145,7 @@ static BRIDGE: Definition = Definition {
         key("name", &[STR]).required(),
         key("mac_address", &[STR]),
         key("mtu", &[INT]),
-        key("bridge_interfaces", &[list(&[STR])]).required().doc("Its ports."),
+        key("bridge_interfaces", &[list(&[STR])]).required().doc("The ports."),
         key("accept-ra", &[BOOL]),
         key(
             "params",
@@ -158,8 +158,8 @@ static BRIDGE: Definition = Definition {
                 key("bridge_hw", &[STR]),
                 key("bridge_maxage", &[INT]),
                 key("bridge_maxwait", &[INT]),
-                key("bridge_pathcost", &[list(&[STR])]).doc("Each a port and its cost."),
-                key("bridge_portprio", &[list(&[STR])]).doc("Each a port and its priority."),
+                key("bridge_pathcost", &[list(&[STR])]).doc("Costs, each `PORT COST`."),
+                key("bridge_portprio", &[list(&[STR])]).doc("Priorities, each `PORT PRIORITY`."),
                 key("bridge_ports", &[list(&[STR])]),
                 key("bridge_stp", &[word("on"), word("off"), BOOL]),
                 key("bridge_waitport", &[list(&[STR])]),
@@ -175,7 +175,7 @@ static VLAN: Definition = Definition {
     types: &[map(&[
         key("type", &[word("vlan")]).required(),
         key("name", &[STR]).required(),
-        key("vlan_link", &[STR]).required().doc("The link below."),
+        key("vlan_link", &[STR]).required().doc("The parent interface."),
         key("vlan_id", &[INT]).required(),
         key("mtu", &[INT]),
         key("subnets", &[list(&[reference(&SUBNET)])]),
@@ -190,7 +190,7 @@ static NAMESERVER: Definition = Definition {
         key("type", &[word("nameserver")]).required(),
         key("address", &[STR, list(&[STR])]).required(),
         key("search", &[STR, list(&[STR])]),
-        key("interface", &[STR]).doc("The link that it is for; all when left out."),
+        key("interface", &[STR]).doc("The interface that they are for. The default is all."),
     ])],
 };
 

@@ -3,7 +3,7 @@
 use super::super::event;
 use super::super::time::{self, SECOND};
 
-/// What a detail is.
+/// The kind of a detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Command,
@@ -17,7 +17,7 @@ pub struct Detail {
     pub kind: Kind,
     pub begin: i64,
     pub end: i64,
-    /// The command line, the URL, or what was waited for.
+    /// The command line, the URL, or the reason of the wait.
     pub text: String,
     /// The outcome, as the log has it; empty if it has none.
     pub result: String,
@@ -58,7 +58,7 @@ pub fn from_log(log: &str, now: i64) -> Vec<Detail> {
         }
     }
     all.extend(open.into_iter().map(|o| Detail { end: o.detail.end.max(o.detail.begin), ..o.detail }));
-    all.sort_by_key(|detail| detail.lines);
+    sort::sort_by_key(&mut all, |detail| detail.lines);
     all
 }
 

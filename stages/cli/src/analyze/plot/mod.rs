@@ -10,7 +10,7 @@ use system::System;
 use super::event::Event;
 use super::record;
 
-/// What is drawn.
+/// The input of a picture.
 pub struct Input<'a> {
     pub events: &'a [Event],
     /// The text of the log; `None` for a dump, which has events only.

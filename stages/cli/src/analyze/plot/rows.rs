@@ -1,4 +1,4 @@
-//! The rows of the picture: stages, their steps, and what a step did, each with its time and its place in the log.
+//! The rows of the picture: stages, their steps, and the details of a step, each with its time and its place in the log.
 
 use super::super::event::Event;
 use super::super::record::{Record, Step};
@@ -42,9 +42,9 @@ impl Row {
     }
 }
 
-/// The most rows: what took the shortest time is left out beyond.
+/// The maximum number of rows; the shortest ones are left out.
 pub const MAX_ROWS: usize = 800;
-/// A longer time without a line between two stages is a clock that was set, not a wait.
+/// A longer gap between two stages means that the clock was set.
 const MAX_GAP: i64 = 3600 * SECOND;
 /// Shorter times between two stages are not shown.
 const MIN_GAP: i64 = 10_000;
@@ -59,7 +59,7 @@ pub fn rows(record: &Record<'_>, details: &[Detail], units: &UnitTimes) -> (Vec<
     let inside = details.iter().filter(|detail| (first..=last).contains(&detail.lines.0));
     rows.extend(inside.map(of_detail));
     // The longer one first, if two begin in the same line.
-    rows.sort_by_key(|row| row.lines.map(|(from, to)| (from, std::cmp::Reverse(to))));
+    sort::sort_by_key(&mut rows, |row| row.lines.map(|(from, to)| (from, std::cmp::Reverse(to))));
     set_depths(&mut rows);
     let left_out = drop_short(&mut rows);
     skip_clock_steps(&mut rows);
@@ -179,7 +179,7 @@ fn drop_short(rows: &mut Vec<Row>) -> usize {
         (row.kind == Kind::Stage, !is_detail, row.took().unwrap_or(i64::MAX))
     };
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|i| rank(&rows[*i]));
+    sort::sort_by_key(&mut order, |i| rank(&rows[*i]));
     let dropped: std::collections::HashSet<usize> = order.into_iter().take(too_many).collect();
     let mut index = 0;
     rows.retain(|_| {
@@ -246,9 +246,9 @@ fn add_gap(all: &mut Vec<Row>, from: i64, to: i64, is_first: bool, units: &UnitT
     }
     let shared = |begin: i64, end: i64| end.min(to) - begin.max(from);
     let mut found: Vec<_> = units.units.iter().filter(|u| shared(u.1, u.2) >= MIN_GAP).collect();
-    found.sort_by_key(|u| (-shared(u.1, u.2), u.0.as_str()));
+    sort::sort_by_key(&mut found, |u| (-shared(u.1, u.2), u.0.as_str()));
     found.truncate(MAX_UNITS);
-    found.sort_by_key(|u| (u.1, u.0.as_str()));
+    sort::sort_by_key(&mut found, |u| (u.1, u.0.as_str()));
     for (name, begin, end) in found {
         all.push(row(Kind::System, 1, *begin, *end, name, format!("{name}: started by systemd")));
     }

@@ -28,10 +28,10 @@ const ROW: usize = 20;
 const TOP: usize = 92;
 /// The part of the width in percent where the time axis begins, and its length; durations are written behind the bars.
 const AXIS: (f64, f64) = (31.0, 59.0);
-/// The most characters of a label, and of a text under the pointer.
+/// The maximum number of characters of a label, and of a text under the pointer.
 const MAX_LABEL: usize = 52;
 const MAX_TITLE: usize = 400;
-/// The most ticks of the axis.
+/// The maximum number of ticks of the axis.
 const MAX_TICKS: i64 = 11;
 
 /// The kinds in the legend, with their class and text.
@@ -247,7 +247,7 @@ fn tick_label(at: i64, tick: i64) -> String {
     }
 }
 
-/// Returns the beginning and the end of a label that is too long: a command line ends with what it is about.
+/// Returns the beginning and the end of a label that is too long: the end of a command line names its object.
 fn shorten(label: &str, most: usize) -> String {
     let length = label.chars().count();
     if length <= most {
@@ -280,7 +280,7 @@ fn escape(text: &str, most: usize) -> String {
 }
 
 fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // A String takes every text.
+    // Writing to a String cannot fail.
     let _ = out.write_fmt(text);
 }
 

@@ -6,7 +6,7 @@ use system::{Command, System, assigned, debug};
 
 use super::super::time;
 
-/// The most units that are read; a machine has a few hundred.
+/// The maximum number of units that are read; a machine has a few hundred.
 const MAX_UNITS: usize = 5000;
 const TIMEOUT: Duration = Duration::from_secs(25);
 

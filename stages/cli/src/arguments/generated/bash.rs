@@ -72,7 +72,7 @@ fn value_row(path: &str, option: &OptionSpec) -> String {
     format!("            {letter}'{path},--{}') {action} ;;\n", option.long)
 }
 
-/// The options of a command with its subcommands, or with what it takes as a positional argument.
+/// The options of a command, and its subcommands or the values of its positional argument.
 fn words_of(command: &'static CommandSpec) -> String {
     let mut words: Vec<String> = offered(command).map(|option| format!("--{}", option.long)).collect();
     words.extend(command.listed_commands().map(|command| command.name.to_string()));

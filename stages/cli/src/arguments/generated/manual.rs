@@ -3,10 +3,12 @@
 //!     .\" generated synopsis: cloud-init status
 //!     .\" end
 //!
-//! with the words of the command; `generated options` is the list of its options.
+//! with the words of the command; `generated options` is the list of its options. `generated list: exit codes` and
+//! `generated list: files` are tables of the reference.
 
 use super::super::help::{description, option_names, usage_words};
 use super::super::spec::CommandSpec;
+use super::reference;
 use super::table::{offered, paths, words};
 
 const MARK: &str = ".\\\" generated ";
@@ -22,6 +24,16 @@ pub fn update(page: &str) -> String {
         let Some((kind, name)) = line.strip_prefix(MARK).and_then(|rest| rest.split_once(": ")) else {
             continue;
         };
+        let list = match (kind, name) {
+            ("list", "exit codes") => entries(&reference::exit_codes(), 'B'),
+            ("list", "files") => entries(&reference::files(), 'I'),
+            _ => String::new(),
+        };
+        if !list.is_empty() {
+            assert!(lines.any(|line| line == END), "{name} has no `end`");
+            text.push_str(&format!("{list}{END}\n"));
+            continue;
+        }
         let Some(path) = paths().into_iter().find(|path| words(path) == name) else { continue };
         match kind {
             "synopsis" => text.push_str(&synopsis(&path)),
@@ -34,6 +46,17 @@ pub fn update(page: &str) -> String {
         text.push_str(&format!("{END}\n"));
     }
     text
+}
+
+fn entries(pairs: &[(String, &str)], font: char) -> String {
+    let entry = |(name, meaning): &(String, &str)| {
+        let parts = meaning.split('`').enumerate();
+        let meaning: String = parts
+            .map(|(i, part)| if i % 2 == 1 { format!("\\fB{}\\fR", escaped(part)) } else { escaped(part) })
+            .collect();
+        format!(".TP\n\\f{font}{}\\fR\n{meaning}\n", escaped(name))
+    };
+    pairs.iter().map(entry).collect()
 }
 
 fn synopsis(path: &[&CommandSpec]) -> String {

@@ -1,17 +1,16 @@
-//! The files in packaging/ that follow from the option table: completions for three shells, and synopses and option lists
-//! of the manual pages. Only the test below uses this, so that no program carries it:
+//! The files that follow from the option table: completions for three shells, synopses and option lists of the manual pages,
+//! and two pages of the reference. Only the test below uses this, so that no program contains it:
 //!
-//!     UPDATE_GENERATED=1 cargo test -p cloud-init generated
+//!     make generated
 //!
-//! writes the files; without the variable the test fails where a file is not what the table says.
+//! writes the files; without it the test fails where a file is not what the table says.
 
 mod bash;
 mod fish;
 mod manual;
+mod reference;
 mod table;
 mod zsh;
-
-use std::path::Path;
 
 use table::{offered, paths, words};
 
@@ -19,27 +18,16 @@ use super::help;
 
 #[test]
 fn generated_files_match_the_option_table() {
-    let packaging = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging"));
-    let read = |name: &str| std::fs::read_to_string(packaging.join(name)).unwrap_or_default();
-    let page = |name: &str| (format!("man/{name}"), manual::update(&read(&format!("man/{name}"))));
-    let mut outdated = Vec::new();
-    for (name, text) in [
-        ("completions/cloud-init".to_string(), bash::completion()),
-        ("completions/_cloud-init".to_string(), zsh::completion()),
-        ("completions/cloud-init.fish".to_string(), fish::completion()),
-        page("cloud-init.1"),
-        page("cloud-id.1"),
-    ] {
-        if read(&name) == text {
-            continue;
-        }
-        if std::env::var_os("UPDATE_GENERATED").is_some() {
-            std::fs::write(packaging.join(&name), text).unwrap();
-        } else {
-            outdated.push(format!("packaging/{name}"));
-        }
-    }
-    assert!(outdated.is_empty(), "run UPDATE_GENERATED=1 cargo test -p cloud-init generated: {outdated:?}");
+    let page = |name: &str| manual::update(&std::fs::read_to_string(scratch::source_path(name)).unwrap());
+    scratch::check_generated(&[
+        ("packaging/completions/cloud-init", bash::completion()),
+        ("packaging/completions/_cloud-init", zsh::completion()),
+        ("packaging/completions/cloud-init.fish", fish::completion()),
+        ("packaging/man/cloud-init.1", page("packaging/man/cloud-init.1")),
+        ("packaging/man/cloud-id.1", page("packaging/man/cloud-id.1")),
+        ("docs/reference/commands.md", reference::commands()),
+        ("docs/reference/files.md", reference::files_page()),
+    ]);
 }
 
 /// Each command of the table is in the manual page with its options, and has a help.

@@ -1,4 +1,4 @@
-//! What the generated files take from the option table.
+//! Reads the option table for the generated files.
 
 use crate::arguments::CLOUD_ID_PROGRAM;
 use crate::arguments::commands::CLOUD_INIT;

@@ -1,0 +1,212 @@
+//! The reference of the datasources, made from their rows and the table of settings: a page of the book and the manual page
+//! cloud-init-datasources(7). Only the tests below use it.
+
+mod settings;
+
+use scratch::{Document, check_generated, source_path};
+use settings::{SETTINGS, Settings, Urls};
+
+use crate::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
+use crate::{DATASOURCES, Datasource, NetworkSource};
+
+const SOURCE: &str = "shared/datasource/src and shared/clouds/src";
+const COLUMNS: [&str; 4] = ["setting", "type", "default", "meaning"];
+
+const HEAD: &str = r#".TH CLOUD-INIT-DATASOURCES 7 "" "Firstlight @VERSION@" "Overview"
+.SH NAME
+cloud-init-datasources \- where a machine gets its metadata and user-data from
+"#;
+
+const TAIL: &str = r#".SH SEE ALSO
+.BR cloud-config (5),
+.BR cloud-init (1),
+.BR ds-identify (8),
+.BR firstlight (7)
+"#;
+
+fn row(setting: &str, kind: &str, default: &str, meaning: &str) -> Vec<String> {
+    let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+    vec![setting.into(), kind.into(), default, meaning.into()]
+}
+
+/// Returns the settings that each metadata service has.
+fn service_rows(settings: &Settings, defaults: &Defaults) -> Vec<Vec<String>> {
+    let number = |number: u32| number.to_string();
+    let urls: Vec<String> = defaults.urls.iter().map(|url| format!("`{url}`")).collect();
+    let url_row = |meaning: &str| {
+        let key = defaults.urls_key.to_string();
+        vec![key, "a URL, a list or a map of URLs".to_string(), urls.join(", "), meaning.to_string()]
+    };
+    let zero = match defaults.max_wait {
+        0 => " 0: a single attempt.",
+        _ => " 0 disables the service.",
+    };
+    let mut rows = match settings.urls {
+        Urls::Replace => vec![url_row("The service, without the path. The first one that responds is used.")],
+        Urls::Add => vec![url_row("Further URLs of the service. The first one that responds is used.")],
+        Urls::Elsewhere | Urls::Seed => Vec::new(),
+    };
+    let max_wait = format!("Time limit for the first response.{zero}");
+    if settings.urls != Urls::Seed {
+        rows.push(row("max_wait", "seconds", &number(defaults.max_wait), &max_wait));
+    }
+    rows.extend([
+        row(
+            "max_wait_cached",
+            "seconds",
+            &number(DEFAULT_MAX_WAIT_CACHED),
+            "The same if an earlier boot has set up the instance, which is used after that.",
+        ),
+        row(
+            "timeout",
+            "seconds",
+            &number(defaults.timeout),
+            "Time limit for a connection, and for each pause in a response.",
+        ),
+        row("retries", "a number", &number(defaults.retries), "Attempts after the first one."),
+        row(
+            defaults.retry_delay_key,
+            "seconds",
+            &number(defaults.retry_delay),
+            "The pause between two attempts.",
+        ),
+    ]);
+    rows
+}
+
+fn network_order(datasource: &Datasource) -> String {
+    let names = datasource.network_order.iter().map(|source| match source {
+        NetworkSource::CommandLine => "the kernel command line",
+        NetworkSource::Initramfs => "the initramfs",
+        NetworkSource::System => "the configuration in `/etc/cloud`",
+        NetworkSource::Datasource => "the datasource",
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
+
+fn add_datasource(page: &mut Document, datasource: &Datasource) {
+    page.section(datasource.name);
+    let cloud = clouds::cloud(datasource.name).unwrap();
+    let stages = match (cloud.stages.local, cloud.stages.network) {
+        (true, true) => "the local and the network stage",
+        (true, false) => "the local stage",
+        _ => "the network stage",
+    };
+    let events: Vec<String> = datasource.events.default.iter().map(|event| format!("`{event}`")).collect();
+    page.text(&format!(
+        "Identified by: {}. Searched in {stages}. Network configuration, the first of: {}. Applied at: {}.",
+        cloud.found_by(),
+        network_order(datasource),
+        events.join(", ")
+    ));
+    let Some(settings) = SETTINGS.iter().find(|settings| settings.name == datasource.name) else { return };
+    let mut rows = settings.defaults.map(|defaults| service_rows(settings, defaults)).unwrap_or_default();
+    rows.extend(settings.more.iter().map(|(name, kind, default, meaning)| row(name, kind, default, meaning)));
+    page.entries(&COLUMNS, rows);
+}
+
+fn page() -> Document {
+    let mut page = Document::default();
+    page.section("Selection");
+    page.text(
+        "A datasource is where a machine gets its metadata, user-data and vendor-data from. At boot, ds-identify(8) reduces \
+         `datasource_list` to those that fit the machine; the stages search them in the order of the list. \
+         `cloud-init query --identify` shows each with its evidence.",
+    );
+    page.text(
+        "The list and the settings of a datasource are in a file in `/etc/cloud/cloud.cfg.d`. A list of one name selects that \
+         datasource whatever the firmware says; so does `ds=NAME` on the kernel command line.",
+    );
+    page.code(
+        "yaml",
+        "datasource_list: [OpenStack, None]\ndatasource:\n  OpenStack:\n    max_wait: 30\n    timeout: 5\n",
+    );
+    page.text(
+        "An invalid number is reported with file, line and column, and its default is used. No number may be greater than an hour. \
+         A datasource without a table here has no settings.",
+    );
+    let mut sorted = DATASOURCES.to_vec();
+    sorted.sort_by_key(|datasource| datasource.name.to_lowercase());
+    sorted.into_iter().for_each(|datasource| add_datasource(&mut page, datasource));
+    page
+}
+
+#[test]
+fn generated_reference_is_current() {
+    let page = page();
+    check_generated(&[
+        ("docs/reference/datasources.md", page.markdown("Datasources", SOURCE)),
+        ("packaging/man/cloud-init-datasources.7", page.manual(SOURCE, HEAD, TAIL)),
+    ]);
+}
+
+/// Returns the texts of a datasource's files.
+fn source_of(name: &str) -> String {
+    let top = source_path("shared/datasource/src");
+    let name = name.to_lowercase();
+    let mut text = std::fs::read_to_string(top.join(format!("{name}.rs"))).unwrap_or_default();
+    let mut directories = vec![top.join(name)];
+    while let Some(directory) = directories.pop() {
+        for path in std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            text += &std::fs::read_to_string(&path).unwrap_or_default();
+            directories.push(path);
+        }
+    }
+    text
+}
+
+/// Returns the names of the settings that the code of a datasource reads: the literals after these words.
+fn names_in(source: &str, datasource: &str) -> Vec<String> {
+    let calls = [
+        format!("settings(\"{datasource}\").and_then(|s| s.get(\""),
+        format!("is_enabled(\"{datasource}\", \""),
+        "settings.get(\"".into(),
+        "settings.text(\"".into(),
+        "settings.seconds(\"".into(),
+        "settings.names(\"".into(),
+        "is_set(\"".into(),
+        "setting(\"".into(),
+        "setting(ctx, \"".into(),
+    ];
+    let after = |call: &String| -> Vec<String> {
+        source
+            .split(call.as_str())
+            .skip(1)
+            .filter_map(|rest| Some(rest.split('"').next()?.to_string()))
+            .collect()
+    };
+    calls.iter().flat_map(after).collect()
+}
+
+/// The table has each setting that is read, and only these.
+#[test]
+fn settings_are_those_of_the_code() {
+    let mut wrong = Vec::new();
+    for datasource in DATASOURCES {
+        let name = datasource.name;
+        let source = source_of(name);
+        let settings = SETTINGS.iter().find(|settings| settings.name == name);
+        let more = settings.map(|settings| settings.more).unwrap_or_default();
+        let urls_key = settings.and_then(|settings| settings.defaults).map(|defaults| defaults.urls_key);
+        for read in names_in(&source, name) {
+            let is_listed = more.iter().any(|(listed, ..)| listed.split('.').any(|part| part == read));
+            if !is_listed && urls_key != Some(read.as_str()) {
+                wrong.push(format!("{name}: {read} is read and not listed"));
+            }
+        }
+        for (listed, ..) in more {
+            let last = listed.rsplit('.').next().unwrap_or_default();
+            // MAAS' keys are those of the crate for OAuth.
+            let is_read = source.contains(&format!("\"{last}\"")) || name == "MAAS";
+            if !is_read {
+                wrong.push(format!("{name}: {listed} is listed and not read"));
+            }
+        }
+        let is_service = source.contains("RetryPolicy::read(") || source.contains(".policy(ctx)");
+        if is_service != urls_key.is_some() {
+            wrong.push(format!("{name}: listed with time limits: {}", urls_key.is_some()));
+        }
+    }
+    assert_eq!(SETTINGS.iter().filter(|s| DATASOURCES.iter().all(|d| d.name != s.name)).count(), 0);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -1,0 +1,342 @@
+//! Each field of what a cloud has on a disk, in a seed, behind a socket or a serial port: missing, of another type, huge, with
+//! control characters. It costs only itself, and one warning names it (`bad_fields.rs` does the same for metadata services).
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+#[path = "common/mutated.rs"]
+mod mutated;
+
+use common::Machine;
+use datasource::parsers::READERS;
+use mutated::{Documents, Rules, Run, check};
+use serde_json::{Value, json};
+
+const SEED: &str = "/var/lib/cloud/seed";
+const IMC: &str = "/var/run/vmware-imc";
+/// The directory of a medium that is read without a search.
+const MEDIUM: &str = "/medium";
+const PLUGIN: &str = "/usr/lib/open-vm-tools/plugins/vmsvc/libdeployPkgPlugin.so";
+const KEYS: [&str; 2] =
+    ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA one", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB two"];
+const USER_DATA: &str = "#cloud-config\n{}\n";
+
+/// A datasource, the directory of its files, and the files.
+struct Medium {
+    name: &'static str,
+    directory: String,
+    documents: Documents,
+    rules: Rules<'static>,
+}
+
+fn medium(name: &'static str, directory: &str, documents: Value) -> Medium {
+    let documents = documents.as_object().unwrap().clone().into_iter().collect();
+    Medium {
+        name,
+        directory: directory.into(),
+        documents,
+        rules: Rules { texts_only: &[".sh", ".xml", ".cfg"], ..Rules::default() },
+    }
+}
+
+fn media() -> Vec<Medium> {
+    let keys = KEYS.join("\n");
+    let network = json!({"version": 2, "ethernets": {"eth0": {"dhcp4": true}}});
+    let openstack = json!({
+        "uuid": "i-1", "hostname": "h", "availability_zone": "z", "random_seed": "c2VlZA==", "launch_index": 0,
+        "public_keys": {"one": KEYS[0], "two": KEYS[1]}, "meta": {"dsmode": "net", "role": "x"},
+        "files": [{"path": "/etc/a", "content_path": "/content/0000"}, {"path": "/etc/b", "content_path": "/content/0001"}],
+        "network_config": {"name": "network_config", "content_path": "/content/0002"},
+    });
+    let standard = json!({
+        "instance-id": "i-1", "local-hostname": "h", "public-keys": KEYS, "availability-zone": "z", "region": "r",
+        "launch-index": 1, "cloud-name": "c", "placement": {"availability-zone": "y"},
+    });
+    let with = |more: Value| {
+        let mut map = standard.as_object().unwrap().clone();
+        map.extend(more.as_object().unwrap().clone());
+        Value::Object(map)
+    };
+    vec![
+        medium(
+            "NoCloud",
+            &format!("{SEED}/nocloud"),
+            json!({
+                "meta-data": with(json!({"dsmode": "net", "network-interfaces": "auto eth0\niface eth0 inet dhcp\n"})),
+                "user-data": USER_DATA, "vendor-data": USER_DATA,
+            }),
+        ),
+        medium(
+            "NoCloud",
+            &format!("{SEED}/nocloud"),
+            json!({
+                "meta-data": standard, "user-data": USER_DATA, "network-config": network,
+            }),
+        ),
+        Medium {
+            rules: Rules {
+                // Named as vendor-data.
+                exceptions: &["vendor_data.json", "vendor_data2.json"],
+                ..Rules::default()
+            },
+            ..medium(
+                "ConfigDrive",
+                &format!("{SEED}/config_drive"),
+                json!({
+                    "openstack/latest/meta_data.json": openstack,
+                    "openstack/latest/user_data": USER_DATA,
+                    "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
+                    "openstack/latest/vendor_data2.json": {"cloud-init": USER_DATA},
+                    "openstack/content/0000": "a", "openstack/content/0001": "b",
+                    "openstack/content/0002": "auto eth0\niface eth0 inet dhcp\n",
+                    "ec2/latest/meta-data.json": {"block-device-mapping": {"ami": "sda", "ephemeral0": "/dev/sdb"}},
+                }),
+            )
+        },
+        Medium {
+            rules: Rules { keys_in_one_text: &["authorized_keys"], ..Rules::default() },
+            ..medium(
+                "ConfigDrive",
+                "/config-drive",
+                json!({
+                    "meta.js": {"instance-id": "i-1", "local-hostname": "h", "user-data": USER_DATA, "dsmode": "net"},
+                    "root/.ssh/authorized_keys": keys,
+                    "etc/network/interfaces": "auto eth0\niface eth0 inet dhcp\n",
+                }),
+            )
+        },
+        medium(
+            "OVF",
+            SEED,
+            json!({"ovf-env.xml": {
+                "instance-id": "i-1", "hostname": "h", "public-keys": KEYS[0], "password": "p",
+                "user-data": "I2Nsb3VkLWNvbmZpZwp7fQo=",
+            }}),
+        ),
+        Medium {
+            rules: Rules { keys_in_one_text: &["/SSH_KEY"], texts_only: &[".sh"], ..Rules::default() },
+            ..medium(
+                "OpenNebula",
+                &format!("{SEED}/opennebula"),
+                json!({"context.sh": {
+                    "DSMODE": "net", "SET_HOSTNAME": "h", "SSH_KEY": keys, "USER_DATA": USER_DATA, "ETH0_IP": "10.0.0.2",
+                    "ETH0_MASK": "255.255.255.0", "ETH0_GATEWAY": "10.0.0.1", "ETH0_MTU": "1400",
+                    "ETH0_ROUTES": "10.64.0.0/10 via 10.3.0.7", "ETH0_DNS": "10.0.0.3", "ETH0_MAC": "02:00:00:00:00:01",
+                }}),
+            )
+        },
+        Medium {
+            rules: Rules { keys_in_one_text: &["public-keys"], ..Rules::default() },
+            ..medium(
+                "MAAS",
+                &format!("{SEED}/maas"),
+                json!({
+                    "meta-data/instance-id": "i-1", "meta-data/local-hostname": "h", "meta-data/public-keys": keys,
+                    "user-data": USER_DATA,
+                }),
+            )
+        },
+        Medium {
+            // The text of the file is the network configuration too; the names of sections are not fields.
+            rules: Rules {
+                texts_only: &[".cfg"],
+                exceptions: &["DATETIME/TIMEZONE", "MISC/INSTANCE-ID", "NETWORK/", "NIC-CONFIG/"],
+                ..Rules::default()
+            },
+            ..medium(
+                "VMware",
+                IMC,
+                json!({"cust.cfg": {
+                    "NETWORK": {"HOSTNAME": "h", "DOMAINNAME": "example.test"},
+                    "NIC-CONFIG": {"NICS": "NIC1"},
+                    "NIC1": {"MACADDR": "02:00:00:00:00:01", "ONBOOT": "yes", "IPADDR": "10.0.0.2", "NETMASK": "255.255.255.0"},
+                    "DNS": {"DNSFROMDHCP": "no", "NAMESERVER|1": "10.0.0.3"},
+                    "DATETIME": {"TIMEZONE": "Europe/Riga", "UTC": "yes"},
+                    "MISC": {"INSTANCE-ID": "i-1"},
+                }}),
+            )
+        },
+        Medium {
+            // Names of other files.
+            rules: Rules { texts_only: &[".cfg"], exceptions: &["CLOUDINIT/"], ..Rules::default() },
+            ..medium(
+                "VMware",
+                IMC,
+                json!({
+                    "cust.cfg": {"CLOUDINIT": {"METADATA": "meta", "USERDATA": "user"}},
+                    "meta": with(json!({"network": network})), "user": USER_DATA,
+                }),
+            )
+        },
+        Medium {
+            rules: Rules { keys_in_one_text: &["public-keys-data"], ..Rules::default() },
+            ..medium(
+                "VMware",
+                MEDIUM,
+                json!({
+                    "metadata": with(json!({"public-keys-data": keys, "network": network, "wait-on-network": {"ipv4": false},
+                        "redact": ["userdata"], "network-drivers": ["vmxnet3"]})),
+                    "userdata": USER_DATA, "vendordata": USER_DATA,
+                }),
+            )
+        },
+        medium(
+            "LXD",
+            MEDIUM,
+            json!({
+                "meta-data": {"instance-id": "i-1", "local-hostname": "h", "public-keys": KEYS},
+                "user.meta-data": {"local-hostname": "own", "availability-zone": "z", "region": "r"},
+                "cloud-init.user-data": USER_DATA, "cloud-init.vendor-data": USER_DATA,
+                "cloud-init.network-config": network, "user.purpose": "test",
+                "devices": {"eth0": {"type": "nic"}},
+            }),
+        ),
+        Medium {
+            rules: Rules { keys_in_one_text: &["root_authorized_keys"], ..Rules::default() },
+            ..medium(
+                "SmartOS",
+                MEDIUM,
+                json!({
+                    "sdc:uuid": "i-1", "hostname": "h", "sdc:hostname": "of-the-host", "root_authorized_keys": keys,
+                    "cloud-init:user-data": USER_DATA, "user-data": "old", "user-script": "#!/bin/sh\n",
+                    "sdc:vendor-data": USER_DATA, "sdc:operator-script": "#!/bin/sh\n", "sdc:datacenter_name": "z",
+                    "sdc:dns_domain": "example.test", "iptables_disable": "true", "motd_sys_info": "no",
+                    "sdc:nics": {"list": [{"interface": "net0", "mac": "02:00:00:00:00:01", "mtu": 1500, "primary": true,
+                        "ips": ["10.0.0.2/24", "dhcp"], "gateways": ["10.0.0.1"]}]},
+                    "sdc:resolvers": {"list": ["10.0.0.3"]},
+                    "sdc:routes": {"list": [{"dst": "10.9.0.0/16", "gateway": "10.0.0.9"}]},
+                }),
+            )
+        },
+        medium(
+            "CloudSigma",
+            MEDIUM,
+            json!({"context": {
+                "uuid": "i-1", "name": "h", "vendor_data": {"cloudinit": USER_DATA, "location": "zrh"},
+                "meta": {"ssh_public_key": KEYS[0], "cloudinit-user-data": USER_DATA, "base64_fields": "x",
+                    "cloudinit-dsmode": "net"},
+            }}),
+        ),
+        Medium {
+            rules: Rules { exceptions: &["vendor_data.json"], ..Rules::default() },
+            ..medium(
+                "IBMCloud",
+                MEDIUM,
+                json!({
+                    "openstack/latest/meta_data.json": openstack,
+                    "openstack/latest/user_data": USER_DATA,
+                    "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
+                    "openstack/latest/network_data.json": {"links": [], "networks": [], "services": []},
+                }),
+            )
+        },
+        Medium {
+            // An adapter without one of these is none, which is a second warning.
+            rules: Rules { exceptions: &["macaddress", "netmask"], ..Rules::default() },
+            ..medium(
+                "RbxCloud",
+                MEDIUM,
+                json!({
+                    "cloud.json": {
+                        "vm": {"_id": "i-1", "name": "h"},
+                        "netadp": [{"macaddress": "02:00:00:00:00:01", "ip": [{"address": "10.0.0.2"}, {"address": "10.0.0.3"}],
+                            "network": {"gateway": "10.0.0.1", "netmask": "255.255.255.0", "dns": {"nameservers": ["10.0.0.4"]}}}],
+                        "additionalMetadata": {"username": "guru", "password": {"sha512": "$6$x"}, "sshKeys": KEYS},
+                    },
+                    "user.data": USER_DATA,
+                }),
+            )
+        },
+        medium(
+            "WSL",
+            MEDIUM,
+            json!({"i.meta-data": standard, "i.user-data": USER_DATA, "pro/agent.yaml": USER_DATA}),
+        ),
+        medium("AltCloud", MEDIUM, json!({"user-data.txt": USER_DATA})),
+    ]
+}
+
+/// Returns the text of a file.
+fn text(path: &str, value: &Value) -> String {
+    let strings = |map: &Value| -> Vec<(String, String)> {
+        let map = map.as_object().unwrap();
+        map.iter().map(|(key, value)| (key.clone(), value.as_str().unwrap().to_string())).collect()
+    };
+    match (path.rsplit('.').next().unwrap(), value) {
+        ("sh", Value::Object(_)) => {
+            let line = |(key, value): (String, String)| format!("{key}='{}'\n", value.replace('\'', "'\\''"));
+            strings(value).into_iter().map(line).collect()
+        }
+        ("cfg", Value::Object(sections)) => {
+            // A line cannot contain another.
+            let line = |(key, value): (String, String)| format!("{key} = {}\n", value.replace('\n', " "));
+            let section = |(name, map): (&String, &Value)| {
+                format!("[{name}]\n{}", strings(map).into_iter().map(line).collect::<String>())
+            };
+            sections.iter().map(section).collect()
+        }
+        ("xml", Value::Object(map)) => {
+            // XML has no control characters but these and those after U+007E.
+            let character = |c: char| match c {
+                '\n' | '\t' => format!("&#{};", c as u32),
+                '<' | '&' | '"' => format!("&#{};", c as u32),
+                c if c.is_control() => "\u{85}".into(),
+                c => c.into(),
+            };
+            let all = ["instance-id", "hostname", "public-keys", "password", "user-data"];
+            let property = |key: &str| {
+                let value = map.get(key).and_then(Value::as_str);
+                let value = value.map(|value| {
+                    format!(" e:value=\"{}\"", value.chars().map(character).collect::<String>())
+                });
+                format!("<Property e:key=\"{key}\"{}/>", value.unwrap_or_default())
+            };
+            format!(
+                "<Environment xmlns=\"http://schemas.dmtf.org/ovf/environment/1\" \
+                 xmlns:e=\"http://schemas.dmtf.org/ovf/environment/1\"><PropertySection>{}</PropertySection></Environment>",
+                all.map(property).concat()
+            )
+        }
+        // A list is a document too, but not one that fields are replaced in.
+        (_, Value::Object(map)) if map.len() == 1 && map.contains_key("list") => map["list"].to_string(),
+        (_, Value::String(text)) => text.clone(),
+        (_, document) => document.to_string(),
+    }
+}
+
+fn run(medium: &Medium, documents: &Documents) -> Run {
+    let machine = Machine::in_memory()
+        .nics(&["eth0"])
+        .config(
+            "{disable_vmware_customization: false, system_info: {distro: ubuntu}, datasource: {VMware: {vmware_cust_file_max_wait: 5}}}",
+        )
+        .firmware(&[("product_name", "VMware Virtual Platform"), ("product_uuid", "uuid-1")])
+        .file(PLUGIN, "")
+        .network_stage();
+    let machine = documents.iter().fold(machine, |machine, (path, value)| {
+        machine.file(&format!("{}/{path}", medium.directory), text(path, value))
+    });
+    let reader = READERS.iter().find(|(name, _)| *name == medium.name && medium.directory == MEDIUM);
+    let found = match reader {
+        Some((_, read)) => machine.with_context(|ctx| read(ctx, MEDIUM)),
+        None => machine.find(medium.name),
+    };
+    Run::new(&machine.sys, found)
+}
+
+#[test]
+fn each_field_costs_only_itself() {
+    let selected = std::env::var("FIRSTLIGHT_CLOUD").ok();
+    let media: Vec<Medium> = media()
+        .into_iter()
+        .filter(|medium| selected.as_ref().is_none_or(|name| name == medium.name))
+        .collect();
+    let all = std::thread::scope(|scope| {
+        let run_all = |medium: &Medium| {
+            check(medium.name, &medium.documents, &medium.rules, &|documents| run(medium, documents))
+        };
+        let threads: Vec<_> = media.iter().map(|medium| scope.spawn(move || run_all(medium))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<String>>()
+    });
+    assert!(all.is_empty(), "{} problems:\n{}", all.len(), all.join("\n"));
+}

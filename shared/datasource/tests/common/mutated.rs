@@ -1,0 +1,247 @@
+//! Replaces each value of a cloud's documents, one at a time, and judges what that costs. Shared by `bad_fields.rs` and
+//! `bad_media.rs`.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use state::Instance;
+use system::{Result, System};
+
+/// What a cloud has at paths: a document, or text.
+pub type Documents = BTreeMap<String, Value>;
+
+/// The length of a text that is too long for every field but user-data.
+const HUGE: usize = 17 << 10;
+/// Of a longer list only these items are replaced: the others are of the same kind.
+const MAX_ITEMS: usize = 2;
+
+/// The names of fields and documents that have the instance-id.
+const IDS: [&str; 11] = [
+    "instance-id",
+    "instance-v2-id",
+    "uuid",
+    "id",
+    "droplet_id",
+    "metadata",
+    "sdc:uuid",
+    "_id",
+    "vm",
+    "INSTANCE-ID",
+    "instanceId",
+];
+
+/// What a field is replaced by; `None` removes it. Null is tried in the place of documents, and missing in that of texts: both
+/// are no value.
+fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
+    let control = ("control characters", Some("a\u{7}b\nc\u{0}d\u{1b}[0m".into()));
+    let list = ("a list", Some(json!([[1]])));
+    let map = ("a map", Some(json!({"x": {"y": 1}})));
+    match is_container {
+        true => vec![("null", Some(Value::Null)), list, map, control],
+        false => vec![("missing", None), list, map, ("huge", Some("x".repeat(HUGE).into())), control],
+    }
+}
+
+/// The parts of an instance that a field can change. Of the metadata itself nothing is expected.
+fn parts(instance: &Instance) -> Vec<(&'static str, String)> {
+    let network = instance.network.as_ref().map(|network| network.content.to_string());
+    vec![
+        ("id", instance.id.clone()),
+        ("hostname", format!("{:?}", instance.local_hostname)),
+        ("keys", instance.public_keys.join("\n")),
+        ("user-data", format!("{:?}", instance.user_data)),
+        ("vendor-data", format!("{:?} {:?}", instance.vendor_data, instance.vendor_data2)),
+        ("network", network.unwrap_or_default()),
+        ("place", format!("{:?} {:?}", instance.availability_zone, instance.region)),
+        ("rest", format!("{:?} {:?} {}", instance.launch_index, instance.devices, instance.config)),
+    ]
+}
+
+/// Pointers to every value of a document.
+fn pointers(value: &Value, at: &str, all: &mut Vec<String>) {
+    if !at.is_empty() {
+        all.push(at.into());
+    }
+    match value {
+        Value::Object(map) => map.iter().for_each(|(key, value)| {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            pointers(value, &format!("{at}/{key}"), all);
+        }),
+        Value::Array(items) => {
+            items
+                .iter()
+                .take(MAX_ITEMS)
+                .enumerate()
+                .for_each(|(i, value)| pointers(value, &format!("{at}/{i}"), all));
+        }
+        _ => {}
+    }
+}
+
+/// Replaces the value at a pointer.
+fn replace(document: &mut Value, pointer: &str, by: &Option<Value>) {
+    let (parent, key) = pointer.rsplit_once('/').unwrap();
+    let key = key.replace("~1", "/").replace("~0", "~");
+    match (document.pointer_mut(parent).unwrap(), by) {
+        (Value::Object(map), Some(by)) => drop(map.insert(key, by.clone())),
+        (Value::Object(map), None) => drop(map.remove(&key)),
+        (Value::Array(items), Some(by)) => items[key.parse::<usize>().unwrap()] = by.clone(),
+        (Value::Array(items), None) => drop(items.remove(key.parse().unwrap())),
+        _ => panic!("{pointer}"),
+    }
+}
+
+/// The result of a search.
+pub struct Run {
+    pub found: std::result::Result<Instance, String>,
+    warnings: Vec<String>,
+}
+
+impl Run {
+    pub fn new(sys: &System, found: Result<Option<Instance>>) -> Run {
+        let warnings = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        let found =
+            found.map_err(|e| e.to_string()).and_then(|found| found.ok_or_else(|| "none".to_string()));
+        Run { found, warnings }
+    }
+}
+
+/// Returns what is wrong with a run after a field was replaced; empty if nothing is. `has_all`: the field has other fields, or
+/// all keys.
+fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Vec<String> {
+    let name = field.rsplit('/').find(|part| part.parse::<u32>().is_err()).unwrap_or(field);
+    let name = name.split('?').next().unwrap_or(name);
+    let is_id = IDS.contains(&name);
+    let mut problems = Vec::new();
+    let new: Vec<&String> = run.warnings.iter().filter(|text| !base.warnings.contains(text)).collect();
+    let is_named = new.iter().any(|text| text.contains(name));
+    for text in &new {
+        if text.len() > 2000 || text.contains(['\u{7}', '\0', '\u{1b}']) {
+            problems.push(format!("a warning contains the value: {:.200}", text));
+        }
+    }
+    let (before, after) = match (&base.found, &run.found) {
+        (Ok(before), Ok(after)) => (parts(before), parts(after)),
+        (_, Err(e)) => {
+            // Without its id an instance is not recognised.
+            if !is_id || !e.contains(name) {
+                problems.push(format!("error: {e:.300}"));
+            }
+            return problems;
+        }
+        _ => panic!("the fixture is not found"),
+    };
+    let changed: Vec<_> = before.iter().zip(&after).filter(|(a, b)| a != b).collect();
+    let names: Vec<&str> = changed.iter().map(|((name, _), _)| *name).collect();
+    if !has_all && names.len() > 1 {
+        problems.push(format!("changes {names:?}"));
+    }
+    for ((part, before), (_, after)) in &changed {
+        // Python's text of a missing value: that of a field that was ignored.
+        let none = format!("{:?}", b"None");
+        if after.contains("Some(\"None\")") || after.contains(&none) {
+            problems.push(format!("{part} is the text None"));
+        }
+        if *part == "id" && !is_id {
+            problems.push(format!("another instance: {after:.100}"));
+        }
+        let is_data =
+            matches!(*part, "user-data" | "vendor-data") && matches!(what, "huge" | "control characters");
+        // The network configuration is checked by its parser.
+        let is_checked_later = *part == "network";
+        if !is_data && !is_checked_later {
+            if after.len() >= HUGE {
+                problems.push(format!("{part} is huge"));
+            }
+            if after.chars().any(|c| c.is_control() && c != '\n') || after.contains("\\u{7}") {
+                problems.push(format!("{part} has control characters"));
+            }
+        }
+        if *part == "keys" && !has_all {
+            let lost = before
+                .lines()
+                .filter(|key| !key.is_empty() && !after.lines().any(|line| line == *key))
+                .count();
+            if lost > 1 {
+                problems.push(format!("{lost} keys are lost"));
+            }
+        }
+        // Another map is a valid one.
+        if matches!(what, "missing" | "null" | "a map") || is_data || is_checked_later || is_named {
+            continue;
+        }
+        problems.push(format!("{part} changes without a warning that names {name}: {new:.300?}"));
+    }
+    if new.len() > 1 && !has_all {
+        problems.push(format!("{} warnings: {new:.300?}", new.len()));
+    }
+    problems
+}
+
+/// What is special about the documents of a cloud.
+#[derive(Default)]
+pub struct Rules<'r> {
+    /// Parts of the paths of fields that are not judged.
+    pub exceptions: &'r [&'r str],
+    /// Ends of the paths of texts with several keys, which are replaced as a whole.
+    pub keys_in_one_text: &'r [&'r str],
+    /// Ends of the paths of documents that have only texts.
+    pub texts_only: &'r [&'r str],
+}
+
+/// Replaces each value by each replacement, and returns what is wrong with the results.
+pub fn check(
+    name: &str,
+    documents: &Documents,
+    rules: &Rules<'_>,
+    run: &dyn Fn(&Documents) -> Run,
+) -> Vec<String> {
+    let base = run(documents);
+    assert!(base.found.is_ok(), "{name}: {:?}", base.found);
+    let mut all = Vec::new();
+    let mut judge = |documents: &Documents, field: &str, what: &str, is_container: bool| {
+        // An exception that ends with `$` is a whole path.
+        let is_exception =
+            |part: &&str| part.strip_suffix('$').map_or(field.contains(part), |path| field == path);
+        if rules.exceptions.iter().any(is_exception) {
+            return;
+        }
+        let has_all = is_container || rules.keys_in_one_text.iter().any(|end| field.ends_with(end));
+        for problem in problems(&base, &run(documents), field, what, has_all) {
+            all.push(format!("{name}: {field}: {what}: {problem}"));
+        }
+    };
+    for (path, value) in documents {
+        let texts_only = rules.texts_only.iter().any(|end| path.ends_with(end));
+        let mut fields = Vec::new();
+        pointers(value, "", &mut fields);
+        for field in fields {
+            let original = value.pointer(&field).unwrap();
+            let is_container = original.is_object() || original.is_array();
+            if texts_only && is_container {
+                continue;
+            }
+            for (what, by) in replacements(is_container) {
+                if texts_only && by.as_ref().is_some_and(|by| !by.is_string()) {
+                    continue;
+                }
+                let mut changed = documents.clone();
+                replace(changed.get_mut(path).unwrap(), &field, &by);
+                judge(&changed, &format!("{path}{field}"), what, is_container);
+            }
+        }
+        // Of files only texts: one that is missing is not reported, and listings are not fields.
+        if value.is_string() && !path.ends_with('/') {
+            for (what, by) in
+                replacements(false).into_iter().filter(|(_, by)| by.as_ref().is_some_and(Value::is_string))
+            {
+                let mut changed = documents.clone();
+                changed.insert(path.clone(), by.unwrap());
+                judge(&changed, path, what, false);
+            }
+        }
+    }
+    all
+}

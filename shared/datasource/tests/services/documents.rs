@@ -1,0 +1,153 @@
+//! Services with a single document: missing and invalid documents, settings and fields.
+
+use serde_json::{Value, json};
+
+use crate::common::{Machine, meta, text};
+use crate::ec2_formats::{ALIYUN_ALL, ALIYUN_WARNING, aliyun};
+use crate::nics::{NWCS, UPCLOUD, nwcs};
+use crate::server::{network, serve};
+
+#[test]
+fn droplet_without_hostname() {
+    let base = serve(&[("/m", r#"{"interfaces": {"public": [{"mac": "02:00:00:00:00:01"}]}}"#)]);
+    let machine = Machine::new()
+        .firmware(&[("sys_vendor", "DigitalOcean"), ("product_serial", "4711")])
+        .config(&format!("datasource: {{DigitalOcean: {{metadata_url: '{base}/m', retries: 0}}}}"))
+        .nics(&["ens3"]);
+    let i = machine.found("DigitalOcean");
+    assert_eq!((&*i.id, i.local_hostname.as_deref()), ("4711", Some("4711")));
+    assert_eq!(meta(&i)["local-hostname"], "4711");
+}
+
+#[test]
+fn broken_documents() {
+    for (name, setting, vendor, document, says) in [
+        ("Vultr", "url", "Vultr", "{", "v1.json"),
+        ("Vultr", "url", "Vultr", "{}", "instance-v2-id"),
+        ("Vultr", "url", "Vultr", "[1]", "expected a map"),
+        ("DigitalOcean", "metadata_url", "DigitalOcean", "{}", "interfaces"),
+        ("DigitalOcean", "metadata_url", "DigitalOcean", "{\"droplet_id\": \"\"}", "droplet_id"),
+    ] {
+        let base = serve(&[("/v1.json", document)]);
+        let url = if setting == "url" { base } else { base + "/v1.json" };
+        let machine = Machine::new()
+            .firmware(&[("sys_vendor", vendor), ("product_serial", "7")])
+            .config(&format!("datasource: {{{name}: {{{setting}: '{url}', retries: 0}}}}"))
+            .nics(&["ens3"]);
+        let e = machine.find(name).unwrap_err().to_string();
+        assert!(e.contains(says) || e.contains(name), "{name} {document}: {e}");
+    }
+}
+
+#[test]
+fn invalid_settings() {
+    let base = serve(&[]);
+    let machine = Machine::new().network_stage().config(&format!(
+        "datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 1, timeout: soon, strict_id: maybe}}}}"
+    ));
+    assert!(machine.find("Ec2").is_err());
+    let said = machine.warnings();
+    assert!(said.contains("test.cfg:1:") && said.contains("datasource.Ec2.timeout"), "{said}");
+    assert!(said.contains("strict_id: expected true, false or warn"), "{said}");
+}
+
+const CLOUDCIX: &str = r#"{"instance-id": "c-1", "local-hostname": "cix", "public-keys": ["ssh-rsa A"],
+    "network": {"version": 2, "ethernets": {}}}"#;
+
+fn cloudcix(document: &str) -> Machine {
+    let base = serve(&[("/v1/metadata", document), ("/v1/userdata", "dQ==")]);
+    Machine::new()
+        .network_stage()
+        .firmware(&[("product_name", "CloudCIX")])
+        .config(&format!("datasource: {{CloudCIX: {{metadata_urls: ['{base}'], retries: 0}}}}"))
+}
+
+#[test]
+fn cloudcix_user_data() {
+    let i = cloudcix(CLOUDCIX).found("CloudCIX");
+    assert_eq!((&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)), ("c-1", Some("cix"), "u"));
+    assert_eq!(network(&i), json!({"version": 2, "ethernets": {}}));
+    assert!(cloudcix("no map").find("CloudCIX").unwrap_err().to_string().contains("expected a map"));
+    assert_eq!(Machine::new().network_stage().find("CloudCIX").unwrap(), None);
+}
+
+const BIGSTEP: &str = r#"{"metadata": {"instance-id": "b-1", "local-hostname": "big", "public-keys": ["ssh-rsa A"]},
+    "userdata_raw": "u", "vendordata_raw": "v"}"#;
+
+fn bigstep(document: &str) -> Machine {
+    let base = serve(&[("/d", document)]);
+    Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", format!("{base}/d\n"))
+}
+
+#[test]
+fn bigsteps_url() {
+    let machine = bigstep(BIGSTEP);
+    let i = machine.found("Bigstep");
+    assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("b-1", "u", "v"));
+    assert!(i.subplatform.starts_with("metadata (http://127.0.0.1:") && i.subplatform.ends_with("/d)"));
+    assert!(bigstep("{}").find("Bigstep").unwrap_err().to_string().contains("no metadata"));
+    assert_eq!(Machine::new().network_stage().find("Bigstep").unwrap(), None);
+    let empty = Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", "");
+    assert!(empty.find("Bigstep").is_err());
+}
+
+/// Creates a machine whose service has this document.
+type Make<'m> = &'m dyn Fn(&str) -> Machine;
+
+/// Each field of a document missing or of a wrong type: it is named in one warning, and everything else is kept.
+#[test]
+fn invalid_fields_cost_only_themselves() {
+    let upcloud = |document: &str| {
+        let base = serve(&[("/m", document)]);
+        Machine::new()
+            .firmware(&[("sys_vendor", "UpCloud"), ("product_uuid", "u-1")])
+            .config(&format!("datasource: {{UpCloud: {{metadata_url: '{base}/m', retries: 0}}}}"))
+            .nics(&["eth0", "eth1"])
+    };
+    let aliyun = |document: &str| {
+        let token = ("PUT /latest/api/token", "t");
+        let user_data = ("/2016-01-01/user-data", "u");
+        aliyun(&serve(&[token, ("/2016-01-01/meta-data/all", document), user_data]), "")
+    };
+    let clouds: &[(&str, &str, Make<'_>, &[&str])] = &[
+        ("NWCS", NWCS, &nwcs, &["hostname", "public-keys", "network", "userdata", "vendordata"]),
+        ("UpCloud", UPCLOUD, &upcloud, &["instance_id", "hostname", "public_keys", "network", "user_data"]),
+        ("CloudCIX", CLOUDCIX, &cloudcix, &["public-keys", "network"]),
+        ("AliYun", ALIYUN_ALL, &aliyun, &["hostname", "network"]),
+        ("Bigstep", BIGSTEP, &bigstep, &["userdata_raw", "vendordata_raw"]),
+    ];
+    let huge = "x".repeat(1 << 20);
+    for (name, good, machine, fields) in clouds {
+        let expected = machine(good).found(name);
+        for field in *fields {
+            for wrong in
+                [json!([[1]]), json!({"a": {"b": 1}}), json!(null), json!(huge), json!("a\0\n\x1b[2J")]
+            {
+                let mut document: Value = serde_json::from_str(good).unwrap();
+                document[*field] = wrong.clone();
+                let machine = machine(&document.to_string());
+                let mut i = machine.found(name);
+                i.public_keys.sort();
+                let place = format!("{name} {field} {:.40}", wrong.to_string());
+                assert!(!i.id.is_empty(), "{place}");
+                assert!(*field == "instance_id" || i.id == expected.id, "{place}");
+                if !field.starts_with("public") {
+                    assert_eq!(i.public_keys, expected.public_keys, "{place}");
+                }
+                if !field.contains("user") {
+                    assert_eq!(i.user_data, expected.user_data, "{place}");
+                }
+                // The document itself has an invalid key.
+                let said = machine.warnings().replace(ALIYUN_WARNING, "");
+                let is_wrong_type = wrong.is_object() || wrong.is_array();
+                if is_wrong_type && !matches!((*field, &wrong), ("network", Value::Object(_))) {
+                    assert!(said.contains(field), "{place}: {said}");
+                }
+                let count = said.lines().filter(|line| line.contains("expected ")).count();
+                assert!(count <= 1, "{place}: {said}");
+            }
+        }
+    }
+    let no_id = nwcs("{}").find("NWCS").unwrap_err().to_string();
+    assert!(no_id.contains("no instance-id"), "{no_id}");
+}

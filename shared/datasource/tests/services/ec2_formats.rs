@@ -1,0 +1,130 @@
+//! Services in the format of EC2: its copies, and AliYun.
+
+use serde_json::{Value, json};
+
+use crate::common::{Machine, text};
+use crate::server::{network, serve};
+
+#[test]
+fn ec2s_copies_need_no_token() {
+    let tree = [
+        ("/2009-04-04/meta-data/instance-id", "i-1"),
+        (
+            "/2009-04-04/meta-data/",
+            "instance-id\nlocal-hostname\nplacement/\nblock-device-mapping/\nami-launch-index\ntags/\nnot-there",
+        ),
+        ("/2009-04-04/meta-data/tags/", "instance/\nother/"),
+        ("/2009-04-04/meta-data/tags/instance/", "Name\nodd one"),
+        ("/2009-04-04/meta-data/tags/instance/Name", "web"),
+        ("/2009-04-04/meta-data/local-hostname", "10.0.0.1"),
+        ("/2009-04-04/meta-data/ami-launch-index", "3"),
+        ("/2009-04-04/meta-data/placement/", "availability-zone"),
+        ("/2009-04-04/meta-data/placement/availability-zone", "gb1-a"),
+        ("/2009-04-04/meta-data/block-device-mapping/", "ephemeral0\nroot\nswap\nebs1"),
+        ("/2009-04-04/meta-data/block-device-mapping/ephemeral0", "sdb"),
+        ("/2009-04-04/meta-data/block-device-mapping/root", "/dev/sda1"),
+        ("/2009-04-04/meta-data/block-device-mapping/swap", "sdc"),
+        ("/2009-04-04/meta-data/block-device-mapping/ebs1", "sdd"),
+        ("/2009-04-04/user-data", "I2Nsb3VkLWNvbmZpZwp7fQo="),
+    ];
+    let base = serve(&tree);
+    let machine = || {
+        Machine::new()
+            .firmware(&[("product_serial", "srv-1.gb1.brightbox.com\n")])
+            .config(&format!("datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 5}}}}"))
+            .file("/dev/xvdc", "")
+    };
+    assert_eq!(machine().find("Ec2").unwrap(), None, "not before the network is up");
+    let machine = machine().network_stage();
+    let i = machine.found("Ec2");
+    assert_eq!((&*i.id, &*i.cloud_name, &*i.platform), ("i-1", "brightbox", "ec2"));
+    assert_eq!(
+        i.crawled["meta-data"]["tags"],
+        json!({"instance": {"Name": "web", "odd one": "(skipped)"}, "other": {"(skipped)": "(skipped)"}})
+    );
+    assert_eq!(i.crawled["meta-data"].get("not-there"), None);
+    assert_eq!(i.subplatform, format!("metadata ({base})"));
+    assert_eq!((i.local_hostname.as_deref(), i.launch_index), (Some("ip-10-0-0-1"), Some(3)));
+    assert_eq!((i.availability_zone.as_deref(), i.region.as_deref()), (Some("gb1-a"), Some("gb1-")));
+    assert_eq!(text(&i.user_data), "#cloud-config\n{}\n");
+    // Without a UUID in DMI the result is unknown; with another one it is another machine.
+    assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
+    let machine = machine.firmware(&[("product_uuid", "A-1")]);
+    let i = machine.found("Ec2");
+    assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
+    let machine = machine.firmware(&[("product_uuid", "A-2")]);
+    assert!(matches!(machine.check(&i), datasource::IdentityCheck::Different(_)));
+    // There is no disk for ephemeral0; swap's has another name.
+    assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
+    assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
+}
+
+pub const ALIYUN_WARNING: &str =
+    "AliYun's metadata: public-keys.four: expected SSH keys, found an integer; ignored";
+pub const ALIYUN_ALL: &str = r#"{"instance-id": "i-1", "hostname": "ali", "region-id": "cn-x", "n": 4,
+    "dns-conf": {"nameservers": "192.0.2.1\r\n192.0.2.2"}, "instance-tags": "{\"a\": \"b\"}",
+    "public-keys": {"one": {"openssh-key": "ssh-rsa A\n"}, "two": ["ssh-rsa B"], "three": "ssh-rsa C", "four": 4},
+    "network": {"interfaces": {"macs": {"02:00:00:00:00:01": {"ipv6s": "[2001:db8::1]"}}}}}"#;
+
+pub fn aliyun(base: &str, settings: &str) -> Machine {
+    Machine::new()
+        .firmware(&[("product_name", "Alibaba Cloud ECS")])
+        .config(&format!(
+            "datasource: {{AliYun: {{metadata_urls: ['{base}'], max_wait: 2, retries: 0{settings}}}}}"
+        ))
+        .nics(&["eth0", "eth1"])
+}
+
+#[test]
+fn aliyuns_document() {
+    let base = serve(&[
+        ("PUT /latest/api/token", "t"),
+        ("/2016-01-01/meta-data/all", ALIYUN_ALL),
+        ("/2016-01-01/vendor-data", "#!/bin/sh\n"),
+    ]);
+    let machine = aliyun(&base, ", apply_full_imds_network_config: false");
+    let i = machine.found("AliYun");
+    assert_eq!((&*i.id, i.local_hostname.as_deref()), ("i-1", Some("ali")));
+    assert_eq!(i.public_keys, ["ssh-rsa A", "ssh-rsa B", "ssh-rsa C"]);
+    assert_eq!((text(&i.user_data), text(&i.vendor_data)), (String::new(), "#!/bin/sh\n".into()));
+    let meta = &i.crawled["meta-data"];
+    assert_eq!(meta["dns-conf"]["nameservers"], json!(["192.0.2.1", "192.0.2.2"]));
+    assert_eq!((&meta["instance-tags"]["a"], &meta["n"]), (&json!("b"), &json!(4)));
+    assert_eq!(network(&i)["apply_full_imds_network_config"], false);
+    assert_eq!(machine.warnings(), ALIYUN_WARNING);
+    assert_eq!(Machine::new().find("AliYun").unwrap(), None);
+}
+
+#[test]
+fn aliyuns_tree_of_directories() {
+    for document in ["", "[]", "{"] {
+        let base = serve(&[
+            ("PUT /latest/api/token", "t"),
+            ("/2016-01-01/meta-data/all", document),
+            ("/2016-01-01/meta-data/", "instance-id\npublic-keys/\n"),
+            ("/2016-01-01/meta-data/instance-id", "i-2"),
+            ("/2016-01-01/meta-data/public-keys/", "0=k"),
+            ("/2016-01-01/meta-data/public-keys/0/openssh-key", "ssh-rsa A"),
+        ]);
+        let machine = aliyun(&base, "");
+        let i = machine.found("AliYun");
+        let is_read = !document.is_empty();
+        assert_eq!(i.id, if is_read { "i-2" } else { "iid-datasource" }, "{document}");
+        let said = machine.warnings();
+        assert_eq!(said.contains("reading the tree of directories"), is_read, "{document}: {said}");
+        assert_eq!((i.local_hostname.as_deref(), i.network), (Some("localhost.localdomain"), None));
+        for name in ["hostname", "network"] {
+            assert!(said.contains(&format!("AliYun's metadata: {name} is missing")), "{said}");
+        }
+    }
+}
+
+#[test]
+fn aliyun_without_a_token() {
+    for (paths, says) in
+        [(&[][..], "status 404: no token received"), (&[("/latest/api/token", "a b")], "not a valid token")]
+    {
+        let e = aliyun(&serve(paths), "").find("AliYun").unwrap_err().to_string();
+        assert!(e.contains(says), "{e}");
+    }
+}

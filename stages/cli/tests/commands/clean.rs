@@ -1,0 +1,52 @@
+//! `clean`.
+
+use crate::prepared::{done, enabled};
+
+#[test]
+fn clean() {
+    let machine = done();
+    machine.put("var/lib/cloud/seed/nocloud/meta-data", "");
+    machine.put("var/log/cloud-init.log", "");
+    machine.put("etc/netplan/50-cloud-init.yaml", "");
+    machine.put("etc/netplan/60-mine.yaml", "");
+    assert_eq!(machine.run("clean"), (0, String::new(), String::new()));
+    assert!(!machine.exists("var/lib/cloud/data") && machine.exists("var/lib/cloud/seed/nocloud"));
+    assert!(machine.exists("var/log/cloud-init.log") && machine.exists("etc/netplan/50-cloud-init.yaml"));
+    assert_eq!(machine.run("clean --logs --seed --machine-id --configs network ssh_config").0, 0);
+    assert!(!machine.exists("var/lib/cloud/seed") && !machine.exists("var/log/cloud-init.log"));
+    assert!(!machine.exists("etc/netplan/50-cloud-init.yaml") && machine.exists("etc/netplan/60-mine.yaml"));
+    assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
+}
+
+/// Commands read the generator's configuration in the directory that the configuration names.
+#[test]
+fn configured_directories() {
+    let machine = enabled();
+    machine
+        .put("etc/cloud/cloud.cfg", "system_info: {paths: {run_dir: /run/other, cloud_dir: /srv/cloud}}\n");
+    machine.put("run/other/cloud.cfg", "def_log_file: /var/log/other.log\n");
+    machine.put("var/log/other.log", "");
+    machine.put("srv/cloud/data/x", "");
+    assert_eq!(machine.run("clean --logs"), (0, String::new(), String::new()));
+    assert!(!machine.exists("var/log/other.log") && !machine.exists("srv/cloud/data"));
+}
+
+#[test]
+fn clean_removes_the_entry_of_azures_temporary_disk() {
+    let machine = enabled();
+    let ours = "/dev/disk/cloud/azure_resource-part1 /mnt auto defaults,comment=cloudconfig 0 2\n";
+    let others = "/dev/sda1 / ext4 defaults 0 1\n/dev/sdc1 /data auto defaults,comment=cloudconfig 0 2\n";
+    let table = format!("{others}{ours}/dev/disk/cloud/azure_resource /x auto defaults 0 2\n");
+    machine.put("etc/fstab", &table);
+    let cache = r#"{"version": 1, "instance-id": "i", "datasource": "Azure"}"#;
+    machine.put("var/lib/cloud/instance/obj.pkl", cache);
+    assert_eq!(machine.run("clean -c datasource"), (0, String::new(), String::new()));
+    assert_eq!(std::fs::read_to_string(machine.root.join("etc/fstab")).unwrap(), table.replace(ours, ""));
+}
+
+#[test]
+fn clean_of_datasource_configuration_is_reported_as_ignored() {
+    let machine = enabled();
+    let (code, _, err) = machine.run("clean -c datasource");
+    assert!(code == 0 && err.contains("Ignoring --configs datasource"), "{err}");
+}

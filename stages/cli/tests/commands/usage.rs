@@ -1,0 +1,57 @@
+//! Usage errors, `--help` and `--version`, and the arguments of `cloud-init-per`.
+
+use crate::prepared::run_as;
+
+#[test]
+fn usage_errors() {
+    for (name, words, said) in [
+        ("cloud-init", "", "a subcommand is required"),
+        ("cloud-init", "nocmd", "argument subcommand: invalid choice: 'nocmd' (choose from 'init', "),
+        ("cloud-init", "status --what", "unrecognized arguments: --what"),
+        ("cloud-init", "status extra", "unrecognized arguments: extra"),
+        (
+            "cloud-init",
+            "status --format xml",
+            "argument --format: invalid choice: 'xml' (choose from 'json', 'tabular', 'yaml')",
+        ),
+        (
+            "cloud-init",
+            "modules --mode=x",
+            "argument --mode/-m: invalid choice: 'x' (choose from 'init', 'config', 'final')",
+        ),
+        ("cloud-init", "single", "the following arguments are required: --name/-n"),
+        (
+            "cloud-init",
+            "single -n ssh --frequency x",
+            "argument --frequency: invalid choice: 'x' (choose from 'instance', 'always', 'once')",
+        ),
+        ("cloud-init", "clean -c x", "argument -c/--configs: invalid choice: 'x'"),
+        ("cloud-id", "--what", "unrecognized arguments: --what"),
+    ] {
+        let (code, out, err) = run_as(name, None, words);
+        assert_eq!((code, out.as_str()), (2, ""), "{words}");
+        assert!(err.starts_with(&format!("error: {said}")), "{words}: {err}");
+        // Followed by the help of the command.
+        assert!(err.contains("\n\nUsage: "), "{words}: {err}");
+    }
+    for words in ["--help", "status -h", "query --help"] {
+        let (code, out, _) = run_as("cloud-init", None, words);
+        assert_eq!((code, out.starts_with("Usage: ")), (0, true), "{words}: {out}");
+    }
+    let version = run_as("/usr/bin/cloud-init", None, "--version");
+    assert_eq!(version, (0, format!("/usr/bin/cloud-init {}\n", env!("CARGO_PKG_VERSION")), String::new()));
+}
+
+#[test]
+fn cloud_init_per() {
+    let run = |words: &str| run_as("cloud-init-per", None, words);
+    assert_eq!(run("-h").0, 0);
+    for words in ["", "once", "once a"] {
+        assert_eq!(run(words).0, 1, "{words}");
+    }
+    assert!(run("sometimes a true").2.contains("invalid frequency: sometimes"));
+    assert!(run("once a/b true").2.contains("name cannot contain a /"));
+    assert!(run("--root /x sometimes a true").2.contains("invalid frequency: sometimes"));
+    // Options of the command are not options of cloud-init-per.
+    assert!(run("sometimes a true --help").2.contains("invalid frequency"));
+}

@@ -1,0 +1,106 @@
+//! Machines that wait in a pool until they get an owner.
+
+use tests::Cloud;
+
+use super::{FILE, KEPT, azure, boot, count, reports};
+
+/// The metadata service has the owner's data once the machine is connected to the owner's network.
+const NO_OWNER: &str = "GET reprovisiondata 404";
+const MARKER: &str = "/var/lib/cloud/data/reported_ready";
+
+/// A machine in a pool gets an owner: `connect` does what the host does to its NIC.
+fn get_owner(cloud: &Cloud, connect: impl FnOnce()) {
+    cloud.await_request("<State>Ready</State>");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    connect();
+    cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 404");
+    cloud.fault("");
+}
+
+#[test]
+fn state_matches_upstream_after_a_pool() {
+    let cloud = azure("azure-pool");
+    cloud.fault(NO_OWNER);
+    cloud.compare_with_upstream_while(|cloud| get_owner(cloud, || cloud.net.switch_media()));
+    if std::env::var_os("FIRSTLIGHT_RECORD").is_some() {
+        return;
+    }
+    assert_eq!(reports(&cloud), (2, 0), "{}", cloud.log());
+    assert!(!cloud.path(MARKER).exists());
+    assert_eq!(cloud.file("/etc/of-the-owner"), "of custom data", "{}", cloud.log());
+    assert!(cloud.file(KEPT).contains(">uma<"), "{}", cloud.file(KEPT));
+    assert!(!cloud.file("/etc/passwd").contains("nobodys"));
+    // No request before the NIC was switched; a new lease after that.
+    assert_eq!(count(&cloud.log(), "tearing down the ephemeral network"), 2, "{}", cloud.log());
+    // The next boot still finds the pool's file.
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (2, 0)), "{}", cloud.log());
+    assert!(cloud.logged(&["ignoring ovf-env.xml", "a pool that this machine has left"]), "{}", cloud.log());
+    assert!(cloud.logged(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
+}
+
+/// The NIC of the pool is removed, and another one is added.
+#[test]
+fn exchanged_nic_of_a_pool() {
+    let cloud = azure("azure-pool");
+    cloud.fault(NO_OWNER);
+    cloud.put(
+        FILE,
+        &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", "VMType>Savable</ns1:PreprovisionedVMType>"),
+    );
+    let boot = cloud.boot_while(&["local", "network"], |cloud| {
+        let addresses = ["10.0.0.1/24", "169.254.169.254/32", "10.9.8.7/32"];
+        get_owner(cloud, || cloud.net.exchange_nic(tests::MAC, &addresses));
+    });
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(cloud.logged(&["ppsType Savable"]), "{}", cloud.log());
+    assert_eq!((cloud.id(), reports(&cloud)), ("azure".into(), (2, 0)), "{}", cloud.log());
+    assert_eq!(cloud.file("/etc/of-the-owner"), "of custom data", "{}", cloud.log());
+}
+
+/// A machine that was restarted in a pool has reported that it is ready; its network may be the pool's or the owner's.
+#[test]
+fn restart_in_a_pool() {
+    let cloud = azure("azure-pool");
+    cloud.put(MARKER, "1: 2\n");
+    cloud.fault("GET reprovisiondata 500");
+    let act = |cloud: &Cloud| {
+        cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 500");
+        // A failed response suggests another network: it is set up again.
+        cloud.fault("GET reprovisiondata 403");
+        cloud.await_request("GET /metadata/reprovisiondata?api-version=2019-06-01 403");
+        cloud.fault("");
+    };
+    let boot = cloud.boot_while(&["local", "network"], act);
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert!(cloud.logged(&["setting up the network again"]), "{}", cloud.log());
+    assert_eq!((cloud.id(), reports(&cloud)), ("azure".into(), (1, 0)), "{}", cloud.log());
+    assert!(!cloud.path(MARKER).exists());
+}
+
+/// Stages that are killed in a pool leave the marker, and the next boot continues.
+#[test]
+fn killed_in_a_pool() {
+    let cloud = azure("azure-pool").limit(8);
+    cloud.fault(NO_OWNER);
+    let boot = cloud.boot(&["local"]);
+    assert_ne!(boot.codes.get("local"), Some(&0), "{}", cloud.log());
+    assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (true, (1, 0)), "{}", cloud.log());
+    assert_eq!(count(&cloud.requests(), "reprovisiondata"), 0, "{}", cloud.requests());
+    cloud.fault("");
+    cloud.forget_run();
+    let boot = cloud.boot(&["local"]);
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+    assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (false, (2, 0)), "{}", cloud.log());
+}
+
+/// Invalid data of an owner is reported to Azure, and the metadata of the service is used.
+#[test]
+fn invalid_data_of_an_owner() {
+    let cloud = azure("azure-pool");
+    cloud.put(MARKER, "1: 2\n");
+    cloud.fault("GET reprovisiondata 200");
+    assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
+    assert!(cloud.logged(&["[ERROR]", "error parsing ovf-env.xml"]), "{}", cloud.log());
+    assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
+    assert!(cloud.file("/home/uma/.ssh/authorized_keys").contains(" ann"), "{}", cloud.log());
+}

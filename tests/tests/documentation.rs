@@ -1,0 +1,394 @@
+//! The documentation is true: every command in it runs, or is listed here with the test that covers it; every example is valid.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tests::{Block, Machine, Page, Sandbox, binaries, tests_dir};
+
+/// Commands that are not run here, each with the place that covers it.
+const LISTED: &[(&str, &str)] = &[
+    ("make demo", "tests/tests/demo.rs"),
+    ("make test", "this is it; tests/fresh runs it in bare roots"),
+    ("make deb", "make test"),
+    ("make rpm", "make test"),
+    ("make install DESTDIR=/image FAMILY=redhat VARIANT=rocky", "tests/files.sh"),
+    ("apt install ./firstlight_*.deb", "tests/package-deb.sh"),
+    ("dnf swap cloud-init ./firstlight-*.rpm", "tests/package-rpm.sh"),
+    ("sudo apt install mmdebstrap e2fsprogs qemu-system-x86 xorriso", "packaging/deps installs the same"),
+    ("cp ~/firstlight/build/firstlight_*.deb .", "a file of this machine"),
+    ("PATH=$PATH:~/firstlight/build/bin", "BIN has the programs"),
+    (
+        "sudo mmdebstrap --include=linux-image-cloud-amd64,systemd-sysv,systemd-resolved,udev,dbus,iproute2,sudo \
+         --customize-hook='cp firstlight_*.deb \"$1/root\"' --customize-hook='chroot \"$1\" sh -c \"dpkg -i \
+         /root/firstlight_*.deb\"' trixie root",
+        "tests/lib/root makes such a root, tests/tests/boot_vm.rs installs the package in it",
+    ),
+    ("sudo /usr/sbin/mke2fs -q -t ext4 -d root image.raw 2G", "tests/lib/vm makes its disks so"),
+    (
+        "qemu-system-x86_64 -cpu max,-cx16 -m 1024 -nographic -snapshot -kernel root/vmlinuz -initrd root/initrd.img \
+         -append 'root=/dev/vda console=ttyS0' -drive file=image.raw,if=virtio,format=raw -drive \
+         file=seed.iso,if=virtio,format=raw,readonly=on",
+        "tests/tests/boot_vm.rs boots such a machine with such a disc",
+    ),
+    ("cp debian-13-generic-amd64.qcow2 image.qcow2", "an image from outside of the mirror"),
+    (
+        "virt-customize -a image.qcow2 --upload firstlight.deb:/root/firstlight.deb --run-command 'apt-get install -y \
+         /root/firstlight.deb && rm /root/firstlight.deb'",
+        "the same installation: tests/package-deb.sh",
+    ),
+    ("guestmount -a image.qcow2 -i image", "the image is a directory here"),
+    ("cp firstlight_*.deb image/root/firstlight.deb", "tests/package-deb.sh"),
+    ("chroot image apt-get install -y /root/firstlight.deb", "tests/package-deb.sh"),
+    ("rm image/root/firstlight.deb", "tests/package-deb.sh"),
+    ("sudo cloud-init clean --logs --reboot", "reboots; without --reboot: tests/tests/roots.rs"),
+    ("sudo cloud-init clean --logs --machine-id --seed", "the same with --root in docs/how-to/image.md"),
+    ("sudo poweroff", "ends the machine"),
+    ("cloud-init --root /mnt doctor", "tests/tests/doctor.rs"),
+    ("cloud-init clean", "tests/tests/roots.rs"),
+    ("cloud-init clean --logs --machine-id --seed", "the same with --root in docs/how-to/image.md"),
+    ("cloud-init schema", "docs/how-to/user-data.md"),
+    ("cloud-init status --wait", "beside a service manager: tests/tests/state_faults.rs"),
+];
+
+/// Examples whose plan fails where these programs, servers or metadata are missing.
+const NEEDING_MORE: [&str; 6] =
+    ["byobu", "chef", "locale", "package_update_upgrade_install", "puppet", "users_groups"];
+
+/// Runs a command on a machine, beside a systemctl that reports every unit as successful. `$1` is its directory, which becomes
+/// the root of the mount namespace: after a chroot, a plan would not find the programs beside its own.
+const IN_MACHINE: &str = r#"
+mount --rbind "$1" "$1"
+mkdir -p "$1/opt/bin" "$1/opt/stub" "$1/mnt"
+cp "$BIN"/cloud-init* "$1/opt/bin/"
+cat >"$1/opt/stub/systemctl" <<'END'
+#!/bin/sh
+for unit in cloud-final cloud-config cloud-init-network cloud-init-local; do
+    printf 'Id=%s.service\nUnitFileState=enabled\nActiveState=active\nSubState=exited\nMainPID=0\n\n' $unit
+done
+END
+chmod 755 "$1/opt/stub/systemctl"
+cd "$1" && pivot_root . mnt && umount -l /mnt
+exec env HOME=/root "PATH=/opt/stub:/opt/bin:$PATH" sh -c 'cd /root && exec sh -e -c "$0"' "$2"
+"#;
+
+/// Runs commands beside a machine's root, in the page's directory.
+const BESIDE_MACHINE: &str = r#"cd "$3" && exec env "ROOT=$1" "PATH=$BIN:$PATH" sh -e -c "$2""#;
+
+/// A page's directory with the files that it shows, and its machine.
+struct Place {
+    sandbox: Sandbox,
+    directory: PathBuf,
+}
+
+impl Place {
+    fn run(&self, script: &str, commands: &str) -> (Option<i32>, String) {
+        let mut command = Command::new(tests_dir().join("lib/sandbox"));
+        command.arg(&self.sandbox.root).args(["bash", "-c", script, "docs"]).arg(&self.sandbox.root);
+        command
+            .arg(format!("exec 2>&1; {commands}"))
+            .arg(&self.directory)
+            .env("BIN", binaries())
+            .env("NO_COLOR", "1");
+        let done = command.output().unwrap_or_else(|e| tests::fail(&e.to_string()));
+        (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        tests::write(&self.directory.join(name), text);
+    }
+}
+
+/// Tells whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
+fn matches(shown: &[&str], output: &[&str]) -> bool {
+    match (shown, output) {
+        ([], rest) => rest.is_empty(),
+        (["…", rest @ ..], _) => (0..=output.len()).any(|skipped| matches(rest, &output[skipped..])),
+        ([line, shown @ ..], [first, output @ ..]) => line_matches(line, first) && matches(shown, output),
+        _ => false,
+    }
+}
+
+fn line_matches(shown: &str, line: &str) -> bool {
+    let Some((begin, rest)) = shown.split_once('…') else { return shown == line };
+    line.strip_prefix(begin).is_some_and(|line| {
+        (0..=line.len()).any(|at| line.get(at..).is_some_and(|tail| line_matches(rest, tail)))
+    })
+}
+
+fn is_listed(command: &str) -> bool {
+    LISTED.iter().any(|(listed, _)| *listed == command)
+}
+
+/// Runs a page's blocks in order; returns what is wrong.
+fn try_page(page: &Page) -> Vec<String> {
+    let blocks = page.blocks();
+    let mut wrong = Vec::new();
+    let sandbox = Sandbox::with_user_data("documentation", "#cloud-config\nhostname: h\n");
+    let has_image = blocks.iter().filter_map(Block::file).any(|file| file.starts_with("image/"));
+    // Beside the machine's root, or around it if the page calls it `image`.
+    let top = sandbox.root.parent().unwrap_or(&sandbox.root).to_path_buf();
+    let place = Place { directory: top.join("page"), sandbox };
+    place.write(".keep", "");
+    if has_image {
+        let _ = std::fs::remove_dir_all(place.sandbox.path("/var/lib/cloud/seed"));
+        let linked = std::os::unix::fs::symlink(&place.sandbox.root, place.directory.join("image"));
+        linked.unwrap_or_else(|e| tests::fail(&e.to_string()));
+    } else if blocks.iter().any(|block| block.is("machine")) {
+        for block in &blocks {
+            let name = block.file().unwrap_or_default();
+            if ["user-data", "vendor-data"].contains(&name) {
+                place.sandbox.seed(name, &block.text);
+            }
+        }
+        place.sandbox.boot();
+    }
+    let mut output = String::new();
+    for block in &blocks {
+        let at = format!("{}:{}", page.name, block.line);
+        match block.language.as_str() {
+            "yaml" => {
+                let name = block.file().unwrap_or("unnamed.yaml");
+                place.write(name, &block.text);
+                if !name.starts_with("image/") {
+                    tests::write(&place.sandbox.path(&format!("/root/{name}")), &block.text);
+                }
+                if block.is("cloud-config")
+                    || block.file().is_none() && block.text.starts_with("#cloud-config")
+                {
+                    let plan = "cloud-init --root \"$ROOT\" plan";
+                    let commands = format!("cloud-init schema -c {name}; {plan} --user-data {name}");
+                    let (code, said) = place.run(BESIDE_MACHINE, &commands);
+                    if code != Some(0) {
+                        wrong.push(format!("{at}: not a valid cloud-config:\n{said}"));
+                    }
+                }
+            }
+            "sh" if block.is("run") || block.is("machine") => {
+                let script = if block.is("run") { BESIDE_MACHINE } else { IN_MACHINE };
+                let (code, said) = place.run(script, &block.text);
+                if (code == Some(0)) == block.is("fails") {
+                    wrong.push(format!("{at}: exit code {code:?} of\n{}{said}", block.text));
+                }
+                output = said;
+            }
+            "text" if block.is("shown") => {
+                let shown: Vec<&str> = block.text.lines().map(str::trim_end).collect();
+                let lines: Vec<&str> = output.lines().map(str::trim_end).collect();
+                if !matches(&shown, &lines) {
+                    wrong.push(format!("{at}: shown is\n{}but printed was\n{output}", block.text));
+                }
+            }
+            "text" => {}
+            _ => {
+                let unlisted = block.commands().into_iter().filter(|command| !is_listed(command));
+                wrong.extend(unlisted.map(|command| format!("{at}: neither run nor listed: {command}")));
+            }
+        }
+    }
+    wrong
+}
+
+#[test]
+fn commands_of_the_documentation() {
+    let pages = Page::all();
+    let mut wrong: Vec<String> =
+        pages.iter().filter(|page| !page.name.starts_with("docs/reference/")).flat_map(try_page).collect();
+    let readme = Page::read("README.md").indented_commands();
+    let unlisted = readme.iter().filter(|command| !is_listed(command));
+    wrong.extend(unlisted.map(|command| format!("README.md: neither run nor listed: {command}")));
+    // No line of the list is left when its command has gone.
+    let blocks: Vec<Block> = pages.iter().flat_map(Page::blocks).collect();
+    let mut known: BTreeSet<String> = blocks.iter().flat_map(Block::commands).chain(readme).collect();
+    known.extend(pages.iter().flat_map(Page::spans));
+    let stale = LISTED.iter().filter(|(command, _)| !known.contains(*command));
+    wrong.extend(stale.map(|(command, _)| format!("listed, but in no document: {command}")));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Commands in the text are run on a machine, unless they have a placeholder: then their options must exist.
+#[test]
+fn commands_in_the_text() {
+    let sandbox = Sandbox::new("spans");
+    assert!(sandbox.boot().succeeded());
+    let directory = sandbox.root.clone();
+    let place = Place { sandbox, directory };
+    let mut spans: Vec<String> = Page::all()
+        .iter()
+        .filter(|page| !page.name.starts_with("docs/reference/"))
+        .flat_map(Page::spans)
+        .filter(|span| span.starts_with("cloud-init ") && !is_listed(span))
+        .collect();
+    spans.sort();
+    spans.dedup();
+    assert!(spans.len() > 10, "{spans:?}");
+    let mut wrong = Vec::new();
+    for span in spans {
+        let has_placeholder =
+            span.split_whitespace().any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
+        if !has_placeholder {
+            let (code, said) = place.run(IN_MACHINE, &span);
+            if code != Some(0) {
+                wrong.push(format!("{span}: exit code {code:?}: {said}"));
+            }
+            continue;
+        }
+        let words: Vec<&str> = span.split_whitespace().skip(1).collect();
+        let command: Vec<&str> = words
+            .iter()
+            .copied()
+            .take_while(|word| word.chars().all(|c| c.is_ascii_lowercase() || c == '-'))
+            .collect();
+        let command: Vec<&str> = command.into_iter().filter(|word| !word.starts_with('-')).collect();
+        let help = Command::new(binaries().join("cloud-init")).args(command).arg("--help").output();
+        let help = help.map(|done| String::from_utf8_lossy(&done.stdout).into_owned()).unwrap_or_default();
+        for option in words.iter().filter(|word| word.starts_with("--")) {
+            if !help.contains(option) && *option != "--root" {
+                wrong.push(format!("{span}: no option {option} in\n{help}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+fn examples() -> Vec<PathBuf> {
+    let files = std::fs::read_dir(tests_dir().join("../docs/examples")).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = files.filter_map(|file| file.path().canonicalize().ok()).collect();
+    files.sort();
+    assert!(files.len() > 40, "{files:?}");
+    files
+}
+
+/// Each example of the reference is valid, and a boot with it is planned without an error.
+#[test]
+fn examples_of_the_reference() {
+    let sandbox = Sandbox::new("examples");
+    let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
+    let directory = sandbox.root.clone();
+    let place = Place { sandbox, directory };
+    let mut wrong = Vec::new();
+    for file in examples() {
+        let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let file = file.display();
+        let commands = format!("cloud-init schema -c {file}; cloud-init --root . plan --user-data {file}");
+        let (code, said) = place.run(BESIDE_MACHINE, &commands);
+        let needs_more = NEEDING_MORE.contains(&name.split('-').next().unwrap_or_default());
+        let is_planned = code == Some(0) || needs_more && code == Some(1);
+        if !is_planned || !said.starts_with("Valid schema ") {
+            wrong.push(format!("{name}: exit code {code:?}:\n{said}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// Validates files with Python's jsonschema; returns the verdicts by name.
+fn verdicts(schema: &Path, files: &[PathBuf]) -> Vec<String> {
+    let done = Command::new(tests_dir().join("lib/json-schema")).arg(schema).args(files).output();
+    let done = done.unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let said = String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{}: {}", schema.display(), String::from_utf8_lossy(&done.stderr));
+    let lines: Vec<String> = said.lines().map(Into::into).collect();
+    assert_eq!(lines.len(), files.len());
+    lines
+}
+
+/// The JSON schemas accept our examples, and of the examples of Debian's cloud-init package those that its own schema
+/// accepts. Every key that an editor offers has a description.
+#[test]
+fn json_schemas() {
+    let schemas = tests_dir().join("../packaging/schema");
+    let ours = verdicts(&schemas.join("cloud-config.json"), &examples());
+    let invalid: Vec<&String> = ours.iter().filter(|line| !line.starts_with("valid ")).collect();
+    assert!(invalid.is_empty(), "{invalid:?}");
+
+    let package = PathBuf::from(tests::script("fetch", &["sid", "cloud-init"]).trim());
+    let theirs = package.join("usr/lib/python3/dist-packages/cloudinit/config/schemas");
+    let files =
+        std::fs::read_dir(package.join("usr/share/doc/cloud-init/examples")).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = files.map(|file| file.path()).collect();
+    files.sort();
+    let begins =
+        |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| text.starts_with("#cloud-config\n"));
+    let configs: Vec<PathBuf> = files.iter().filter(|path| begins(path)).cloned().collect();
+    assert!(configs.len() > 20, "{files:?}");
+    assert_eq!(
+        verdicts(&schemas.join("cloud-config.json"), &configs),
+        verdicts(&theirs.join("schema-cloud-config-v1.json"), &configs)
+    );
+    let is_network = |path: &PathBuf| path.display().to_string().contains("/network-config-v1");
+    let networks: Vec<PathBuf> = files.into_iter().filter(is_network).collect();
+    assert!(networks.len() > 10, "{networks:?}");
+    let accepted = verdicts(&schemas.join("network-config.json"), &networks);
+    assert!(accepted.iter().all(|line| line.starts_with("valid ")), "{accepted:?}");
+
+    // An invalid document is refused: the validator works.
+    let bad = std::env::temp_dir().join(format!("firstlight-bad-{}.yaml", std::process::id()));
+    tests::write(&bad, "#cloud-config\nusers: [{nmae: olga}]\n");
+    let refused = verdicts(&schemas.join("cloud-config.json"), std::slice::from_ref(&bad));
+    let _ = std::fs::remove_file(&bad);
+    assert!(refused[0].starts_with("invalid ") && refused[0].contains(": users.0: "), "{refused:?}");
+}
+
+/// Tells whether a path is one of the reference's: `*` and words in capitals are any text.
+fn is_listed_file(path: &str, listed: &str) -> bool {
+    let is_placeholder = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase());
+    let pattern: Vec<String> = listed
+        .split('/')
+        .map(|part| {
+            let words = part.split('-').map(|word| if is_placeholder(word) { "*" } else { word });
+            words.collect::<Vec<_>>().join("-").replace('*', "…")
+        })
+        .collect();
+    line_matches(&pattern.join("/"), path)
+}
+
+/// The page of the files has each file that a boot leaves.
+#[test]
+fn files_of_the_reference() {
+    let page = Page::read("docs/reference/files.md");
+    let listed: Vec<String> = page.spans();
+    let sandbox = Sandbox::new("files");
+    assert!(sandbox.boot().succeeded());
+    let mut todo = vec![sandbox.path("/run/cloud-init"), sandbox.path("/var/lib/cloud")];
+    let mut missing = Vec::new();
+    let mut count = 0;
+    while let Some(directory) = todo.pop() {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let inside = path.strip_prefix(&sandbox.root).unwrap_or(&path).display().to_string();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                todo.push(path);
+                continue;
+            }
+            // An instance's directory is listed by its link. Hidden files are internal.
+            let mut parts: Vec<&str> = inside.split('/').collect();
+            if parts.starts_with(&["var", "lib", "cloud", "instances"]) {
+                parts.splice(3..5, ["instance"]);
+            }
+            let inside = format!("/{}", parts.join("/"));
+            count += 1;
+            if !inside.contains("/.") && !listed.iter().any(|row| is_listed_file(&inside, row)) {
+                missing.push(inside);
+            }
+        }
+    }
+    assert!(count > 40, "{count}");
+    assert!(missing.is_empty(), "not in docs/reference/files.md: {missing:?}");
+}
+
+/// Debian's mdbook builds the book without a complaint.
+#[test]
+fn the_book() {
+    let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);
+    let machine = Machine::from_root("book", &root);
+    machine.put(&tests_dir().join("../docs"), "/book/docs");
+    let said = machine.run(&[
+        "sh",
+        "-c",
+        "cd /book && mdbook build docs 2>&1 && ls build/book build/book/reference",
+    ]);
+    for part in ["tutorial.html", "cloud-config.html", "datasources.html", "commands.html"] {
+        assert!(said.lines().any(|line| line == part), "{part}: {said}");
+    }
+    assert!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
+}

@@ -1,0 +1,52 @@
+//! `packages:` and repositories with the real dnf, zypper and pacman, which Debian packages, against repositories that the
+//! test makes. Debian has no apk: Alpine's commands are compared with upstream's only (`tests/modules`).
+
+use std::collections::BTreeMap;
+
+use tests::{Machine, binaries, fail, tests_dir};
+
+/// The web server of the repositories.
+const SERVER: &str = "exec \"$WEB\" --port 80 --files \"$1/srv/repo\"";
+
+const PACKAGES: [&str; 5] = ["dnf", "zypper", "pacman-package-manager", "createrepo-c", "rpm"];
+
+#[test]
+fn packages_of_other_distributions() {
+    let machine = Machine::with("package-managers", &PACKAGES);
+    let scratch = machine.scratch("srv");
+    let copy = |from: &std::path::Path, name: &str| {
+        let copied = std::fs::copy(from, scratch.join(name));
+        copied.unwrap_or_else(|e| fail(&format!("{}: {e}", from.display())));
+    };
+    for name in
+        ["cloud-init", "cloud-init-local", "cloud-init-network", "cloud-init-config", "cloud-init-final"]
+    {
+        copy(&binaries().join(name), name);
+    }
+    copy(&tests_dir().join("guest/package-managers"), "package-managers");
+    machine.put(&scratch, "/srv");
+    machine.write("/etc/cloud/cloud.cfg", "users: []\n");
+    machine.serve_beside(&SERVER.replace("$WEB", &tests_dir().join("lib/web").display().to_string()));
+    let output = machine.run(&["/srv/package-managers", "/srv/cloud-init"]);
+    let parts = format!("\n{output}");
+    let seen: BTreeMap<&str, &str> =
+        parts.split("\n@@ ").skip(1).filter_map(|part| part.split_once('\n')).collect();
+    let repository = "  | [test]\n  | name = Test\n  | baseurl = http://127.0.0.1/rpm\n  | gpgcheck = 0\n  | enabled = 1\n";
+    let installed = "firstlight-probe-1.0-1.noarch\nfirstlight-other-1.0-1.noarch\ninstalled\ninstalled";
+    let code = |module: &str| format!("{module}: exit code 0\n");
+    let packages = code("package_update_upgrade_install");
+    for (name, expected) in [
+        ("fedora", format!("{}{packages}{repository}{installed}", code("yum_add_repo"))),
+        (
+            "opensuse",
+            format!("{}{packages}{repository}  | autorefresh = 1\n{installed}", code("zypper_add_repo")),
+        ),
+        ("arch", format!("{packages}firstlight-probe 1.0-1\nfirstlight-other 1.0-1\ninstalled\ninstalled")),
+    ] {
+        for run in [name.to_string(), format!("{name} again")] {
+            let ours = seen.get(run.as_str()).copied().unwrap_or_default();
+            let output = seen.get(format!("{name} output").as_str()).copied().unwrap_or_default();
+            assert_eq!(ours.trim_end(), expected, "{run}:\n{output}");
+        }
+    }
+}
