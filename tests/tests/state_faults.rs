@@ -69,8 +69,8 @@ fn instance_ids() {
     let long = "i".repeat(300);
     for (id, begin) in [
         (&*long, &*"i".repeat(48)),
-        ("\"a\\nb\"", "ab-"),
-        ("\"a\\0b\"", "ab-"),
+        ("\"a\\nb\"", "nocloud"),
+        ("\"a\\0b\"", "nocloud"),
         ("\" i-1 \"", "i-1"),
         ("..", "__"),
         ("../../../etc", ".._.._.._etc"),
