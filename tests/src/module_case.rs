@@ -9,6 +9,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use crate::{binaries, clean_up, create_dir_all, fail, tests_dir, work_dir, write};
 
@@ -46,6 +47,12 @@ pub struct ModuleCase {
     case: PathBuf,
     dir: PathBuf,
     root: PathBuf,
+    packages: Rc<Packages>,
+}
+
+/// The installed files of the package for each distribution that the cases of a module need.
+struct Packages {
+    dir: PathBuf,
 }
 
 impl ModuleCase {
@@ -55,14 +62,15 @@ impl ModuleCase {
         let mut cases: Vec<PathBuf> =
             std::fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
         cases.sort();
-        cases.into_iter().map(|case| ModuleCase::at(module, case)).collect()
+        let packages = Rc::new(Packages { dir: work_dir(&format!("packages-{module}")) });
+        cases.into_iter().map(|case| ModuleCase::at(module, case, Rc::clone(&packages))).collect()
     }
 
     /// Returns the case in a directory.
-    fn at(module: &str, case: PathBuf) -> ModuleCase {
+    fn at(module: &str, case: PathBuf, packages: Rc<Packages>) -> ModuleCase {
         let dir = work_dir(&format!("module-{module}"));
         let root = dir.join("machine");
-        ModuleCase { module: module.into(), case, dir, root }
+        ModuleCase { module: module.into(), case, dir, root, packages }
     }
 
     /// Returns the name of the case's directory.
@@ -167,7 +175,7 @@ impl ModuleCase {
         if distro != "alpine" {
             create_dir_all(&root.join("run/systemd/system"));
         }
-        self.install(distro);
+        self.packages.copy(distro, root);
         put("etc/cloud/cloud.cfg.d/95_case.cfg", &format!("{CONFIG}{}", self.read("config")));
         if let Some(lower) = lower {
             let templates = root.join("etc/cloud/templates");
@@ -186,21 +194,6 @@ impl ModuleCase {
         }
         copy_tree(&self.case.join("files"), root);
         create_dir_all(&root.join("var/log"));
-    }
-
-    /// Installs the package's files for a distribution, with empty programs: those under test are elsewhere.
-    fn install(&self, distro: &str) {
-        let programs = self.dir.join("programs");
-        for name in ["", "-local", "-network", "-config", "-final", "-tls", "-generator"] {
-            let path = programs.join(format!("cloud-init{name}"));
-            write(&path, "");
-            set_mode(&path, 0o755);
-        }
-        let mut install = Command::new(tests_dir().join("../packaging/install"));
-        install.arg(format!("VARIANT={distro}")).arg(format!("BIN={}", programs.display()));
-        let done = install.arg(format!("DESTDIR={}", self.root.display())).output();
-        let done = done.unwrap_or_else(|e| fail(&format!("packaging/install: {e}")));
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 
     fn run(&self, lower: Option<&str>, words: &[&str]) -> i32 {
@@ -279,6 +272,43 @@ impl Drop for ModuleCase {
     fn drop(&mut self) {
         clean_up(&self.dir);
     }
+}
+
+impl Packages {
+    /// Copies the package's files for a distribution into a root. The first copy installs them.
+    fn copy(&self, distro: &str, root: &Path) {
+        let installed = self.dir.join(distro);
+        if !installed.exists() {
+            self.install(distro, &installed);
+        }
+        let source = installed.join(".");
+        succeed(Command::new("cp").arg("-a").arg(source).arg(root));
+    }
+
+    /// Installs the package's files, with empty programs: those under test are elsewhere.
+    fn install(&self, distro: &str, installed: &Path) {
+        let programs = self.dir.join("programs");
+        for name in ["", "-local", "-network", "-config", "-final", "-tls", "-generator"] {
+            let path = programs.join(format!("cloud-init{name}"));
+            write(&path, "");
+            set_mode(&path, 0o755);
+        }
+        let mut install = Command::new(tests_dir().join("../packaging/install"));
+        install.arg(format!("VARIANT={distro}")).arg(format!("BIN={}", programs.display()));
+        succeed(install.arg(format!("DESTDIR={}", installed.display())));
+    }
+}
+
+impl Drop for Packages {
+    fn drop(&mut self) {
+        clean_up(&self.dir);
+    }
+}
+
+/// Runs a command that has to succeed.
+fn succeed(command: &mut Command) {
+    let done = command.output().unwrap_or_else(|e| fail(&format!("{command:?}: {e}")));
+    assert!(done.status.success(), "{command:?}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
 /// Returns whether the first run did the same, and the second run nothing that upstream's second run does not repeat, too.
