@@ -1,4 +1,5 @@
-//! The parsers of what clouds have in other places than metadata services, for tests and the fuzz target `metadata`.
+//! The parsers of what clouds have in other places than metadata services, for tests and the fuzz targets `metadata` and
+//! `xml`.
 
 use std::collections::BTreeMap;
 
@@ -90,18 +91,41 @@ fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
+/// Parses a text by each parser of XML.
+pub fn xml(text: &str) {
+    if let Ok(document) = crate::xml::parse(text) {
+        for element in document.descendants().filter(roxmltree::Node::is_element) {
+            assert!(text.get(crate::xml::content_range(element)).is_some());
+        }
+    }
+    azure_xml(text);
+    wire_server_xml(text);
+    let _ = ovf::parse(text);
+}
+
 fn azure_file(_: &Search<'_>, bytes: &[u8]) {
-    let text = text(bytes);
-    let _ = ovf_env::parse(&text);
-    let _ = ovf_env::redacted(&text);
+    azure_xml(&text(bytes));
+}
+
+/// Asserts that the copy without passwords has none.
+fn azure_xml(text: &str) {
+    let _ = ovf_env::parse(text);
+    let Some(copy) = ovf_env::redacted(text) else { return };
+    if let Ok(Some(settings)) = ovf_env::parse(&copy) {
+        assert_eq!(settings.new_password(), None);
+    }
+    assert!(ovf_env::redacted(&copy) == Some(copy));
 }
 
 fn azure_wire_server(_: &Search<'_>, bytes: &[u8]) {
-    let text = text(bytes);
-    let _ = wire_server::goal_state(&text);
-    let _ = certificates::message(&text);
-    certificates::certificates(&text);
-    certificates::fingerprint_and_key(&text);
+    wire_server_xml(&text(bytes));
+}
+
+fn wire_server_xml(text: &str) {
+    let _ = wire_server::goal_state(text);
+    let _ = certificates::message(text);
+    certificates::certificates(text);
+    certificates::fingerprint_and_key(text);
 }
 
 fn cloud_sigma(ctx: &Search<'_>, bytes: &[u8]) {

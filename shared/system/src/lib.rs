@@ -93,6 +93,8 @@ pub use disk::{FileSystemUse, GrowableFileSystem};
 pub use error::{Error, Result, ResultExt};
 pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult};
 pub use file::{Change, WriteOptions};
+#[doc(hidden)]
+pub use http::parsers;
 pub use http::{Exchange, PendingLookup, Request, Response, redacted_url};
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;

@@ -76,4 +76,23 @@ mod tests {
         let expected = "A=x\nB=\"a b\"\nC=\"1 2\"\nD='$(x) it'\\''s'\n";
         assert_eq!(file.text(), format!("{HEADER}{expected}"));
     }
+
+    /// A shell reads what was quoted.
+    #[test]
+    fn quoted_values_are_read_back() {
+        let words = |text: &str| crate::parse::klibc::shell_words(text);
+        for value in scratch::mutations("a b$(x) it's \\\"#\n\t;ü".as_bytes(), 5000) {
+            // klibc's reader takes the line ends of DOS for those of Unix.
+            let value = String::from_utf8_lossy(&value).replace('\r', "");
+            let mut file = Ifcfg::default();
+            file.set("A", &value);
+            file.set("B", "x");
+            let text = file.text();
+            assert_eq!(
+                words(&text[HEADER.len()..]),
+                Some(vec![format!("A={value}"), "B=x".into()]),
+                "{text}"
+            );
+        }
+    }
 }

@@ -13,16 +13,12 @@ use nix::sys::socket::{
 
 use super::connect::Lookup;
 use super::imds;
+use super::incoming::Incoming;
 use super::limits::TimeLimits;
-use super::message::{self, BodyLength};
+use super::message;
 use super::request::{Request, RequestParts, Response};
 use super::url::{Url, redact};
 use crate::{Deadline, Error, Result, ResultExt};
-
-/// The limit of the response's header, interim responses included.
-const MAX_HEAD: usize = 512 << 10;
-/// The limit of the lines between the chunks of a body.
-const MAX_CHUNK_OVERHEAD: usize = 512 << 10;
 
 /// One HTTP request on a non-blocking connection, for exchanges that run in parallel.
 #[derive(Debug)]
@@ -32,10 +28,7 @@ pub struct Exchange {
     is_connected: bool,
     /// The bytes that are not sent yet.
     unsent: Vec<u8>,
-    received: Vec<u8>,
-    /// The head of the response, once it is complete.
-    answer: Option<Answer>,
-    limit: usize,
+    incoming: Incoming,
     /// Whether the response is complete and the server keeps the connection open.
     is_reusable: bool,
 }
@@ -59,17 +52,6 @@ fn start(fetch: &Request, to: SocketAddr, marked: bool) -> nix::Result<OwnedFd> 
         Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(socket),
         Err(e) => Err(e),
     }
-}
-
-/// A response whose head is complete.
-#[derive(Debug)]
-struct Answer {
-    head: Response,
-    length: BodyLength,
-    /// The offset of the body.
-    start: usize,
-    /// The offset of the line before the next chunk.
-    next_chunk: usize,
 }
 
 /// A name resolution in progress.
@@ -181,9 +163,7 @@ impl Exchange {
             limits: TimeLimits::new(fetch.timeout, Some(deadline)),
             is_connected,
             unsent,
-            received: Vec::new(),
-            answer: None,
-            limit: fetch.limit,
+            incoming: Incoming::new(fetch.limit),
             is_reusable: false,
         })
     }
@@ -200,9 +180,7 @@ impl Exchange {
             limits: TimeLimits::new(fetch.timeout, Some(deadline)),
             is_connected: true,
             unsent: fetch.plain_message()?,
-            received: Vec::new(),
-            answer: None,
-            limit: fetch.limit,
+            incoming: Incoming::new(fetch.limit),
             is_reusable: false,
         })
     }
@@ -251,8 +229,7 @@ impl Exchange {
                 Ok(0) => return self.finish().map(Some),
                 Ok(length) => {
                     self.limits.record_bytes(length);
-                    self.received.extend_from_slice(&piece[..length]);
-                    if self.is_complete(length)? {
+                    if self.incoming.receive(&piece[..length])? {
                         return self.finish().map(Some);
                     }
                     // The deadline applies even if a server never stops sending.
@@ -267,88 +244,10 @@ impl Exchange {
         }
     }
 
-    /// Returns whether the response, of which this many bytes are new, is complete by its own length: some servers
-    /// leave the connection open although the request asks them to close it.
-    fn is_complete(&mut self, new: usize) -> Result<bool> {
-        let bytes = &self.received;
-        if self.answer.is_none() {
-            // A head can only end with an empty line.
-            let fresh = &bytes[bytes.len().saturating_sub(new + 2)..];
-            if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
-                if bytes.len() > MAX_HEAD {
-                    return Err(Error::new("response header too large"));
-                }
-                return Ok(false);
-            }
-            self.answer = self.begin_answer()?;
-        }
-        let Some(answer) = &mut self.answer else { return Ok(false) };
-        let body = &bytes[answer.start..];
-        match answer.length {
-            BodyLength::Bytes(length) => Ok(body.len() >= length),
-            BodyLength::UntilClose if body.len() > self.limit => {
-                Err(Error::too_large("response", None, self.limit as u64))
-            }
-            BodyLength::UntilClose => Ok(false),
-            BodyLength::Chunked if body.len() > self.limit.saturating_add(MAX_CHUNK_OVERHEAD) => {
-                Err(Error::too_large("response", None, self.limit as u64))
-            }
-            BodyLength::Chunked => loop {
-                let Some(line) = body.get(answer.next_chunk..) else { return Ok(false) };
-                let Some(end) = line.iter().position(|b| *b == b'\n') else { return Ok(false) };
-                match message::chunk_size(&String::from_utf8_lossy(&line[..end]))? {
-                    0 => return Ok(true),
-                    size if size > self.limit => {
-                        return Err(Error::too_large("response", None, self.limit as u64));
-                    }
-                    // A chunk is followed by a line end, which may be a bare line feed: an empty line is not a size.
-                    size => {
-                        let after = answer.next_chunk.saturating_add(end + 1).saturating_add(size);
-                        answer.next_chunk = match body.get(after..) {
-                            Some([b'\r', b'\n', ..]) => after + 2,
-                            Some([b'\n', ..]) => after + 1,
-                            Some([] | [b'\r']) | None => return Ok(false),
-                            Some(_) => return Err(message::invalid_chunk()),
-                        };
-                    }
-                }
-            },
-        }
-    }
-
-    /// Parses the head, if it is complete.
-    fn begin_answer(&self) -> Result<Option<Answer>> {
-        let mut rest = self.received.as_slice();
-        let head = match message::head(&mut rest) {
-            Ok(head) => head,
-            // An interim response, which the final one follows.
-            Err(e) if e.kind() == Some(ErrorKind::UnexpectedEof) => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        let length = message::length(&head, self.limit)?;
-        Ok(Some(Answer { head, length, start: self.received.len() - rest.len(), next_chunk: 0 }))
-    }
-
     fn finish(&mut self) -> Result<Response> {
-        let mut rest = self.received.as_slice();
-        let (mut answer, length) = match self.answer.take() {
-            Some(answer) => {
-                rest = &rest[answer.start..];
-                (answer.head, answer.length)
-            }
-            None => (message::head(&mut rest)?, BodyLength::UntilClose),
-        };
-        message::body(&mut rest, &mut answer, self.limit)?;
-        // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
-        let is_whole = match length {
-            BodyLength::Bytes(_) => rest.is_empty(),
-            BodyLength::Chunked => message::is_end_of_chunks(rest),
-            BodyLength::UntilClose => false,
-        };
-        let closes =
-            answer.headers.get("connection").is_some_and(|c| c.to_ascii_lowercase().contains("close"));
-        self.is_reusable = is_whole && !closes && self.received.starts_with(b"HTTP/1.1 ");
-        Ok(answer)
+        let (response, is_reusable) = self.incoming.finish()?;
+        self.is_reusable = is_reusable;
+        Ok(response)
     }
 }
 

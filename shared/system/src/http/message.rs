@@ -1,9 +1,7 @@
 //! HTTP/1.1 as bytes: a request is written at once, a response is read from any stream. Sizes are limited, and a
 //! truncated response is distinguished from a complete one.
 
-#[cfg(test)]
-use std::io::BufReader;
-use std::io::{BufRead, ErrorKind, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::time::Duration;
 
 use super::request::{RequestParts, Response};
@@ -16,7 +14,7 @@ const MAX_HEAD: usize = 256 << 10;
 /// The maximum number of header lines; Python accepts 100.
 const MAX_HEADERS: usize = 256;
 /// The size limit of the lines between the chunks of a body.
-const MAX_CHUNK_LINE: usize = 1024;
+pub const MAX_CHUNK_LINE: usize = 1024;
 /// The maximum number of interim responses (1xx).
 const MAX_INTERIM_RESPONSES: usize = 8;
 
@@ -77,7 +75,6 @@ fn basic(user: &str) -> String {
 }
 
 /// Receives the whole response.
-#[cfg(test)]
 pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Response> {
     let mut stream = BufReader::new(stream);
     let mut answer = head(&mut stream)?;

@@ -1,0 +1,191 @@
+//! A response that arrives in pieces: whether it is complete by its own length, since some servers leave the connection
+//! open although the request asks them to close it. Pure: the pieces are arguments.
+
+use std::io::ErrorKind;
+
+use super::message::{self, BodyLength};
+use super::request::Response;
+use crate::{Error, Result};
+
+/// The limit of the response's header, interim responses included.
+const MAX_HEAD: usize = 512 << 10;
+/// The limit of the lines between the chunks of a body.
+const MAX_CHUNK_OVERHEAD: usize = 512 << 10;
+
+/// The received part of a response.
+#[derive(Debug)]
+pub struct Incoming {
+    received: Vec<u8>,
+    /// The head of the response, once it is complete.
+    answer: Option<Answer>,
+    limit: usize,
+}
+
+/// A response whose head is complete.
+#[derive(Debug)]
+struct Answer {
+    head: Response,
+    length: BodyLength,
+    /// The offset of the body.
+    start: usize,
+    /// The offset of the line before the next chunk.
+    next_chunk: usize,
+}
+
+impl Incoming {
+    /// Returns an empty response whose body may have this many bytes.
+    pub fn new(limit: usize) -> Incoming {
+        Incoming { received: Vec::new(), answer: None, limit }
+    }
+
+    /// Adds received bytes and returns whether the response is complete.
+    pub fn receive(&mut self, piece: &[u8]) -> Result<bool> {
+        self.received.extend_from_slice(piece);
+        let bytes = &self.received;
+        if self.answer.is_none() {
+            // A head can only end with an empty line.
+            let fresh = &bytes[bytes.len().saturating_sub(piece.len() + 2)..];
+            if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
+                if bytes.len() > MAX_HEAD {
+                    return Err(Error::new("response header too large"));
+                }
+                return Ok(false);
+            }
+            self.answer = self.begin_answer()?;
+        }
+        let Some(answer) = &mut self.answer else { return Ok(false) };
+        let body = &bytes[answer.start..];
+        match answer.length {
+            BodyLength::Bytes(length) => Ok(body.len() >= length),
+            BodyLength::UntilClose if body.len() > self.limit => {
+                Err(Error::too_large("response", None, self.limit as u64))
+            }
+            BodyLength::UntilClose => Ok(false),
+            BodyLength::Chunked if body.len() > self.limit.saturating_add(MAX_CHUNK_OVERHEAD) => {
+                Err(Error::too_large("response", None, self.limit as u64))
+            }
+            BodyLength::Chunked => loop {
+                let Some(line) = body.get(answer.next_chunk..) else { return Ok(false) };
+                let Some(end) = line.iter().position(|b| *b == b'\n') else {
+                    // It is searched again with every piece.
+                    return if line.len() > message::MAX_CHUNK_LINE {
+                        Err(message::invalid_chunk())
+                    } else {
+                        Ok(false)
+                    };
+                };
+                match message::chunk_size(&String::from_utf8_lossy(&line[..end]))? {
+                    0 => return Ok(true),
+                    size if size > self.limit => {
+                        return Err(Error::too_large("response", None, self.limit as u64));
+                    }
+                    // A chunk is followed by a line end, which may be a bare line feed: an empty line is not a size.
+                    size => {
+                        let after = answer.next_chunk.saturating_add(end + 1).saturating_add(size);
+                        answer.next_chunk = match body.get(after..) {
+                            Some([b'\r', b'\n', ..]) => after + 2,
+                            Some([b'\n', ..]) => after + 1,
+                            Some([] | [b'\r']) | None => return Ok(false),
+                            Some(_) => return Err(message::invalid_chunk()),
+                        };
+                    }
+                }
+            },
+        }
+    }
+
+    /// Parses the head, if it is complete.
+    fn begin_answer(&self) -> Result<Option<Answer>> {
+        let mut rest = self.received.as_slice();
+        let head = match message::head(&mut rest) {
+            Ok(head) => head,
+            // An interim response, which the final one follows.
+            Err(e) if e.kind() == Some(ErrorKind::UnexpectedEof) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let length = message::length(&head, self.limit)?;
+        Ok(Some(Answer { head, length, start: self.received.len() - rest.len(), next_chunk: 0 }))
+    }
+
+    /// Returns the response, and whether the server accepts another request on its connection.
+    pub fn finish(&mut self) -> Result<(Response, bool)> {
+        let mut rest = self.received.as_slice();
+        let (mut answer, length) = match self.answer.take() {
+            Some(answer) => {
+                rest = &rest[answer.start..];
+                (answer.head, answer.length)
+            }
+            None => (message::head(&mut rest)?, BodyLength::UntilClose),
+        };
+        message::body(&mut rest, &mut answer, self.limit)?;
+        // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
+        let is_whole = match length {
+            BodyLength::Bytes(_) => rest.is_empty(),
+            BodyLength::Chunked => message::is_end_of_chunks(rest),
+            BodyLength::UntilClose => false,
+        };
+        let closes =
+            answer.headers.get("connection").is_some_and(|c| c.to_ascii_lowercase().contains("close"));
+        let is_reusable = is_whole && !closes && self.received.starts_with(b"HTTP/1.1 ");
+        Ok((answer, is_reusable))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+    /// Returns how a response ends that consists of a head and the same piece many times.
+    fn flood(head: &str, piece: &str) -> (String, usize) {
+        let mut incoming = Incoming::new(64 << 20);
+        assert!(!incoming.receive(head.as_bytes()).unwrap());
+        for count in 1..5000 {
+            match incoming.receive(piece.as_bytes()) {
+                Ok(false) => {}
+                Ok(true) => return ("complete".into(), count),
+                Err(e) => return (e.to_string(), count),
+            }
+        }
+        ("more".into(), 5000)
+    }
+
+    /// A line without an end would otherwise be searched as far as the limit of the body, again with every piece.
+    #[test]
+    fn lines_without_an_end_are_refused() {
+        let long = "1".repeat(1000);
+        assert_eq!(flood(CHUNKED, &long), ("invalid chunk in response".into(), 2));
+        assert_eq!(flood(&format!("{CHUNKED}1\r\nx\r\n"), &long), ("invalid chunk in response".into(), 2));
+        let (message, count) = flood("HTTP/1.1 200 OK\r\nX: ", &long);
+        assert_eq!((&*message, count.div_ceil(100)), ("response header too large", 6));
+    }
+
+    /// Whatever the pieces are, the response is the one that is read from a stream.
+    #[test]
+    fn mutated_responses_in_pieces() {
+        let mut complete = 0;
+        for text in [
+            format!("{CHUNKED}2;a=b\r\nhi\r\n1\nx\n0\r\nX: y\r\n\r\n"),
+            "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\nContent-Length : 2\n\nhi".to_string(),
+        ] {
+            for (number, bytes) in scratch::mutations(text.as_bytes(), 20_000).enumerate() {
+                let size = number % 7 + 1;
+                let pieces = super::super::parsers::response_in_pieces(bytes.chunks(size), 100);
+                let whole = super::super::parsers::response(&bytes, 100);
+                let value = |r: Response| (r.status, r.headers, r.body);
+                let text = String::from_utf8_lossy(&bytes);
+                match (whole, pieces) {
+                    (Ok(whole), Ok((pieces, _))) => {
+                        complete += 1;
+                        assert_eq!(value(whole), value(pieces), "{text}");
+                    }
+                    (whole, pieces) => {
+                        assert!(whole.is_err() && pieces.is_err(), "{whole:?} {pieces:?} {text}")
+                    }
+                }
+            }
+        }
+        assert!((1000..35_000).contains(&complete), "{complete}");
+    }
+}
