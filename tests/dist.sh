@@ -71,7 +71,7 @@ logged() { in_root "$2" >"$work/$1.log" 2>&1 || { tail -n 20 "$work/$1.log"; ret
 clean_root() {
     local kind=$1 suite=$2 packages=$3 tar hook hooks=()
     shift 3
-    tar=$cache/package-roots/$suite-$kind-$(cat "$tree/debian/control" - <<<"$packages $*" | sha256sum | cut -c1-8).tar
+    tar=$cache/package-roots/$suite-$kind-$(cat "$tree/debian/control" - <<<"$packages ${*//$tree/}" | sha256sum | cut -c1-8).tar
     for hook; do hooks+=(--customize-hook="$hook"); done
     if [ ! -s "$tar" ]; then
         # A frozen mirror may be past its Valid-Until; signatures are checked all the same.
@@ -79,6 +79,7 @@ clean_root() {
             --aptopt='APT::Install-Recommends "false"' --include="$packages" "${hooks[@]}" \
             "$suite" "$tar.part" "$("$here/lib/mirror")" >"$work/bootstrap.log" 2>&1 ||
             { tail -n 5 "$work/bootstrap.log"; return 1; }
+        rm -f "$cache/package-roots/$suite-$kind"-*.tar
         mv "$tar.part" "$tar"
     fi
     rm -rf --one-file-system "$root"
