@@ -138,7 +138,7 @@ root: deps ## check that tests can run as root and create namespaces
 DIST_SUITES ?= trixie forky sid
 dist-tests: root deps ## test the source release: reproducible, offline, as Debian and RPM build it (root, 40 min; DIST_SUITES=)
 	@$(MAKE) dist
-	$(AS_ROOT) $(RUN) env CARGO='$(CARGO)' tests/dist.sh build/firstlight-$(VERSION).tar.xz build/dist $(DIST_SUITES)
+	$(AS_ROOT) $(RUN) env CARGO='$(CARGO)' JOBS='$(JOBS)' tests/dist.sh build/firstlight-$(VERSION).tar.xz build/dist $(DIST_SUITES)
 	@set -e; for suite in $(DIST_SUITES); do echo "$$suite: its package, booted"; \
 	    CARGO_TARGET_$(HOST)_RUNNER="$(AS_ROOT) FIRSTLIGHT_SUITE=$$suite \
 	        FIRSTLIGHT_DEB=$$(echo $(CURDIR)/build/dist/$$suite/firstlight_*.deb)" \

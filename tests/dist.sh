@@ -2,11 +2,12 @@
 # dist.sh TARBALL OUT [SUITE...] - the source release: reproducible, complete, and built without a network in clean roots: the
 # Debian source package with each suite's own compiler (trixie forky sid), then the RPM in a root of the last suite. The
 # packages are copied to OUT/SUITE and OUT/rpm. One line per fact, exit 1 if one fails. Needs root and a mirror.
+#   JOBS  parallel jobs (the number of processors)
 set -uo pipefail
 here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
 . "$here/lib/common.sh"
 . "$here/lib/check.sh"
-[ $# -ge 2 ] || { sed -n '2,4s/^# //p' "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 need_root
 need unshare=util-linux dpkg-deb=dpkg
 tarball=$(realpath "$1")
@@ -15,6 +16,7 @@ out=$(realpath "$2")
 shift 2
 [ $# -gt 0 ] || set -- trixie forky sid
 top=$(cd "$here/.." && pwd)
+jobs=${JOBS:-$(nproc)}
 mkdir -p "$cache/run" "$cache/package-roots"
 work=$(mktemp -d "$cache/run/dist.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
@@ -69,7 +71,7 @@ logged() { in_root "$2" >"$work/$1.log" 2>&1 || { tail -n 20 "$work/$1.log"; ret
 clean_root() {
     local kind=$1 suite=$2 packages=$3 tar hook hooks=()
     shift 3
-    tar=$cache/package-roots/$suite-$kind-$(cat "$tree/debian/control" - <<<"$packages $*" | sha256sum | cut -c1-8).tar
+    tar=$cache/package-roots/$suite-$kind-$(cat "$tree/debian/control" - <<<"$packages ${*//$tree/}" | sha256sum | cut -c1-8).tar
     for hook; do hooks+=(--customize-hook="$hook"); done
     if [ ! -s "$tar" ]; then
         # A frozen mirror may be past its Valid-Until; signatures are checked all the same.
@@ -77,6 +79,7 @@ clean_root() {
             --aptopt='APT::Install-Recommends "false"' --include="$packages" "${hooks[@]}" \
             "$suite" "$tar.part" "$("$here/lib/mirror")" >"$work/bootstrap.log" 2>&1 ||
             { tail -n 5 "$work/bootstrap.log"; return 1; }
+        rm -f "$cache/package-roots/$suite-$kind"-*.tar
         mv "$tar.part" "$tar"
     fi
     rm -rf --one-file-system "$root"
@@ -86,14 +89,15 @@ clean_root() {
     cp "$tarball" "$root/build/"
 }
 # apt finds the build dependencies itself, as it does for a packager: rustc-web provides rustc in stable releases.
+# shellcheck disable=SC2016 # expanded by the shell of mmdebstrap
+with_build_depends=('mkdir -p "$1/build/firstlight"' "copy-in '$tree/debian' /build/firstlight"
+    'chroot "$1" apt-get -q -y build-dep /build/firstlight')
 debian_root() {
-    # shellcheck disable=SC2016 # expanded by the shell of mmdebstrap
-    clean_root build "$1" build-essential,lintian 'mkdir -p "$1/build/firstlight"' "copy-in '$tree/debian' /build/firstlight" \
-        'chroot "$1" apt-get -q -y build-dep /build/firstlight'
+    clean_root build "$1" build-essential,lintian "${with_build_depends[@]}"
 }
 debian_build() {
     logged deb "cd /build; cp $name.tar.xz firstlight_$version.orig.tar.xz; tar -xf firstlight_$version.orig.tar.xz; cd $name
-        DEB_BUILD_OPTIONS=parallel=$(nproc) dpkg-buildpackage -us -uc" || return 1
+        DEB_BUILD_OPTIONS=parallel=$jobs dpkg-buildpackage -us -uc" || return 1
     rm -rf "${out:?}/$1"
     mkdir -p "$out/$1"
     find "$root/build" -maxdepth 1 -name 'firstlight*_*' -exec cp -t "$out/$1" {} +
@@ -101,8 +105,8 @@ debian_build() {
 # The tags that stay have an override with the reason.
 lintian_clean() {
     local found
-    found=$(in_root "cd /build; lintian --fail-on none firstlight_*.changes" 2>&1 | grep '^[EW]:')
-    [ -z "$found" ] || { echo "$found"; return 1; }
+    found=$(in_root "cd /build; lintian --fail-on none firstlight_*.changes" 2>&1) || { echo "$found"; return 1; }
+    ! grep '^[EW]:' <<<"$found"
 }
 names_its_sources() {
     dpkg-deb -f "$(of_suite "$1")" Built-Using | grep -q 'glibc (= .*util-linux (= \|util-linux (= .*glibc (= ' &&
@@ -130,7 +134,7 @@ rpm_root() {
     url=$(sed -n 's/^Source1: *//p' "$tree/rpm/firstlight.spec")
     mirror=$("$here/lib/mirror")
     # shellcheck disable=SC2016 # expanded by the shell of mmdebstrap
-    clean_root rpm "$1" gcc,libc6-dev,make,cargo,rustc,python3,xz-utils,cpio,rpm,rpmlint 'mkdir -p "$1/build"' \
+    clean_root rpm "$1" build-essential,xz-utils,cpio,rpm,rpmlint "${with_build_depends[@]}" \
         'chroot "$1" /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file '"${mirror%/}/${url#*/debian/} /build/${url##*/}"
 }
 # variant_of MACRO: the default configuration that the spec selects where the distribution defines this macro
@@ -151,7 +155,7 @@ variants_by_macros() {
     rpmspec_of 'suse_version 1600' | grep -q '^BuildRequires: *libblkid-devel-static$'
 }
 rpm_build() {
-    logged rpm "cd /build; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1.src.rpm
+    logged rpm "cd /build; export RPM_BUILD_NCPUS=$jobs; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1.src.rpm
         rpmbuild -ba --nodeps ~/rpmbuild/SPECS/firstlight.spec" || return 1
     rm -rf "${out:?}/rpm"
     mkdir -p "$out/rpm"
