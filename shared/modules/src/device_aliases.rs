@@ -10,7 +10,7 @@ use crate::user_keys::SingleLine;
 pub struct Aliases(pub Vec<(String, String)>);
 
 impl FromNode for Aliases {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]))];
+    const SCHEMA: &'static [Type] = &[map_of(&key("<alias>", &[STR]).doc("The path of the device."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<Aliases> {
         let Value::Map(map) = &node.value else {
             return reader.type_error(node, "a map of names to devices");

@@ -42,8 +42,8 @@ config::keys! {
 const PACKAGES: Definition = Definition {
     name: "packages",
     types: &[map(&[
-        key("apt", &[list(&[reference(&PACKAGE)])]),
-        key("snap", &[list(&[reference(&PACKAGE)])]),
+        key("apt", &[list(&[reference(&PACKAGE)])]).doc("Packages to install with apt."),
+        key("snap", &[list(&[reference(&PACKAGE)])]).doc("Snaps to install."),
     ])],
 };
 const PACKAGE: Definition = Definition { name: "package", types: &[list(&[STR]).range(2, 2), STR] };

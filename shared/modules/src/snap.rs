@@ -59,7 +59,10 @@ fn values<'n>(node: &'n Node, sorted: bool, reader: &mut Reader) -> Option<Vec<(
 struct Assertions(Vec<String>);
 
 impl FromNode for Assertions {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR])).min(1), list(&[STR]).min(1).unique()];
+    const SCHEMA: &'static [Type] = &[
+        map_of(&key("<name>", &[STR]).doc("The text of an assertion. The name is ignored.")).min(1),
+        list(&[STR]).min(1).unique(),
+    ];
     const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Assertions> {
@@ -83,8 +86,13 @@ enum Line {
 struct Commands(Vec<Line>);
 
 impl FromNode for Commands {
-    const SCHEMA: &'static [Type] =
-        &[list(&[STR, list(&[STR])]).min(1), map_of(&key("<name>", &[STR, list(&[STR])])).min(1)];
+    const SCHEMA: &'static [Type] = &[
+        list(&[STR, list(&[STR])]).min(1),
+        map_of(
+            &key("<name>", &[STR, list(&[STR])]).doc("A command. Commands run in the order of their names."),
+        )
+        .min(1),
+    ];
     const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Commands> {

@@ -80,7 +80,7 @@ impl std::fmt::Debug for HostKeys {
 }
 
 impl FromNode for HostKeys {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<type>", &[STR]).format(Format::HostKey))];
+    const SCHEMA: &'static [Type] = &[map_of(&key("<type>", &[STR]).format(Format::HostKey).doc("The text of a host key's file: `ed25519_private`, `ed25519_public`, `ed25519_certificate`, and the same of `ecdsa` and `rsa`."))];
     fn read(node: &Node, reader: &mut Reader) -> Option<HostKeys> {
         let Some(map) = node.as_map() else { return reader.type_error(node, "a map of host keys") };
         let mut keys = Vec::new();

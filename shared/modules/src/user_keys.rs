@@ -43,8 +43,13 @@ pub struct NameList(pub Vec<String>);
 const NAME_MAP: Deprecation = Deprecation::new("23.1", "a list");
 
 impl FromNode for NameList {
-    const SCHEMA: &'static [Type] =
-        &[STR, list(&[STR]).min(1), map_of(&key("<name>", &[NULL])).min(1).deprecated(&NAME_MAP)];
+    const SCHEMA: &'static [Type] = &[
+        STR,
+        list(&[STR]).min(1),
+        map_of(&key("<name>", &[NULL]).doc("The name of a group. It has no value."))
+            .min(1)
+            .deprecated(&NAME_MAP),
+    ];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<NameList> {
         let names = match &node.value {

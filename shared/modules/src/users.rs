@@ -72,7 +72,9 @@ pub struct GroupList(Vec<Group>);
 
 const GROUP: Definition = Definition {
     name: "group",
-    types: &[map_of(&key("<name>", &[STR, list(&[STR]).min(1)]).format(Format::Name))],
+    types: &[map_of(
+        &key("<name>", &[STR, list(&[STR]).min(1)]).format(Format::Name).doc("The members of the group."),
+    )],
 };
 
 impl FromNode for GroupList {

@@ -62,7 +62,7 @@ config::keys! {
 struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]))];
+    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]).doc("The value of the header."))];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
         let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of names to texts") };

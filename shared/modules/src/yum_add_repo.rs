@@ -58,20 +58,25 @@ config::keys! {
 struct Repositories(Vec<Repository>);
 
 impl FromNode for Repositories {
-    const SCHEMA: &'static [Type] = &[map_of(&key(
-        "<id>",
-        &[map(&[
-            key("baseurl", &[STR.format(Format::Uri)]).doc("The URL of the packages."),
-            key("metalink", &[STR.format(Format::Uri)]).doc("The URL of a metalink file."),
-            key("mirrorlist", &[STR.format(Format::Uri)]).doc("The URL of a list of mirrors."),
-            key("name", &[STR]).doc("A descriptive name."),
-            key("enabled", &[BOOL])
-                .default(&config::schema::DefaultValue::Bool(true))
-                .doc("Enable the repository."),
-        ])
-        .and_any(&key("<option>", &[INT, BOOL, STR]))
-        .needs(&Needs { keys: SOURCES, only_one: false })],
-    ))
+    const SCHEMA: &'static [Type] = &[map_of(
+        &key(
+            "<id>",
+            &[map(&[
+                key("baseurl", &[STR.format(Format::Uri)]).doc("The URL of the packages."),
+                key("metalink", &[STR.format(Format::Uri)]).doc("The URL of a metalink file."),
+                key("mirrorlist", &[STR.format(Format::Uri)]).doc("The URL of a list of mirrors."),
+                key("name", &[STR]).doc("A descriptive name."),
+                key("enabled", &[BOOL])
+                    .default(&config::schema::DefaultValue::Bool(true))
+                    .doc("Enable the repository."),
+            ])
+            .and_any(
+                &key("<option>", &[INT, BOOL, STR]).doc("Any other option of yum.conf(5) for a repository."),
+            )
+            .needs(&Needs { keys: SOURCES, only_one: false })],
+        )
+        .doc("A repository. Its id is also the name of its file."),
+    )
     .min(1)];
     const REQUIRED: bool = false;
 

@@ -3,9 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a file of the source tree.
+/// Returns the path of a file of the source tree whose tests run. A build directory that was copied from another tree still has
+/// programs with that tree's paths, which must be neither compared nor written: cargo's variable at run time comes first.
 pub fn source_path(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)
+    let running = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+    let root = running.as_deref().and_then(workspace_root).map(Path::to_path_buf);
+    root.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")).join(name)
+}
+
+/// Returns the nearest directory at or above `package` that has a lock file.
+fn workspace_root(package: &Path) -> Option<&Path> {
+    package.ancestors().find(|directory| directory.join("Cargo.lock").is_file())
 }
 
 /// Compares files of the source tree, each by its path and the text that its table gives. Panics with the names of those that
@@ -24,4 +32,20 @@ pub fn check_generated(files: &[(&str, String)]) {
         }
     }
     assert!(outdated.is_empty(), "outdated; `make generated` writes them: {}", outdated.join(", "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workspace_root;
+    use crate::TempDir;
+
+    #[test]
+    fn root_of_another_tree() {
+        let tree = TempDir::new();
+        let package = tree.join("shared/one");
+        std::fs::create_dir_all(&package).unwrap();
+        assert_eq!(workspace_root(&package), None);
+        tree.put("/Cargo.lock", "");
+        assert_eq!(workspace_root(&package), package.ancestors().nth(2));
+    }
 }

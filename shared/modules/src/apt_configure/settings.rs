@@ -140,7 +140,9 @@ impl FromNode for Arches {
 pub struct Selections(pub Vec<(String, String)>);
 
 impl FromNode for Selections {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR])).min(1)];
+    const SCHEMA: &'static [Type] =
+        &[map_of(&key("<name>", &[STR]).doc("Lines for debconf-set-selections. The name is ignored."))
+            .min(1)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
         let mut named = read_named::<String>(node, reader, "a map of names to texts")?;
@@ -157,7 +159,10 @@ impl FromNode for Selections {
 pub struct Sources(pub Vec<(String, Source)>);
 
 impl FromNode for Sources {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[map(Source::TABLE).min(1)]))];
+    const SCHEMA: &'static [Type] = &[map_of(
+        &key("<name>", &[map(Source::TABLE).min(1)])
+            .doc("A source. The name is that of its file, unless `filename` is set."),
+    )];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Sources> {
         read_named(node, reader, "a map of names to sources").map(Sources)

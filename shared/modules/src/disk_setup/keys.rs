@@ -56,7 +56,10 @@ config::keys! {
 pub struct Disks(pub Vec<(String, Option<Disk>)>);
 
 impl FromNode for Disks {
-    const SCHEMA: &'static [Type] = &[map_of(&key("<device>", &[map(Disk::TABLE)]))];
+    const SCHEMA: &'static [Type] = &[map_of(
+        &key("<device>", &[map(Disk::TABLE)])
+            .doc("The partition table of a disk, which is a path or an alias."),
+    )];
     fn read(node: &Node, reader: &mut Reader) -> Option<Disks> {
         let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of disks") };
         let read = |(name, value): (&Node, &Node)| {

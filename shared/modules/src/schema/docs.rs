@@ -45,7 +45,7 @@ fn field_text(field: &Field, depth: usize, text: &mut String) {
         *text += ", required";
     }
     if let Some(default) = field.default {
-        *text += &format!(", usually {default}");
+        *text += &format!(", default {default}");
     }
     if let Some(old) = field.deprecated {
         *text += &format!(", {}", old.text(!old.replacement.contains(' ')));

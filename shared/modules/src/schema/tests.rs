@@ -174,6 +174,58 @@ fn documentation_covers_every_module() {
 }
 
 #[test]
+fn documentation_says_default() {
+    let docs = super::module_docs("base").unwrap();
+    assert!(docs.contains("\n    script: integer, default 3600\n"), "{docs}");
+}
+
+/// Adds the keys without a description or a type, at any depth.
+fn collect_undocumented(path: &str, types: &[Type], depth: usize, found: &mut Vec<String>) {
+    assert!(depth < 20, "{path}: the tables have no recursive definitions");
+    for kind in types {
+        match kind.base {
+            BaseType::Map(keys) => {
+                for field in keys.iter().chain(kind.additional) {
+                    let path = format!("{path}.{}", field.name);
+                    let is_sentence =
+                        field.doc.contains(' ') && field.doc.ends_with('.') || field.doc == "Ignored.";
+                    if !is_sentence && field.deprecated.is_none() {
+                        found.push(format!("{path}: no sentence: '{}'", field.doc));
+                    }
+                    if super::docs::types_text(field.types).is_empty() {
+                        found.push(format!("{path}: no type"));
+                    }
+                    collect_undocumented(&path, field.types, depth + 1, found);
+                }
+            }
+            BaseType::List(Some(items)) => {
+                collect_undocumented(&format!("{path}[]"), items, depth + 1, found);
+            }
+            BaseType::Ref(definition) => collect_undocumented(path, definition.types, depth + 1, found),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn every_key_has_a_description_and_a_type() {
+    let mut found = Vec::new();
+    let mut sections = 0;
+    for section in super::sections() {
+        sections += 1;
+        // The keys of a section are those of the document.
+        collect_undocumented(section.name, &[config::schema::map(section.keys)], 0, &mut found);
+    }
+    for version in [&tables::network_v1::VERSION_1, &tables::network_v2::VERSION_2] {
+        collect_undocumented(version.name, version.types, 0, &mut found);
+    }
+    assert!(sections > 50, "{sections}");
+    found.sort();
+    found.dedup();
+    assert!(found.is_empty(), "{}: {found:#?}", found.len());
+}
+
+#[test]
 fn network_configurations() {
     for (text, wanted) in [
         ("version: 2\nethernets: {e: {dhcp4: true}}", &[][..]),

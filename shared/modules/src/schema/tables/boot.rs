@@ -36,10 +36,13 @@ pub static SECTIONS: &[Section] = &[Section::new(
         .doc("Redirect the output of stages and their commands."),
         key(
             "reporting",
-            &[map_of(&key(
-                "<name>",
-                &[reference(&LOG), reference(&PRINT), reference(&WEBHOOK), reference(&HYPERV)],
-            ))],
+            &[map_of(
+                &key(
+                    "<name>",
+                    &[reference(&LOG), reference(&PRINT), reference(&WEBHOOK), reference(&HYPERV)],
+                )
+                .doc("A handler. `type` selects what it does with events."),
+            )],
         )
         .doc("Handlers of boot events, under any names."),
         key(
@@ -93,34 +96,43 @@ static OUTPUT: Definition = Definition {
 static LOG: Definition = Definition {
     name: "log",
     types: &[map(&[
-        key("type", &[word("log")]).required(),
+        key("type", &[word("log")]).required().doc("Write events to the log."),
         key("level", &[word("DEBUG"), word("INFO"), word("WARN"), word("ERROR"), word("FATAL")])
-            .default(&Text("DEBUG")),
+            .default(&Text("DEBUG"))
+            .doc("The log level of events."),
     ])],
 };
 
-static PRINT: Definition =
-    Definition { name: "print", types: &[map(&[key("type", &[word("print")]).required()])] };
+static PRINT: Definition = Definition {
+    name: "print",
+    types: &[map(&[key("type", &[word("print")]).required().doc("Print events to the console.")])],
+};
 
 static WEBHOOK: Definition = Definition {
     name: "webhook",
     types: &[map(&[
-        key("type", &[word("webhook")]).required(),
+        key("type", &[word("webhook")]).required().doc("Send events to a server as JSON."),
         key("endpoint", &[STR]).required().doc("The URL to POST events to."),
-        key("consumer_key", &[STR]),
-        key("token_key", &[STR]),
-        key("token_secret", &[STR]),
-        key("consumer_secret", &[STR]),
-        key("timeout", &[NUMBER.min(0)]),
-        key("retries", &[INT.min(0)]),
+        key("consumer_key", &[STR])
+            .doc("The OAuth 1.0 consumer key. With any of these four keys, requests are signed (PLAINTEXT)."),
+        key("token_key", &[STR]).doc("The OAuth 1.0 token."),
+        key("token_secret", &[STR]).doc("The secret of the OAuth 1.0 token."),
+        key("consumer_secret", &[STR]).doc("The secret of the OAuth 1.0 consumer key. The default is empty."),
+        key("timeout", &[NUMBER.min(0)])
+            .doc("The time limit of a request in seconds. The default is 5, the maximum 60."),
+        key("retries", &[INT.min(0)])
+            .doc("How often a failed request is repeated. The default is 0, the maximum 20."),
     ])],
 };
 
 static HYPERV: Definition = Definition {
     name: "hyperv",
     types: &[map(&[
-        key("type", &[word("hyperv")]).required(),
-        key("kvp_file_path", &[STR]).default(&Text("/var/lib/hyperv/.kvp_pool_1")),
-        key("event_types", &[list(&[STR])]),
+        key("type", &[word("hyperv")]).required().doc("Report events to a Hyper-V host."),
+        key("kvp_file_path", &[STR])
+            .default(&Text("/var/lib/hyperv/.kvp_pool_1"))
+            .doc("The key-value pool that the host reads."),
+        key("event_types", &[list(&[STR])])
+            .doc("The types of events to report: `start`, `finish`. The default is all."),
     ])],
 };

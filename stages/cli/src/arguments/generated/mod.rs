@@ -33,10 +33,8 @@ fn generated_files_match_the_option_table() {
 /// Each command of the table is in the manual page with its options, and has a help.
 #[test]
 fn every_command_is_documented() {
-    let pages = ["cloud-init.1", "cloud-id.1"].map(|name| {
-        let path = format!("{}/../../packaging/man/{name}", env!("CARGO_MANIFEST_DIR"));
-        std::fs::read_to_string(path).unwrap()
-    });
+    let pages = ["cloud-init.1", "cloud-id.1"]
+        .map(|name| std::fs::read_to_string(scratch::source_path(&format!("packaging/man/{name}"))).unwrap());
     for path in paths() {
         let name = words(&path);
         assert!(help::help(&path).starts_with(&format!("Usage: {name}")), "{name}");
