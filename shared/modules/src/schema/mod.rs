@@ -37,6 +37,8 @@ fn is_module_name(name: &str) -> bool {
 }
 
 #[cfg(test)]
+mod case_coverage;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod reference;
