@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::Metadata;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
 use crate::{binaries, clean_up, create_dir_all, fail, tests_dir, work_dir, write};
@@ -128,19 +129,20 @@ impl ModuleCase {
     /// Boots the machine, runs the module twice, and returns the record.
     fn record(&self, lower: Option<&str>) -> String {
         self.set_up(lower);
-        for stage in [&["init", "--local"][..], &["init"]] {
-            self.run(lower, stage);
+        let mut machine = Running::start(self, lower);
+        for stage in ["init --local", "init"] {
+            machine.run(stage);
         }
         let warned = self.has_warned();
         let before = self.files();
-        let single = ["single", "--name", &self.module, "--frequency", "always"];
+        let single = format!("single --name {} --frequency always", self.module);
         let mut text = format!("boot: {warned}\n");
         let mut last = before;
         for (i, title) in ["first run: ", SECOND].iter().enumerate() {
             let _ = std::fs::remove_file(self.root.join("var/log/cloud-init.log"));
             let _ = std::fs::remove_file(self.root.join("var/log/stand-ins"));
             let _ = std::fs::remove_file(self.root.join("var/log/cloud-init-output.log"));
-            let code = self.run(lower, &single);
+            let code = machine.run(&single);
             let after = self.files();
             let _ = writeln!(text, "{title}exit {code}, {}", self.has_warned());
             text.push_str(&self.commands());
@@ -194,19 +196,6 @@ impl ModuleCase {
         }
         copy_tree(&self.case.join("files"), root);
         create_dir_all(&root.join("var/log"));
-    }
-
-    fn run(&self, lower: Option<&str>, words: &[&str]) -> i32 {
-        let mut command = Command::new(tests_dir().join("lib/module-machine"));
-        command.arg(&self.root).arg("cloud-init").args(words);
-        match lower {
-            Some(lower) => command.env("LOWER", lower),
-            None => command.env("BIN", binaries()),
-        };
-        let done = command.output().unwrap_or_else(|e| fail(&format!("module-machine: {e}")));
-        let said = String::from_utf8_lossy(&done.stderr);
-        write(&self.dir.join("stderr"), said.as_bytes());
-        done.status.code().unwrap_or(-1)
     }
 
     /// Returns whether the log has warnings or errors.
@@ -265,6 +254,46 @@ impl ModuleCase {
         let mut found = BTreeMap::new();
         walk(&self.root, &self.root, &mut found);
         found
+    }
+}
+
+/// The machine of a case while it runs.
+struct Running {
+    process: Child,
+    commands: ChildStdin,
+    codes: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    /// Starts the machine with the programs under test, or with those of an unpacked root.
+    fn start(case: &ModuleCase, lower: Option<&str>) -> Running {
+        let output = std::fs::File::create(case.dir.join("output"));
+        let output = output.unwrap_or_else(|e| fail(&format!("{}: {e}", case.dir.display())));
+        let mut command = Command::new(tests_dir().join("lib/module-machine"));
+        command.arg(&case.root).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(output);
+        match lower {
+            Some(lower) => command.env("LOWER", lower),
+            None => command.env("BIN", binaries()),
+        };
+        let mut process = command.spawn().unwrap_or_else(|e| fail(&format!("module-machine: {e}")));
+        match (process.stdin.take(), process.stdout.take()) {
+            (Some(commands), Some(codes)) => Running { process, commands, codes: BufReader::new(codes).lines() },
+            _ => fail("module-machine: no pipes"),
+        }
+    }
+
+    /// Runs cloud-init with these arguments; returns its exit code.
+    fn run(&mut self, arguments: &str) -> i32 {
+        let sent = writeln!(self.commands, "cloud-init {arguments}");
+        let code = self.codes.next().and_then(Result::ok).and_then(|code| code.parse().ok());
+        code.filter(|_| sent.is_ok()).unwrap_or_else(|| fail("module-machine: ended early"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
 
