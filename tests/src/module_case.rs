@@ -277,7 +277,9 @@ impl Running {
         };
         let mut process = command.spawn().unwrap_or_else(|e| fail(&format!("module-machine: {e}")));
         match (process.stdin.take(), process.stdout.take()) {
-            (Some(commands), Some(codes)) => Running { process, commands, codes: BufReader::new(codes).lines() },
+            (Some(commands), Some(codes)) => {
+                Running { process, commands, codes: BufReader::new(codes).lines() }
+            }
             _ => fail("module-machine: no pipes"),
         }
     }
