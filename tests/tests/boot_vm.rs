@@ -41,6 +41,28 @@ fn nocloud_serial() {
     assert!(list.contains("NoCloud"), "{list}");
 }
 
+/// The hypervisor passes the seed as systemd's credentials: in SMBIOS strings of type 11, and in qemu's fw_cfg. Nothing else is
+/// in the image.
+#[test]
+#[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
+fn seed_in_credentials() {
+    let seed = tests_dir().join("seeds/typical");
+    let machine = Machine::new("vm-credentials");
+    machine.make_disk();
+    let read = |name: &str| std::fs::read(seed.join(name)).expect("a file of the seed");
+    let smbios = |name: &str| {
+        let encoded = encoding::base64::encode(&read(name));
+        format!("type=11,value=io.systemd.credential.binary:cloud-init.{name}={encoded}")
+    };
+    let (meta_data, network) = (smbios("meta-data"), smbios("network-config"));
+    let user_data = seed.join("user-data");
+    let fw_cfg = format!("name=opt/io.systemd.credentials/cloud-init.user-data,file={}", user_data.display());
+    let boot = machine.boot_vm_with(&["-smbios", &meta_data, "-smbios", &network, "-fw_cfg", &fw_cfg]);
+    first_boot(&boot, "i-first-0001", "nocloud");
+    let log = boot.file("/var/log/cloud-init.log").unwrap_or_default();
+    assert!(log.contains("DataSourceNoCloud [seed=credentials]"), "{}", boot.diagnostics());
+}
+
 #[test]
 fn configdrive_vfat() {
     let machine = Machine::new("vm-configdrive");
