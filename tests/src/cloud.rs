@@ -125,11 +125,10 @@ impl Cloud {
         self
     }
 
-    /// Gives the machine the socket of systemd-imdsd (`tests/lib/varlink-imds`); with an error, every call is answered with
-    /// that.
-    pub fn imdsd(mut self, error: Option<&str>) -> Cloud {
+    /// Gives the machine the socket of systemd-imdsd, with a fault of `tests/lib/varlink-imds`.
+    pub fn imdsd(mut self, fault: Option<&str>) -> Cloud {
         self.serve_at("/run/systemd/io.systemd.InstanceMetadata", |_, socket| {
-            ["varlink-imds".into(), socket].into_iter().chain(error.map(Into::into)).collect()
+            ["varlink-imds".into(), socket].into_iter().chain(fault.map(Into::into)).collect()
         });
         self
     }

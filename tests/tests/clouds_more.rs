@@ -165,3 +165,60 @@ fn openstack_modes() {
         assert!(!config.contains("services"), "{config}");
     }
 }
+
+/// The machine's own network is static, by the seed at a URL of the kernel command line. At the next boot the local stage, which
+/// cannot read the seed, does not replace it by DHCP, over which the network stage might not reach the seed. Another machine
+/// with this disk gets DHCP.
+#[test]
+fn nocloud_seed_over_http_keeps_the_static_network() {
+    const UNIT: &str = "/etc/systemd/network/10-cloud-init-c0.network";
+    let cloud = Cloud::new("nocloud-line");
+    let is_static = |unit: &str| unit.contains("Address=10.0.0.70/24") && unit.contains("DHCP=no");
+    let stages = |local: bool| {
+        let name = if local { "local" } else { "network" };
+        let done = cloud.boot(&[name]);
+        assert!(done.succeeded(), "{name}: {:?}\n{}", done.codes, cloud.log());
+        cloud.file(UNIT)
+    };
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
+    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    assert!(stages(true).contains("DHCP=yes"), "first boot: no network is known yet\n{}", cloud.log());
+    let first = stages(false);
+    assert!(is_static(&first), "{first}\n{}", cloud.log());
+    for boot in ["second", "third"] {
+        cloud.forget_run();
+        assert_eq!(stages(true), first, "{boot} boot, local stage\n{}", cloud.log());
+        assert_eq!(stages(false), first, "{boot} boot, network stage\n{}", cloud.log());
+        assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "i-static");
+    }
+    assert_eq!(cloud.requests().matches("/static/meta-data 200").count(), 3, "{}", cloud.requests());
+    cloud.forget_run();
+    cloud.firmware("product_uuid", "99999999-3456-7890-abcd-ef0123456789\n");
+    assert!(stages(true).contains("DHCP=yes"), "another machine\n{}", cloud.log());
+}
+
+/// With `ip=` on the kernel command line too, whose network no file of the initramfs describes.
+#[test]
+fn nocloud_seed_over_http_keeps_the_network_of_the_kernel() {
+    const UNIT: &str = "/etc/systemd/network/10-cloud-init-c0.network";
+    let cloud = Cloud::new("nocloud-ip");
+    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
+    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.70/24", "dev", "c0"]);
+    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    for boot in 1..=2 {
+        cloud.forget_run();
+        for stage in ["local", "network"] {
+            assert!(cloud.boot(&[stage]).succeeded(), "{}", cloud.log());
+            let unit = cloud.file(UNIT);
+            assert!(
+                unit.contains("Address=10.0.0.70/24") && unit.contains("DHCP=no"),
+                "{boot} {stage}: {unit}\n{}",
+                cloud.log()
+            );
+        }
+    }
+    assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "i-static");
+}

@@ -1,5 +1,5 @@
 //! A machine whose metadata service systemd-imds has locked: its prohibit route, with and without the rule for marked sockets
-//! (then through systemd-imdsd). And user-data for systemd-imds.
+//! (then through systemd-imdsd), and closed entirely. And user-data for systemd-imds.
 
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,106 @@ fn systemd_imdsd_fetches() {
     let cloud = locked().imdsd(None);
     found_at_once(&cloud);
     assert!(!cloud.requests().contains(" 10.0.0.60"), "{}", cloud.requests());
+}
+
+/// What both stages may spend on a closed service: 2 s for a router's answer, 2 s for systemd-imdsd in each stage.
+const PATIENCE: f64 = 8.0;
+const WITHOUT_METADATA: [&str; 3] = ["Getting data from", "using the cached", "keeping the cached"];
+
+/// Boots; returns the seconds that the search for metadata took, and its warnings.
+fn boot(cloud: &Cloud) -> (f64, Vec<String>) {
+    let before = cloud.file("/var/log/cloud-init.log").len();
+    let boot = cloud.boot(&["local", "network"]);
+    let log = cloud.file("/var/log/cloud-init.log").split_off(before);
+    assert!(boot.ended_normally(), "{:?}\n{log}", boot.codes);
+    let seconds =
+        |line: &str| line.split_once("Getting metadata took ")?.1.split(' ').next()?.parse::<f64>().ok();
+    let says =
+        |line: &&str| line.contains("[WARNING]") && WITHOUT_METADATA.iter().any(|text| line.contains(text));
+    (log.lines().filter_map(seconds).sum(), log.lines().filter(says).map(Into::into).collect())
+}
+
+/// Boots a machine of which neither the address nor systemd-imdsd, with this fault, lets anything through: at the first boot,
+/// and at a later one, which keeps the instance.
+fn closed_service(fault: Option<&str>, reason: &str) {
+    let with_imdsd = |cloud: Cloud| match fault {
+        Some(fault) => cloud.imdsd(Some(fault)),
+        None => cloud,
+    };
+    let place = fault.unwrap_or("no systemd-imdsd");
+    let is_clear = |line: &String| {
+        let parts = ["permission denied", "with the mark of systemd-imds", "through systemd-imdsd", reason];
+        parts.iter().all(|part| line.contains(part)) && !line.contains('\u{1b}')
+    };
+
+    let cloud = with_imdsd(locked());
+    let (took, lines) = boot(&cloud);
+    eprintln!("{place}, first boot: {took:.1} s");
+    // One in each stage.
+    assert!(lines.len() == 2 && lines.iter().all(is_clear), "{place}: {lines:#?}\n{}", cloud.log());
+    assert!(took < PATIENCE, "{place}: {took}\n{}", cloud.log());
+    assert_eq!(cloud.requests(), "", "{place}");
+
+    let cloud = with_imdsd(Cloud::new("ec2").dhcp(&[]));
+    assert_eq!(boot(&cloud).1, Vec::<String>::new(), "{place}");
+    let state = || {
+        let directory = cloud.path(&format!("/var/lib/cloud/instances/{ID}/sem"));
+        let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut times: Vec<_> =
+            files.map(|file| (file.file_name(), file.metadata().and_then(|m| m.modified()).ok())).collect();
+        times.sort();
+        (times, cloud.file("/var/lib/cloud/data/instance-id"), cloud.id(), cloud.requests())
+    };
+    let done = state();
+    assert!(done.0.len() > 3 && done.1.trim() == ID, "{done:?}");
+    lock(&cloud);
+    cloud.forget_run();
+    let (took, lines) = boot(&cloud);
+    eprintln!("{place}, later boot: {took:.1} s");
+    let is_one = matches!(&*lines, [line] if is_clear(line) && line.contains("using the cached instance"));
+    assert!(is_one, "{place}: {lines:#?}\n{}", cloud.log());
+    assert!(took < PATIENCE, "{place}: {took}\n{}", cloud.log());
+    assert_eq!(state(), done, "{place}: a second provisioning");
+}
+
+#[test]
+fn closed_service_without_systemd_imdsd() {
+    closed_service(None, "No such file");
+}
+
+#[test]
+fn closed_service_with_a_dead_socket() {
+    closed_service(Some("refused"), "refused");
+}
+
+#[test]
+fn closed_service_with_systemd_imdsd_that_refuses() {
+    closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported");
+}
+
+#[test]
+fn closed_service_with_systemd_imdsd_that_hangs_up() {
+    closed_service(Some("closed"), "it closed the connection");
+}
+
+#[test]
+fn closed_service_with_garbage_from_systemd_imdsd() {
+    closed_service(Some("garbage"), "the answer is invalid");
+}
+
+#[test]
+fn closed_service_with_silent_systemd_imdsd() {
+    closed_service(Some("silent"), "no answer in time");
+}
+
+/// A lock of both addresses is seen without a wait for routers.
+#[test]
+fn closed_service_of_both_families() {
+    let cloud = locked();
+    cloud.net.in_machine(&["ip", "-6", "route", "add", "prohibit", "fd00:ec2::254"]);
+    let (took, lines) = boot(&cloud);
+    eprintln!("both families: {took:.1} s");
+    assert_eq!(lines[0].matches("permission denied").count(), 2, "{lines:#?}\n{}", cloud.log());
 }
 
 #[test]

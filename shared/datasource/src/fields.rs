@@ -1,6 +1,9 @@
 //! Checks the fields of a metadata document: an invalid field is reported with its path, ignored, and costs nothing else.
 //! [`Fields`] reads fields one by one; [`crate::field_types::drop_invalid`] checks a document that is then used as a whole.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use config::{Node, Value};
 use system::{System, warning};
 
@@ -20,22 +23,37 @@ pub struct Fields<'a> {
     /// The document's name and the path in it, such as `cloud.json: netadp[0]`.
     place: String,
     is_top: bool,
+    /// It is not a map, which was reported: its fields are not missing.
+    is_rejected: bool,
+    /// The number of problems reported so far, of the whole document.
+    rejections: Rc<Cell<usize>>,
 }
 
 impl<'a> Fields<'a> {
     /// Returns the fields of a whole document, which messages call `source`.
     pub fn of(sys: &'a System, source: &str, document: &'a Node) -> Fields<'a> {
-        Fields { sys, node: Some(document), place: source.into(), is_top: true }
+        let (place, rejections) = (source.into(), Rc::default());
+        Fields { sys, node: Some(document), place, is_top: true, is_rejected: false, rejections }
     }
 
     /// Reports a problem of a field; it is ignored.
     pub fn reject(&self, key: &str, problem: &str) {
+        self.rejections.set(self.rejections.get() + 1);
         warning!(self.sys, "{}: {problem}; ignored", self.at(key));
+    }
+
+    /// Returns the number of problems that were reported of the whole document so far.
+    pub fn rejections(&self) -> usize {
+        self.rejections.get()
     }
 
     /// Reports a field of another type than expected.
     fn reject_type(&self, key: &str, expected: &str, found: &Node) {
         self.reject(key, &format!("expected {expected}, found {}", found.kind()));
+    }
+
+    fn child(&self, node: Option<&'a Node>, key: &str) -> Fields<'a> {
+        Fields { node, place: self.at(key), is_top: false, ..self.clone() }
     }
 
     fn at(&self, key: &str) -> String {
@@ -62,9 +80,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns a text field as [`Fields::text`] does, and reports it if it is missing or empty.
+    /// Returns a text field as [`Fields::text`] does, and reports it if it is missing or empty, unless the map was reported.
     pub fn expected_text(&self, key: &str) -> Option<String> {
-        if self.field(key).is_none_or(|node| node.as_str().is_some_and(|text| text.trim().is_empty())) {
+        let is_empty = |node: &Node| node.as_str().is_some_and(|text| text.trim().is_empty());
+        if !self.is_rejected && self.field(key).is_none_or(is_empty) {
             self.reject(key, "missing or empty");
         }
         self.text(key)
@@ -88,14 +107,13 @@ impl<'a> Fields<'a> {
 
     /// Returns the fields of a map; none if it is missing.
     pub fn map(&self, key: &str) -> Fields<'a> {
-        let node = match self.field(key) {
+        match self.field(key) {
             Some(node) if node.as_map().is_none() => {
                 self.reject_type(key, "a map", node);
-                None
+                Fields { is_rejected: true, ..self.child(None, key) }
             }
-            node => node,
-        };
-        Fields { sys: self.sys, node, place: self.at(key), is_top: false }
+            node => self.child(node, key),
+        }
     }
 
     /// Returns the maps of a list; none if it is missing.
@@ -106,7 +124,7 @@ impl<'a> Fields<'a> {
                 self.reject_type(&item, "a map", node);
                 return None;
             }
-            Some(Fields { sys: self.sys, node: Some(node), place: self.at(&item), is_top: false })
+            Some(self.child(Some(node), &item))
         };
         self.items(key).iter().enumerate().filter_map(fields).collect()
     }
@@ -199,7 +217,11 @@ mod tests {
         let texts: Vec<_> = all.maps("b").iter().map(|item| item.text("t")).collect();
         assert_eq!(texts, [Some("y".into()), None]);
         assert_eq!(all.texts("k"), ["one"]);
-        assert!(all.map("b").text("t").is_none() && all.maps("a").is_empty() && all.texts("none").is_empty());
+        assert!(
+            all.map("b").expected_text("t").is_none()
+                && all.maps("a").is_empty()
+                && all.texts("none").is_empty()
+        );
         let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
         for (line, expected) in logged.iter().zip([
             "doc: a.keys: line 3: too long; ignored",
@@ -218,5 +240,7 @@ mod tests {
             assert_eq!(line, expected, "{logged:#?}");
         }
         assert_eq!(logged.len(), 12, "{logged:#?}");
+        // `keys` reports lines, not fields.
+        assert_eq!(all.rejections(), 11);
     }
 }

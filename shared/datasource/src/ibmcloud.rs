@@ -112,7 +112,11 @@ pub(crate) fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Re
     field_types::drop_invalid(sys, &format!("{label}/{}", path("meta_data.json")), &mut raw, &FIELDS);
     let mut optional =
         |name: &str| openstack_format::optional_or_log(sys, json_file(&label, &path(name), &mut get));
-    let vendor_data = openstack_format::parse_vendor_data(sys, optional("vendor_data.json"));
+    let vendor_data = openstack_format::parse_vendor_data(
+        sys,
+        &format!("{label}/{}", path("vendor_data.json")),
+        optional("vendor_data.json"),
+    );
     let network_data = optional("network_data.json").filter(|data| !data.is_null());
     let user_data = standard::ignore_too_large(sys, &format!("{label} user_data"), get(&path("user_data")));
     let user_data = user_data.unwrap_or_else(|e| {

@@ -199,7 +199,9 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
     instance.user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
     match config::yaml::parse_bytes(VENDOR_DATA, &vendor_data) {
         Ok(parsed) => {
-            instance.vendor_data = openstack_format::parse_vendor_data(sys, Some(parsed.root.to_json()))
+            let place = format!("{source}: {VENDOR_DATA}");
+            let document = Some(parsed.root.to_json());
+            instance.vendor_data = openstack_format::parse_vendor_data(sys, &place, document);
         }
         Err(e) => error!(sys, "{source}: {e}; vendor-data ignored"),
     }

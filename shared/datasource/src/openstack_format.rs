@@ -139,10 +139,12 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     let user_data = get(&path("user_data"));
     let user_data = standard::ignore_too_large(sys, &format!("{top}: user_data"), user_data)?;
     read.user_data = Blobs(user_data.filter(|b| !b.is_empty()).into_iter().collect());
-    read.vendor_data =
-        parse_vendor_data(sys, optional_or_log(sys, json_file(top, &path("vendor_data.json"), get)));
-    read.vendor_data2 =
-        parse_vendor_data(sys, optional_or_log(sys, json_file(top, &path("vendor_data2.json"), get)));
+    let mut vendor_data = |name: &str| {
+        let file = optional_or_log(sys, json_file(top, &path(name), get));
+        parse_vendor_data(sys, &at(name), file)
+    };
+    read.vendor_data = vendor_data("vendor_data.json");
+    read.vendor_data2 = vendor_data("vendor_data2.json");
     read.metadata = metadata;
     Ok(read)
 }
@@ -165,11 +167,11 @@ pub fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<Str
     Some(text)
 }
 
-/// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these.
-pub fn parse_vendor_data(sys: &System, json: Option<Json>) -> Blobs {
-    let inner = match json {
-        Some(Json::Object(mut map)) => map.remove("cloud-init"),
-        other => other,
+/// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these. `source` is for messages.
+pub fn parse_vendor_data(sys: &System, source: &str, json: Option<Json>) -> Blobs {
+    let (place, inner) = match json {
+        Some(Json::Object(mut map)) => (format!("{source}: cloud-init"), map.remove("cloud-init")),
+        other => (source.to_string(), other),
     };
     let items = match inner {
         Some(Json::Array(items)) => items,
@@ -180,7 +182,7 @@ pub fn parse_vendor_data(sys: &System, json: Option<Json>) -> Blobs {
     let texts: Vec<Vec<u8>> = items.iter().filter_map(|i| Some(i.as_str()?.as_bytes().to_vec())).collect();
     if texts.len() < items.len() {
         let (ignored, total) = (items.len() - texts.len(), items.len());
-        warning!(sys, "vendor data: expected text, or a list of texts: {ignored} of {total} ignored");
+        warning!(sys, "{place}: expected text, or a list of texts: {ignored} of {total} ignored");
     }
     Blobs(texts)
 }

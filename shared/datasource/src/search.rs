@@ -16,7 +16,8 @@ pub struct Outcome {
     pub errors: Vec<String>,
 }
 
-/// Searches the datasources named in `list`. A failure is recorded, and the search continues.
+/// Searches the datasources named in `list`. A failure is recorded, and the search continues. If nothing is found although there
+/// is a cached instance, the caller reports the failures.
 pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     let sys = ctx.sys;
     let mut outcome = Outcome::default();
@@ -64,6 +65,9 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
                 debug!(sys, "Detected {class}");
                 step.end(sys, StepResult::Success, format!("found {kind} data from {class}"));
                 info!(sys, "Loaded datasource {class} - {}", instance.description);
+                if ctx.has_cached_instance && instance.datasource != "None" {
+                    outcome.errors.iter().for_each(|error| warning!(sys, "{error}"));
+                }
                 outcome.found = Some(instance);
                 return outcome;
             }
@@ -71,7 +75,13 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
                 step.end(sys, StepResult::Success, format!("no {kind} data found from {class}"));
             }
             Err(e) => {
-                warning!(sys, "Getting data from {} failed: {e}", python_class(row, &class));
+                let message = format!("Getting data from {} failed: {e}", python_class(row, &class));
+                if ctx.has_cached_instance {
+                    // The stage warns that it uses the cached instance, and why.
+                    info!(sys, "{message}");
+                } else {
+                    warning!(sys, "{message}");
+                }
                 step.end(sys, StepResult::Fail, format!("no {kind} data found from {class}"));
                 let (name, text) = (row.name, e.to_string());
                 let problem =

@@ -76,7 +76,6 @@ fn media() -> Vec<Medium> {
         Medium {
             rules: Rules {
                 // Named as vendor-data.
-                exceptions: &["vendor_data.json", "vendor_data2.json"],
                 ..Rules::default()
             },
             ..medium(
@@ -137,12 +136,7 @@ fn media() -> Vec<Medium> {
             )
         },
         Medium {
-            // The text of the file is the network configuration too; the names of sections are not fields.
-            rules: Rules {
-                texts_only: &[".cfg"],
-                exceptions: &["DATETIME/TIMEZONE", "MISC/INSTANCE-ID", "NETWORK/", "NIC-CONFIG/"],
-                ..Rules::default()
-            },
+            rules: Rules { texts_only: &[".cfg"], ..Rules::default() },
             ..medium(
                 "VMware",
                 IMC,
@@ -157,8 +151,8 @@ fn media() -> Vec<Medium> {
             )
         },
         Medium {
-            // Names of other files.
-            rules: Rules { texts_only: &[".cfg"], exceptions: &["CLOUDINIT/"], ..Rules::default() },
+            // The name of the file that has all metadata: see `names_of_vmware_files`.
+            rules: Rules { texts_only: &[".cfg"], exceptions: &["CLOUDINIT/METADATA"], ..Rules::default() },
             ..medium(
                 "VMware",
                 IMC,
@@ -218,7 +212,7 @@ fn media() -> Vec<Medium> {
             }}),
         ),
         Medium {
-            rules: Rules { exceptions: &["vendor_data.json"], ..Rules::default() },
+            rules: Rules { exceptions: &[], ..Rules::default() },
             ..medium(
                 "IBMCloud",
                 MEDIUM,
@@ -230,23 +224,19 @@ fn media() -> Vec<Medium> {
                 }),
             )
         },
-        Medium {
-            // An adapter without one of these is none, which is a second warning.
-            rules: Rules { exceptions: &["macaddress", "netmask"], ..Rules::default() },
-            ..medium(
-                "RbxCloud",
-                MEDIUM,
-                json!({
-                    "cloud.json": {
-                        "vm": {"_id": "i-1", "name": "h"},
-                        "netadp": [{"macaddress": "02:00:00:00:00:01", "ip": [{"address": "10.0.0.2"}, {"address": "10.0.0.3"}],
-                            "network": {"gateway": "10.0.0.1", "netmask": "255.255.255.0", "dns": {"nameservers": ["10.0.0.4"]}}}],
-                        "additionalMetadata": {"username": "guru", "password": {"sha512": "$6$x"}, "sshKeys": KEYS},
-                    },
-                    "user.data": USER_DATA,
-                }),
-            )
-        },
+        medium(
+            "RbxCloud",
+            MEDIUM,
+            json!({
+                "cloud.json": {
+                    "vm": {"_id": "i-1", "name": "h"},
+                    "netadp": [{"macaddress": "02:00:00:00:00:01", "ip": [{"address": "10.0.0.2"}, {"address": "10.0.0.3"}],
+                        "network": {"gateway": "10.0.0.1", "netmask": "255.255.255.0", "dns": {"nameservers": ["10.0.0.4"]}}}],
+                    "additionalMetadata": {"username": "guru", "password": {"sha512": "$6$x"}, "sshKeys": KEYS},
+                },
+                "user.data": USER_DATA,
+            }),
+        ),
         medium(
             "WSL",
             MEDIUM,
@@ -339,4 +329,28 @@ fn each_field_costs_only_itself() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<String>>()
     });
     assert!(all.is_empty(), "{} problems:\n{}", all.len(), all.join("\n"));
+}
+
+/// A name of a file that is invalid is reported once, by its key and without the name; the other file is used.
+#[test]
+fn names_of_vmware_files() {
+    let good = media().into_iter().find(|medium| medium.documents.contains_key("meta")).unwrap();
+    for (key, other) in [("METADATA", "user-data"), ("USERDATA", "hostname")] {
+        for bad in
+            ["x".repeat(17 << 10), "x".repeat(300), "a\u{1b}[0m".into(), "../meta".into(), "absent".into()]
+        {
+            let mut documents = good.documents.clone();
+            documents.get_mut("cust.cfg").unwrap()["CLOUDINIT"][key] = bad.clone().into();
+            let run = run(&good, &documents);
+            let found = run.found.as_ref().unwrap();
+            let is_kept = match other {
+                "user-data" => found.user_data.0 == [USER_DATA.as_bytes()],
+                _ => found.local_hostname.as_deref() == Some("h"),
+            };
+            assert!(is_kept, "{key}: {:?}", found);
+            let named = matches!(run.warnings(), [line] if line.contains(&format!("CLOUDINIT.{key}"))
+                && line.len() < 300 && !line.contains('\u{1b}'));
+            assert!(named, "{key} {bad:.20}: {:.400?}", run.warnings());
+        }
+    }
 }

@@ -12,6 +12,8 @@ use crate::changed_link::POLL_INTERVAL;
 
 /// The time between the first requests of two candidates, so that an immediate answer makes the others unnecessary.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
+/// Once a candidate is locked, the time for a family that is still coming up: that of the first answer of a router.
+const LOCKED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One candidate.
 struct Attempt {
@@ -26,6 +28,8 @@ struct Attempt {
     last_error: Option<Error>,
     /// When the last attempt began, since the start of the race.
     began: Duration,
+    /// The address has no route yet, as its family is still coming up.
+    is_pending: bool,
 }
 
 /// The state of a candidate.
@@ -45,6 +49,13 @@ struct Failure {
     pause: Option<Duration>,
     /// The failure may be temporary.
     is_transient: bool,
+}
+
+impl Failure {
+    /// Returns whether another attempt would fail in the same way.
+    fn is_permanent(&self) -> bool {
+        self.error.is_not_found() || self.error.is_permanent()
+    }
 }
 
 impl From<Error> for Failure {
@@ -133,11 +144,14 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
         transient_since: None,
         last_error: None,
         began: Duration::ZERO,
+        is_pending: false,
     };
     let mut attempts: Vec<Attempt> = candidates.iter().map(first).collect();
     let mut next_start = Duration::ZERO;
+    let mut locked_since = None;
     loop {
         let now = net.sys().clock().elapsed().saturating_sub(began);
+        let is_locked = locked_since.is_some();
         for (i, (attempt, fetch)) in attempts.iter_mut().zip(candidates).enumerate() {
             let failure = match &mut attempt.state {
                 State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, fetch) {
@@ -146,7 +160,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                         // An address needs no resolution and is requested in the same turn.
                         attempt.state = State::Resolving(resolving);
                         attempt.began = now;
-                        match begin(net, fetch, attempt, deadline) {
+                        match begin(net, fetch, attempt, deadline, is_locked) {
                             Ok(true) => {
                                 next_start = now + ATTEMPT_DELAY;
                                 continue;
@@ -157,7 +171,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                     }
                     Err(e) => e.into(),
                 },
-                State::Resolving(_) => match begin(net, fetch, attempt, deadline) {
+                State::Resolving(_) => match begin(net, fetch, attempt, deadline, is_locked) {
                     Ok(_) => continue,
                     Err(e) => e.into(),
                 },
@@ -185,12 +199,23 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                 fetch.redacted_url(),
                 failure.error,
                 attempt.took(now),
-                attempt.retries_left
+                if failure.is_permanent() { 0 } else { attempt.retries_left }
             );
             attempt.fail(fetch, failure, now);
         }
-        let all_failed = attempts.iter().all(|attempt| matches!(attempt.state, State::Failed));
-        if all_failed || deadline.is_expired() || is_locked(&attempts) {
+        if locked_since.is_none() && attempts.iter().any(|attempt| attempt.has(ErrorKind::PermissionDenied)) {
+            locked_since = Some(now);
+        }
+        let is_late = locked_since.is_some_and(|since| now >= since + LOCKED_TIMEOUT);
+        let all_failed = attempts.iter().all(|attempt| match attempt.state {
+            State::Failed => true,
+            // No other candidate can be reached.
+            State::Waiting(_) if locked_since.is_some() => {
+                attempt.has(ErrorKind::NetworkUnreachable) || is_late && attempt.is_pending
+            }
+            State::Waiting(_) | State::Resolving(_) | State::Running(_) => false,
+        });
+        if all_failed || deadline.is_expired() {
             return Err(combined_error(candidates, attempts, &net.network_errors()));
         }
         let running = attempts.iter().filter_map(|attempt| match &attempt.state {
@@ -208,13 +233,18 @@ impl Attempt {
         now.saturating_sub(self.began).as_secs_f64()
     }
 
+    /// Returns whether the last attempt failed with an error of this kind.
+    fn has(&self, kind: ErrorKind) -> bool {
+        self.last_error.as_ref().is_some_and(|e| e.kind() == Some(kind))
+    }
+
     /// Decides after a failure: another attempt, or the end.
     fn fail(&mut self, fetch: &Request, failure: Failure, now: Duration) {
         let pause = fetch.retry_settings().1;
         let transient_since = *self.transient_since.get_or_insert(now);
         self.state = match failure {
-            Failure { error, .. } if error.is_not_found() || error.is_permanent() => {
-                self.last_error = Some(error);
+            failure if failure.is_permanent() => {
+                self.last_error = Some(failure.error);
                 self.state = State::Failed;
                 return;
             }
@@ -235,17 +265,6 @@ impl Attempt {
     }
 }
 
-/// Returns whether a service is locked (a prohibit route, as systemd-imds sets it) and no other candidate has a route.
-fn is_locked(attempts: &[Attempt]) -> bool {
-    let is = |attempt: &Attempt, kind| attempt.last_error.as_ref().is_some_and(|e| e.kind() == Some(kind));
-    attempts.iter().any(|attempt| is(attempt, ErrorKind::PermissionDenied))
-        && attempts.iter().all(|attempt| match attempt.state {
-            State::Failed => true,
-            State::Waiting(_) => is(attempt, ErrorKind::NetworkUnreachable),
-            State::Resolving(_) | State::Running(_) => false,
-        })
-}
-
 /// Begins to resolve a candidate's host. `None`: names cannot be resolved yet.
 fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> {
     if fetch.has_host_name() && !net.is_up() {
@@ -255,25 +274,36 @@ fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> 
 }
 
 /// Begins a request once the addresses are known. `false`: they are not known yet, or their family is still coming up.
-/// Resolving a name does not delay other requests.
-fn begin(net: &dyn Network, fetch: &Request, attempt: &mut Attempt, deadline: Deadline) -> Result<bool> {
+/// Resolving a name does not delay other requests. If another candidate is locked, a family that is still coming up is tried
+/// too: its address may be locked as well, which needs no network to be seen.
+fn begin(
+    net: &dyn Network,
+    fetch: &Request,
+    attempt: &mut Attempt,
+    deadline: Deadline,
+    is_locked: bool,
+) -> Result<bool> {
     let State::Resolving(resolving) = &attempt.state else { return Ok(false) };
     let Some(found) = resolving.poll() else { return Ok(false) };
     let all = found?;
-    match all.iter().find(|to| net.reachability(**to) == Reachability::Reachable) {
-        Some(to) => {
-            attempt.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
-            Ok(true)
-        }
-        None if all.iter().any(|to| net.reachability(*to) == Reachability::Pending) => {
-            attempt.state = State::Waiting(Duration::ZERO);
-            Ok(false)
-        }
-        None => {
-            let message = "no route for its address family";
-            Err(Error::with_kind(ErrorKind::NetworkUnreachable, message))
-        }
+    let has = |wanted| all.iter().find(|to| net.reachability(**to) == wanted);
+    if let Some(to) = has(Reachability::Reachable) {
+        attempt.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
+        return Ok(true);
     }
+    let Some(to) = has(Reachability::Pending) else {
+        let message = "no route for its address family";
+        return Err(Error::with_kind(ErrorKind::NetworkUnreachable, message));
+    };
+    if is_locked
+        && let Err(e) = Exchange::begin(fetch, *to, deadline)
+        && e.is_permanent()
+    {
+        return Err(e);
+    }
+    attempt.is_pending = true;
+    attempt.state = State::Waiting(Duration::ZERO);
+    Ok(false)
 }
 
 /// Returns whether a response is an answer.

@@ -133,10 +133,10 @@ impl Stage {
         let list = self.datasource_list();
         let mut outcome = Outcome::default();
         let is_confirmed = candidate.as_ref().is_some_and(|candidate| candidate.is_confirmed);
-        let is_system_failure = candidate
+        let is_known_machine = candidate
             .as_ref()
             .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
-        let ctx = Search { has_cached_instance: is_confirmed || is_system_failure, ..self.search_context() };
+        let ctx = Search { has_cached_instance: is_confirmed || is_known_machine, ..self.search_context() };
         if self.replaces_local() {
             // Otherwise datasources of the local stage would not be searched, and None would be used.
             outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
@@ -168,10 +168,10 @@ impl Stage {
             }
         }
         let Candidate { instance, is_confirmed, .. } = candidate?;
-        let why = outcome.errors.first().cloned();
+        let why = Some(outcome.errors.join("; ")).filter(|why| !why.is_empty());
         if is_confirmed {
             if let Some(why) = why {
-                info!(self.sys, "using the cached instance {}: {why}", instance.id);
+                warning!(self.sys, "using the cached instance {}: {why}", instance.id);
                 self.set_extra(
                     "instance_check",
                     "confirmed; its metadata could not be fetched again; using the cached metadata",
@@ -183,10 +183,14 @@ impl Stage {
         let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
             debug!(self.sys, "{} may be found in the network stage", instance.datasource);
+            if is_known_machine {
+                outcome.errors.iter().for_each(|error| warning!(self.sys, "{error}"));
+            }
+            self.expected = is_known_machine.then(|| Box::new(instance));
             return None;
         }
         let why = why.unwrap_or_else(|| "its datasource was not found".into());
-        if is_system_failure {
+        if is_known_machine {
             warning!(
                 self.sys,
                 "using the cached instance {} ({}), as the firmware's identity (DMI) has not changed: {why}",

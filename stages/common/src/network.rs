@@ -39,8 +39,11 @@ impl Stage {
     /// Writes the network configuration and renames links, if that is due. The network stage does so only for an instance
     /// that was found there, or that enables the event `boot-legacy`: the local stage did it for all others, if it completed.
     pub fn apply_network(&mut self, found: Option<&FoundInstance>) {
-        let marker = found.map(|f| self.network_due_marker(&f.instance)).filter(|path| self.sys.exists(path));
-        let is_done = self.apply_network_if_due(found, marker.is_some());
+        // The machine needs its own network, which may have no DHCP, to find its instance in the network stage.
+        let expected = self.expected.take().filter(|_| found.is_none());
+        let instance = found.map(|f| &f.instance).or(expected.as_deref());
+        let marker = instance.map(|i| self.network_due_marker(i)).filter(|path| self.sys.exists(path));
+        let is_done = self.apply_network_if_due(found, instance, marker.is_some());
         if let Some(Err(e)) = marker.filter(|_| is_done).map(|path| self.sys.remove(path)) {
             self.fail(e.to_string());
         }
@@ -53,7 +56,12 @@ impl Stage {
     }
 
     /// Returns whether the network is done; after an error it stays due.
-    fn apply_network_if_due(&mut self, found: Option<&FoundInstance>, was_interrupted: bool) -> bool {
+    fn apply_network_if_due(
+        &mut self,
+        found: Option<&FoundInstance>,
+        instance: Option<&Instance>,
+        was_interrupted: bool,
+    ) -> bool {
         let event = |event| found.is_some_and(|f| self.is_event_enabled(&f.instance, event));
         let again = self.name == StageName::Network && (event(Event::BootLegacy) || self.replaces_local());
         let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
@@ -71,13 +79,13 @@ impl Stage {
             return true;
         }
         self.sys.set_cause(NETWORK_STEP, "");
-        for finding in self.user_events(found.map(|f| &f.instance)).1.iter() {
+        for finding in self.user_events(instance).1.iter() {
             warning!(self.sys, "{finding}");
         }
-        let decision = self.decide_network(found.map(|f| &f.instance));
+        let decision = self.decide_network(instance);
         let was_refetched = found.is_some_and(|f| !f.is_cached);
         let context = BootContext {
-            has_datasource: found.is_some(),
+            has_datasource: instance.is_some(),
             is_new_instance: is_new,
             boot_event: was_refetched && event(Event::Boot),
             // The network stage uses what the local stage fetched in this boot.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use config::settings::Settings;
 use config::{Node, Position, SourceMap};
-use state::{Layout, StageStatus, Status};
+use state::{Instance, Layout, StageStatus, Status};
 use system::{Step, System, debug, info, warning};
 
 use crate::args::{self, Args, Task};
@@ -36,6 +36,8 @@ pub struct Stage {
     pub(crate) replaces_local: bool,
     /// The instance could not be recorded: the files on disk belong to another one, or there are none.
     pub(crate) activation_failed: bool,
+    /// In the local stage: the cached instance of this machine, which only the network stage can find.
+    pub(crate) expected: Option<Box<Instance>>,
     /// The source positions of the values of merged cloud-configs.
     pub(crate) source_map: SourceMap,
     /// The source position of the network configuration that applies.
@@ -113,6 +115,7 @@ impl Stage {
             record: StageStatus::default(),
             replaces_local: false,
             activation_failed: false,
+            expected: None,
             source_map,
             network_position: None,
             instance_updates: OnceCell::new(),

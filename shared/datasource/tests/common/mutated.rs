@@ -46,7 +46,11 @@ fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
 
 /// The parts of an instance that a field can change. Of the metadata itself nothing is expected.
 fn parts(instance: &Instance) -> Vec<(&'static str, String)> {
-    let network = instance.network.as_ref().map(|network| network.content.to_string());
+    let network = instance.network.as_ref().map(|network| match &network.content {
+        // A text keeps the numbers of its lines by empty ones.
+        Value::String(text) => text.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"),
+        content => content.to_string(),
+    });
     vec![
         ("id", instance.id.clone()),
         ("hostname", format!("{:?}", instance.local_hostname)),
@@ -105,6 +109,11 @@ impl Run {
         let found =
             found.map_err(|e| e.to_string()).and_then(|found| found.ok_or_else(|| "none".to_string()));
         Run { found, warnings }
+    }
+
+    #[allow(dead_code)]
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 }
 

@@ -55,30 +55,31 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
     for (i, address) in addresses.iter().enumerate() {
         let share = deadline.remaining() / (addresses.len() - i) as u32;
         let share = share.max(Duration::from_millis(1));
-        let connected = TcpStream::connect_timeout(address, share).or_else(|e| match e.raw_os_error() {
-            Some(libc::EACCES) => imds::connect_locked(address, share),
-            _ => Err(e),
-        });
-        match connected {
-            Ok(stream) => {
-                // Nagle's algorithm would only delay a request, which is sent in one piece.
-                let _ = stream.set_nodelay(true);
-                limits.begin_phase();
-                return Ok(Connection { stream, limits });
+        let connected = TcpStream::connect_timeout(address, share);
+        if connected.as_ref().is_err_and(imds::is_locked) {
+            match imds::connect_locked(address, share) {
+                Ok(stream) => return Ok(ready(stream, limits)),
+                Err(e) => last = e,
             }
+            continue;
+        }
+        match connected {
+            Ok(stream) => return Ok(ready(stream, limits)),
             Err(e) if e.kind() == ErrorKind::TimedOut => {
                 last = Error::new(format!("connecting to {host} port {port} timed out"));
             }
-            Err(e) => {
-                last = Error::io(format_args!("connecting to {host} port {port}"), &e);
-                // The lock of systemd-imds, or a route of the administrator, does not go away.
-                if e.raw_os_error() == Some(libc::EACCES) {
-                    last = last.into_permanent();
-                }
-            }
+            Err(e) => last = Error::io(format_args!("connecting to {host} port {port}"), &e),
         }
     }
     Err(last)
+}
+
+/// Returns an established connection.
+fn ready(stream: TcpStream, mut limits: TimeLimits) -> Connection {
+    // Nagle's algorithm would only delay a request, which is sent in one piece.
+    let _ = stream.set_nodelay(true);
+    limits.begin_phase();
+    Connection { stream, limits }
 }
 
 /// Connects to a Unix socket. Its stream is typed as TCP's: only reads, writes and their timeouts are used, which are

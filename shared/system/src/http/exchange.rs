@@ -147,13 +147,9 @@ impl Exchange {
         let unsent = fetch.plain_message()?;
         let what = format!("connecting to {to}");
         let (stream, is_connected) = match start(fetch, to, false) {
-            // The lock of systemd-imds.
-            Err(Errno::EACCES) => match start(fetch, to, true) {
+            Err(e) if imds::is_locked(&e.into()) => match start(fetch, to, true) {
                 Ok(socket) => (TcpStream::from(socket), false),
-                Err(_) => match imds::open_bridge(&to) {
-                    Ok(bridge) => (bridge.into_tcp(), true),
-                    Err(_) => return Err(Error::io(&what, &Errno::EACCES.into()).into_permanent()),
-                },
+                Err(e) => (imds::open_bridge(&to, e)?.into_tcp(), true),
             },
             started => (TcpStream::from(started.context(&what)?), false),
         };

@@ -17,7 +17,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::{Value, json};
 
 use super::url::Url;
-use crate::channel;
+use crate::{Deadline, Error, Result, channel};
 
 /// The mark of sockets that may pass, and the number of the table with the route (systemd-imdsd@.service(8)).
 pub const MARK: u32 = 0x7FFF_0815;
@@ -26,21 +26,30 @@ const SOCKET: &str = "/run/systemd/io.systemd.InstanceMetadata";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit of one answer of systemd-imdsd, which retries by itself for longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time limit for the vendor's facts, which systemd-imdsd knows without a request to the service.
+const VENDOR_TIMEOUT: Duration = Duration::from_secs(2);
 /// systemd-imdsd's limit is 4 MiB, which base64 makes larger by a third.
-const MAX_REPLY: u64 = 8 << 20;
+const MAX_REPLY: usize = 8 << 20;
 const MAX_REQUEST_HEAD: u64 = 64 << 10;
 /// systemd-imdsd has a token of its own; a datasource that requests one gets this word, which is not sent to the service.
 const TOKEN: &str = "systemd-imdsd";
+
+/// Returns whether a connection failed because a route or a filter forbids it, as the lock of systemd-imds does.
+pub fn is_locked(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::PermissionDenied
+}
 
 /// Connects to a locked service, within this time: with the mark, else through systemd-imdsd.
 ///
 /// # Errors
 ///
-/// Fails with the first error, EACCES, if neither is possible.
-pub fn connect_locked(to: &SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+/// Fails if neither is possible: permanently, as a lock does not open by itself.
+pub fn connect_locked(to: &SocketAddr, timeout: Duration) -> Result<TcpStream> {
     match connect_marked(to, timeout) {
-        Err(Errno::EINPROGRESS) => Err(ErrorKind::TimedOut.into()),
-        Err(_) => Ok(open_bridge(to).map_err(|_| Errno::EACCES)?.into_tcp()),
+        Err(Errno::EINPROGRESS) => {
+            Err(Error::io(format_args!("connecting to {to}"), &ErrorKind::TimedOut.into()))
+        }
+        Err(e) => Ok(open_bridge(to, e)?.into_tcp()),
         Ok(stream) => Ok(stream),
     }
 }
@@ -65,36 +74,51 @@ impl Bridge {
     }
 }
 
-/// Connects to systemd-imdsd, for the metadata service at an address.
+/// Connects to systemd-imdsd, for the metadata service at an address to which sockets with the mark have no way either.
 ///
 /// # Errors
 ///
-/// Fails if systemd-imdsd does not listen.
-pub fn open_bridge(to: &SocketAddr) -> io::Result<Bridge> {
-    let imdsd = UnixStream::from(channel::connect_unix(Path::new(SOCKET), CONNECT_TIMEOUT)?);
-    let (ours, theirs) = UnixStream::pair()?;
+/// Fails permanently if systemd-imdsd does not listen, does not answer or serves another address.
+pub fn open_bridge(to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
     let address = to.ip().to_string();
+    begin_bridge(Path::new(SOCKET), address).map_err(|e| {
+        let mark = io::Error::from(with_mark);
+        let text = format!(
+            "connecting to {to}: permission denied; with the mark of systemd-imds: {mark}; through systemd-imdsd: {e}"
+        );
+        Error::with_kind(ErrorKind::PermissionDenied, text).into_permanent()
+    })
+}
+
+fn begin_bridge(socket: &Path, address: String) -> io::Result<Bridge> {
+    let socket = UnixStream::from(channel::connect_unix(socket, CONNECT_TIMEOUT)?);
+    let mut imdsd = Imdsd::open(socket, address)?;
+    let (ours, theirs) = UnixStream::pair()?;
     let serve = move || {
         // The end of the connection is the answer to a failure.
-        let _ = serve(theirs, &mut Imdsd { socket: imdsd }, &address);
+        let _ = serve(theirs, &mut imdsd);
     };
     std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
     Ok(Bridge(ours))
 }
 
-/// Answers requests until the client closes the connection.
-fn serve(client: UnixStream, imdsd: &mut Imdsd, address: &str) -> io::Result<()> {
+/// Answers requests until the client closes the connection, or until systemd-imdsd fails.
+fn serve(client: UnixStream, imdsd: &mut Imdsd) -> io::Result<()> {
     let mut output = client.try_clone()?;
     let mut input = BufReader::new(client);
     loop {
         let Some((method, target)) = read_request(&mut input)? else { return Ok(()) };
         let (status, body) = match method.as_str() {
-            "GET" => imdsd.get(address, &target),
+            "GET" => imdsd.get(&target),
             "PUT" => (200, TOKEN.as_bytes().to_vec()),
             _ => (405, Vec::new()),
         };
         write!(output, "HTTP/1.1 {status} systemd-imdsd\r\nContent-Length: {}\r\n\r\n", body.len())?;
         output.write_all(&body)?;
+        if status == FAILED {
+            // A late answer would be taken for that to the next request, which gets a connection of its own.
+            return Ok(());
+        }
     }
 }
 
@@ -112,27 +136,44 @@ fn read_request(input: &mut impl BufRead) -> io::Result<Option<(String, String)>
     Ok(Some((method, target)))
 }
 
+/// The status for a connection to systemd-imdsd that failed.
+const FAILED: u16 = 504;
+
 /// A connection to systemd-imdsd.
 struct Imdsd {
     socket: UnixStream,
+    /// The vendor's base URL. `None`: it has a suffix, which selects another format than the one that datasources request.
+    data_url: Option<String>,
+    address: String,
 }
 
 impl Imdsd {
-    /// Returns the status and body of a resource.
-    fn get(&mut self, address: &str, target: &str) -> (u16, Vec<u8>) {
-        let vendor = match self.call("GetVendorInfo", &json!({})) {
-            Ok(Ok(vendor)) => vendor,
-            Ok(Err(error)) => return (status_of(&error), Vec::new()),
-            Err(_) => return (504, Vec::new()),
-        };
+    /// Returns the connection, if the metadata service at this address is systemd-imdsd's.
+    fn open(socket: UnixStream, address: String) -> io::Result<Imdsd> {
+        let mut imdsd = Imdsd { socket, data_url: None, address };
+        let vendor = imdsd.call("GetVendorInfo", &json!({}), VENDOR_TIMEOUT).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock | ErrorKind::TimedOut => io::Error::other("no answer in time"),
+            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
+                io::Error::other("it closed the connection")
+            }
+            ErrorKind::InvalidData => io::Error::other("the answer is invalid"),
+            _ => e,
+        })?;
+        let vendor = vendor.map_err(|error| io::Error::other(format!("error {error}")))?;
         let text = |key: &str| vendor.get(key).and_then(Value::as_str).unwrap_or_default();
-        // A suffix selects another format than the one that the datasource requests.
-        let key = match text("dataUrlSuffix") {
-            "" => key_of(text("dataUrl"), address, target),
-            _ => None,
-        };
+        let url = Url::parse(text("dataUrl")).ok().filter(|url| url.host == imdsd.address);
+        if url.is_none() {
+            return Err(io::Error::other("it serves no metadata of this address"));
+        }
+        imdsd.data_url = text("dataUrlSuffix").is_empty().then(|| text("dataUrl").to_string());
+        Ok(imdsd)
+    }
+
+    /// Returns the status and body of a resource.
+    fn get(&mut self, target: &str) -> (u16, Vec<u8>) {
+        let key = self.data_url.as_deref().and_then(|url| key_of(url, &self.address, target));
         let Some(key) = key else { return (403, Vec::new()) };
-        match self.call("Get", &json!({ "key": key })) {
+        match self.call("Get", &json!({ "key": key }), ANSWER_TIMEOUT) {
             Ok(Ok(reply)) => match reply.get("data").and_then(Value::as_str) {
                 Some(data) => match encoding::base64::decode(data.as_bytes()) {
                     Some(body) => (200, body),
@@ -141,30 +182,54 @@ impl Imdsd {
                 None => (502, Vec::new()),
             },
             Ok(Err(error)) => (status_of(&error), Vec::new()),
-            Err(_) => (504, Vec::new()),
+            Err(_) => (FAILED, Vec::new()),
         }
     }
 
     /// Calls a method of io.systemd.InstanceMetadata. The inner result is the reply's parameters, or the name of its error.
-    fn call(&mut self, method: &str, parameters: &Value) -> io::Result<Result<Value, String>> {
+    fn call(
+        &mut self,
+        method: &str,
+        parameters: &Value,
+        timeout: Duration,
+    ) -> io::Result<std::result::Result<Value, String>> {
         let method = format!("io.systemd.InstanceMetadata.{method}");
         let mut call = json!({ "method": method, "parameters": parameters }).to_string().into_bytes();
         call.push(0);
         self.socket.set_write_timeout(Some(CONNECT_TIMEOUT))?;
-        self.socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         self.socket.write_all(&call)?;
-        // systemd-imdsd sends nothing that was not requested: no byte of another reply is lost with the buffer.
+        let deadline = Deadline::after(timeout);
         let mut reply = Vec::new();
-        BufReader::new(&self.socket).take(MAX_REPLY).read_until(0, &mut reply)?;
+        let mut piece = vec![0; 64 << 10];
+        // systemd-imdsd sends nothing that was not requested: what ends in a NUL is one reply.
+        while reply.last() != Some(&0) && reply.len() < MAX_REPLY {
+            // A timeout of zero is none.
+            self.socket.set_read_timeout(Some(deadline.remaining().max(Duration::from_millis(1))))?;
+            match self.socket.read(&mut piece)? {
+                0 => break,
+                length => reply.extend_from_slice(&piece[..length]),
+            }
+            if deadline.is_expired() {
+                return Err(ErrorKind::TimedOut.into());
+            }
+        }
         if reply.pop() != Some(0) {
             return Err(ErrorKind::UnexpectedEof.into());
         }
-        let mut reply: Value = serde_json::from_slice(&reply)?;
-        Ok(match reply.get("error").map(|error| error.as_str().unwrap_or("invalid").to_string()) {
+        let reply: Value = serde_json::from_slice(&reply).map_err(|_| ErrorKind::InvalidData)?;
+        Ok(match reply.get("error").map(error_name) {
             Some(error) => Err(error),
-            None => Ok(reply.get_mut("parameters").map(Value::take).unwrap_or_default()),
+            None => Ok(reply.get("parameters").cloned().unwrap_or_default()),
         })
     }
+}
+
+/// Returns the name of an error, for a message.
+fn error_name(error: &Value) -> String {
+    let is_name = |name: &&str| {
+        name.len() < 256 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
+    };
+    error.as_str().filter(is_name).unwrap_or("invalid").to_string()
 }
 
 /// Returns the HTTP status for an error of systemd-imdsd. Only 5xx are worth a retry.
@@ -216,25 +281,26 @@ mod tests {
         }
     }
 
-    /// Returns what a client gets for `GET` of a target while systemd-imdsd gives these replies.
-    fn get(replies: Vec<Vec<u8>>) -> (u16, String) {
+    /// Connects to a daemon that gives these replies and then closes the connection.
+    fn open(replies: Vec<String>) -> (io::Result<Imdsd>, std::thread::JoinHandle<()>) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let daemon = std::thread::spawn(move || {
             for reply in replies {
                 let mut call = Vec::new();
                 BufReader::new(&theirs).read_until(0, &mut call).unwrap();
-                theirs.write_all(&reply).unwrap();
+                theirs.write_all(reply.as_bytes()).unwrap();
             }
         });
-        let (status, body) = Imdsd { socket: ours }.get(ADDRESS, "/latest/meta-data/a");
-        daemon.join().unwrap();
-        (status, String::from_utf8_lossy(&body).into_owned())
+        (Imdsd::open(ours, ADDRESS.into()), daemon)
+    }
+
+    fn error(name: &str) -> String {
+        format!("{{\"error\": \"io.systemd.InstanceMetadata.{name}\"}}\0")
     }
 
     #[test]
     fn replies() {
         let vendor = json!({"parameters": {"vendor": "amazon-ec2", "dataUrl": LATEST}}).to_string() + "\0";
-        let error = |name: &str| format!("{{\"error\": \"io.systemd.InstanceMetadata.{name}\"}}\0");
         for (reply, expected) in [
             ("{\"parameters\": {\"data\": \"aGk=\", \"interface\": 2}}\0".to_string(), (200, "hi")),
             ("{\"parameters\": {\"data\": 7}}\0".into(), (502, "")),
@@ -248,14 +314,37 @@ mod tests {
             ("no JSON\0".into(), (504, "")),
             ("{\"parameters\"".into(), (504, "")),
         ] {
-            let (status, body) = get(vec![vendor.clone().into_bytes(), reply.clone().into_bytes()]);
-            assert_eq!((status, &*body), expected, "{reply}");
-        }
-        for first in [error("NotSupported"), "{\"parameters\": {\"dataUrl\": []}}\0".into()] {
-            assert_eq!(get(vec![first.into_bytes()]).0, 403);
+            let (imdsd, daemon) = open(vec![vendor.clone(), reply.clone()]);
+            let (status, body) = imdsd.unwrap().get("/latest/meta-data/a");
+            assert_eq!((status, &*String::from_utf8_lossy(&body)), expected, "{reply}");
+            daemon.join().unwrap();
         }
         let suffix = json!({"parameters": {"dataUrl": LATEST, "dataUrlSuffix": "?a"}}).to_string() + "\0";
-        assert_eq!(get(vec![suffix.into_bytes()]).0, 403);
+        let (imdsd, _) = open(vec![suffix]);
+        assert_eq!(imdsd.unwrap().get("/latest/meta-data/a").0, 403);
+    }
+
+    #[test]
+    fn daemons_that_do_not_help() {
+        let other = json!({"parameters": {"dataUrl": "http://192.0.2.1/latest"}}).to_string() + "\0";
+        for (first, expected) in [
+            (error("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported"),
+            ("{\"error\": \"a\\nb\"}\0".into(), "error invalid"),
+            ("{\"parameters\": {\"dataUrl\": []}}\0".into(), "it serves no metadata of this address"),
+            (other, "it serves no metadata of this address"),
+            ("{}\0".into(), "it serves no metadata of this address"),
+            ("no JSON\0".into(), "the answer is invalid"),
+            ("{\"parameters\"".into(), "it closed the connection"),
+        ] {
+            let (imdsd, daemon) = open(vec![first.clone()]);
+            assert_eq!(imdsd.map(drop).unwrap_err().to_string(), expected, "{first}");
+            daemon.join().unwrap();
+        }
+        // Silent.
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let began = std::time::Instant::now();
+        let e = Imdsd::open(ours, ADDRESS.into()).map(drop).unwrap_err().to_string();
+        assert!(e == "no answer in time" && began.elapsed() < VENDOR_TIMEOUT * 3, "{e}");
     }
 
     #[test]

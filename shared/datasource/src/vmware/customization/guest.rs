@@ -5,8 +5,8 @@ use std::time::Duration;
 use config::Ini;
 use system::{Command, Error, Result, System, WriteOptions, debug, info, parse_passwd};
 
-use super::path_of;
 use super::report::{ErrorCode, Reporter};
+use super::{DIRECTORY, path_of};
 use crate::Search;
 
 const SCRIPT_DIR: &str = "/root/.customization";
@@ -102,7 +102,7 @@ fn parse_setting(answer: &str) -> Option<bool> {
 }
 
 fn run_script(sys: &System, name: &str, timeout: Duration) -> Result<()> {
-    let mut content = sys.read_at_most(path_of(name)?, MAX_SCRIPT_SIZE)?;
+    let mut content = sys.read_at_most(path_of("CUSTOM-SCRIPT.SCRIPT-NAME", name)?, MAX_SCRIPT_SIZE)?;
     content.retain(|byte| *byte != b'\r');
     sys.create_dir_all(SCRIPT_DIR, 0o755)?;
     sys.write(SCRIPT, content, WriteOptions::mode(0o544))?;
@@ -112,7 +112,7 @@ fn run_script(sys: &System, name: &str, timeout: Duration) -> Result<()> {
 
 /// Leaves the second run of the script to the module scripts_per_instance.
 fn install_post_script(ctx: &Search<'_>) -> Result<()> {
-    let content = ctx.sys.read_at_most(path_of(POST_SCRIPT)?, MAX_SCRIPT_SIZE)?;
+    let content = ctx.sys.read_at_most(format!("{DIRECTORY}/{POST_SCRIPT}"), MAX_SCRIPT_SIZE)?;
     let directory = ctx.layout.cloud("scripts/per-instance");
     ctx.sys.create_dir_all(&directory, 0o755)?;
     ctx.sys.write(format!("{directory}/{POST_SCRIPT}"), content, WriteOptions::mode(0o755))?;

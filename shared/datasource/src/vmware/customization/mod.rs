@@ -23,6 +23,8 @@ const DIRECTORY: &str = "/var/run/vmware-imc";
 const FILE: &str = "cust.cfg";
 const MAX_FILE_SIZE: u64 = 1 << 20;
 const MAX_DATA_SIZE: u64 = 16 << 20;
+/// The limit of file systems.
+const MAX_FILE_NAME: usize = 255;
 /// In seconds; the tools start at the same time as this program.
 const DEFAULT_WAIT: u64 = 15;
 const POLL: Duration = Duration::from_millis(250);
@@ -134,20 +136,26 @@ fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
     false
 }
 
-/// Returns the path of a file beside the customization file.
-fn path_of(name: &str) -> Result<String> {
-    match name {
-        "" | "." | ".." => Err(Error::new("expected the name of a file, found none")),
-        name if name.contains(['/', '\0']) => Err(Error::new("expected the name of a file, found a path")),
-        name => Ok(format!("{DIRECTORY}/{name}")),
-    }
+/// Returns the path of a file beside the customization file. `key` is the setting that has its name.
+fn path_of(key: &str, name: &str) -> Result<String> {
+    let problem = match name {
+        "" | "." | ".." => "found none",
+        name if name.contains(char::is_control) => "found control characters",
+        name if name.contains('/') => "found a path",
+        name if name.len() > MAX_FILE_NAME => "found a longer text",
+        name => return Ok(format!("{DIRECTORY}/{name}")),
+    };
+    Err(Error::new(format!("{key}: expected the name of a file, {problem}")))
 }
 
 /// Reads the files of metadata and user-data.
 fn read_data(sys: &System, reporter: &Reporter<'_>, metadata_name: &str, ini: &Ini<'_>) -> Data {
-    let read = |name: &str| path_of(name).and_then(|path| sys.read_at_most(path, MAX_DATA_SIZE));
+    let read = |key: &str, name: &str| {
+        let path = path_of(key, name)?;
+        sys.read_at_most(path, MAX_DATA_SIZE).map_err(|e| e.context(key))
+    };
     let mut data = Data::default();
-    match read(metadata_name) {
+    match read("CLOUDINIT.METADATA", metadata_name) {
         Ok(bytes) => match document::parse_map(metadata_name, &bytes) {
             Ok(map) => data.metadata = Some(map),
             Err(e) => reporter.fail("parsing the metadata file", &e, ErrorCode::WrongMetadata),
@@ -155,7 +163,7 @@ fn read_data(sys: &System, reporter: &Reporter<'_>, metadata_name: &str, ini: &I
         Err(e) => reporter.fail("reading the metadata file", &e, ErrorCode::CustomizeFailed),
     }
     if let Some(name) = ini.get("CLOUDINIT", "USERDATA").filter(|name| !name.is_empty()) {
-        match read(name) {
+        match read("CLOUDINIT.USERDATA", name) {
             Ok(mut bytes) => {
                 bytes.retain(|byte| *byte != b'\r');
                 data.user_data = Blobs(vec![bytes]);
@@ -223,9 +231,10 @@ mod tests {
             let root = config::yaml::parse("t", text).unwrap().root;
             assert_eq!(is_true(root.get("a")), expected, "{text}");
         }
-        assert_eq!(path_of("meta").unwrap(), "/var/run/vmware-imc/meta");
-        for name in ["", ".", "..", "../../etc/shadow", "/etc/shadow", "a\0"] {
-            assert!(path_of(name).is_err(), "{name}");
+        assert_eq!(path_of("A.B", "meta").unwrap(), "/var/run/vmware-imc/meta");
+        for name in ["", ".", "..", "../../etc/shadow", "/etc/shadow", "a\0", "a\u{1b}", &"x".repeat(256)] {
+            let e = path_of("A.B", name).unwrap_err().to_string();
+            assert!(e.starts_with("A.B: expected the name of a file, ") && e.len() < 80, "{e:?}");
         }
     }
 }

@@ -6,6 +6,7 @@ use config::{Ini, Node};
 use system::{Error, Result, System, WriteOptions, debug, info, warning};
 
 use super::report::{ErrorCode, Reporter};
+use crate::fields::line_problem;
 use crate::{Nics, Search};
 
 const ATTEMPTS: u32 = 5;
@@ -13,6 +14,8 @@ const ATTEMPTS: u32 = 5;
 const QUERIES: u32 = 5;
 const QUERY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LIST_SIZE: u64 = 1024;
+/// The limit of a section's name in bytes; the tools write NIC1, NIC2 and so on.
+const MAX_NAME: usize = 64;
 const INTERFACES: &str = "/etc/network/interfaces";
 const SAVED_INTERFACES: &str = "/etc/network/interfaces.before_vmware_customization";
 const INTERFACES_TEXT: &str = "# Written by cloud-init for a VMware customization: the network is configured below interfaces.d.\n\
@@ -25,8 +28,14 @@ const INTERFACES_TEXT: &str = "# Written by cloud-init for a VMware customizatio
 pub fn network_text(ini: &Ini<'_>, text: &str, nics: &Nics) -> Result<String> {
     let list =
         ini.get("NIC-CONFIG", "NICS").ok_or_else(|| Error::new("NIC-CONFIG.NICS: required, but missing"))?;
+    if let Some(problem) = line_problem(list) {
+        return Err(Error::new(format!("NIC-CONFIG.NICS: {problem}")));
+    }
     let names: Vec<&str> = list.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
     for name in &names {
+        if name.len() > MAX_NAME {
+            return Err(Error::new(format!("NIC-CONFIG.NICS: a name of {} bytes is too long", name.len())));
+        }
         let mac = ini.get(name, "MACADDR").filter(|mac| !mac.is_empty());
         let mac = mac.ok_or_else(|| Error::new(format!("{name}.MACADDR: required, but missing")))?;
         nics.require_mac(mac).map_err(|e| e.context(name))?;
@@ -114,6 +123,11 @@ mod tests {
         for (text, expected) in [
             ("", "NIC-CONFIG.NICS: required, but missing"),
             ("[NIC-CONFIG]\nNICS=a\n", "a.MACADDR: required, but missing"),
+            ("[NIC-CONFIG]\nNICS=a\u{1b}b\n", "NIC-CONFIG.NICS: contains control characters"),
+            (
+                &text.replace("NICS = N1", &format!("NICS = N1, {}", "x".repeat(100))),
+                "NIC-CONFIG.NICS: a name of 100 bytes is too long",
+            ),
             (
                 &text.replace(":01", ":02"),
                 "N1: no NIC with MAC '00:50:56:00:00:02', which the metadata names",
