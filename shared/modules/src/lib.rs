@@ -31,6 +31,8 @@ mod grow_device_tests;
 mod growpart;
 mod grub_dpkg;
 #[cfg(test)]
+mod hostile_command_tests;
+#[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
 mod image_keys;

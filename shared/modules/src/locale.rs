@@ -6,6 +6,7 @@ use state::Frequency;
 use system::{Error, Result, debug, warning};
 
 use crate::schema::Section;
+use crate::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -26,7 +27,7 @@ config::keys! {
         /// The locale, such as `en_US.UTF-8`. false keeps the current one.
         locale: Option<String>, types [BOOL, STR];
         /// The file to write it to. The default depends on the distribution.
-        locale_configfile: Option<String>;
+        locale_configfile: Option<Line>;
     }
 }
 
@@ -48,7 +49,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     debug!(sys, "Setting locale to {locale}");
-    context.distro.apply_locale(sys, &locale, keys.locale_configfile.as_deref())
+    context.distro.apply_locale(sys, &locale, keys.locale_configfile.as_ref().map(|Line(path)| path.as_str()))
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::schema::Section;
+use crate::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, package_sources};
 
 pub const MODULE: Module = Module {
@@ -26,13 +27,13 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 config::keys! {
     struct ClientConfig {
         /// The client's configuration file.
-        confpath: Option<String>;
+        confpath: Option<Line>;
         /// The client's program. If it is missing, `packages` are installed.
-        check_exe: Option<String>;
+        check_exe: Option<Line>;
         /// Packages to install.
         packages: Option<Vec<String>>, within unique();
         /// The client's service.
-        service_name: Option<String>;
+        service_name: Option<Line>;
         /// The template of the configuration file. Variables are `servers`, `pools`, `peers` and `allow`.
         template: Option<String>;
     }
@@ -151,14 +152,14 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     };
     let is_known = known.is_some();
     let mut client = known.unwrap_or(empty);
-    let given = |text: &Option<String>| text.clone().filter(|t| !t.trim().is_empty());
+    let given = |line: &Option<Line>| line.clone().map(|Line(text)| text).filter(|t| !t.trim().is_empty());
     let mut has_template = is_known;
     if let Some(config) = &ntp.config {
         client.config_path = given(&config.confpath).unwrap_or(client.config_path);
         client.program = given(&config.check_exe).unwrap_or(client.program);
         client.service = given(&config.service_name).unwrap_or(client.service);
         client.packages = config.packages.clone().unwrap_or(client.packages);
-        has_template |= given(&config.template).is_some();
+        has_template |= config.template.as_ref().is_some_and(|text| !text.trim().is_empty());
     }
     let missing: Vec<&str> = [
         ("check_exe", client.program.is_empty()),
@@ -177,6 +178,9 @@ fn select_client(context: &Context<'_>, ntp: &Ntp) -> Result<NtpClient> {
     }
     if !client.config_path.starts_with('/') {
         return Err(Error::new("ntp.config.confpath: expected a path that begins with /"));
+    }
+    if client.service.starts_with('-') || client.service.contains(char::is_whitespace) {
+        return Err(Error::new("ntp.config.service_name: expected the name of a service"));
     }
     Ok(client)
 }

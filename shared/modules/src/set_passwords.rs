@@ -7,7 +7,7 @@ use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::schema::Section;
-use crate::user_keys::Secret;
+use crate::user_keys::{Secret, UserName, is_valid_name};
 use crate::users::Accounts;
 use crate::{Context, Distros, Module, ModuleFlag, sshd_config};
 
@@ -32,13 +32,13 @@ config::string_enum! {
 config::keys! {
     struct RandomPassword as "random_password" {
         /// The user name.
-        name: String;
+        name: UserName;
         /// Generate a password and print it to the console.
         type_ as "type": Random;
     }
     struct SetPassword as "set_password" {
         /// The user name.
-        name: String;
+        name: UserName;
         /// The form of `password`.
         type_ as "type": Kind = "hash";
         /// The password, or its hash.
@@ -104,7 +104,9 @@ impl FromNode for UserPasswordLines {
         for text in Vec::<String>::read(node, reader)? {
             for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
                 match line.split_once(':') {
-                    Some((user, password)) if !user.is_empty() => lines.push((user.into(), password.into())),
+                    Some((user, password)) if is_valid_name(user) => {
+                        lines.push((user.into(), password.into()))
+                    }
                     _ => reader.add_finding(
                         config::FindingKind::Invalid,
                         node,
@@ -166,10 +168,10 @@ fn plan(users: &[Entry], lines: &[(String, String)]) -> PasswordPlan {
     let mut plan = PasswordPlan::default();
     for entry in users {
         match entry {
-            Entry::Random(RandomPassword { name, .. }) => plan.random.push(name.clone()),
+            Entry::Random(RandomPassword { name, .. }) => plan.random.push(name.0.clone()),
             Entry::Set(SetPassword { name, type_, password }) => match type_ {
-                Kind::Text => plan.plain.push((name.clone(), password.0.clone())),
-                Kind::Hash => plan.hashed.push((name.clone(), password.0.clone())),
+                Kind::Text => plan.plain.push((name.0.clone(), password.0.clone())),
+                Kind::Hash => plan.hashed.push((name.0.clone(), password.0.clone())),
             },
         }
     }
@@ -324,6 +326,25 @@ fn random_password(sys: &System) -> Result<String> {
 mod tests {
     use super::*;
     use crate::test_sandbox::Sandbox;
+
+    #[test]
+    fn names_that_would_be_options() {
+        for config in [
+            "{list: '-x:secret'}",
+            "{users: [{name: -x, password: secret, type: text}]}",
+            "{users: [{name: -x, type: RANDOM}]}",
+            "{users: [{name: \"a\\nb\", password: secret, type: text}]}",
+        ] {
+            let sandbox = Sandbox::new(&format!("chpasswd: {config}"));
+            for program in ["chpasswd", "passwd"] {
+                sandbox.stub(program, "");
+            }
+            sandbox.run(&MODULE).unwrap();
+            let warnings = sandbox.logged_warnings();
+            let is_named = |text: &String| text.contains("name of a user") || text.contains("user:password");
+            assert!(sandbox.calls().is_empty() && warnings.iter().any(is_named), "{config}: {warnings:?}");
+        }
+    }
 
     #[test]
     fn hashes_of_the_old_form() {

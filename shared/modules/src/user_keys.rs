@@ -1,7 +1,7 @@
 //! The keys of a user in `users`, `user` and `groups`, with the many forms that their values have had.
 
 use config::schema::{BOOL, Deprecation, Format, INT, NULL, STR, Type, key, list, map_of};
-use config::{FromNode, Node, Reader, Value};
+use config::{FindingKind, FromNode, Node, Reader, Value};
 
 /// A password or its hash, which messages never contain.
 #[derive(Clone, PartialEq, Eq)]
@@ -157,6 +157,36 @@ impl FromNode for SingleLine {
     }
 }
 
+/// An email address, or at least what a program does not take as an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mail(pub String);
+
+impl FromNode for Mail {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Mail> {
+        match SingleLine::read(node, reader)? {
+            SingleLine(text) if text.starts_with('-') => reader.type_error(node, "an email address"),
+            SingleLine(text) => Some(Mail(text)),
+        }
+    }
+}
+
+/// The name of an existing user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserName(pub String);
+
+impl FromNode for UserName {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<UserName> {
+        let name = String::read(node, reader)?;
+        if !is_valid_name(&name) {
+            reader.add_finding(FindingKind::Invalid, node, "not the name of a user");
+            return None;
+        }
+        Some(UserName(name))
+    }
+}
+
 /// Authorized keys: a text (which may have several lines), a list, or the values of a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshKeys(pub Vec<String>);
@@ -250,7 +280,7 @@ config::keys! {
         /// For the metadata's keys, only print that the default user is to be used.
         ssh_redirect_user: RedirectUser = false, also "ssh-redirect-user" since "24.2";
         /// The email address for `snap create-user`, which creates the user.
-        snapuser: Option<SingleLine>;
+        snapuser: Option<Mail>;
         // Upstream's schema does not have it.
         @unlisted {
             /// With snapuser: it is known by an assertion.

@@ -39,7 +39,7 @@ fn is_module_name(name: &str) -> bool {
 #[cfg(test)]
 mod case_coverage;
 #[cfg(test)]
-mod examples;
+pub(crate) mod examples;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]

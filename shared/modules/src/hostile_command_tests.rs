@@ -1,0 +1,240 @@
+//! Texts that would be a line of input, an option or a command of their own, in each value of the examples of docs/examples,
+//! on a machine that has every program. Such a text is refused, or is one argument of a program or one value of a file.
+
+use std::os::unix::fs::PermissionsExt;
+
+use config::{Map, Node, Value};
+use distro::Distro;
+use scratch::TempDir;
+
+use crate::hostile_value_tests::{WHOLE_TEXTS, files_below, mutations, stay_here};
+use crate::schema::examples::Examples;
+use crate::test_sandbox::{Sandbox, is_root};
+use crate::{MODULES, Module};
+
+const MARK: &str = "INJECTED";
+
+/// A second line, and an option.
+const TEXTS: [&str; 2] = ["x\nINJECTED y", "-INJECTED"];
+
+/// Commands in a shell's text, for the module that passes values to a shell.
+const SHELL_TEXT: &str = "x$(INJECTED)`INJECTED`';INJECTED;'";
+const USES_SHELL: &str = "ansible";
+
+/// Records its arguments and its input; su runs the command that it is given.
+const STAND_IN: &str = r#"#!/bin/sh
+name=${0##*/} input=
+if [ ! /dev/null -ef /dev/stdin ]; then
+  while IFS= read -r line || [ -n "$line" ]; do input="$input$line
+"; done
+fi
+{ printf '%s\037' "$name" "$input" "$@"; printf '\036'; } >>/calls
+case "$name $*" in
+su*) for last; do :; done; exec sh -c "$last" ;;
+"apt-cache pkgnames") printf '%s\n' PACKAGES ;;
+dpkg-query*) exit 1 ;;
+esac
+"#;
+
+/// Packages that can be installed.
+const PACKAGES: &str = "\
+    ansible ansible-core byobu ca-certificates chef chrony git landscape-client libpq5 locales lxd lxd-installer \
+    mcollective nginx postgresql puppet puppet-agent python3-pip rsyslog salt-minion ubuntu-drivers-common \
+    wireguard-tools";
+
+/// Programs of modules.
+const PROGRAMS: &str = "\
+    INJECTED add-apt-repository addgroup adduser ansible ansible-galaxy ansible-playbook ansible-pull apk \
+    apt-cache apt-get byobu canonical-livepatch chage chattr chef-client chpasswd chronyd cloud-init cloud-init-per \
+    cryptsetup dd debconf-communicate debconf-set-selections dnf dpkg-query dpkg-reconfigure env fallocate \
+    fanctl gem git gpg grep groupadd growpart grub-probe hostname hostnamectl ip landscape-config locale-gen \
+    localectl logger lxc lxd mkfs mkfs.ext4 mkswap modprobe mount pacman partprobe partx passwd pro puppet \
+    python3 raspi-config resize2fs rhn-profile-sync rhnreg_ks rpi-usb-gadget rsyslogd ruby salt-call service \
+    setupcon sfdisk sgdisk shutdown sleep snap ssh-import-id su subscription-manager sudo swapon sync systemctl \
+    timedatectl touch truncate ubuntu-drivers udevadm update-ca-certificates update-locale useradd usermod wg \
+    wipefs zypper";
+
+/// Values that are commands, or arguments of a command, and texts that a program takes as a whole.
+const COMMANDS: &[&str] = &[
+    "ansible.galaxy.actions",
+    "apt.debconf_selections",
+    "lxd.init.trust_password",
+    "lxd.preseed",
+    "packages[3].snap",
+    "random_seed.command",
+    "rsyslog.service_reload_command",
+    "snap.commands",
+    "wireguard.readinessprobe",
+];
+
+/// A call of a stand-in.
+struct Call {
+    name: String,
+    input: String,
+    arguments: Vec<String>,
+}
+
+/// What all machines have; their files are links to it.
+fn template() -> TempDir {
+    let top = TempDir::in_memory();
+    let libraries = std::process::Command::new("ldd").arg("/bin/sh").output().unwrap();
+    let libraries = String::from_utf8(libraries.stdout).unwrap();
+    let libraries = libraries.split_whitespace().filter(|word| word.starts_with('/'));
+    for path in libraries.chain(["/bin/sh"]) {
+        top.put(path, std::fs::read(path).unwrap());
+        mark_executable(&top.join(&path[1..]));
+    }
+    for name in PROGRAMS.split_whitespace() {
+        let path = format!("/usr/bin/{name}");
+        top.put(&path, STAND_IN.replace("PACKAGES", PACKAGES));
+        mark_executable(&top.join(&path[1..]));
+    }
+    top
+}
+
+fn mark_executable(path: &std::path::Path) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// A machine that is replaced when it was changed.
+struct Machine {
+    template: TempDir,
+    sandbox: Sandbox,
+}
+
+impl Machine {
+    fn new() -> Machine {
+        let template = template();
+        Machine { sandbox: machine(&template), template }
+    }
+
+    fn unchanged(&mut self) -> &mut Sandbox {
+        if !self.sandbox.sys.effects().is_empty() {
+            self.sandbox = machine(&self.template);
+        }
+        &mut self.sandbox
+    }
+}
+
+fn machine(template: &TempDir) -> Sandbox {
+    let mut files = Vec::new();
+    files_below(template, &mut files);
+    let sandbox = crate::hostile_value_tests::machine();
+    for file in files {
+        let to = sandbox.top.join(file.strip_prefix(&**template).unwrap());
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(&to);
+        std::fs::hard_link(&file, &to).unwrap();
+    }
+    sandbox
+}
+
+fn calls(sandbox: &Sandbox) -> Vec<Call> {
+    let text = std::fs::read(sandbox.top.join("calls")).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let records = text.split('\u{1e}').filter(|record| !record.is_empty());
+    records
+        .map(|record| {
+            let mut fields = record.split('\u{1f}').map(str::to_string);
+            let (name, input) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
+            let mut arguments: Vec<String> = fields.collect();
+            arguments.pop();
+            Call { name, input, arguments }
+        })
+        .collect()
+}
+
+/// Returns where a text is a line of its own, an option or a command.
+fn injected(sandbox: &Sandbox) -> Option<String> {
+    let is_line = |text: &str| text.contains(&format!("\n{MARK}"));
+    for Call { name, input, arguments } in calls(sandbox) {
+        let end = arguments.iter().position(|word| word == "--").unwrap_or(arguments.len());
+        let option = arguments[..end].iter().position(|word| word.starts_with(&format!("-{MARK}")));
+        // getopt(3) takes any argument as the value of the option before it.
+        let is_option = option.is_some_and(|at| !(name == "useradd" && arguments[at - 1].starts_with("--")));
+        if name == MARK
+            || is_line(&format!("\n{input}"))
+            || arguments.iter().any(|word| is_line(word))
+            || is_option
+        {
+            return Some(format!("{name} {arguments:?}, with the input {input:?}"));
+        }
+    }
+    let mut files = Vec::new();
+    for directory in ["etc", "var", "run", "home", "srv", "root", "boot"] {
+        let directory = sandbox.top.join(directory);
+        if directory.exists() {
+            files_below(&directory, &mut files);
+        }
+    }
+    files.into_iter().find_map(|file| {
+        let text = std::fs::read(&file).unwrap_or_default();
+        let has_line = is_line(&String::from_utf8_lossy(&text)) || is_line(&file.to_string_lossy());
+        has_line.then(|| format!("a line or the name of {file:?}"))
+    })
+}
+
+/// Checks a module with a text in each value of a key. Returns the number of documents, and adds what is wrong.
+fn check_key(
+    module: &Module,
+    config: &Map,
+    key: &str,
+    machine: &mut Machine,
+    share: &mut scratch::Share<'_>,
+    bad: &mut Vec<String>,
+) -> usize {
+    let mut count = 0;
+    let supported = ["debian", "ubuntu"].into_iter().filter_map(Distro::named).chain(Distro::all());
+    let distro = supported.into_iter().find(|distro| module.distros.contains(distro)).unwrap();
+    for text in TEXTS.into_iter().chain((module.name == USES_SHELL).then_some(SHELL_TEXT)) {
+        let mut all = Vec::new();
+        mutations(config.get(key).unwrap(), &Node::from(text), key, &mut all);
+        for (path, value) in all {
+            let is_whole = |of: &&str| path.starts_with(of);
+            if !share.is_mine() || WHOLE_TEXTS.iter().chain(COMMANDS).any(is_whole) {
+                continue;
+            }
+            count += 1;
+            let sandbox = machine.unchanged();
+            let mut config = config.clone();
+            config.insert(key, value);
+            (sandbox.config, sandbox.distro) = (config.into(), distro);
+            let failure = sandbox.run(module).err().map(|e| e.to_string());
+            let missing = |text: &String| text.contains("running ") && text.ends_with(": not found");
+            if let Some(text) = sandbox.logged_warnings().iter().chain(&failure).find(|text| missing(text)) {
+                bad.push(format!("{}: {text}; add it to PROGRAMS", module.name));
+            }
+            if module.name != USES_SHELL && calls(sandbox).iter().any(|call| call.name == "su") {
+                bad.push(format!("{}: a shell gets a value; try SHELL_TEXT here, too", module.name));
+            }
+            bad.extend(injected(sandbox).map(|why| format!("{}: {path}: {text:?} is {why}", module.name)));
+        }
+    }
+    count
+}
+
+#[test]
+fn texts_are_no_lines_options_or_commands() {
+    if !is_root("texts_are_no_lines_options_or_commands") {
+        return;
+    }
+    let examples = Examples::read();
+    let results = scratch::in_parallel(|share| {
+        let (mut machine, mut bad, mut count) = (Machine::new(), Vec::new(), 0);
+        for (_, _, mut root) in examples.all() {
+            stay_here(&mut root);
+            let Value::Map(config) = root.value else { continue };
+            for key in config.iter().filter_map(|(key, _)| key.as_str()) {
+                let reads = |m: &&&Module| m.keys.iter().copied().flatten().any(|k| k.name == key);
+                for module in MODULES.iter().filter(reads) {
+                    count += check_key(module, &config, key, &mut machine, share, &mut bad);
+                }
+            }
+        }
+        (count, bad)
+    });
+    let count: usize = results.iter().map(|(count, _)| count).sum();
+    let bad: Vec<String> = results.into_iter().flat_map(|(_, bad)| bad).collect();
+    assert!(bad.is_empty(), "{} of {count}:\n{}", bad.len(), bad.join("\n"));
+    assert!(count > 1000, "{count}");
+}
