@@ -305,6 +305,23 @@ mod tests {
     }
 
     #[test]
+    fn files_of_other_programs() {
+        let top = TempDir::new();
+        let (sys, layout) = (System::new(&top), Layout::default());
+        let read = |text: &str| {
+            sys.write(layout.run("status.json"), text, WriteOptions::default()).unwrap();
+            Status::read(&sys, &layout)
+        };
+        for text in ["", "{", "[]", "{}", r#"{"v1": []}"#, r#"{"v1": {"stage": 1}}"#] {
+            assert_eq!(read(text), Status::new(), "{text}");
+        }
+        let found = read(r#"{"v1": {"stage": "init", "init": {"start": 1, "x": 2}, "final": 3}, "v2": {}}"#);
+        assert_eq!((found.stage.as_deref(), found.datasource.as_deref()), (Some("init"), None));
+        assert_eq!((found.get("init").start, found.get("final")), (Some(1.0), StageStatus::default()));
+        assert_eq!(found.to_json()["v1"]["init"]["x"], 2);
+    }
+
+    #[test]
     fn completed_boots() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
