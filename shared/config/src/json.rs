@@ -49,10 +49,29 @@ pub fn parse(text: &str) -> Result<Node, JsonError> {
 /// # Errors
 /// The bytes are not valid JSON, or are too large or nested too deeply.
 pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
+    if !is_within_limits(bytes) {
+        return Err(JsonError { line: 1, column: 1 });
+    }
     serde_json::from_slice(bytes).or_else(|e| {
         let lenient = std::str::from_utf8(bytes).ok().and_then(|text| parse(text).ok());
         lenient.map(|node| node.to_json()).ok_or(JsonError { line: e.line(), column: e.column() })
     })
+}
+
+/// Returns whether a document fits the limits, which serde_json does not have: a value takes 16 times the memory of its text
+/// and more. Values and keys are counted by what is around them, outside of strings.
+fn is_within_limits(bytes: &[u8]) -> bool {
+    let (mut nodes, mut in_string, mut is_escaped) = (1, false, false);
+    for byte in bytes.iter().take(MAX_BYTES + 1) {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b',' | b':' | b'[' | b'{' if !in_string => nodes += 1,
+            _ => {}
+        }
+    }
+    bytes.len() <= MAX_BYTES && nodes <= MAX_NODES
 }
 
 struct Parser<'t> {
@@ -391,6 +410,23 @@ mod tests {
         let node = yaml::parse("t", text).unwrap().root;
         let wanted = "{\n \"1\": [\n  NaN,\n  Infinity,\n  -Infinity,\n  1e+300,\n  1.0,\n  100000000000000000000\n ],\n \"2.5\": \"\\u00e9\\ud834\\udd1e\\\"\\\\\",\n \"a\": {},\n \"null\": \"ci-b64:AAE=\",\n \"s\": [\n  \"q\"\n ],\n \"z\": []\n}\n";
         assert_eq!(to_text(&node, 1), wanted);
+    }
+
+    #[test]
+    fn limits() {
+        let list = |count: usize, item: &str| format!("[{}{item}]", format!("{item},").repeat(count - 1));
+        for (text, fits) in [
+            (list(MAX_NODES / 2, "0"), true),
+            (list(MAX_NODES + 1, "0"), false),
+            (list(MAX_NODES / 2, "{}"), false),
+            (format!("[\"{}\"]", ",[{:\\\\\\\"".repeat(MAX_NODES)), true),
+            (format!("[\"{}\"]", "x".repeat(MAX_BYTES)), false),
+            (format!("{}{}", "[".repeat(MAX_DEPTH - 1), "]".repeat(MAX_DEPTH - 1)), true),
+            (format!("{}{}", "[".repeat(MAX_DEPTH + 2), "]".repeat(MAX_DEPTH + 2)), false),
+        ] {
+            assert_eq!(value(text.as_bytes()).is_ok(), fits, "{:.40}", text);
+            assert_eq!(parse(&text).is_ok(), fits || text.starts_with("[{"), "{:.40}", text);
+        }
     }
 
     #[test]

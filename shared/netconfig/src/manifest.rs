@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 use system::{Result, System, WriteOptions};
 
@@ -11,7 +12,8 @@ use system::{Result, System, WriteOptions};
 const SHARED_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/sysconfig/network"];
 
 /// Hashes of written contents by path. There are two while a file is being written, since a power cut may leave either.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Manifest {
     files: BTreeMap<String, Vec<String>>,
 }
@@ -34,12 +36,7 @@ impl Manifest {
     pub fn read(sys: &System, path: &str) -> Manifest {
         let text = sys.read_text(path).unwrap_or_default();
         let json: Value = serde_json::from_str(&text).unwrap_or_default();
-        let files = json.get("files").and_then(Value::as_object).into_iter().flatten();
-        let hashes = |value: &Value| {
-            let hashes = value.as_array().into_iter().flatten();
-            hashes.filter_map(|hash| hash.as_str().map(Into::into)).collect::<Vec<String>>()
-        };
-        Manifest { files: sort::collect(files.map(|(path, value)| (path.clone(), hashes(value)))) }
+        Manifest::deserialize(&json).unwrap_or_default()
     }
 
     /// Writes the manifest.

@@ -36,21 +36,32 @@ pub struct StageStatus {
 }
 
 /// The status of this boot. Unknown fields are kept.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    all: Map<String, Value>,
+    /// The datasource's description, once one was found.
+    pub datasource: Option<String>,
+    /// The key of the running stage; `None` between two stages.
+    pub stage: Option<String>,
+    /// The boot's ID, if the file is not in /run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boot_id: Option<String>,
+    /// The records of the stages, and fields that upstream's format does not have.
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+/// The content of status.json.
+#[derive(Deserialize)]
+struct StatusFile {
+    v1: Status,
 }
 
 impl Status {
     /// Returns an empty status, as the local stage begins with.
     pub fn new() -> Status {
-        let mut all = Map::new();
-        all.insert("datasource".into(), Value::Null);
-        all.insert("stage".into(), Value::Null);
-        for stage in STAGES {
-            all.insert(stage.into(), json!(StageStatus::default()));
-        }
-        Status { all }
+        let mut status = Status::default();
+        STAGES.iter().for_each(|stage| status.set(stage, &StageStatus::default()));
+        status
     }
 
     /// Reads the status of earlier stages of this boot. It is empty if there is none, or it cannot be read.
@@ -76,8 +87,7 @@ impl Status {
         match json::read(sys, &layout.data("status.json")) {
             Ok(value) => {
                 let status = parse(value)?;
-                let boot = status.extra(BOOT_ID).and_then(Value::as_str);
-                Ok(boot.filter(|boot| Some(*boot) == boot_id(sys).as_deref()).is_some().then_some(status))
+                Ok((status.boot_id.is_some() && status.boot_id == boot_id(sys)).then_some(status))
             }
             Err(e) if e.is_not_found() => Ok(None),
             // Without a link in /run it is probably of an earlier boot.
@@ -90,7 +100,7 @@ impl Status {
 
     /// Returns whether the last stage has ended, for a boot that could not write result.json in /run.
     pub fn is_finished(&self) -> bool {
-        self.all.contains_key(BOOT_ID) && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
+        self.boot_id.is_some() && STAGES.last().is_some_and(|last| self.get(last).finished.is_some())
     }
 
     /// Returns whether all stages of the previous boot, which wrote status.json in the data directory, completed; `None`
@@ -116,37 +126,17 @@ impl Status {
 
     /// Returns the content of status.json.
     pub fn to_json(&self) -> Value {
-        json!({ "v1": self.all })
-    }
-
-    /// Returns the datasource's description, once one was found.
-    pub fn datasource(&self) -> Option<&str> {
-        self.all.get("datasource")?.as_str()
-    }
-
-    /// Sets the datasource's description.
-    pub fn set_datasource(&mut self, description: &str) {
-        self.all.insert("datasource".into(), description.into());
-    }
-
-    /// Returns the key of the running stage.
-    pub fn stage(&self) -> Option<&str> {
-        self.all.get("stage")?.as_str()
-    }
-
-    /// Sets the running stage; `None` between two stages.
-    pub fn set_stage(&mut self, stage: Option<&str>) {
-        self.all.insert("stage".into(), stage.into());
+        json!({ "v1": self })
     }
 
     /// Returns the record of a stage, by its key in [`STAGES`]; an empty one if it has not run.
     pub fn get(&self, stage: &str) -> StageStatus {
-        self.all.get(stage).and_then(|record| StageStatus::deserialize(record).ok()).unwrap_or_default()
+        self.other.get(stage).and_then(|record| StageStatus::deserialize(record).ok()).unwrap_or_default()
     }
 
     /// Replaces the record of a stage.
     pub fn set(&mut self, stage: &str, record: &StageStatus) {
-        self.all.insert(stage.into(), json!(record));
+        self.other.insert(stage.into(), json!(record));
     }
 
     /// Returns the errors of all stages, in order.
@@ -156,12 +146,12 @@ impl Status {
 
     /// Sets a field that upstream's format does not have; other readers ignore it.
     pub fn set_extra(&mut self, key: &str, value: Value) {
-        self.all.insert(key.into(), value);
+        self.other.insert(key.into(), value);
     }
 
     /// Returns a field that [`Status::set_extra`] has set.
     pub fn extra(&self, key: &str) -> Option<&Value> {
-        self.all.get(key)
+        self.other.get(key)
     }
 
     /// Writes status.json and its link in /run. The file is not synced, as the next boot begins a new one.
@@ -170,9 +160,7 @@ impl Status {
     /// Fails if one of the two could not be written; readers then use the other.
     pub fn write(&self, sys: &System, layout: &Layout) -> Result<()> {
         write_file(sys, layout, "status.json", &self.to_json(), || {
-            let mut named = self.clone();
-            named.all.insert(BOOT_ID.into(), boot_id(sys).into());
-            named.to_json()
+            Status { boot_id: boot_id(sys), ..self.clone() }.to_json()
         })
     }
 
@@ -181,8 +169,7 @@ impl Status {
     /// # Errors
     /// Fails as [`Status::write`] does.
     pub fn write_result(&self, sys: &System, layout: &Layout) -> Result<()> {
-        let datasource = self.all.get("datasource").cloned().unwrap_or_default();
-        let result = json!({ "v1": { "datasource": datasource, "errors": self.errors() } });
+        let result = json!({ "v1": { "datasource": self.datasource, "errors": self.errors() } });
         write_file(sys, layout, "result.json", &result, || result.clone())
     }
 
@@ -199,19 +186,13 @@ impl Status {
     }
 }
 
-/// The field with the boot's ID, if the file is not in /run.
-const BOOT_ID: &str = "boot_id";
-
 fn boot_id(sys: &System) -> Option<String> {
     sys.read_text("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_string())
 }
 
 fn parse(value: Value) -> Result<Status> {
-    let Value::Object(mut top) = value else { return Err(Error::new("status.json is not a map")) };
-    match top.remove("v1") {
-        Some(Value::Object(all)) => Ok(Status { all }),
-        _ => Err(Error::new("status.json has no map v1")),
-    }
+    let file = StatusFile::deserialize(value);
+    file.map(|file| file.v1).map_err(|_| Error::new("status.json is not valid"))
 }
 
 /// Writes a file to the data directory and its link to /run. If the first fails, writes the file to /run; if the second
@@ -321,6 +302,23 @@ mod tests {
                 assert_eq!(Status::find(&sys, &layout).unwrap(), None);
             }
         }
+    }
+
+    #[test]
+    fn files_of_other_programs() {
+        let top = TempDir::new();
+        let (sys, layout) = (System::new(&top), Layout::default());
+        let read = |text: &str| {
+            sys.write(layout.run("status.json"), text, WriteOptions::default()).unwrap();
+            Status::read(&sys, &layout)
+        };
+        for text in ["", "{", "[]", "{}", r#"{"v1": []}"#, r#"{"v1": {"stage": 1}}"#] {
+            assert_eq!(read(text), Status::new(), "{text}");
+        }
+        let found = read(r#"{"v1": {"stage": "init", "init": {"start": 1, "x": 2}, "final": 3}, "v2": {}}"#);
+        assert_eq!((found.stage.as_deref(), found.datasource.as_deref()), (Some("init"), None));
+        assert_eq!((found.get("init").start, found.get("final")), (Some(1.0), StageStatus::default()));
+        assert_eq!(found.to_json()["v1"]["init"]["x"], 2);
     }
 
     #[test]

@@ -95,6 +95,14 @@ impl Dict {
         self.entries.borrow().iter().find(|(k, _)| is(k)).map(|(_, v)| v.clone())
     }
 
+    /// Returns the entries in the order of their keys; keys without an order are sorted by the names of their types.
+    pub fn sorted(&self) -> Vec<(Val, Val)> {
+        let mut entries = self.entries.borrow().clone();
+        let by_type = |a: &Val, b: &Val| a.type_name().cmp(b.type_name());
+        sort::sort_by(&mut entries, |(a, _), (b, _)| order(a, b).unwrap_or_else(|_| by_type(a, b)));
+        entries
+    }
+
     /// Inserts a copy of the value, so that no value contains itself.
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
         let value = value.deep_copy()?;
@@ -284,6 +292,11 @@ impl Val {
 
     /// Returns `repr(value)`.
     pub fn write_repr(&self, out: &mut String) {
+        self.write_repr_as(false, out);
+    }
+
+    /// Does the same as [`Val::write_repr`], with the keys of maps sorted if `sorted`.
+    pub fn write_repr_as(&self, sorted: bool, out: &mut String) {
         match self {
             Val::Undefined(Some(name)) if name.is_empty() => {}
             Val::Undefined(name) => {
@@ -308,7 +321,7 @@ impl Val {
                     if i > 0 {
                         out.push_str(", ");
                     }
-                    item.write_inner(out);
+                    item.write_inner(sorted, out);
                 }
                 if seq.tuple && items.len() == 1 {
                     out.push(',');
@@ -317,13 +330,15 @@ impl Val {
             }
             Val::Map(map) => {
                 out.push_str(if map.namespace { "<Namespace {" } else { "{" });
-                for (i, (key, value)) in map.entries.borrow().iter().enumerate() {
+                let sorted = sorted && !map.namespace;
+                let entries = if sorted { map.sorted() } else { map.entries.borrow().clone() };
+                for (i, (key, value)) in entries.iter().enumerate() {
                     if i > 0 {
                         out.push_str(", ");
                     }
-                    key.write_inner(out);
+                    key.write_inner(sorted, out);
                     out.push_str(": ");
-                    value.write_inner(out);
+                    value.write_inner(sorted, out);
                 }
                 out.push_str(if map.namespace { "}>" } else { "}" });
             }
@@ -343,10 +358,10 @@ impl Val {
         }
     }
 
-    fn write_inner(&self, out: &mut String) {
+    fn write_inner(&self, sorted: bool, out: &mut String) {
         match self {
-            Val::Undefined(_) => out.push_str("Undefined"),
-            other => other.write_repr(out),
+            Val::Undefined(_) if !sorted => out.push_str("Undefined"),
+            other => other.write_repr_as(sorted, out),
         }
     }
 }

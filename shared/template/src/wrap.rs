@@ -99,43 +99,8 @@ pub fn pformat(value: &Val) -> String {
 /// Returns the text of a value on one line, with sorted keys.
 fn sorted_repr(value: &Val) -> String {
     let mut out = String::new();
-    let list = |items: &[Val], out: &mut String| {
-        for (i, item) in items.iter().enumerate() {
-            out.push_str(if i > 0 { ", " } else { "" });
-            out.push_str(&sorted_repr(item));
-        }
-    };
-    match value {
-        Val::Map(map) if !map.namespace => {
-            out.push('{');
-            for (i, (key, value)) in sorted(value).iter().enumerate() {
-                let between = if i > 0 { ", " } else { "" };
-                out.push_str(&format!("{between}{}: {}", sorted_repr(key), sorted_repr(value)));
-            }
-            out.push('}');
-        }
-        Val::Seq(seq) => {
-            let items = seq.items.borrow();
-            out.push(if seq.tuple { '(' } else { '[' });
-            list(&items, &mut out);
-            out.push_str(match (seq.tuple, items.len()) {
-                (true, 1) => ",)",
-                (true, _) => ")",
-                _ => "]",
-            });
-        }
-        other => other.write_repr(&mut out),
-    }
+    value.write_repr_as(true, &mut out);
     out
-}
-
-fn sorted(map: &Val) -> Vec<(Val, Val)> {
-    let Val::Map(map) = map else { return Vec::new() };
-    let mut entries = map.entries.borrow().clone();
-    let order =
-        |a: &Val, b: &Val| crate::value::order(a, b).unwrap_or_else(|_| a.type_name().cmp(b.type_name()));
-    sort::sort_by(&mut entries, |(a, _), (b, _)| order(a, b));
-    entries
 }
 
 fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut String) {
@@ -147,7 +112,7 @@ fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut 
     match value {
         Val::Map(map) if !map.namespace => {
             out.push('{');
-            let entries = sorted(value);
+            let entries = map.sorted();
             let indent = indent + 1;
             for (i, (key, value)) in entries.iter().enumerate() {
                 let last = i + 1 == entries.len();

@@ -87,8 +87,7 @@ pub fn is_for_systemd(content: &[u8]) -> bool {
     let content = content.trim_ascii_start();
     // Only an object is parsed: other data may be large, and its text is not JSON.
     content.starts_with(b"{")
-        && serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(content)
-            .is_ok_and(|object| object.contains_key("systemd.credentials"))
+        && config::json::value(content).is_ok_and(|object| object.get("systemd.credentials").is_some())
 }
 
 /// Returns whether upstream does not recognize a template because of the spacing in its header.

@@ -2,11 +2,13 @@
 
 mod live;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use state::Status;
+use state::{StageStatus, Status};
 use system::{Command, Error, Result, System};
 
 use self::live::LiveLine;
@@ -50,7 +52,7 @@ pub struct Report {
     pub detail: String,
     last_update: String,
     errors: Vec<String>,
-    recoverable: Map<String, Value>,
+    recoverable: BTreeMap<String, Vec<String>>,
     /// The activities of the running stage, the outermost first, with their seconds; empty if nothing takes long.
     activities: Vec<(String, f64)>,
     /// The value of `v1` in status.json; empty without that file.
@@ -96,26 +98,10 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     ExitCode::from(report.exit_code())
 }
 
-/// Returns the errors of all stages, and their recoverable errors by level.
-fn collect_errors(stages: &Map<String, Value>) -> (Vec<String>, Map<String, Value>) {
-    let texts = |value: &Value| -> Vec<String> {
-        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(String::from).collect()
-    };
-    let mut errors: Vec<String> = Vec::new();
-    let mut recoverable = Map::new();
-    // serde_json's maps are sorted, which is upstream's order.
-    for stage in stages.values().filter_map(Value::as_object) {
-        errors.extend(stage.get("errors").map(texts).unwrap_or_default());
-        for (level, list) in stage.get("recoverable_errors").and_then(Value::as_object).into_iter().flatten()
-        {
-            let all = recoverable.entry(level.clone()).or_insert_with(|| json!([]));
-            if let Value::Array(all) = all {
-                // The same message of two stages is listed twice.
-                all.extend(texts(list).into_iter().map(Value::from));
-            }
-        }
-    }
-    (errors, recoverable)
+/// Returns the records of the stages. serde_json's maps are sorted, which is upstream's order.
+fn records(stages: &Map<String, Value>) -> Vec<StageStatus> {
+    let maps = stages.values().filter(|record| record.is_object());
+    maps.filter_map(|record| StageStatus::deserialize(record).ok()).collect()
 }
 
 /// The recorded status of this boot.
@@ -176,9 +162,9 @@ impl Report {
         // The result is missing if /run is full.
         let has_ended = found.as_ref().is_some_and(|found| found.has_ended);
         let stages = found.map(|found| found.stages).unwrap_or_default();
-        let times = stages.values().filter_map(Value::as_object);
-        let times = times.flat_map(|stage| [stage.get("start"), stage.get("finished")]);
-        let latest = times.flatten().filter_map(Value::as_f64).fold(0.0, f64::max);
+        let records = records(&stages);
+        let times = records.iter().flat_map(|record| [record.start, record.finished]);
+        let latest = times.flatten().fold(0.0, f64::max);
         let has_result = has_ended || sys.exists(layout.run("result.json"));
         let mut state = if boot_code.starts_with("disabled-") {
             State::Disabled
@@ -189,7 +175,14 @@ impl Report {
         } else {
             State::NotStarted
         };
-        let (mut errors, recoverable) = collect_errors(&stages);
+        let (mut errors, mut recoverable) = (Vec::new(), BTreeMap::<String, Vec<String>>::new());
+        for record in records {
+            errors.extend(record.errors);
+            for (level, texts) in record.recoverable_errors {
+                // The same message of two stages is listed twice.
+                recoverable.entry(level).or_default().extend(texts);
+            }
+        }
         let text = |key: &str| stages.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
         let mut detail = match (text("datasource"), text("stage")) {
             (Some(datasource), _) => datasource.to_string(),
@@ -288,7 +281,7 @@ impl Report {
         }
         for (level, texts) in &self.recoverable {
             text += &format!("\n{level}:");
-            text.extend(texts.as_array().into_iter().flatten().filter_map(Value::as_str).map(line));
+            text.extend(texts.iter().map(|text| line(text)));
         }
         // Not in upstream: problems of configurations, by kind.
         let findings = self.stages.get("config_findings").and_then(Value::as_object);

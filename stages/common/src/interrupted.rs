@@ -58,13 +58,13 @@ pub(crate) fn record(name: StageName, args: &Args, signal: &str) -> ExitCode {
     record.errors.push(message);
     record.record_messages(&sys.log().logged_warnings());
     record.finished = Some(sys.clock().uptime());
-    if status.datasource().is_none()
+    if status.datasource.is_none()
         && let Cached::Instance(instance) = Instance::load_without_raw_data(&sys, &layout)
     {
-        status.set_datasource(&instance.description);
+        status.datasource = Some(instance.description.clone());
     }
     status.set(name.status_key(), &record);
-    status.set_stage(None);
+    status.stage = None;
     if let Err(e) = status.write(&sys, &layout) {
         error!(sys, "{e}");
     }

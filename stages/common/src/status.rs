@@ -45,7 +45,7 @@ impl Stage {
             }
         }
         self.record.start = Some(uptime);
-        self.status.set_stage(Some(self.name.status_key()));
+        self.status.stage = Some(self.name.status_key().into());
         // If this fails, so do the later writes, which count as errors.
         let _ = self.write_status();
         if self.name == StageName::Final {
@@ -142,7 +142,7 @@ impl Stage {
 
     /// Sets the datasource that `cloud-init status` shows.
     pub fn set_datasource(&mut self, description: &str) {
-        self.status.set_datasource(description);
+        self.status.datasource = Some(description.into());
     }
 
     /// Sets a field of status.json that upstream does not have.
@@ -164,7 +164,7 @@ impl Stage {
     /// Writes how the stage went. A failure to write counts as an error, in the files that can still be written.
     pub(crate) fn finish_status(&mut self) {
         self.record.finished = Some(self.sys.clock().uptime());
-        self.status.set_stage(None);
+        self.status.stage = None;
         if let Err(e) = self.write_status() {
             self.record.errors.push(e);
             let _ = self.write_status();

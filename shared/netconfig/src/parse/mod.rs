@@ -107,8 +107,7 @@ impl Format {
                 Ok(parsed.root)
             }
             Syntax::Json => {
-                let json: serde_json::Value =
-                    serde_json::from_str(text).map_err(|e| format!("{source}: {e}"))?;
+                let json = config::json::value(text.as_bytes()).map_err(|e| format!("{source}: {e}"))?;
                 Ok(Node::from_json(&json))
             }
             Syntax::Text => {

@@ -10,62 +10,10 @@ use crate::eval::{CallArgs, Interpreter};
 use crate::value::{Number, Val, ValueResult, number};
 
 /// The names of the filters, for `is filter`.
-const FILTERS: &[&str] = &[
-    "abs",
-    "attr",
-    "batch",
-    "capitalize",
-    "center",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "e",
-    "escape",
-    "filesizeformat",
-    "first",
-    "float",
-    "forceescape",
-    "format",
-    "groupby",
-    "indent",
-    "int",
-    "items",
-    "join",
-    "last",
-    "length",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "pprint",
-    "random",
-    "reject",
-    "rejectattr",
-    "replace",
-    "reverse",
-    "round",
-    "safe",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "string",
-    "striptags",
-    "sum",
-    "title",
-    "tojson",
-    "trim",
-    "truncate",
-    "unique",
-    "upper",
-    "urlencode",
-    "urlize",
-    "wordcount",
-    "wordwrap",
-    "xmlattr",
-];
+const FILTERS: &str = "abs attr batch capitalize center count d default dictsort e escape filesizeformat first float \
+    forceescape format groupby indent int items join last length list lower map max min pprint random reject \
+    rejectattr replace reverse round safe select selectattr slice sort string striptags sum title tojson \
+    trim truncate unique upper urlencode urlize wordcount wordwrap xmlattr";
 
 fn bool_arg(value: Option<Val>, default: bool) -> bool {
     value.map_or(default, |value| value.is_true())
@@ -78,6 +26,14 @@ fn size_arg(value: Option<&Val>, default: usize) -> ValueResult<usize> {
             Some(Number::Int(n)) => Ok(usize::try_from(n).unwrap_or(0)),
             _ => Err(format!("expected an integer, found {}", value.type_name())),
         },
+    }
+}
+
+/// Returns the right side of `%` for the filter `format`.
+fn printf_values(args: CallArgs) -> ValueResult<Val> {
+    match args.named.is_empty() {
+        true => Val::tuple(args.values),
+        false => Val::map(args.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false),
     }
 }
 
@@ -117,11 +73,7 @@ impl Interpreter<'_> {
                 }
             }
             "format" if matches!(value, Val::Safe(_)) => {
-                let values = match args.named.is_empty() {
-                    true => Val::tuple(args.values)?,
-                    false => Val::map(args.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
-                };
-                return self.operate(crate::ast::BinaryOp::Rem, &value, &values);
+                return self.operate(crate::ast::BinaryOp::Rem, &value, &printf_values(args)?);
             }
             _ => {}
         }

@@ -6,47 +6,9 @@ use crate::eval::{CallArgs, Interpreter};
 use crate::value::{Number, Val, ValueResult, equal, number, undefined_error};
 
 /// The names of the tests, for `is test`.
-const TESTS: &[&str] = &[
-    "!=",
-    "<",
-    "<=",
-    "==",
-    ">",
-    ">=",
-    "boolean",
-    "callable",
-    "defined",
-    "divisibleby",
-    "eq",
-    "equalto",
-    "escaped",
-    "even",
-    "false",
-    "filter",
-    "float",
-    "ge",
-    "greaterthan",
-    "gt",
-    "in",
-    "integer",
-    "iterable",
-    "le",
-    "lessthan",
-    "lower",
-    "lt",
-    "mapping",
-    "ne",
-    "none",
-    "number",
-    "odd",
-    "sameas",
-    "sequence",
-    "string",
-    "test",
-    "true",
-    "undefined",
-    "upper",
-];
+const TESTS: &str = "!= < <= == > >= boolean callable defined divisibleby eq equalto escaped even false filter float ge \
+    greaterthan gt in integer iterable le lessthan lower lt mapping ne none number odd sameas sequence \
+    string test true undefined upper";
 
 impl Interpreter<'_> {
     /// Evaluates `value is name(…)`.
@@ -90,11 +52,7 @@ impl Interpreter<'_> {
             "number" => number(value).is_some(),
             "string" => matches!(value, Val::Str(_) | Val::Safe(_)),
             "mapping" => matches!(value, Val::Map(_)),
-            "sequence" => matches!(
-                value,
-                Val::Str(_) | Val::Safe(_) | Val::Bytes(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)
-            ),
-            "iterable" => matches!(
+            "sequence" | "iterable" => matches!(
                 value,
                 Val::Str(_) | Val::Safe(_) | Val::Bytes(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)
             ),
@@ -117,9 +75,14 @@ impl Interpreter<'_> {
                 let text = self.text_of(value)?;
                 text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase)
             }
-            "filter" => matches!(&value.plain(), Val::Str(text) if FILTERS.contains(&&**text)),
-            "test" => matches!(&value.plain(), Val::Str(text) if TESTS.contains(&&**text)),
+            "filter" => is_word_of(FILTERS, value),
+            "test" => is_word_of(TESTS, value),
             _ => return Err(format!("unknown test '{name}'")),
         })
     }
+}
+
+/// Returns whether a value is one of the names in a list that is separated by blanks.
+fn is_word_of(names: &str, value: &Val) -> bool {
+    matches!(value, Val::Str(text) | Val::Safe(text) if names.split(' ').any(|name| name == &**text))
 }

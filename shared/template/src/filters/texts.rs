@@ -2,7 +2,7 @@
 
 use encoding::percent;
 
-use super::{bool_arg, size_arg};
+use super::{bool_arg, printf_values, size_arg};
 use crate::eval::{CallArgs, Interpreter};
 use crate::methods::{capitalized, padded, stripped};
 use crate::value::{Val, ValueResult, number};
@@ -13,17 +13,13 @@ impl Interpreter<'_> {
     pub(super) fn text_filter(&mut self, name: &str, value: Val, args: CallArgs) -> ValueResult<Val> {
         let shown = |run: &mut Self| run.text_of(&value);
         match name {
-            "upper" => {
-                let text = shown(self)?.to_uppercase();
-                self.text(text)
-            }
-            "lower" => {
-                let text = shown(self)?.to_lowercase();
-                self.text(text)
-            }
-            "capitalize" => {
-                let text = capitalized(&shown(self)?);
-                self.text(text)
+            "upper" | "lower" | "capitalize" => {
+                let text = shown(self)?;
+                self.text(match name {
+                    "upper" => text.to_uppercase(),
+                    "lower" => text.to_lowercase(),
+                    _ => capitalized(&text),
+                })
             }
             "title" => {
                 let mut out = String::new();
@@ -53,11 +49,7 @@ impl Interpreter<'_> {
             }
             "format" => {
                 let text = shown(self)?;
-                let values = match args.named.is_empty() {
-                    true => Val::tuple(args.values)?,
-                    false => Val::map(args.named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?,
-                };
-                let text = self.printf(&text, &values)?;
+                let text = self.printf(&text, &printf_values(args)?)?;
                 self.text(text)
             }
             "center" => {

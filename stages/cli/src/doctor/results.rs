@@ -1,6 +1,8 @@
 //! The recorded results of the stages: errors, warnings and findings of the configuration, each with place and remedy.
 
+use serde::Deserialize;
 use serde_json::Value;
+use state::StageStatus;
 
 use super::Page;
 use super::boot_log::BootLog;
@@ -76,13 +78,13 @@ fn of_status(v1: &Value, page: &mut Page) {
     let has_details = ["wrong", "unknown"].iter().any(|kind| !texts(&kinds[kind]).is_empty());
     let mut has_later = false;
     for stage in state::STAGES.iter().rev() {
-        let record = &v1[stage];
-        for text in texts(&record["errors"]) {
+        let record = StageStatus::deserialize(&v1[stage]).unwrap_or_default();
+        for text in record.errors.into_iter().take(MAX_FINDINGS) {
             let remedy = remedy(&text);
             page.find(Finding::error(*stage, text).remedy(remedy));
         }
-        for (level, list) in record["recoverable_errors"].as_object().into_iter().flatten() {
-            for text in texts(list) {
+        for (level, texts) in record.recoverable_errors {
+            for text in texts.into_iter().take(MAX_FINDINGS) {
                 if has_details && text.starts_with(SCHEMA_SENTENCE) {
                     continue;
                 }
@@ -94,7 +96,7 @@ fn of_status(v1: &Value, page: &mut Page) {
                 });
             }
         }
-        let (start, end) = (record["start"].is_number(), record["finished"].is_number());
+        let (start, end) = (record.start.is_some(), record.finished.is_some());
         let problem = match (start, end, has_later) {
             (true, false, _) if v1["stage"] == *stage && !has_later => {
                 "began and has not ended: running, killed, or the machine stopped"
