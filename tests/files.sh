@@ -80,6 +80,14 @@ complete() {
 [ "$(complete cloud-init modules --mode = f)" = final ] || fail "completion behind ="
 [ "$(complete cloud-init devel net-convert --output-kind netw)" = "network-manager networkd" ] || fail "completion of a renderer"
 [ "$(complete cloud-id --lo)" = --long ] || fail "completion of cloud-id"
+# The project's address stands in Cargo.toml; the files of packages repeat it.
+homepage=$(sed -n 's/^homepage = "\(.*\)"/\1/p' Cargo.toml)
+domain=${homepage#https://}
+for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" "rpm/firstlight.spec:URL:            $homepage/" \
+  "rpm/firstlight.spec:Source0:        $homepage/releases/" "deb/control:@$domain>" \
+  "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/"; do
+  grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another address than the homepage in Cargo.toml ($homepage)"
+done
 phony=$(sed -n '/^\.PHONY:/,/[^\\]$/{s/^\.PHONY://;s/\\$//;p}' Makefile)
 help=$(make -s help)
 for target in $phony; do

@@ -101,12 +101,41 @@ fn typo_in_vendor_part() {
     sandbox.boot();
     let (code, page) = page(&sandbox, "");
     assert_eq!(code, Some(1));
-    assert_found(&page, "error", "vendor-data part-001, line 4", "users[1].nmae: unknown key");
+    assert_found(
+        &page,
+        "error",
+        "vendor-data part-001, line 4",
+        "users[1].nmae: unknown key; did you mean 'name'?",
+    );
     assert_found(
         &page,
         "error",
         "vendor-data part-001, line 6",
         "users[2].shel: unknown key; did you mean 'shell'?",
+    );
+}
+
+/// The map form of `users`, which is deprecated: its typing errors, and its users that do not exist.
+#[test]
+fn typo_in_map_of_users() {
+    let sandbox = Sandbox::with_user_data(
+        "doctor-map",
+        "#cloud-config\nusers:\n  default: true\n  ann:\n    shlel: /bin/sh\n  bob: true\n",
+    );
+    sandbox.boot();
+    let (code, page) = page(&sandbox, "sed -i /^bob:/d $root/etc/passwd");
+    assert_eq!(code, Some(1));
+    assert_found(
+        &page,
+        "error",
+        "user-data part-001, line 5",
+        "users.ann.shlel: unknown key; did you mean 'shell'?",
+    );
+    assert_found(
+        &page,
+        "error",
+        "user-data part-001, line 6",
+        "user bob is configured and not in /etc/passwd",
     );
 }
 

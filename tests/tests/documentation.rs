@@ -27,8 +27,8 @@ const LISTED: &[(&str, &str)] = &[
     ("sudo /usr/sbin/mke2fs -q -t ext4 -d root image.raw 2G", "tests/lib/vm makes its disks so"),
     (
         "qemu-system-x86_64 -cpu max,-cx16 -m 1024 -nographic -snapshot -kernel root/vmlinuz -initrd root/initrd.img \
-         -append 'root=/dev/vda console=ttyS0' -drive file=image.raw,if=virtio,format=raw -drive \
-         file=seed.iso,if=virtio,format=raw,readonly=on",
+         -append 'root=/dev/vda rw console=ttyS0 no_timer_check panic=-1' -no-reboot -drive \
+         file=image.raw,if=virtio,format=raw -drive file=seed.iso,if=virtio,format=raw,readonly=on",
         "tests/tests/boot_vm.rs boots such a machine with such a disc",
     ),
     ("cp debian-13-generic-amd64.qcow2 image.qcow2", "an image from outside of the mirror"),

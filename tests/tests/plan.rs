@@ -156,6 +156,28 @@ fn apply_to_an_image() {
     assert_eq!(live.ok().and_then(|o| o.status.code()), Some(2));
 }
 
+/// A datasource that would not read the user-data is refused, as is one that does not exist.
+#[test]
+fn user_data_of_another_datasource() {
+    let sandbox = Sandbox::new("plan-other");
+    let file = sandbox.root.join("data").display().to_string();
+    std::fs::write(&file, "#cloud-config\ntimezone: Asia/Tokyo\n")
+        .unwrap_or_else(|e| tests::fail(&e.to_string()));
+    for command in ["plan", "apply"] {
+        for (name, part) in [
+            ("None", "argument --datasource: None does not read --user-data"),
+            ("Ec2", "argument --datasource: Ec2 does not read --user-data"),
+            ("Nocloud", "unknown datasource 'Nocloud'; did you mean 'NoCloud'?"),
+        ] {
+            let done = cloud_init(&sandbox, &[command, "--user-data", &file, "--datasource", name]);
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert!(!done.status.success() && said.contains(part), "{command} {name}: {said}");
+        }
+    }
+    let done = cloud_init(&sandbox, &["plan", "--user-data", &file, "--datasource", "NoCloud"]);
+    assert!(String::from_utf8_lossy(&done.stdout).contains("Asia/Tokyo"));
+}
+
 /// Users and groups that the plan creates exist for its later steps.
 #[test]
 fn planned_users_own_their_files() {

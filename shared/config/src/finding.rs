@@ -94,25 +94,34 @@ pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -
 /// Longer than any known key.
 const MAX_KEY_LENGTH: usize = 64;
 
-/// Levenshtein's edit distance, if it is at most `most`. A document may have thousands of unknown keys, each of which
-/// is compared with hundreds of known ones: most pairs end at the first line.
+/// The edit distance, if it is at most `most`; a swap of two adjacent characters is one edit (optimal string alignment). A
+/// document may have thousands of unknown keys, each of which is compared with hundreds of known ones: most pairs end at
+/// the first line.
 fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most || b.len() > MAX_KEY_LENGTH {
         return None;
     }
     let mut row: [usize; MAX_KEY_LENGTH + 1] = std::array::from_fn(|i| i);
+    // The row of the character before.
+    let mut last = row;
+    let mut least_of_last = 0;
     for (i, x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        let before = std::mem::replace(&mut last, row);
+        row[0] = i + 1;
         let mut least = i + 1;
         for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(diagonal + 1).min(row[j] + 1);
+            let change = last[j] + usize::from(x != y);
+            row[j + 1] = change.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && *x == b[j - 1] && a[i - 1] == *y {
+                row[j + 1] = row[j + 1].min(before[j - 1] + 1);
+            }
             least = least.min(row[j + 1]);
         }
-        if least > most {
+        // A swap continues from the row before.
+        if least > most && least_of_last > most {
             return None;
         }
+        least_of_last = least;
     }
     Some(row[b.len()]).filter(|d| *d <= most)
 }
@@ -126,6 +135,11 @@ mod tests {
         assert_eq!(super::did_you_mean("host_name", known), Some("hostname"));
         assert_eq!(super::did_you_mean("password", known), None);
         assert_eq!(super::did_you_mean("bootcdm", known), Some("bootcmd"));
+        // A swap of neighbours is one edit, at the beginning and at the end as well.
+        for swapped in ["nmae", "anme", "naem"] {
+            assert_eq!(super::did_you_mean(swapped, ["uid", "name", "sudo"]), Some("name"), "{swapped}");
+        }
+        assert_eq!(super::did_you_mean("eman", ["name"]), None);
         assert_eq!(super::did_you_mean("", known), None);
         assert_eq!(super::did_you_mean(&"x".repeat(500), [&*"x".repeat(500)]), None);
     }

@@ -2,7 +2,7 @@
 //! their keys, the default user of the distribution included. Pure; several modules need the list of users.
 
 use config::schema::{
-    ANY_MAP, Definition, Deprecation, Format, Needs, STR, Type, key, list, map_of, reference,
+    BOOL, Definition, Deprecation, Format, INT, Needs, STR, Type, key, list, map_of, reference,
 };
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
@@ -107,12 +107,15 @@ impl FromNode for DefaultUserOverrides {
 pub struct UserList(Vec<(String, Map)>);
 
 const NO_LIST: Deprecation = Deprecation::new("22.2", "a list");
+/// A user in a map, whose key is the name.
+const NAMED: Definition = Definition { name: "named", types: UserKeys::SCHEMA };
 
 impl FromNode for UserList {
     const SCHEMA: &'static [Type] = &[
         list(&[STR, list(&[STR]), reference(&LISTED)]),
         STR.deprecated(&NO_LIST),
-        ANY_MAP.deprecated(&NO_LIST),
+        map_of(&key("<name>", &[reference(&NAMED), BOOL, STR, INT]).doc("The keys of the user, or true."))
+            .deprecated(&NO_LIST),
     ];
     fn read(node: &Node, reader: &mut Reader) -> Option<UserList> {
         Some(UserList(read_users(node, reader)))

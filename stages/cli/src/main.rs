@@ -49,7 +49,10 @@ fn main() -> ExitCode {
     }
     system::restore_default_sigpipe();
     match arguments::parse(&called, words) {
-        Parsed::Run { global, command } => {
+        Parsed::Run { global, command, warnings } => {
+            for warning in warnings {
+                eprintln!("warning: {warning}");
+            }
             let machine = Machine::open(&global);
             match command {
                 Command::Init(args) => stages::init(&global, &args),

@@ -10,7 +10,7 @@ use super::{module_names, tables, top_level};
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 
 /// Where the schemas are published, for their `$id`.
-const ID: &str = "https://firstlight.example/schema";
+const ID: &str = concat!(env!("CARGO_PKG_HOMEPAGE"), "/schema");
 
 /// Returns the JSON schema of a cloud-config.
 pub fn cloud_config_schema() -> Value {

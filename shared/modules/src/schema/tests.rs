@@ -22,6 +22,11 @@ fn findings() {
                 "t:2:17: user.shel: unknown key; did you mean 'shell'?",
             ],
         ),
+        ("user: {nmae: b, name: c}", &["t:1:8: user.nmae: unknown key; did you mean 'name'?"]),
+        (
+            "users: {default: true, b: {shel: c}}",
+            &["t:1:28: users.b.shel: unknown key; did you mean 'shell'?"],
+        ),
         (
             "users: [{name: b, lock_passwd: 'yes'}]",
             &["t:1:32: users[0].lock_passwd: expected true or false, found text"],

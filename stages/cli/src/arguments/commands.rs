@@ -33,6 +33,8 @@ const INSTANCE_DATA: OptionSpec = option(
 );
 const DATASOURCE: OptionSpec =
     option("datasource", None, "NAME", Text, "Datasource to use (default: the detected one).");
+/// The options of `query` that print something else than instance data.
+const EXPLAINED: &[&str] = &["identify", "explain"];
 const IGNORED_DEBUG: OptionSpec = flag("debug", Some('d'), "Ignored, for compatibility.").ignored();
 
 /// `cloud-init`.
@@ -95,6 +97,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 kind: Text,
                 help: "Arguments for the module.",
                 count: Count::Rest,
+                unused_with: &[],
             }),
             long_first: true,
             ..COMMAND
@@ -104,30 +107,34 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             about: "Print instance data, or explain detection and configuration.",
             options: &[
                 IGNORED_DEBUG,
-                INSTANCE_DATA,
+                INSTANCE_DATA.unused_with(EXPLAINED),
                 option(
                     "user-data",
                     Some('u'),
                     "FILE",
                     File,
                     "User-data to read (default: that of this instance).",
-                ),
+                )
+                .unused_with(EXPLAINED),
                 option(
                     "vendor-data",
                     Some('v'),
                     "FILE",
                     File,
                     "Vendor-data to read (default: that of this instance).",
-                ),
-                flag("all", Some('a'), "Print all instance data."),
-                flag("list-keys", Some('l'), "List the keys below VARNAME."),
+                )
+                .unused_with(EXPLAINED),
+                flag("all", Some('a'), "Print all instance data.").unused_with(EXPLAINED),
+                flag("list-keys", Some('l'), "List the keys below VARNAME.")
+                    .unused_with(&["identify", "explain", "format"]),
                 option(
                     "format",
                     Some('f'),
                     "TEMPLATE",
                     Text,
                     "Template to render, for example '{{ v1.region }}'; with --identify: text or json.",
-                ),
+                )
+                .unused_with(&["explain"]),
                 flag(
                     "identify",
                     None,
@@ -139,14 +146,17 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     "KEY",
                     Text,
                     "Show which file or part set a configuration key, what it replaced and what was dropped.",
-                ),
-                option("name", Some('n'), "VARNAME", InstanceData, "Older spelling of VARNAME."),
+                )
+                .unused_with(&["identify"]),
+                option("name", Some('n'), "VARNAME", InstanceData, "Older spelling of VARNAME.")
+                    .unused_with(&["identify", "explain", "format"]),
             ],
             positional: Some(Positional {
                 name: "varname",
                 kind: InstanceData,
                 help: "Dotted path, for example v1.region or ds.meta_data.uuid.",
                 count: Count::Optional,
+                unused_with: &["identify", "explain", "format"],
             }),
             ..COMMAND
         },
@@ -320,6 +330,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 kind: Text,
                 help: "Ignored.",
                 count: Count::Rest,
+                unused_with: &[],
             }),
             hidden: true,
             ..COMMAND
@@ -343,7 +354,7 @@ pub const CLOUD_ID: CommandSpec = CommandSpec {
     about: "Print the identifier of the cloud.",
     options: &[
         flag("json", Some('j'), "Print all of v1 as JSON."),
-        flag("long", Some('l'), "Print the region as well."),
+        flag("long", Some('l'), "Print the region as well.").unused_with(&["json"]),
         INSTANCE_DATA,
     ],
     ..COMMAND
@@ -354,29 +365,39 @@ const SCHEMA: CommandSpec = CommandSpec {
     name: "schema",
     about: "Validate a configuration, or print the documentation of its keys.",
     options: &[
-        option("config-file", Some('c'), "FILE", File, "Configuration file to validate."),
+        option("config-file", Some('c'), "FILE", File, "Configuration file to validate.")
+            .unused_with(&["docs"]),
         option(
             "schema-type",
             Some('t'),
             "TYPE",
             Choices(&["cloud-config", "network-config"]),
             "Type of the file (default: cloud-config).",
-        ),
+        )
+        .unused_with(&["docs", "explain"]),
         option(
             "instance-data",
             Some('i'),
             "FILE",
             File,
             "Instance data to render a template with (default: the data of this instance).",
-        ),
-        flag("system", None, "Validate the configuration of this instance."),
-        flag("annotate", None, "Print the file with each problem marked."),
+        )
+        .unused_with(&["docs", "explain"]),
+        flag("system", None, "Validate the configuration of this instance.").unused_with(&["docs"]),
+        flag("annotate", None, "Print the file with each problem marked.").unused_with(&[
+            "docs",
+            "explain",
+            "format=json",
+            "format=sarif",
+        ]),
         option("format", None, "FORMAT", Choices(&["text", "json", "sarif"]), "Output format.")
-            .default("text"),
+            .default("text")
+            .unused_with(&["docs", "explain"]),
         option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
             .or_alone("all"),
         option("explain", None, "KEY", Text, "Show where the value of a key, or of every key, was set.")
-            .or_alone(""),
+            .or_alone("")
+            .unused_with(&["docs"]),
     ],
     ..COMMAND
 };
@@ -428,7 +449,15 @@ const NET_CONVERT: CommandSpec = CommandSpec {
             "Distribution whose paths and headers to use.",
         )
         .required(),
-        option("mac", Some('m'), "NAME,MAC", Text, "Name of the NIC with this MAC address.").repeatable(),
+        option(
+            "mac",
+            Some('m'),
+            "NAME,MAC",
+            Text,
+            "Name of the NIC with this MAC address, for network_data.json.",
+        )
+        .repeatable()
+        .unused_with(&["kind=eni", "kind=yaml", "kind=azure-imds", "kind=vmware-imc"]),
         flag("debug", None, "Print the parsed configuration to standard error."),
         option("output-kind", Some('O'), "KIND", Choices(OUTPUT_KINDS), "Renderer to use.").required(),
     ],
@@ -444,6 +473,7 @@ const RENDER: CommandSpec = CommandSpec {
         kind: File,
         help: "User-data file to render.",
         count: Count::One,
+        unused_with: &[],
     }),
     ..COMMAND
 };
@@ -459,9 +489,10 @@ const MAKE_MIME: CommandSpec = CommandSpec {
             File,
             "File with its content type, for example config.yaml:cloud-config.",
         )
-        .repeatable(),
+        .repeatable()
+        .unused_with(&["list-types"]),
         flag("list-types", Some('l'), "List the known content types."),
-        flag("force", Some('f'), "Accept unknown content types."),
+        flag("force", Some('f'), "Accept unknown content types.").unused_with(&["list-types"]),
     ],
     ..COMMAND
 };

@@ -25,6 +25,8 @@ pub enum Parsed {
     Run {
         global: GlobalOptions,
         command: Command,
+        /// Options without effect beside another one.
+        warnings: Vec<String>,
     },
     /// Help or the version.
     Print(String),
@@ -52,7 +54,7 @@ pub fn parse(called: &str, words: Vec<String>) -> Parsed {
         parser.path.push(program);
     }
     match parsed {
-        Ok((global, command)) => Parsed::Run { global, command },
+        Ok((global, command, warnings)) => Parsed::Run { global, command, warnings },
         Err(Stop::Help) => Parsed::Print(help::help(&parser.path)),
         Err(Stop::Version) => {
             Parsed::Print(format!("{} {}", program_path(called), env!("CARGO_PKG_VERSION")))
@@ -65,7 +67,7 @@ fn run(
     parser: &mut Parser,
     program: &'static CommandSpec,
     root: Option<String>,
-) -> Result<(GlobalOptions, Command), Stop> {
+) -> Result<(GlobalOptions, Command, Vec<String>), Stop> {
     let matches = parser.parse(program)?;
     // `cloud-id` has neither of these.
     let is_program = std::ptr::eq(program, &CLOUD_INIT);
@@ -88,7 +90,7 @@ fn run(
         return Err(invalid_choice("-f/--format", format, &["text", "json"]));
     }
     let (debug, force) = (is_program && matches.flag("debug"), is_program && matches.flag("force"));
-    Ok((GlobalOptions { root, debug, force }, command))
+    Ok((GlobalOptions { root, debug, force }, command, matches.unused_options()))
 }
 
 /// Takes `--root DIR` out of the words, at any position before `--`.
@@ -153,6 +155,55 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split_whitespace().map(Into::into).collect()
+    }
+
+    /// Options without effect beside another one are reported.
+    #[test]
+    fn unused_options() {
+        let warnings = |text: &str| match parse("cloud-init", words(text)) {
+            Parsed::Run { warnings, .. } => warnings,
+            Parsed::UsageError(message, _) | Parsed::Print(message) => vec![message],
+        };
+        for (words, said) in [
+            ("query -a -i f", &[][..]),
+            ("query --identify -a", &["argument --all: ignored beside --identify"]),
+            ("query --explain users v1.region", &["argument varname: ignored beside --explain"]),
+            ("query -f x -l", &["argument --list-keys: ignored beside --format"]),
+            ("schema -c f --annotate", &[]),
+            ("schema -c f --format json --annotate", &["argument --annotate: ignored beside --format json"]),
+            ("schema -c f --docs ssh", &["argument --config-file: ignored beside --docs"]),
+            ("schema --explain users -c f", &[]),
+            ("devel schema --explain users --format json", &["argument --format: ignored beside --explain"]),
+            (
+                "devel net-convert -p a -k yaml -d b -D debian -O eni -m e0,02:00:00:00:00:01",
+                &["argument --mac: ignored beside --kind yaml"],
+            ),
+            ("devel make-mime -l -a f:cloud-config", &["argument --attach: ignored beside --list-types"]),
+            ("plan --user-data f --fresh --sensitive", &[]),
+        ] {
+            assert_eq!(warnings(words), said, "{words}");
+        }
+    }
+
+    /// What the table names beside an option exists in the same command, with such a value.
+    #[test]
+    fn unused_with_existing_options() {
+        fn check(command: &CommandSpec) {
+            let positional = command.positional.iter().flat_map(|positional| positional.unused_with);
+            for other in command.options.iter().flat_map(|option| option.unused_with).chain(positional) {
+                let (name, value) = other.split_once('=').unwrap_or((other, ""));
+                let option = command.options.iter().find(|option| option.long == name);
+                let choices = option.and_then(|option| option.value()).map(|value| value.kind);
+                let is_choice = match choices {
+                    Some(spec::ValueKind::Choices(choices)) => value.is_empty() || choices.contains(&value),
+                    _ => value.is_empty(),
+                };
+                assert!(option.is_some() && is_choice, "{}: {other}", command.name);
+            }
+            command.commands.iter().for_each(check);
+        }
+        check(&CLOUD_INIT);
+        check(&CLOUD_ID);
     }
 
     #[test]

@@ -53,6 +53,23 @@ impl Matches {
         self.values(long).pop().or_else(default)
     }
 
+    /// Returns a warning for each option that was given and has no effect beside another one.
+    pub fn unused_options(&self) -> Vec<String> {
+        let is_given = |other: &&&str| match other.split_once('=') {
+            Some((name, value)) => self.values.iter().any(|(long, text)| *long == name && text == value),
+            None => self.values.iter().any(|(long, _)| long == *other),
+        };
+        let options = self.spec.options.iter().filter(|option| self.flag(option.long));
+        let options = options.map(|option| (format!("--{}", option.long), option.unused_with));
+        let positional = self.spec.positional.filter(|_| !self.positionals.is_empty());
+        let positional = positional.map(|given| (given.name.to_string(), given.unused_with));
+        let unused = options.chain(positional).filter_map(|(name, others)| {
+            let other = others.iter().find(is_given)?.replace('=', " ");
+            Some(format!("argument {name}: ignored beside --{other}"))
+        });
+        unused.chain(self.command.iter().flat_map(|command| command.unused_options())).collect()
+    }
+
     /// Returns the value of an option that is required or has a default.
     pub fn text(&self, long: &'static str) -> String {
         self.value(long).unwrap_or_default()

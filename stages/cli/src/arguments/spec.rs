@@ -40,6 +40,8 @@ pub struct OptionSpec {
     pub repeatable: bool,
     /// Accepted for compatibility: without effect, and not offered by completions.
     pub ignored: bool,
+    /// Beside one of these it has no effect, which is reported: the long name of an option, or `NAME=VALUE`.
+    pub unused_with: &'static [&'static str],
 }
 
 /// The values behind an option.
@@ -82,6 +84,8 @@ pub struct Positional {
     pub kind: ValueKind,
     pub help: &'static str,
     pub count: Count,
+    /// As of an option.
+    pub unused_with: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,6 +106,7 @@ pub const fn flag(long: &'static str, letter: Option<char>, help: &'static str) 
         required: false,
         repeatable: false,
         ignored: false,
+        unused_with: &[],
     }
 }
 
@@ -128,6 +133,11 @@ impl OptionSpec {
 
     pub const fn ignored(self) -> OptionSpec {
         OptionSpec { ignored: true, ..self }
+    }
+
+    /// Has no effect beside one of these options.
+    pub const fn unused_with(self, others: &'static [&'static str]) -> OptionSpec {
+        OptionSpec { unused_with: others, ..self }
     }
 
     /// The value that the command assumes without this option.

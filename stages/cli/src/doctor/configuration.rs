@@ -1,6 +1,6 @@
 //! The configuration files and instance data that exist, and configured users that do not.
 
-use config::Node;
+use config::{Node, Position, Value};
 use serde_json::json;
 
 use super::Page;
@@ -43,17 +43,71 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
         Ok(text) => text,
         Err(e) => return page.unread.push(e.to_string()),
     };
-    for item in merged.get("users").and_then(Node::as_seq).unwrap_or_default() {
-        let name = item.as_str().or_else(|| item.get("name").and_then(Node::as_str));
-        let Some(name) = name.filter(|name| *name != "default" && !name.contains(',')) else { continue };
-        if passwd.lines().any(|line| line.split(':').next() == Some(name)) {
+    for (name, at) in configured_users(merged) {
+        if passwd.lines().any(|line| line.split(':').next() == Some(&name)) {
             continue;
         }
-        let place =
-            place_of(&format!("{}: ", item.at)).map_or_else(|| "users".to_string(), |(place, _)| place);
+        let place = place_of(&format!("{at}: ")).map_or_else(|| "users".to_string(), |(place, _)| place);
         page.find(
             Finding::error(place, format!("user {name} is configured and not in /etc/passwd"))
                 .remedy("see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always"),
         );
+    }
+}
+
+/// Returns the names of configured users, except for the default user, and where they are set. `users` is a list of names, of
+/// lists of names and of maps; a text; or a map by name.
+fn configured_users(merged: &Node) -> Vec<(String, Position)> {
+    let names = |node: &Node| -> Vec<(String, Position)> {
+        let text = node.scalar_text().unwrap_or_default();
+        text.split(',').map(|name| (name.trim().to_string(), node.at.clone())).collect()
+    };
+    let mut found = Vec::new();
+    match merged.get("users").map(|users| &users.value) {
+        Some(Value::Seq(items)) => {
+            for item in items {
+                match &item.value {
+                    Value::Map(map) => found.extend(map.get("name").into_iter().flat_map(names)),
+                    Value::Seq(inner) => found.extend(inner.iter().flat_map(names)),
+                    _ => found.extend(names(item)),
+                }
+            }
+        }
+        Some(Value::Map(map)) => {
+            let is_wanted = |value: &Node| match &value.value {
+                Value::Map(_) => true,
+                Value::Seq(_) | Value::Null => false,
+                _ => matches!(
+                    value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase().as_str(),
+                    "true" | "1" | "on" | "yes"
+                ),
+            };
+            found.extend(map.iter().filter(|(_, value)| is_wanted(value)).flat_map(|(key, _)| names(key)));
+        }
+        Some(Value::Str(_)) => found.extend(merged.get("users").into_iter().flat_map(names)),
+        _ => {}
+    }
+    found.retain(|(name, _)| !name.is_empty() && name != "default");
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn configured_users() {
+        for (users, wanted) in [
+            (
+                "[default, a, 'b, c', [d, default], {name: e}, {shell: /bin/sh}]",
+                &["a", "b", "c", "d", "e"][..],
+            ),
+            ("{default: true, a: {shell: /bin/sh}, b: 'yes', c: false, d: null}", &["a", "b"]),
+            ("a,default,b", &["a", "b"]),
+            ("[]", &[]),
+        ] {
+            let root = config::yaml::parse("t", &format!("users: {users}")).unwrap().root;
+            let found: Vec<String> =
+                super::configured_users(&root).into_iter().map(|(name, _)| name).collect();
+            assert_eq!(found, wanted, "{users}");
+        }
     }
 }

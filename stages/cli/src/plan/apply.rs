@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use system::{Command, OutputMode, Result, Subreaper};
 
-use super::boot::{INTERRUPTED_CODES, SEED_DIR, host, identify, select_datasource, write_seed};
+use super::boot::{
+    INTERRUPTED_CODES, SEED_DIR, host, identify, select_datasource, wanted_datasource, write_seed,
+};
 use super::{Request, STAGE_TIMEOUT as PLAN_TIMEOUT, has_errors, plan_stages};
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
@@ -76,12 +78,13 @@ const SIGNALLED: i32 = 128;
 /// Runs the stages. Returns whether one of them failed.
 fn apply(machine: &Machine, global: &GlobalOptions, args: &Apply) -> Result<bool> {
     let sys = &machine.sys;
+    let wanted = wanted_datasource(args.datasource.as_deref(), args.user_data.as_deref())?;
     check_image(machine, global, args)?;
     let seed_dir = machine.layout.cloud(SEED_DIR);
     if let Some(file) = &args.user_data {
         write_seed(sys, machine, file, "i-apply")?;
     }
-    match args.datasource.clone().or(args.user_data.as_ref().map(|_| "NoCloud".to_string())) {
+    match wanted {
         Some(name) => select_datasource(sys, machine, &name)?,
         None if !identify(global, &sys.root().host("/run")) => {
             println!("no datasource found: nothing to do (see query --identify)");

@@ -36,6 +36,27 @@ pub fn write_seed(sys: &System, machine: &Machine, file: &str, id: &str) -> Resu
     Ok(())
 }
 
+/// Returns the datasource to use instead of the detected one. Fails if its name is unknown, or if it would not read the
+/// given user-data, which is a seed of NoCloud.
+pub fn wanted_datasource(name: Option<&str>, user_data: Option<&str>) -> Result<Option<String>> {
+    const SEEDED: &str = "NoCloud";
+    let Some(name) = name else { return Ok(user_data.map(|_| SEEDED.to_string())) };
+    let known = || clouds::CLOUDS.iter().map(|cloud| cloud.name);
+    if !known().any(|cloud| cloud == name) {
+        let hint = config::did_you_mean(name, known()).map(|near| format!("; did you mean '{near}'?"));
+        return Err(system::Error::new(format!(
+            "argument --datasource: unknown datasource '{name}'{}",
+            hint.unwrap_or_default()
+        )));
+    }
+    if user_data.is_some() && name != SEEDED {
+        return Err(system::Error::new(format!(
+            "argument --datasource: {name} does not read --user-data, which only {SEEDED} does: omit one of them"
+        )));
+    }
+    Ok(Some(name.to_string()))
+}
+
 /// Writes the configuration that the generator writes for one datasource.
 pub fn select_datasource(sys: &System, machine: &Machine, name: &str) -> Result<()> {
     let text = format!("datasource_list: [ {name}, None ]\n");
@@ -52,4 +73,26 @@ pub fn identify(global: &GlobalOptions, run: &Path) -> bool {
     let command = command.env("PATH_RUN", run).output(OutputMode::Null).timeout(IDENTIFY_TIMEOUT);
     // If it fails, the stages try every datasource of the configuration, as at a boot.
     host().run(&command.accept_all().kill_on_exit()).map_or(true, |ended| ended.code != NOT_FOUND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wanted_datasource;
+
+    #[test]
+    fn datasources() {
+        let wanted = |name, data| wanted_datasource(name, data).map_err(|e| e.to_string());
+        assert_eq!(wanted(None, None), Ok(None));
+        assert_eq!(wanted(None, Some("f")), Ok(Some("NoCloud".into())));
+        assert_eq!(wanted(Some("NoCloud"), Some("f")), Ok(Some("NoCloud".into())));
+        assert_eq!(wanted(Some("None"), None), Ok(Some("None".into())));
+        for (name, data, part) in [
+            ("None", Some("f"), "None does not read --user-data"),
+            ("Ec2", Some("f"), "Ec2 does not read --user-data"),
+            ("nocloud", None, "unknown datasource 'nocloud'; did you mean 'NoCloud'?"),
+            ("Ec2, None", None, "unknown datasource 'Ec2, None'"),
+        ] {
+            assert!(wanted(Some(name), data).is_err_and(|e| e.contains(part)), "{name}");
+        }
+    }
 }

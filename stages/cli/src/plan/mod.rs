@@ -19,7 +19,7 @@ use system::{Command, PlanDir, Result, System, libexec};
 use crate::arguments::{GlobalOptions, Plan};
 use crate::machine::Machine;
 use crate::stage_table::STAGES;
-use boot::{INTERRUPTED_CODES, host, identify, select_datasource, write_seed};
+use boot::{INTERRUPTED_CODES, host, identify, select_datasource, wanted_datasource, write_seed};
 
 pub use apply::run as apply;
 
@@ -78,6 +78,7 @@ pub fn plan_stages(
     (timeout, sensitive): (Duration, bool),
     show: impl FnOnce(&show::PlanView<'_>, &[Value]) -> String,
 ) -> Result<(String, Vec<Value>)> {
+    let wanted = wanted_datasource(request.datasource.as_deref(), request.user_data.as_deref())?;
     // An interrupt must not end this process before the directory is removed.
     let _guard = system::block_interrupts();
     let plan_dir = PlanDir::new(&machine.sys)?;
@@ -90,7 +91,6 @@ pub fn plan_stages(
     if let Some(file) = &request.user_data {
         write_seed(&sys, machine, file, request.id)?;
     }
-    let wanted = request.datasource.clone().or(request.user_data.as_ref().map(|_| "NoCloud".to_string()));
     let disabled = match wanted {
         Some(name) => select_datasource(&sys, machine, &name).map(|()| false)?,
         None => !identify(global, &plan_dir.path().join("files/run")),
