@@ -4,12 +4,17 @@ use std::io::ErrorKind;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use crate::communicate::{Finished, MAX_OUTPUT, communicate, kill_group};
 use crate::{Command, Deadline, Effect, Error, Output, OutputMode, Result, System, debug, warning};
 
 /// The directories that are searched for programs besides those of PATH.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// How often, and after which time, a program is started again that is still open for writing.
+const BUSY_RETRIES: u32 = 20;
+const BUSY_DELAY: Duration = Duration::from_millis(10);
 
 impl System {
     /// Returns the path of a program below the root: a name with a slash is a path, others are searched for in PATH and the
@@ -119,7 +124,7 @@ impl System {
         unsafe {
             run.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?));
         }
-        run.spawn().map(drop).map_err(|e| Error::io(what, &e))
+        spawn_written(&mut run).map(drop).map_err(|e| Error::io(what, &e))
     }
 
     fn spawn(&self, command: &Command, program: &str) -> std::io::Result<Child> {
@@ -150,8 +155,20 @@ impl System {
         } else {
             chroot_child(&mut run, self.root().as_path(), command.directory.as_deref().unwrap_or("/"));
         }
-        run.spawn()
+        spawn_written(&mut run)
     }
+}
+
+/// Starts a program. A script that was written a moment ago may still be open in a process that another one forked and that has
+/// not called exec(2) yet; the kernel refuses to execute it until then.
+fn spawn_written(run: &mut std::process::Command) -> std::io::Result<Child> {
+    for _ in 0..BUSY_RETRIES {
+        match run.spawn() {
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy => std::thread::sleep(BUSY_DELAY),
+            result => return result,
+        }
+    }
+    run.spawn()
 }
 
 /// Has the kernel terminate the command when the thread that starts it (the only one of this process) exits, and unblocks
@@ -208,6 +225,24 @@ mod tests {
             warnings.len() == 1 && warnings[0].1.contains("output exceeds 16777216 bytes"),
             "{warnings:?}"
         );
+    }
+
+    #[test]
+    fn a_program_that_is_still_open_for_writing() {
+        use std::os::unix::fs::OpenOptionsExt;
+        let dir = scratch::TempDir::new();
+        let path = dir.join("program");
+        let mut file = std::fs::OpenOptions::new().write(true).create(true).mode(0o755).open(&path).unwrap();
+        std::io::Write::write_all(&mut file, b"#!/bin/sh\necho done\n").unwrap();
+        let command = Command::new([path.to_str().unwrap()]);
+        let error = System::new("/").run(&command).unwrap_err();
+        assert_eq!(error.kind(), Some(ErrorKind::ExecutableFileBusy), "{error}");
+        let closed_later = std::thread::spawn(move || {
+            std::thread::sleep(BUSY_DELAY * 3);
+            drop(file);
+        });
+        assert_eq!(System::new("/").run(&command).unwrap().stdout, b"done\n");
+        closed_later.join().unwrap();
     }
 
     #[test]
