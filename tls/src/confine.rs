@@ -1,7 +1,7 @@
 //! Drops privileges and limits resources before the first byte is read.
 
 use nix::errno::Errno;
-use nix::sys::resource::{Resource, setrlimit};
+use nix::sys::resource::{Resource, rlim_t, setrlimit};
 use nix::unistd::{Gid, Uid, geteuid, getuid, setgid, setgroups, setuid};
 
 use crate::error::TlsError;
@@ -9,7 +9,7 @@ use crate::error::TlsError;
 /// ID of the user `nobody` and of the group `nogroup`, as a number because /etc/passwd is not read.
 const NOBODY: u32 = 65534;
 /// Bytes of address space: eight times what a large list of CAs and a connection take.
-const MAX_MEMORY: u64 = 256 << 20;
+const MAX_MEMORY: rlim_t = 256 << 20;
 
 /// Drops root, forbids new privileges, and sets resource limits.
 ///

@@ -46,8 +46,10 @@ impl System {
             let reserved = if kind == XFS_SUPER_MAGIC && kernel_is_older_than(4, 18) {
                 Err(nix::errno::Errno::EOPNOTSUPP)
             } else {
-                let length = i64::try_from(size).unwrap_or(i64::MAX);
-                fallocate(&file, FallocateFlags::empty(), 0, length)
+                // glibc's off_t has 32 bits on 32-bit machines: larger files are written.
+                libc::off_t::try_from(size)
+                    .map_err(|_| nix::errno::Errno::EFBIG)
+                    .and_then(|length| fallocate(&file, FallocateFlags::empty(), 0, length))
             };
             match reserved {
                 Ok(()) => {}
