@@ -232,7 +232,8 @@ mod tests {
         use std::os::unix::fs::OpenOptionsExt;
         let dir = scratch::TempDir::new();
         let path = dir.join("program");
-        let mut file = std::fs::OpenOptions::new().write(true).create(true).mode(0o755).open(&path).unwrap();
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(&path).unwrap();
         std::io::Write::write_all(&mut file, b"#!/bin/sh\necho done\n").unwrap();
         let command = Command::new([path.to_str().unwrap()]);
         let error = System::new("/").run(&command).unwrap_err();
