@@ -289,9 +289,9 @@ mod tests {
                 "{version: 2, vlans: {v: {id: 1, link: e, routes: [{to: default, vai: x}], match: 7,\n\
                  routing-policy: [{form: x}, 3], dhcp4-overrides: {use-mtus: no}, 7: x}}}",
                 &[
-                    "1:65: network.vlans.v.routes[0].vai: unknown key",
+                    "1:65: network.vlans.v.routes[0].vai: unknown key; did you mean 'via'?",
                     "1:75: network.vlans.v.match: unknown key",
-                    "2:19: network.vlans.v.routing-policy[0].form: unknown key",
+                    "2:19: network.vlans.v.routing-policy[0].form: unknown key; did you mean 'from'?",
                     "2:51: network.vlans.v.dhcp4-overrides.use-mtus: unknown key; did you mean 'use-mtu'?",
                     "2:66: network.vlans.v.7: unknown key",
                 ],
