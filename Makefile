@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole check-units package-tests \
-    root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures test-all clean
+    root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures tutorial test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -152,7 +152,10 @@ architectures: root release ## build for other architectures, and test them with
 	@packaging/deps architectures
 	@BIN='$(BIN)' RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' HOST='$(HOST)' tests/architectures $(TARGETS)
 
-test-all: test init-systems dist-tests architectures ## run every test, and the slow ones: init systems, source release, architectures (root)
+tutorial: root deb ## follow docs/tutorial.md to the login on its virtual machine (root, 2 min)
+	$(AS_ROOT) tests/tutorial build/firstlight_*.deb
+
+test-all: test init-systems tutorial dist-tests architectures ## run every test, and the slow ones: init systems, tutorial, source release, architectures (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid

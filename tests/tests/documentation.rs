@@ -22,14 +22,14 @@ const LISTED: &[(&str, &str)] = &[
         "sudo mmdebstrap --include=linux-image-cloud-amd64,systemd-sysv,systemd-resolved,udev,dbus,iproute2,sudo \
          --customize-hook='cp firstlight_*.deb \"$1/root\"' --customize-hook='chroot \"$1\" sh -c \"dpkg -i \
          /root/firstlight_*.deb\"' trixie root",
-        "tests/lib/root makes such a root, tests/tests/boot_vm.rs installs the package in it",
+        "tests/tutorial",
     ),
-    ("sudo /usr/sbin/mke2fs -q -t ext4 -d root image.raw 2G", "tests/lib/vm makes its disks so"),
+    ("sudo /usr/sbin/mke2fs -q -t ext4 -d root image.raw 2G", "tests/tutorial"),
     (
         "qemu-system-x86_64 -cpu max,-cx16 -m 1024 -nographic -snapshot -kernel root/vmlinuz -initrd root/initrd.img \
          -append 'root=/dev/vda rw console=ttyS0 no_timer_check panic=-1' -no-reboot -drive \
          file=image.raw,if=virtio,format=raw -drive file=seed.iso,if=virtio,format=raw,readonly=on",
-        "tests/tests/boot_vm.rs boots such a machine with such a disc",
+        "tests/tutorial",
     ),
     ("cp debian-13-generic-amd64.qcow2 image.qcow2", "an image from outside of the mirror"),
     (
