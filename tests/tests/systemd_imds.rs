@@ -156,6 +156,7 @@ fn closed_service_of_both_families() {
     cloud.net.in_machine(&["ip", "-6", "route", "add", "prohibit", "fd00:ec2::254"]);
     let (took, lines) = boot(&cloud);
     eprintln!("both families: {took:.1} s");
+    assert!(took < PATIENCE, "{took}\n{}", cloud.log());
     assert_eq!(lines[0].matches("permission denied").count(), 2, "{lines:#?}\n{}", cloud.log());
 }
 

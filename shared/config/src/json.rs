@@ -12,7 +12,7 @@ use crate::{Map, Node, Value};
 /// The nesting limit of common JSON parsers.
 const MAX_DEPTH: usize = 128;
 
-/// The position of a JSON syntax error.
+/// The position of a JSON syntax error; line 0 is that of a document beyond the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JsonError {
     /// The line, counted from 1.
@@ -21,8 +21,14 @@ pub struct JsonError {
     pub column: usize,
 }
 
+/// The error of a document beyond the limits.
+const TOO_LARGE: JsonError = JsonError { line: 0, column: 0 };
+
 impl std::fmt::Display for JsonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if *self == TOO_LARGE {
+            return write!(f, "larger than {} MiB or {MAX_NODES} values", MAX_BYTES >> 20);
+        }
         write!(f, "line {}, column {}: not valid JSON", self.line, self.column)
     }
 }
@@ -34,9 +40,11 @@ impl std::error::Error for JsonError {}
 /// # Errors
 /// The text is not valid JSON, or is too large or nested too deeply.
 pub fn parse(text: &str) -> Result<Node, JsonError> {
+    if text.len() > MAX_BYTES {
+        return Err(TOO_LARGE);
+    }
     let mut parser = Parser { text, at: 0, nodes: 0 };
-    let value = (text.len() <= MAX_BYTES).then(|| parser.document()).flatten();
-    value.ok_or_else(|| {
+    parser.document().ok_or_else(|| {
         let before = &text.as_bytes()[..parser.at.min(text.len())];
         let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
         let line = before.iter().filter(|b| **b == b'\n').count() + 1;
@@ -50,7 +58,7 @@ pub fn parse(text: &str) -> Result<Node, JsonError> {
 /// The bytes are not valid JSON, or are too large or nested too deeply.
 pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
     if !is_within_limits(bytes) {
-        return Err(JsonError { line: 1, column: 1 });
+        return Err(TOO_LARGE);
     }
     serde_json::from_slice(bytes).or_else(|e| {
         let lenient = std::str::from_utf8(bytes).ok().and_then(|text| parse(text).ok());
@@ -427,6 +435,8 @@ mod tests {
             assert_eq!(value(text.as_bytes()).is_ok(), fits, "{:.40}", text);
             assert_eq!(parse(&text).is_ok(), fits || text.starts_with("[{"), "{:.40}", text);
         }
+        let error = value(list(MAX_NODES + 1, "0").as_bytes()).unwrap_err().to_string();
+        assert_eq!(error, "larger than 32 MiB or 2000000 values");
     }
 
     #[test]
