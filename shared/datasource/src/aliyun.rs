@@ -14,7 +14,7 @@ use crate::field_types::{
 };
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, field_types, standard, tree};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard, tree};
 
 pub const ALIYUN: Datasource = Datasource {
     events: UpdateEvents {
@@ -62,15 +62,12 @@ struct Fetched {
     base: String,
     nic: String,
     metadata: Node,
-    user_data: Vec<u8>,
-    vendor_data: Vec<u8>,
+    user_data: Blobs,
+    vendor_data: Blobs,
 }
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
-    let data = |name: &str| {
-        let read = session.get(&format!("{VERSION}/{name}"));
-        Ok(standard::ignore_too_large(session.sys, &format!("AliYun: {name}"), read)?.unwrap_or_default())
-    };
+    let data = |name: &str| session.data(&format!("{VERSION}/{name}"));
     let (user_data, vendor_data) = (data("user-data")?, data("vendor-data")?);
     let all = format!("{VERSION}/meta-data/all");
     let document = session.require(&all).and_then(|bytes| document::parse_map("AliYun's metadata", &bytes));
@@ -108,16 +105,15 @@ fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
     let expected =
         [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true), PUBLIC_KEYS];
     field_types::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
-    let class = if ctx.stage == Stage::Local { "DataSourceAliYunLocal" } else { "DataSourceAliYun" };
-    let mut instance = standard::from_metadata("AliYun", class, format!("metadata ({base})"), &metadata);
+    let class = ctx.class("AliYun");
+    let mut instance = standard::from_metadata("AliYun", &class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });
     instance.is_hostname_whole = true;
     let name = document::text(&metadata, "hostname");
     instance.local_hostname = name.or_else(|| Some("localhost.localdomain".into()));
     instance.public_keys = public_keys(&metadata);
     instance.network = network(ctx, &metadata, nic);
-    let blobs = |bytes: Vec<u8>| Blobs(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
-    (instance.user_data, instance.vendor_data) = (blobs(user_data), blobs(vendor_data));
+    (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     standard::record_machine(ctx.sys, &mut instance);
     instance
 }

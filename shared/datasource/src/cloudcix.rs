@@ -31,9 +31,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
     let metadata = document::parse_map("CloudCIX's metadata", &session.response.body)?;
-    let user_data = session.get("v1/userdata");
-    let user_data = standard::ignore_too_large(session.sys, "CloudCIX: user-data", user_data)?;
-    Ok((metadata, standard::maybe_base64(user_data.unwrap_or_default())))
+    Ok((metadata, standard::maybe_base64(session.data("v1/userdata")?)))
 }
 
 fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance {

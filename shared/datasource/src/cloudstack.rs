@@ -10,7 +10,7 @@ use system::{Error, Result, System, debug, info};
 use crate::metadata_network::{self, MetadataNetwork};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, Stage, field_types, password_server, seed, standard};
+use crate::{Datasource, Search, field_types, password_server, seed, standard};
 
 pub const CLOUDSTACK: Datasource = Datasource::new("CloudStack", find);
 
@@ -31,8 +31,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !ctx.is_on("CloudStack") {
         return Ok(None);
     }
-    let class = if ctx.stage == Stage::Local { "DataSourceCloudStackLocal" } else { "DataSourceCloudStack" };
-    if let Some(instance) = seeded(ctx, class)? {
+    let class = ctx.class("CloudStack");
+    if let Some(instance) = seeded(ctx, &class)? {
         return Ok(Some(instance));
     }
     let policy = SERVICE.policy(ctx);
@@ -45,7 +45,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let mut instance = metadata_network::with_network(ctx, &nics, &requirements, &mut |net, nic| {
         let lease = net.lease().cloned().or_else(|| existing_lease(ctx));
         let policy = RetryPolicy { urls: urls(ctx.sys, &policy, net, lease.as_ref()), ..policy.clone() };
-        let mut instance = read(&SERVICE.open(ctx.sys, net, nic, &policy)?, class)?;
+        let mut instance = read(&SERVICE.open(ctx.sys, net, nic, &policy)?, &class)?;
         add_domain(&mut instance, lease.and_then(|lease| lease.domain));
         Ok(Some(instance))
     })?;
@@ -92,14 +92,13 @@ fn default_gateway(sys: &System) -> Option<std::net::Ipv4Addr> {
 
 fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
     session.prefetch(&["latest/meta-data/", "latest/user-data"]);
-    let user_data = session.get("latest/user-data");
-    let user_data = standard::ignore_too_large(session.sys, "CloudStack: user-data", user_data)?;
+    let user_data = session.data("latest/user-data")?;
     let mut metadata = session.tree("latest/meta-data/")?;
     field_types::drop_invalid(session.sys, "CloudStack's metadata", &mut metadata, &standard::TREE_FIELDS);
     let subplatform = format!("metadata ({}/)", session.base);
     let mut instance = standard::from_metadata("CloudStack", class, subplatform, &metadata);
     instance.id = session.instance_id(&instance.id)?;
-    instance.user_data = Blobs(user_data.into_iter().collect());
+    instance.user_data = user_data;
     let policy = RetryPolicy {
         timeout: std::time::Duration::from_secs(PASSWORD_TIMEOUT),
         retries: PASSWORD_RETRIES,

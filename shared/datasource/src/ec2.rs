@@ -3,7 +3,7 @@
 
 use config::Node;
 use serde_json::{Value as Json, json};
-use state::{Instance, NetworkConfig};
+use state::{Blobs, Instance, NetworkConfig};
 use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use ephemeral::{Ipv4Method, Ipv6Method};
@@ -215,7 +215,7 @@ struct Crawled {
     version: &'static str,
     metadata: Node,
     identity: Option<Node>,
-    user_data: Vec<u8>,
+    user_data: Blobs,
 }
 
 fn crawl<'a>(
@@ -251,8 +251,8 @@ fn crawl<'a>(
         .map(String::as_str)
         .collect();
     imds.prefetch(&paths);
-    let user_data = imds.get(&user_data);
-    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", user_data)?.unwrap_or_default();
+    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", imds.get(&user_data))?;
+    let user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
     let mut metadata = imds.tree(&top)?;
     field_types::drop_invalid(sys, "EC2's metadata", &mut metadata, &standard::TREE_FIELDS);
     let mut identity = of_identity.map(|path| imds.tree(&path)).transpose()?;
@@ -348,11 +348,11 @@ impl Imds<'_, '_> {
 
 fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Option<String>) -> Instance {
     let Crawled { base, version, metadata, identity, user_data } = crawled;
-    let class = if ctx.stage == Stage::Local { "DataSourceEc2Local" } else { "DataSourceEc2" };
+    let class = ctx.class("Ec2");
     let mut instance = Instance {
         id: "iid-datasource".into(),
         datasource: "Ec2".into(),
-        description: class.into(),
+        description: class,
         dsmode: "net".into(),
         cloud_name: platform.name.into(),
         platform: "ec2".into(),

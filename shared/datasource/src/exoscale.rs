@@ -2,7 +2,7 @@
 //! boot.
 
 use config::Node;
-use state::{Blobs, Instance};
+use state::Instance;
 use system::{Result, debug, warning};
 
 use crate::retry::{Defaults, RetryPolicy};
@@ -61,13 +61,12 @@ fn activate(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Result<
 fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance> {
     let [top, user_data] = ["meta-data/", "user-data"].map(|path| format!("{version}/{path}"));
     session.prefetch(&[&top, &user_data]);
-    let user_data = session.get(&user_data);
-    let user_data = standard::ignore_too_large(session.sys, "Exoscale: user-data", user_data)?;
+    let user_data = session.data(&user_data)?;
     let mut metadata = session.tree(&top)?;
     field_types::drop_invalid(session.sys, "Exoscale's metadata", &mut metadata, &standard::TREE_FIELDS);
     let mut instance = standard::from_metadata("Exoscale", "DataSourceExoscale", "unknown".into(), &metadata);
     instance.id = session.instance_id(&instance.id)?;
-    instance.user_data = Blobs(user_data.into_iter().collect());
+    instance.user_data = user_data;
     let url = format!("{}:{port}/{version}/", without_port(&session.base));
     instance.config = password_server::fetch_config(session.sys, &url, &session.policy);
     Ok(instance)

@@ -9,7 +9,7 @@ use crate::field_types::Field;
 use crate::field_types::Shape::{Data, Keys, Text};
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, Stage, UpdateEvents, document, field_types, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};
 
 pub const GCE: Datasource = Datasource {
     events: UpdateEvents {
@@ -192,8 +192,8 @@ fn parse_timestamp(text: &str) -> Option<i64> {
 }
 
 fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
-    let class = if ctx.stage == Stage::Local { "DataSourceGCELocal" } else { "DataSourceGCE" };
-    let mut instance = standard::instance("GCE", class, format!("metadata ({url}/)"));
+    let class = ctx.class("GCE");
+    let mut instance = standard::instance("GCE", &class, format!("metadata ({url}/)"));
     standard::fill(&mut instance, &metadata);
     let first = |name: String| name.split('.').next().unwrap_or_default().to_string();
     instance.local_hostname = instance.local_hostname.map(first);

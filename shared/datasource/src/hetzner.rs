@@ -2,7 +2,7 @@
 
 use config::Node;
 use ephemeral::Ipv6Method;
-use state::Instance;
+use state::{Blobs, Instance};
 use system::{Error, Result, warning};
 
 use crate::field_types::Field;
@@ -52,7 +52,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 struct Fetched {
     metadata: Node,
     private_networks: Node,
-    user_data: Vec<u8>,
+    user_data: Blobs,
 }
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
@@ -60,8 +60,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
     let private = session.get("metadata/private-networks")?.unwrap_or_default();
     let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
     let private_networks = private.map_err(|e| Error::new(e.to_string()))?.root;
-    let user_data = standard::ignore_too_large(session.sys, "Hetzner: user-data", session.get("userdata"))?;
-    Ok(Fetched { metadata, private_networks, user_data: user_data.unwrap_or_default() })
+    Ok(Fetched { metadata, private_networks, user_data: session.data("userdata")? })
 }
 
 const FIELDS: [Field; 5] = [

@@ -287,6 +287,29 @@ impl Search<'_> {
         is_on
     }
 
+    /// Returns upstream's name of the class of a datasource that both stages search, for this stage.
+    pub(crate) fn class(&self, name: &str) -> String {
+        let end = if self.stage == Stage::Local { "Local" } else { "" };
+        format!("DataSource{name}{end}")
+    }
+
+    /// Returns the flag of this stage, and logs it if the datasource is not searched in it.
+    pub(crate) fn is_stage_enabled(&self, name: &str, local: bool, network: bool) -> bool {
+        let is_enabled = if self.stage == Stage::Local { local } else { network };
+        if !is_enabled {
+            debug!(self.sys, "{name}: the metadata service is not used in this stage");
+        }
+        is_enabled
+    }
+
+    /// Returns the text of a datasource's setting, or the texts of a list separated by commas; `default` if it is neither.
+    pub(crate) fn setting_text(&self, name: &str, path: &[&str], default: &str) -> String {
+        let setting = self.settings(name).and_then(|settings| settings.at_path(path));
+        let list = setting.map(|node| node.as_seq().unwrap_or(std::slice::from_ref(node)));
+        let texts: Vec<&str> = list.unwrap_or_default().iter().filter_map(Node::as_str).collect();
+        if texts.is_empty() { default.into() } else { texts.join(",") }
+    }
+
     /// Tells whether a setting of a datasource is true; it is by default.
     pub(crate) fn is_enabled(&self, name: &str, key: &str) -> bool {
         self.settings(name).and_then(|s| s.get(key)).is_none_or(|node| !node.is_falsy())

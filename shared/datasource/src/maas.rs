@@ -186,7 +186,7 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
     field_types::drop_invalid(sys, &source, &mut metadata, &fields);
     let vendor_data = get(VENDOR_DATA)?.unwrap_or_default();
     let user_data = standard::ignore_too_large(sys, "user-data", get(USER_DATA))?;
-    let class = if ctx.stage == Stage::Local { "DataSourceMAASLocal" } else { "DataSourceMAAS" };
+    let class = ctx.class("MAAS");
     let mut instance = standard::from_metadata(
         "MAAS",
         &format!("{class} [{source}]"),

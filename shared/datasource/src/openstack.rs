@@ -8,7 +8,7 @@ use system::{Deadline, Request, Result, System, debug, info, warning};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, Search, Stage, dmi, document, field_types, metadata_network, standard, tree};
+use crate::{Datasource, Search, dmi, document, field_types, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("OpenStack", find) };
@@ -120,7 +120,7 @@ fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Ins
     if mode == "disabled" {
         return None;
     }
-    let class = if ctx.stage == Stage::Local { "DataSourceOpenStackLocal" } else { "DataSourceOpenStack" };
+    let class = ctx.class("OpenStack");
     let mut instance = Instance {
         id: "iid-dsopenstack".into(),
         datasource: "OpenStack".into(),

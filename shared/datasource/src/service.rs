@@ -5,10 +5,12 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use config::Node;
+use config::{Map, Node};
 use ephemeral::{Ipv4Method, Ipv6Method};
+use state::Blobs;
 use system::{Deadline, Error, Request, Response, Result, System, info, warning};
 
+use crate::field_types::{self, Field};
 use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
 use crate::parts::Parts;
 use crate::retry::{Defaults, RetryPolicy};
@@ -49,6 +51,8 @@ pub struct MetadataService<'s> {
 
 /// A service that has responded.
 pub struct Session<'s, 'a> {
+    /// The datasource's name.
+    pub name: &'static str,
     /// The machine.
     pub sys: &'a System,
     /// The network over which the service responded.
@@ -204,8 +208,8 @@ impl<'s> MetadataService<'s> {
         info!(sys, "{}: the metadata service is at {base}", self.name);
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let policy = (self.later)(policy);
-        let (headers, prefetched) = (self.headers, RefCell::default());
-        Ok(Session { sys, net, nic, policy, base, response, headers, token, deadline, prefetched })
+        let (name, headers, prefetched) = (self.name, self.headers, RefCell::default());
+        Ok(Session { name, sys, net, nic, policy, base, response, headers, token, deadline, prefetched })
     }
 }
 
@@ -245,6 +249,33 @@ impl Session<'_, '_> {
             }
         };
         metadata_network::body(response, &url)
+    }
+
+    /// Fetches user-data or vendor-data; there is none if the path does not exist, and if the data exceeds the size limit
+    /// ([`standard::ignore_too_large`]).
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::get`] does.
+    pub fn data(&self, path: &str) -> Result<Blobs> {
+        let what = format!("{}: {path}", self.name);
+        let bytes = standard::ignore_too_large(self.sys, &what, self.get(path))?;
+        Ok(Blobs(bytes.filter(|bytes| !bytes.is_empty()).into_iter().collect()))
+    }
+
+    /// Fetches metadata, without its invalid `fields`. A malformed document is reported and is empty: user-data and the
+    /// firmware's instance-id do not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::get`] does.
+    pub fn metadata(&self, path: &str, fields: &[Field]) -> Result<Map> {
+        let source = format!("{}'s metadata", self.name);
+        let metadata = document::parse_map(&source, &self.get(path)?.unwrap_or_default());
+        let metadata = metadata.inspect_err(|e| warning!(self.sys, "{e}; metadata ignored"));
+        let mut metadata = metadata.unwrap_or_else(|_| Map::new().into());
+        field_types::drop_invalid(self.sys, &source, &mut metadata, fields);
+        Ok(metadata.as_map().cloned().unwrap_or_default())
     }
 
     /// Fetches files, and trees if a path ends in `/`, a few at a time over kept connections, for [`Session::get`] and

@@ -131,12 +131,18 @@ pub fn text_blob(map: &Node, key: &str) -> Blobs {
 }
 
 /// Returns user-data, decoded if it is valid base64.
-pub fn maybe_base64(bytes: Vec<u8>) -> Blobs {
-    match encoding::base64::decode_strict(&bytes) {
-        _ if bytes.is_empty() => Blobs::default(),
-        Some(decoded) => Blobs(vec![decoded]),
-        None => Blobs(vec![bytes]),
+pub fn maybe_base64(user_data: Blobs) -> Blobs {
+    let decode = |bytes: Vec<u8>| encoding::base64::decode_strict(&bytes).unwrap_or(bytes);
+    Blobs(user_data.0.into_iter().map(decode).collect())
+}
+
+/// Returns user-data that should be base64, decoded; other data is reported and returned as it is.
+pub fn expect_base64(sys: &System, datasource: &str, user_data: Blobs) -> Blobs {
+    let decoded = maybe_base64(user_data.clone());
+    if !user_data.is_empty() && decoded == user_data {
+        warning!(sys, "{datasource}: user-data is not valid base64; using it as it is");
     }
+    decoded
 }
 
 /// Adds the zone to a link-local IPv6 address in a URL (RFC 6874).

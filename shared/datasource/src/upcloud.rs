@@ -9,7 +9,7 @@ use system::{Error, Result, warning};
 use crate::field_types::Shape::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, Stage, dmi, document, field_types, standard};
+use crate::{Datasource, Search, dmi, document, field_types, standard};
 
 pub const UPCLOUD: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("UpCloud", find) };
@@ -46,8 +46,8 @@ fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Inst
     let or = |key: &str, default: &str| document::text(&metadata, key).unwrap_or_else(|| default.into());
     ours.insert("instance-id", or("instance_id", uuid));
     ours.insert("availability_zone", or("region", "default"));
-    let class = if ctx.stage == Stage::Local { "DataSourceUpCloudLocal" } else { "DataSourceUpCloud" };
-    let mut instance = standard::from_metadata("UpCloud", class, format!("metadata ({url})"), &ours.into());
+    let class = ctx.class("UpCloud");
+    let mut instance = standard::from_metadata("UpCloud", &class, format!("metadata ({url})"), &ours.into());
     match metadata.get("network").filter(|network| !network.is_falsy()) {
         Some(network) => {
             let network = network::config(ctx.sys, &ctx.machine.nics(), network);
