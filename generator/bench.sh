@@ -35,7 +35,7 @@ ln -s "$ours" "$work/ds-identify"
 
 # milliseconds ROOT COMMAND... [-- COMMAND...]: the best of the rounds, each as the first run of a boot; two
 # commands take turns, so that the machine's other work hits both. ROOT has the results. Started with
-# posix_spawn(3), which the C library does without copying the starter's page tables: they are none of ours.
+# posix_spawn(3), which the C library does without copying the starter's page tables: those of this process are not needed.
 milliseconds() {
   python3 - "$rounds" "$@" <<'PY' 2>/dev/null
 import os, statistics, sys, time

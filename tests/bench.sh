@@ -18,7 +18,7 @@ BIN=$(readlink -f "${BIN:-$top/build/bin}")
 peer=''
 for suite in ${FIRSTLIGHT_PEER:-sid forky trixie}; do
   if peer=$("$lib/root" "$suite" cloud-init cloud-guest-utils); then break; fi
-  echo "bench: $suite cannot be had from the mirror" >&2
+  echo "bench: $suite is not available from the mirror" >&2
 done
 [ -n "$peer" ] || die "no Debian release can be had from the mirror"
 bare=$("$lib/root" "$suite")

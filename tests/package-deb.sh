@@ -166,7 +166,7 @@ the_way_back() {
             [ -e "$unit" ] && grep -q "WantedBy=cloud-init.target" "$unit" || continue
             [ -e "/etc/systemd/system/cloud-init.target.wants/${unit##*/}" ] || { echo "$unit"; exit 1; }
         done'
-    check "$suite: back: purging ours takes nothing of it" in_root dpkg --purge firstlight
+    check "$suite: back: purging ours removes none of its files" in_root dpkg --purge firstlight
     check "$suite: back: its files are complete" in_root sh -c \
         '! dpkg --verify cloud-init | grep -v "README\|/etc/" | grep . && test -e /etc/cloud/cloud.cfg'
     check "$suite: back: its units are still enabled" \

@@ -22,7 +22,7 @@ need_root() {
     die "this test needs mount and network namespaces, which this host refuses to root (a container without CAP_SYS_ADMIN?)"
 }
 
-no_mirror() { die "$1 cannot be had from $("$lib/mirror"), see above; FIRSTLIGHT_MIRROR names another Debian mirror"; }
+no_mirror() { die "$1 is not available from $("$lib/mirror"), see above; FIRSTLIGHT_MIRROR names another Debian mirror"; }
 
 # Debian's name of the machines' architecture. Another one than the host's needs `emulate`, but for virtual machines that
 # have their disk already.

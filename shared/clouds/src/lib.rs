@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn manual_page_lists_all_clouds() {
         let page = include_str!("../../../packaging/man/ds-identify.8").replace("\\-", "-");
-        let begin = page.find(".SH DATA SOURCES").unwrap();
+        let begin = page.find(".SH DATASOURCES").unwrap();
         let section = &page[begin..begin + 1 + page[begin + 1..].find("\n.SH ").unwrap()];
         let mut lines = section.lines().skip_while(|line| *line != ".TP");
         let mut listed = Vec::new();
