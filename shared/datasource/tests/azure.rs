@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod common;
+#[path = "../../blockdev/tests/common/udf.rs"]
+mod udf;
 
 use common::Machine;
 use datasource::{Nics, Search, Stage, datasource};
@@ -52,6 +54,29 @@ fn a_pool_is_left_alone() {
     }
     let restarted = machine("").file("/var/lib/cloud/data/reported_ready", "1: 2\n");
     assert!(restarted.find("Azure").unwrap_err().to_string().contains("waits in a pool"));
+}
+
+/// Azure's discs are UDF. Such a disc is read at its mount point; another file system is not.
+#[test]
+fn udf_discs() {
+    let with_disc = |image: Vec<u8>| {
+        Machine::new()
+            .firmware(&[("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77\n"), ("product_uuid", UUID)])
+            .config("datasource: {Azure: {metadata_urls: ['http://127.0.0.1:9'], max_wait: 1}}\n")
+            .file("/sys/class/block/sr0/size", format!("{}\n", udf::KIB * 2))
+            .file("/dev/sr0", image)
+            .file("/proc/mounts", "/dev/sr0 /media/cd0 udf ro 0 0\n")
+            .file("/media/cd0/ovf-env.xml", ovf_env(""))
+    };
+    let machine = with_disc(udf::disc());
+    let instance = machine.found("Azure");
+    assert_eq!(
+        (instance.local_hostname.as_deref(), &*instance.subplatform),
+        (Some("one"), "config-disk (/dev/sr0)")
+    );
+    let machine = with_disc(ntfs());
+    assert!(machine.find("Azure").is_err());
+    assert!(machine.warnings().contains("ovf-env.xml not found"), "{}", machine.warnings());
 }
 
 /// A file system as blkid recognises it: a boot sector and the records of the files of the file system itself.
@@ -154,4 +179,28 @@ fn temporary_disks_that_are_not_formatted() {
     }
     let machine = Machine::new().file("/image", ntfs());
     assert_eq!(blockdev::probe_path(&machine.sys, "/image").unwrap().unwrap().fstype, "ntfs");
+}
+
+/// The only partition, or the second of two, has nothing but what Azure puts there: it is formatted, and if this is not the
+/// instance's first boot, the modules for it are due again. One more file prevents both.
+#[test]
+fn temporary_disks_that_are_formatted_again() {
+    for (partitions, last) in [(&["-part1"][..], "-part1"), (&["-part1", "-part2"], "-part2")] {
+        let mut machine = Machine::new()
+            .file(DISK, "x")
+            .file("/proc/mounts", format!("{DISK}{last} /mnt/resource ntfs ro 0 0\n"))
+            .file("/mnt/resource/DATALOSS_WARNING_README.txt", "of Azure")
+            .file("/mnt/resource/System Volume Information/tracking.log", "of Windows");
+        for partition in partitions {
+            machine = machine.file(&format!("{DISK}{partition}"), ntfs());
+        }
+        assert_eq!(is_due_again(&machine.sys, "", false), (true, true), "{last}");
+        assert_eq!(is_due_again(&machine.sys, "", true), (true, false), "{last}");
+        let never = "datasource: {Azure: {never_destroy_ntfs: true}}";
+        assert_eq!(is_due_again(&machine.sys, never, false), (false, false), "{last}");
+        assert_eq!(machine.warnings(), "");
+        let machine = machine.file("/mnt/resource/database", "of the owner");
+        assert_eq!(is_due_again(&machine.sys, "", false), (false, false), "{last}");
+        assert!(machine.warnings().contains("has 1 files; to keep such a disk"), "{}", machine.warnings());
+    }
 }
