@@ -1,7 +1,7 @@
 //! Azure in a directory: pools, and which temporary disks may be formatted again. With its services:
 //! `tests/tests/azure.rs`.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 #[path = "../../blockdev/tests/common/udf.rs"]
@@ -77,6 +77,100 @@ fn udf_discs() {
     let machine = with_disc(ntfs());
     assert!(machine.find("Azure").is_err());
     assert!(machine.warnings().contains("ovf-env.xml not found"), "{}", machine.warnings());
+}
+
+/// The elements of ovf-env.xml that are read.
+const ELEMENTS: [(&str, &str); 8] = [
+    ("HostName", "one"),
+    ("UserName", "zoe"),
+    ("UserPassword", "a password"),
+    ("CustomData", "I2Nsb3VkLWNvbmZpZwp7fQo="),
+    ("DisableSshPasswordAuthentication", "false"),
+    ("Value", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA one"),
+    ("PreprovisionedVm", "false"),
+    ("ProvisionGuestProxyAgent", "false"),
+];
+
+/// Returns a file in which one element has another value, or is missing.
+fn with_element(name: &str, value: Option<&str>) -> String {
+    let element = |of: &str| {
+        let good = ELEMENTS.iter().find(|(name, _)| *name == of).map(|(_, good)| *good);
+        let text = if of == name { value } else { good };
+        text.map(|text| format!("<{of}>{text}</{of}>")).unwrap_or_default()
+    };
+    let linux =
+        ["UserName", "UserPassword", "CustomData", "DisableSshPasswordAuthentication"].map(element).concat();
+    let keys = format!("<SSH><PublicKeys><PublicKey>{}</PublicKey></PublicKeys></SSH>", element("Value"));
+    let platform = ["PreprovisionedVm", "ProvisionGuestProxyAgent"].map(element).concat();
+    ovf_env(&platform).replace("<HostName>one</HostName>", &format!("{}{linux}{keys}", element("HostName")))
+}
+
+/// Each element, missing, huge, with control characters, with elements in the place of text, twice. Either it costs only
+/// itself, or the file is unusable, as for cloud-init, and one message names the element. No value is repeated.
+#[test]
+fn fields_of_ovf_env() {
+    // Without these Azure's file is not one, and half of a password or of data would be another one.
+    let is_fatal = |name: &str, what: &str| match name {
+        "HostName" => what == "missing",
+        "UserPassword" => what == "huge",
+        "CustomData" => matches!(what, "control characters"),
+        _ => false,
+    };
+    let huge = "x".repeat(17 << 10);
+    for (name, good) in ELEMENTS {
+        for (what, value) in [
+            ("good", Some(good)),
+            ("missing", None),
+            ("empty", Some("")),
+            ("elements", Some("<x><y>1</y></x>")),
+            ("huge", Some(huge.as_str())),
+            ("control characters", Some("a\u{85}b&#9;c&#10;d")),
+        ] {
+            let place = format!("{name}, {what}");
+            let machine = machine("").file(FILE, with_element(name, value));
+            let found = machine.find("Azure");
+            let warnings = machine.warnings();
+            assert!(warnings.lines().all(|line| line.len() < 1000), "{place}: {warnings:.2000}");
+            assert!(!warnings.contains(|c: char| c.is_control() && c != '\n'), "{place}: {warnings:?}");
+            if is_fatal(name, what) {
+                assert!(warnings.contains(name), "{place}: {warnings}");
+                continue;
+            }
+            let instance = found.ok().flatten().unwrap_or_else(|| panic!("{place}: {warnings}"));
+            assert_eq!(instance.id, UUID, "{place}");
+            let is_bad =
+                |text: &str| text.len() >= huge.len() || text.contains(|c: char| c.is_control() && c != '\n');
+            let host = instance.local_hostname.unwrap_or_default();
+            assert!(!is_bad(&host), "{place}: {host:?}");
+            assert!(
+                !instance.public_keys.iter().any(|key| is_bad(key)),
+                "{place}: {:?}",
+                instance.public_keys
+            );
+            let config = instance.config.to_string();
+            assert!(config.len() < huge.len() && !config.contains("\\u0085"), "{place}: {config:.400}");
+            // The others are as in a good file.
+            assert!(name == "HostName" || host == "one", "{place}: {host}");
+            assert!(name == "Value" || instance.public_keys.len() == 1, "{place}");
+            assert!(
+                name == "CustomData" || common::text(&instance.user_data) == "#cloud-config\n{}\n",
+                "{place}"
+            );
+            assert!(name == "UserName" || config.contains("\"zoe\""), "{place}: {config}");
+            // A password is hashed, and custom data is anything.
+            if matches!(what, "huge" | "control characters")
+                && matches!(name, "HostName" | "UserName" | "Value")
+            {
+                assert!(
+                    warnings.contains(&format!(
+                        "ovf-env.xml: {}{name}: ",
+                        if name == "Value" { "PublicKey." } else { "" }
+                    )),
+                    "{place}: {warnings}"
+                );
+            }
+        }
+    }
 }
 
 /// A file system as blkid recognises it: a boot sector and the records of the files of the file system itself.
