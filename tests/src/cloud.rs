@@ -30,6 +30,8 @@ pub struct Cloud {
     /// The signal that stops a stage at the limit.
     signal: &'static str,
     has_units: bool,
+    /// Environment of `tests/lib/machine-boot` and of the stages.
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Cloud {
@@ -76,6 +78,7 @@ impl Cloud {
             limit: 120,
             signal: "TERM",
             has_units: false,
+            variables: Vec::new(),
         };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
@@ -119,6 +122,16 @@ impl Cloud {
         self
     }
 
+    /// Gives the machine a Unix socket whose other end is served by `tests/lib/host-port`.
+    pub fn host_socket(mut self, path: &str) -> Cloud {
+        self.serve_at(path, |cloud, socket| {
+            let requests = cloud.net.dir.join("requests").display().to_string();
+            ["host-port".into(), cloud.served.display().to_string(), format!("unix:{socket}"), requests]
+                .into()
+        });
+        self
+    }
+
     /// Gives the machine a Unix socket through which it reaches the metadata server.
     pub fn unix_socket(mut self, path: &str) -> Cloud {
         self.serve_at(path, |_, socket| ["unix-relay".into(), socket].into());
@@ -152,13 +165,18 @@ impl Cloud {
         write(&self.served.join("fault"), lines);
     }
 
-    /// Sets the milliseconds of a round trip to the metadata server.
-    pub fn latency(&self, milliseconds: u32) {
+    /// Changes what the metadata server serves.
+    pub fn serve(&self, change: impl FnOnce(&mut Value)) {
         let path = self.served.join("server.json");
         let text = std::fs::read(&path).unwrap_or_default();
         let mut server: Value = serde_json::from_slice(&text).unwrap_or_default();
-        server["latency"] = milliseconds.into();
+        change(&mut server);
         write(&path, server.to_string());
+    }
+
+    /// Sets the milliseconds of a round trip to the metadata server.
+    pub fn latency(&self, milliseconds: u32) {
+        self.serve(|server| server["latency"] = milliseconds.into());
     }
 
     /// Sets a DMI value.
@@ -278,6 +296,7 @@ impl Cloud {
         if lower.is_none() && libraries.is_dir() {
             command.env("LIB", &libraries);
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if self.has_units {
             command.env("STOP_POST", "1");
         }
@@ -310,6 +329,18 @@ impl Cloud {
         boot.output.push_str(&String::from_utf8_lossy(&done.stderr));
         assert_eq!(boot.codes.len(), stages.len(), "the machine did not run all stages: {}", boot.output);
         boot
+    }
+
+    /// Boots with this kernel command line.
+    pub fn kernel_line(mut self, text: &str) -> Cloud {
+        self.variables.push(("DEBUG_PROC_CMDLINE", text.into()));
+        self
+    }
+
+    /// Puts words before the command of each stage.
+    pub fn wrap(mut self, words: &str) -> Cloud {
+        self.variables.push(("WRAP", words.into()));
+        self
     }
 
     /// Runs ExecStopPost= of the units after a stage was stopped.
