@@ -18,6 +18,7 @@ mod intact;
 mod machine;
 mod module_case;
 mod net;
+mod reach;
 mod sandbox;
 mod secrets;
 /// Kills and injected errors at many points of every stage.
@@ -29,7 +30,7 @@ use std::process::{Command, Stdio};
 
 pub use book::{Block, Page};
 pub use check::{first_boot, later_boot, new_instance, second_boot};
-pub use cloud::{Cloud, MAC};
+pub use cloud::{Cloud, MAC, record_dir};
 pub use explain::{explained, install_explain};
 pub use facts::Facts;
 pub use instance_data::{instance_data, without_program_specific};
@@ -37,6 +38,7 @@ pub use intact::{assert_intact, half_written};
 pub use machine::Machine;
 pub use module_case::ModuleCase;
 pub use net::{Net, RunResult};
+pub use reach::Reach;
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
 
