@@ -20,6 +20,7 @@ mod module_case;
 mod net;
 mod sandbox;
 mod secrets;
+mod terminal;
 /// Kills and injected errors at many points of every stage.
 pub mod torture;
 
@@ -39,6 +40,7 @@ pub use module_case::ModuleCase;
 pub use net::{Net, RunResult};
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
+pub use terminal::on_terminal;
 
 /// Returns the directory `tests` of the source tree.
 pub fn tests_dir() -> PathBuf {
