@@ -21,6 +21,7 @@ mod net;
 mod reach;
 mod sandbox;
 mod secrets;
+mod terminal;
 /// Kills and injected errors at many points of every stage.
 pub mod torture;
 
@@ -41,6 +42,7 @@ pub use net::{Net, RunResult};
 pub use reach::Reach;
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
+pub use terminal::on_terminal;
 
 /// Returns the directory `tests` of the source tree.
 pub fn tests_dir() -> PathBuf {
