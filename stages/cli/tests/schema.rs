@@ -1,6 +1,6 @@
 //! `schema` and `--explain` on prepared files and machines. Forms and exit codes are those of Debian's cloud-init 26.2;
 //! the messages differ, and have a place.
-#![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "test code outside of test functions")]
 
 mod common;
 
