@@ -100,10 +100,18 @@ fn consume_source(
         [&*user_config].into_iter().chain(consumed.configs.iter().rev()).chain([options.config]).collect();
     let mut handler = Handler::new(sys, dirs, source, options, &weaker, &rules.disabled_handlers);
     for part in parts {
-        let other = part.launch_index().filter(|index| Some(*index) != options.launch_index);
-        if let (Source::User, Some(other), Some(_)) = (source, other, options.launch_index) {
-            debug!(sys, "user-data: skipping a part for launch index {other}");
-            continue;
+        if let (Source::User, true, Some(_)) = (source, part.has_launch_index(), options.launch_index) {
+            match part.launch_index() {
+                None => {
+                    warning!(sys, "user-data: skipping {}: Launch-Index is not an integer", part.filename);
+                    continue;
+                }
+                other if other != options.launch_index => {
+                    debug!(sys, "user-data: skipping a part for launch index {}", other.unwrap_or_default());
+                    continue;
+                }
+                _ => {}
+            }
         }
         handler.handle_part(part);
     }

@@ -27,6 +27,11 @@ impl<'a> Part<'a> {
         transfer::decode_charset(&self.payload, self.charset.as_deref())
     }
 
+    /// Tells whether the part is meant for the machine of one launch index, even if that is no integer.
+    pub fn has_launch_index(&self) -> bool {
+        self.headers.get("launch-index").is_some()
+    }
+
     /// Returns the launch index of the machine that the part is meant for, if it is set.
     pub fn launch_index(&self) -> Option<i64> {
         self.headers.get("launch-index")?.trim().parse().ok()

@@ -78,11 +78,32 @@ fn apply_operation(operation: &Node, config: &mut Node, copied: &mut usize) -> R
             }
             add(config, &path, from, at)
         }
-        "test" => match *find(config, &path)? == value()? {
+        "test" => match is_equal(find(config, &path)?, &value()?) {
             true => Ok(()),
             false => Err("test failed".into()),
         },
         _ => Err("'op' must be add, remove, replace, move, copy or test".into()),
+    }
+}
+
+/// Compares as RFC 6902 (4.6) does: numbers by their value, so that 1 equals 1.0.
+fn is_equal(one: &Node, other: &Node) -> bool {
+    match (&one.value, &other.value) {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "an integer that a float cannot hold does not equal one"
+        )]
+        (Value::Int(n), Value::Float(f)) | (Value::Float(f), Value::Int(n)) => {
+            *n as f64 == *f && *f as i128 == *n
+        }
+        (Value::Seq(one), Value::Seq(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_equal(a, b))
+        }
+        (Value::Map(one), Value::Map(other)) => {
+            let in_other = |(key, value)| other.get_node(key).is_some_and(|found| is_equal(value, found));
+            one.len() == other.len() && one.iter().all(in_other)
+        }
+        (one, other) => one == other,
     }
 }
 
@@ -204,6 +225,11 @@ mod tests {
             ),
             (r#"[{"op": "copy", "from": "/l", "path": "/m"}]"#, "{a: 1, l: [x, y], m: [x, y]}"),
             (r#"[{"op": "test", "path": "/l/0", "value": "x"}]"#, base),
+            (r#"[{"op": "test", "path": "/a", "value": 1.0}]"#, base),
+            (
+                r#"[{"op": "add", "path": "/l", "value": [{"k": 2.0}]}, {"op": "test", "path": "/l", "value": [{"k": 2}]}]"#,
+                "{a: 1, l: [{k: 2.0}], m: {k: v, n/o: 1, p~q: 2}}",
+            ),
             (r#"[{"op": "replace", "path": "", "value": {"q": 1}}]"#, "{q: 1}"),
             ("#cloud-config-jsonp\n[{\"op\": \"remove\", \"path\": \"/m\"}]", "{a: 1, l: [x, y]}"),
         ] {
@@ -260,6 +286,8 @@ mod tests {
                 "operation 1: a value cannot be moved into itself",
             ),
             (r#"[{"op": "test", "path": "/a", "value": "secret"}]"#, "operation 1: test failed"),
+            (r#"[{"op": "test", "path": "/a", "value": 1.5}]"#, "operation 1: test failed"),
+            (r#"[{"op": "test", "path": "/a", "value": true}]"#, "operation 1: test failed"),
             (
                 r#"[{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}]"#,
                 "operation 2: path does not exist",

@@ -92,6 +92,24 @@ fn explain_of_a_file() {
     assert!(code == 1 && err.contains("no cloud-config found"), "{err}");
 }
 
+/// As at boot: cloud-config, a template and a network configuration have to be UTF-8; a script may be binary.
+#[test]
+fn schema_of_files_that_are_not_utf8() {
+    let machine = Machine::new();
+    for (bytes, kind, code, wanted) in [
+        (&b"#cloud-config\nlocale: \xff\n"[..], "cloud-config", 1, ":2:9: error: File "),
+        (b"## template: jinja\n#cloud-config\nlocale: C\n# \xfc\n", "cloud-config", 1, ":4:3: error: File "),
+        (b"version: 2\n# \xe4\n", "network-config", 1, ":2:3: error: File "),
+        (b"#!/bin/sh\necho \xff\n", "cloud-config", 0, ""),
+    ] {
+        std::fs::write(machine.root.join("file"), bytes).unwrap();
+        let file = machine.root.join("file").display().to_string();
+        let (found, out, err) = machine.run_words(&["schema", "-t", kind, "-c", &file]);
+        assert_eq!(found, code, "{bytes:?}: {out}{err}");
+        assert!(err.contains(wanted) && err.contains("not UTF-8 text") == (code == 1), "{bytes:?}: {err}");
+    }
+}
+
 #[test]
 fn schema_of_files() {
     let machine = Machine::new();

@@ -73,9 +73,9 @@ fn parts_for_another_launch_index_are_skipped() {
     ]);
     for (index, scripts, config) in [
         (None, "all odd one zero", true),
-        (Some(0), "all odd zero", false),
-        (Some(1), "all odd one", true),
-        (Some(2), "all odd", false),
+        (Some(0), "all zero", false),
+        (Some(1), "all one", true),
+        (Some(2), "all", false),
     ] {
         let mut machine = Machine::new("launch");
         machine.launch_index = index;

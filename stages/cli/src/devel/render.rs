@@ -38,7 +38,8 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
         }
         other => other.map_err(|e| e.to_string())?,
     };
-    let text = file_sys.read_text(&file).map_err(|e| e.to_string())?;
+    let bytes = file_sys.read(&file).map_err(|e| e.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|_| format!("{}: not valid UTF-8", args.user_data))?;
     if template::kind(&text) != Some(template::Kind::Jinja) {
         return Err(format!(
             "{}: not a template: expected '## template: jinja' as the first line",

@@ -236,7 +236,16 @@ fn validate(
     }
     let mut text = match String::from_utf8(bytes) {
         Ok(text) => text,
-        Err(bad) => String::from_utf8_lossy(bad.as_bytes()).into_owned(),
+        Err(bad) => {
+            let text = String::from_utf8_lossy(bad.as_bytes()).into_owned();
+            // Refused at boot, too; user-data of another type may be binary.
+            let is_read_as_text = part.schema_type != SchemaType::CloudConfig
+                || matches!(user_data_type(&text), Some("text/cloud-config" | "text/jinja2"));
+            match config::yaml::parse_bytes(path, bad.as_bytes()) {
+                Err(bad) if is_read_as_text => return Ok(not_yaml(path, &bad, text, Vec::new())),
+                _ => text,
+            }
+        }
     };
     let mut format_errors = Vec::new();
     if part.schema_type == SchemaType::CloudConfig {
@@ -270,17 +279,7 @@ fn validate(
     }
     let parsed = match config::yaml::parse(path, &text) {
         Ok(parsed) => parsed,
-        Err(bad) => {
-            let message = format!("File {path} is not valid YAML. {}", bad.message);
-            let found = format_error(path, bad.at.line.max(1), bad.at.column.max(1), message);
-            format_errors.push(found);
-            return Ok(Validation {
-                findings: format_errors,
-                warnings: Vec::new(),
-                text,
-                is_other_type: false,
-            });
-        }
+        Err(bad) => return Ok(not_yaml(path, &bad, text, format_errors)),
     };
     if parsed.root.as_map().is_none() {
         let findings = vec![not_a_map(&parsed.root)];
@@ -312,6 +311,18 @@ fn validate(
     let mut findings: Vec<Finding> = all.iter().cloned().collect();
     sort::sort_by(&mut findings, |a, b| a.key.cmp(&b.key));
     Ok(Validation { text, findings, warnings, is_other_type: false })
+}
+
+/// Returns the result for a file that cannot be parsed, after the findings so far.
+fn not_yaml(
+    path: &str,
+    bad: &config::yaml::YamlError,
+    text: String,
+    mut findings: Vec<Finding>,
+) -> Validation {
+    let message = format!("File {path} is not valid YAML. {}", bad.message);
+    findings.push(format_error(path, bad.at.line.max(1), bad.at.column.max(1), message));
+    Validation { findings, warnings: Vec::new(), text, is_other_type: false }
 }
 
 fn not_a_map(root: &Node) -> Finding {

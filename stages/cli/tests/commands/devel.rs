@@ -72,6 +72,7 @@ fn devel_render() {
     machine.put("deep", "## template: jinja\n{{ a.b }}\n");
     machine.put("empty", "## template: jinja\n{# #}");
     machine.put("plain", "#cloud-config\n");
+    std::fs::write(machine.root.join("latin1"), b"## template: jinja\n\xfc\n").unwrap();
     for (words, code, out, said) in [
         (&["/good"][..], 0, "#cloud-config\nr: eu eu\n", ""),
         (&["/good", "-i", "/other.json"], 0, "#cloud-config\nr: us us\n", ""),
@@ -86,6 +87,7 @@ fn devel_render() {
         (&["/deep"], 1, "", "'a' is undefined"),
         (&["/empty"], 1, "", "Unable to render user-data file: /empty"),
         (&["/plain"], 1, "", "not a template: expected"),
+        (&["/latin1"], 1, "", "/latin1: not valid UTF-8"),
         (&["/none"], 1, "", "Missing user-data file: /none"),
         (&["/good", "-i", "/none"], 1, "", "Missing instance-data.json file: /none"),
     ] {
