@@ -157,6 +157,20 @@ impl FromNode for SingleLine {
     }
 }
 
+/// An option of useradd. A boolean is a mistake (`inactive: true`): the user could not be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UserOption(pub String);
+
+impl FromNode for UserOption {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<UserOption> {
+        match node.value {
+            Value::Bool(_) => reader.type_error(node, "text"),
+            _ => SingleLine::read(node, reader).map(|line| UserOption(line.0)),
+        }
+    }
+}
+
 /// An email address, or at least what a program does not take as an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail(pub String);
@@ -234,17 +248,17 @@ config::keys! {
         /// The login name. Without it, the entry is for the default user.
         name: Option<String>;
         /// The full name (GECOS comment).
-        gecos: Option<SingleLine>;
+        gecos: Option<UserOption>;
         /// The home directory. The default is /home/NAME.
-        homedir: Option<SingleLine>;
+        homedir: Option<UserOption>;
         /// The login shell.
-        shell: Option<SingleLine>;
+        shell: Option<UserOption>;
         /// The expiry date of the account.
-        expiredate: Option<SingleLine>, within format(Format::Date);
+        expiredate: Option<UserOption>, within format(Format::Date);
         /// Days until an account with an expired password is disabled.
-        inactive: Option<SingleLine>;
+        inactive: Option<UserOption>;
         /// The SELinux user for the login.
-        selinux_user: Option<SingleLine>, also "selinux-user" since "24.2";
+        selinux_user: Option<UserOption>, also "selinux-user" since "24.2";
         /// The user ID.
         uid: Option<Uid>;
         /// The primary group. The default has the user's name.

@@ -227,7 +227,7 @@ impl<'a> UserCreator<'a> {
 /// Converts the configuration of a user into the arguments of useradd.
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
-    let line = |l: &Option<crate::user_keys::SingleLine>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
     NewUser {
         name: user.name.clone(),
         uid: keys.uid.as_ref().map(|u| u.0.clone()),

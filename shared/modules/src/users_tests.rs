@@ -85,10 +85,24 @@ fn groups() {
 fn configuration_overrides_the_distributions_default_user() {
     let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
     let keys = &accounts.default_user().unwrap().keys;
-    let line = |l: &Option<crate::user_keys::SingleLine>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
     assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
     assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
     assert!(keys.lock_passwd);
+}
+
+/// `useradd --inactive True` fails, and the user would not exist.
+#[test]
+fn booleans_are_not_options_of_useradd() {
+    for option in ["gecos", "homedir", "shell", "expiredate", "inactive", "selinux_user"] {
+        let (accounts, wrong, _) = read(&format!("users: [{{name: a, {option}: true}}]"));
+        let keys = &accounts.users[0].keys;
+        let options =
+            [&keys.gecos, &keys.homedir, &keys.shell, &keys.expiredate, &keys.inactive, &keys.selinux_user];
+        assert!(wrong == 1 && options.iter().all(|given| given.is_none()), "{option}");
+    }
+    let (accounts, wrong, _) = read("users: [{name: a, inactive: 5}]");
+    assert_eq!((accounts.users[0].keys.inactive.as_ref().map(|days| days.0.as_str()), wrong), (Some("5"), 0));
 }
 
 #[test]

@@ -239,9 +239,18 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
     }
 }
 
-/// Returns an absolute path.
+/// Returns an absolute path without `.`, `..` and a slash at its end, as Python's `abspath` does: they are resolved in the
+/// text, so that no directory has to exist for them.
 fn absolute_path(entry: &Entry) -> String {
-    if entry.path.starts_with('/') { entry.path.clone() } else { format!("/{}", entry.path) }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in entry.path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            _ => parts.push(part),
+        }
+    }
+    format!("/{}", parts.join("/"))
 }
 
 fn write_one(context: &Context<'_>, entry: &Entry) -> Result<()> {
@@ -306,6 +315,22 @@ mod tests {
     use super::*;
     use crate::test_sandbox::{Sandbox, yaml};
     use crate::write_files_deferred;
+
+    #[test]
+    fn paths_are_absolute_and_without_detours() {
+        for (path, expected) in [
+            ("/etc/motd", "/etc/motd"),
+            ("etc/motd", "/etc/motd"),
+            ("/opt/dir/", "/opt/dir"),
+            ("/opt/none/../c", "/opt/c"),
+            ("/../a//./b", "/a/b"),
+            ("/", "/"),
+        ] {
+            let config = yaml(&format!("write_files: [{{path: '{path}'}}]"));
+            let (entries, ..) = due_entries(config.get("write_files").unwrap(), false);
+            assert_eq!(absolute_path(&entries[0].1), expected, "{path}");
+        }
+    }
 
     #[test]
     fn modes() {
