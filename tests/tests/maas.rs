@@ -32,6 +32,32 @@ fn maas_seed_matches_upstream() {
     Cloud::new("maas-seed").compare_with_upstream();
 }
 
+/// The keys are in a file that the kernel command line names, as on machines that MAAS boots over the network.
+#[test]
+fn keys_from_the_kernel_command_line() {
+    const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
+    let cloud = with_network("maas").kernel_line("ro cloud-config-url=http://10.0.0.1/preseed");
+    let config = cloud.file(CONFIG);
+    let (rest, keys) = config.split_once("datasource:").expect("its keys");
+    cloud.put(CONFIG, rest);
+    cloud.serve(|all| {
+        all["paths"]["/preseed"] = format!("#cloud-config\ndatasource:{keys}").into();
+        all["oauth"]["open"] = serde_json::json!(["/preseed"]);
+    });
+    // Until the file is fetched nothing names the server.
+    assert!(!rest.contains("10.0.0.1"), "{rest}");
+    cloud.boot(&["local", "network"]);
+    assert_eq!(cloud.id(), "maas", "{}", cloud.log());
+    assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "xk3p9a", "{}", cloud.log());
+    assert!(cloud.requests().contains("GET /preseed 200"), "{}", cloud.requests());
+    assert!(!cloud.log().contains("c&s"), "{}", cloud.log());
+    // The file is kept, so that a later boot does not depend on the server.
+    cloud.fault("* . 404\n");
+    cloud.forget_run();
+    cloud.boot(&["local", "network"]);
+    assert_eq!(cloud.id(), "maas", "{}", cloud.log());
+}
+
 /// A service that fails for a moment costs nothing; one that is gone at a later boot, no wait.
 #[test]
 fn later_boots_do_not_ask() {
