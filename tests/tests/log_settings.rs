@@ -101,3 +101,30 @@ fn owners_that_do_not_exist() {
     let of = |line: &&String| line.contains("(syslog_fix_perms) could be set: none:such, nor:he");
     assert_eq!(machine.warnings().iter().filter(of).count(), 1, "{}", machine.log());
 }
+
+/// With the system log as the only handler: the first lines are in the file, because no daemon listens yet; the lines after it
+/// started go to it too.
+#[test]
+fn a_log_daemon_that_starts_during_the_boot() {
+    let machine = Sandbox::with_user_data(
+        "log-daemon",
+        "#cloud-config\nusers: []\nbootcmd: ['ln -s /run-log /dev/log']\n",
+    );
+    write(
+        &machine.path("/etc/cloud/cloud.cfg.d/96_log.cfg"),
+        "log_cfgs:\n- \"[logger_root]\\nhandlers=s\\n[handler_s]\\nclass=handlers.SysLogHandler\\nargs=('/dev/log', 1)\\n\"\n",
+    );
+    let daemon = std::os::unix::net::UnixDatagram::bind(machine.path("/run-log")).unwrap();
+    daemon.set_nonblocking(true).unwrap();
+    let boot = machine.run(&["on", "local", "network"]);
+    check_boot!(machine, boot, boot.succeeded());
+    let mut lines = Vec::new();
+    let mut line = [0; 4096];
+    while let Ok(length) = daemon.recv(&mut line) {
+        lines.push(String::from_utf8_lossy(&line[..length]).into_owned());
+    }
+    let log = machine.file("/var/log/cloud-init.log").unwrap_or_default();
+    check_boot!(machine, boot, log.contains("init-local"));
+    check_boot!(machine, boot, lines.iter().any(|line| line.contains(">[CLOUDINIT] ")));
+    check_boot!(machine, boot, !lines.iter().any(|line| line.contains("init-local")));
+}
