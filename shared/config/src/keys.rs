@@ -169,10 +169,7 @@ macro_rules! keys {
                         const NAME: &str = $crate::first_of!($($name)? , stringify!($field));
                         &[$($crate::Alias {
                             name: $alias,
-                            deprecated: $crate::schema::Deprecation {
-                                since: concat!("", $($since)?),
-                                replacement: NAME,
-                            },
+                            deprecated: $crate::schema::Deprecation::new(concat!("", $($since)?), NAME),
                         }),*]
                     },
                     default: $crate::option_of!(
@@ -322,12 +319,12 @@ macro_rules! schema_of {
 /// Declares an enumeration of words: `string_enum! { pub enum Mode { Auto = "auto", Off = "off" | "no" or "false" } }`. The
 /// words after `|` are accepted, too; so are those after `or`, which are not in the schema, and the variants after a
 /// semicolon, which are not either. A boolean `false` matches the word `false` (likewise `true`);
-/// `enum Mode, false until "22.3" use "off" { … }` adds it to the schema as a deprecated form.
+/// `enum Mode, false until "22.3" use "off" as "MESSAGE" { … }` adds it to the schema as a deprecated form.
 #[macro_export]
 macro_rules! string_enum {
     ($(
         $(#[doc = $about:literal])*
-        $vis:vis enum $type:ident $(, false until $until:literal use $instead:literal)? {
+        $vis:vis enum $type:ident $(, false until $until:literal use $instead:literal as $message:literal)? {
             $first:ident = $first_word:literal $(| $first_more:literal)* $(or $first_other:literal)*
             $(, $(#[doc = $doc:literal])* $variant:ident = $word:literal $(| $more:literal)* $(or $other:literal)* )*
             $(; $unlisted:ident = $unlisted_word:literal)*
@@ -354,7 +351,7 @@ macro_rules! string_enum {
                 $crate::schema::word($first_word) $(, $crate::schema::word($first_more))*
                 $(, $crate::schema::word($word) $(, $crate::schema::word($more))*)*
                 $(, $crate::schema::flag(false)
-                    .deprecated(&$crate::schema::Deprecation::new($until, $instead)))?
+                    .deprecated(&$crate::schema::Deprecation::new($until, $instead).message($message)))?
             ];
             fn read(node: &$crate::Node, reader: &mut $crate::Reader) -> Option<Self> {
                 let text = $crate::enum_text(node);
@@ -365,7 +362,7 @@ macro_rules! string_enum {
                     _ => return reader.type_error(node, concat!("one of ", $first_word $(, " ", $word)*)),
                 };
                 $(if let $crate::Value::Bool(false) = &node.value {
-                    let form = $crate::schema::Deprecation::new($until, $instead);
+                    let form = $crate::schema::Deprecation::new($until, $instead).message($message);
                     reader.report_deprecated_form(node, &form);
                 })?
                 Some(read)
@@ -380,7 +377,7 @@ mod tests {
     use crate::{FromNode, Map, Node, Reader};
 
     crate::string_enum! {
-        pub enum Mode, false until "22.3" use "off" { Auto = "auto", Off = "off" or "false"; Odd = "odd" }
+        pub enum Mode, false until "22.3" use "off" as "Changed in version 22.3. Use 'off'." { Auto = "auto", Off = "off" or "false"; Odd = "odd" }
     }
 
     crate::keys! {
@@ -426,7 +423,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "inner[0].mode Deprecated in version 22.3. Use off instead.",
+                "inner[0].mode Changed in version 22.3. Use 'off'.",
                 "inner[1].name required, but missing",
                 "inner[2].nam unknown key; did you mean 'name'?",
                 "inner[2].mode expected one of auto off, found an integer",

@@ -88,22 +88,27 @@ pub struct Deprecation {
     pub since: &'static str,
     /// A key, or advice in words. Empty: there is no replacement.
     pub replacement: &'static str,
+    /// Upstream's whole message, if it is not made of the other two. Empty: it is.
+    pub message: &'static str,
 }
 
 impl Deprecation {
     /// Returns a deprecation.
     pub const fn new(since: &'static str, replacement: &'static str) -> Deprecation {
-        Deprecation { since, replacement }
+        Deprecation { since, replacement, message: "" }
+    }
+
+    /// Returns the deprecation with upstream's own message, which scripts look for.
+    pub const fn message(self, message: &'static str) -> Deprecation {
+        Deprecation { message, ..self }
     }
 
     /// Returns "Deprecated in version 22.2. Use **b** instead.": upstream's sentence, which scripts look for. A key gets
     /// asterisks, a form of a value does not.
     pub fn text(&self, is_key: bool) -> String {
         match (self.replacement, is_key) {
+            _ if !self.message.is_empty() => self.message.into(),
             ("", _) => format!("Deprecated in version {}.", self.since),
-            (instead, false) if instead.contains("belongs") => {
-                format!("Deprecated in version {}: {instead}", self.since)
-            }
             (instead, true) => format!("Deprecated in version {}. Use **{instead}** instead.", self.since),
             (instead, false) => format!("Deprecated in version {}. Use {instead} instead.", self.since),
         }

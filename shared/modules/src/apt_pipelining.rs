@@ -39,21 +39,19 @@ enum Depth {
     OutOfRange,
 }
 
+const NO_WORD: Deprecation =
+    Deprecation::new("22.4", "os").message("Deprecated in version 22.4. Use **os** instead.");
+
 impl FromNode for Depth {
-    const SCHEMA: &'static [Type] = &[
-        INT,
-        BOOL,
-        word("os"),
-        word("none").deprecated(&Deprecation::new("22.4", "os")),
-        word("unchanged").deprecated(&Deprecation::new("22.4", "os")),
-    ];
+    const SCHEMA: &'static [Type] =
+        &[INT, BOOL, word("os"), word("none").deprecated(&NO_WORD), word("unchanged").deprecated(&NO_WORD)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Depth> {
         let text = node.scalar_text().map(|text| text.trim().to_ascii_lowercase());
         match text.as_deref() {
             Some("false") => Some(Depth::Requests(0)),
             Some("os") => Some(Depth::Default),
             Some("none" | "unchanged") => {
-                reader.report_deprecated_form(node, &Deprecation::new("22.4", "os"));
+                reader.report_deprecated_form(node, &NO_WORD);
                 Some(Depth::Default)
             }
             Some("true") => Some(Depth::OutOfRange),

@@ -31,7 +31,8 @@ const FUDGE: u64 = 1 << 20;
 const KEY_FILE: &str = "/cc_growpart_keydata";
 
 config::string_enum! {
-    enum Mode, false until "22.3" use "off" {
+    enum Mode, false until "22.3" use "off" as "Changed in version 22.3. Specifying a boolean ``false`` value for **mode** is \
+        deprecated. Use the string ``'off'`` instead." {
         Auto = "auto",
         Growpart = "growpart",
         Gpart = "gpart",

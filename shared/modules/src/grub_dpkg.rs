@@ -44,12 +44,15 @@ config::keys! {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Flag(bool);
 
+const TEXT_FLAG: Deprecation =
+    Deprecation::new("22.3", "a boolean").message("Changed in version 22.3. Use a boolean value instead.");
+
 impl FromNode for Flag {
-    const SCHEMA: &'static [Type] = &[BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))];
+    const SCHEMA: &'static [Type] = &[BOOL, STR.deprecated(&TEXT_FLAG)];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Flag> {
         let Value::Str(text) = &node.value else { return bool::read(node, reader).map(Flag) };
-        reader.report_deprecated_form(node, &Deprecation::new("22.3", "a boolean"));
+        reader.report_deprecated_form(node, &TEXT_FLAG);
         let is_true = ["true", "1", "on", "yes"].contains(&text.trim().to_ascii_lowercase().as_str());
         Some(Flag(is_true))
     }

@@ -56,7 +56,9 @@ enum Delay {
     Minutes(u32),
 }
 
-const TEXT_DELAY: Deprecation = Deprecation::new("22.3", "a number of minutes");
+const TEXT_DELAY: Deprecation = Deprecation::new("22.3", "a number of minutes").message(
+    "Changed in version 22.3. Use of type string for this value is deprecated. Use ``now`` or integer type.",
+);
 
 impl FromNode for Delay {
     const SCHEMA: &'static [Type] =

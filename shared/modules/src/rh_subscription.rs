@@ -59,12 +59,16 @@ config::keys! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Org(String);
 
+const INTEGER_FORM: Deprecation = Deprecation::new("24.2", "text").message(
+    "Deprecated in version 24.2. Use of type integer for this value is deprecated. Use a string instead.",
+);
+
 impl FromNode for Org {
-    const SCHEMA: &'static [Type] = &[STR, INT.deprecated(&Deprecation::new("24.2", "text"))];
+    const SCHEMA: &'static [Type] = &[STR, INT.deprecated(&INTEGER_FORM)];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Org> {
         if node.as_int().is_some() {
-            reader.report_deprecated_form(node, &Deprecation::new("24.2", "text"));
+            reader.report_deprecated_form(node, &INTEGER_FORM);
         }
         Line::read(node, reader).map(|text| Org(text.0))
     }

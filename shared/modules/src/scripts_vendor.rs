@@ -24,7 +24,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 config::keys! {
     struct VendorData {
         /// Process vendor-data. The network stage reads this setting.
-        enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean"))];
+        enabled: Option<config::Node> = true, types [BOOL, STR.deprecated(&Deprecation::new("22.3", "a boolean").message("Deprecated in version 22.3. Use of type string for this value is deprecated. Use a boolean instead."))];
         /// A command with arguments that runs each script; the script's path is appended.
         prefix: Vec<String>, types [list(&[STR, INT]), STR];
     }

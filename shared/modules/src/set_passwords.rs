@@ -127,7 +127,8 @@ enum PasswordLogin {
     Unchanged,
 }
 
-const TEXT_FLAG: Deprecation = Deprecation::new("22.3", "a boolean");
+const TEXT_FLAG: Deprecation = Deprecation::new("22.3", "a boolean")
+    .message("Changed in version 22.3. Use of non-boolean values for this field is deprecated.");
 
 impl FromNode for PasswordLogin {
     const SCHEMA: &'static [Type] = &[BOOL, STR.deprecated(&TEXT_FLAG)];

@@ -33,7 +33,8 @@ enum Manage {
     Localhost,
 }
 
-const TEMPLATE_WORD: Deprecation = Deprecation::new("22.3", "true");
+const TEMPLATE_WORD: Deprecation = Deprecation::new("22.3", "true")
+    .message("Changed in version 22.3. Use of **template** is deprecated, use ``true`` instead.");
 
 impl FromNode for Manage {
     const SCHEMA: &'static [Type] =

@@ -40,7 +40,7 @@ impl FromNode for OptionalSecret {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameList(pub Vec<String>);
 
-const NAME_MAP: Deprecation = Deprecation::new("23.1", "a list");
+const NAME_MAP: Deprecation = Deprecation::new("23.1", "a list").message("Deprecated in version 23.1. The use of ``object`` type is deprecated. Use ``string`` or ``array`` of ``string`` instead.");
 
 impl FromNode for NameList {
     const SCHEMA: &'static [Type] = &[
@@ -94,7 +94,9 @@ impl FromNode for GroupName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uid(pub String);
 
-const TEXT_UID: Deprecation = Deprecation::new("22.3", "an integer");
+const TEXT_UID: Deprecation = Deprecation::new("22.3", "an integer").message(
+    "Changed in version 22.3. The use of ``string`` type is deprecated. Use an ``integer`` instead.",
+);
 
 impl FromNode for Uid {
     const SCHEMA: &'static [Type] = &[INT, STR.deprecated(&TEXT_UID)];
@@ -111,7 +113,9 @@ impl FromNode for Uid {
 pub struct SudoRules(pub Vec<String>);
 
 const SUDO_RULES: &str = "a rule, a list of rules or null";
-const BOOLEAN_RULE: Deprecation = Deprecation::new("22.2", "null or a rule");
+const BOOLEAN_RULE: Deprecation = Deprecation::new("22.2", "null or a rule").message(
+    "Changed in version 22.2. The value ``false`` is deprecated for this key, use ``null`` instead.",
+);
 
 impl FromNode for SudoRules {
     const SCHEMA: &'static [Type] = &[STR, NULL, list(&[STR, NULL]), BOOL.deprecated(&BOOLEAN_RULE)];

@@ -89,12 +89,13 @@ pub struct Pull {
 #[derive(Debug, Clone, Default)]
 pub struct Pulls(pub Vec<Pull>);
 
-const ONE_PULL: Deprecation = Deprecation::new("25.2", "a list");
+const ONE_PULL: Deprecation = Deprecation::new("25.2", "a list").message(
+    "Deprecated in version 25.2. Expect **ansible.pull** as list of objects instead of a single object.",
+);
 const ONE_PLAYBOOK: Deprecation = Deprecation::new("25.2", "playbook_names");
 
 impl FromNode for Pulls {
-    const SCHEMA: &'static [Type] =
-        &[list(&[reference(&PULL)]), reference(&PULL).deprecated(&Deprecation::new("25.2", "a list"))];
+    const SCHEMA: &'static [Type] = &[list(&[reference(&PULL)]), reference(&PULL).deprecated(&ONE_PULL)];
     const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Pulls> {

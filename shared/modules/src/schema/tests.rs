@@ -42,7 +42,12 @@ fn findings() {
             "growpart: {mode: of}",
             &["t:1:18: growpart.mode: expected 'auto', 'growpart', 'gpart' or 'off'; did you mean 'off'?"],
         ),
-        ("growpart: {mode: false}", &["t:1:18: growpart.mode: Deprecated in version 22.3. Use off instead."]),
+        (
+            "growpart: {mode: false}",
+            &[
+                "t:1:18: growpart.mode: Changed in version 22.3. Specifying a boolean ``false`` value for **mode** is deprecated. Use the string ``'off'`` instead.",
+            ],
+        ),
         ("phone_home: {tries: 3}", &["t:1:13: phone_home.url: required, but missing"]),
         ("datasource: {}", &["t:1:1: datasource: not a key of cloud-config; it belongs in /etc/cloud"]),
         (

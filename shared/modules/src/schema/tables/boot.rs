@@ -20,7 +20,7 @@ pub static SECTIONS: &[Section] = &[Section::new(
             .doc("How to merge this part into those before it."),
         key("merge_type", &[STR, list(&[reference(&MERGE)]).min(1)]).doc("Alias of `merge_how`."),
         key("system_info", &[ANY_MAP])
-            .deprecated(&Deprecation::new("24.2", "it belongs to the image, in /etc/cloud"))
+            .deprecated(&Deprecation::new("24.2", "it belongs to the image, in /etc/cloud").message("Deprecated in version 24.2. System and/or distro specific settings. This is not intended to be overridden by user-data or vendor-data."))
             .doc("Settings of the image for its distribution."),
         key("version", &[ANY]).doc("Ignored."),
         key("migrate", &[ANY]).doc("Ignored."),
