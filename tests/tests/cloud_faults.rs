@@ -81,11 +81,11 @@ fn limit_waits(cloud: &Cloud, row: &Row, is_overcome: bool) {
     let name = name.unwrap_or_default();
     let (name, settings) = (name.trim(), row.settings);
     let (wait, timeout) = if is_overcome { (20, 5) } else { (4, 1) };
-    // A file of its own, which is merged with the cloud's.
+    // A file of its own, which is merged with the cloud's. The machine's root is a directory, which cannot be resized.
     cloud.put(
         "/etc/cloud/cloud.cfg.d/96-short-waits.cfg",
         &format!(
-            "datasource: {{{name}: {{max_wait: {wait}, max_wait_cached: {wait}, timeout: {timeout}, retries: 1, {settings}}}}}\n"
+            "resize_rootfs: false\ndatasource: {{{name}: {{max_wait: {wait}, max_wait_cached: {wait}, timeout: {timeout}, retries: 1, {settings}}}}}\n"
         ),
     );
 }
@@ -103,9 +103,26 @@ fn boot(cloud: &Cloud, place: &str) -> (String, String, String) {
     (cloud.id(), cloud.file("/var/lib/cloud/data/instance-id").trim().to_string(), log)
 }
 
-/// Every line of a log with a warning or an error.
+/// What is said of a service that works, too: of the fixture's metadata, not of the failure.
+const USUAL: [&str; 2] =
+    ["metadata has no network configuration", "ovf-env.xml not found; using only the metadata"];
+
+/// Every other warning or error of a log.
 fn warnings(log: &str) -> Vec<&str> {
-    log.lines().filter(|line| ["[WARNING]", "[ERROR]"].iter().any(|level| line.contains(level))).collect()
+    let is_problem = |line: &&str| ["[WARNING]", "[ERROR]"].iter().any(|level| line.contains(level));
+    log.lines().filter(is_problem).filter(|line| !USUAL.iter().any(|text| line.contains(text))).collect()
+}
+
+/// Returns how many warnings and errors a first boot without metadata has: one in each stage that reads it (with upstream's
+/// words, which tools search for), and the error that the machine is set up by None, by which the status is an error.
+/// Azure's are the cause (an error of the service), that there is no instance, and that this could not be reported to Azure.
+fn lines_without_metadata(row: &Row) -> usize {
+    let stages = match row.reach {
+        Reach::Dhcp | Reach::LinkLocal => 2,
+        Reach::AzureDhcp => 3,
+        Reach::Own(_) | Reach::Socket(_) => 1,
+    };
+    stages + 1
 }
 
 /// The once-per-instance semaphores of all instances, with the times at which they were written. Without that of
@@ -171,10 +188,9 @@ fn first_boot(row: &Row, fault: &Fault) {
     }
     // Akamai's machines know their id without the service.
     assert_eq!(id, if row.case == "akamai" { "akamai" } else { "none" }, "{place}: {instance}\n{log}");
-    assert!((1..=2).contains(&said.len()), "{place}: one line in each stage that fails: {said:?}\n{log}");
-    for line in said {
-        assert!(line.contains("http://"), "{place}: it names the place: {line}");
-    }
+    let most = lines_without_metadata(row);
+    assert!((1..=most).contains(&said.len()), "{place}: at most {most} lines: {said:#?}\n{log}");
+    assert!(said.iter().any(|line| line.contains("http://")), "{place}: no line names the place: {said:#?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Azure's instance metadata service: one JSON document, requested until it is available.
 
 use config::{Map, Node};
-use system::{Deadline, Request, Response, Result, System, debug, warning};
+use system::{Deadline, Request, Response, Result, System, debug, info, warning};
 
 use super::failure::Failure;
 use crate::field_types::{Field, Shape};
@@ -227,7 +227,7 @@ pub fn retry_until(
             return Err(failure);
         }
         match attempt {
-            1 => warning!(sys, "Azure: {failure}; it is asked again"),
+            1 => info!(sys, "Azure: {failure}; it is asked again"),
             _ => debug!(sys, "Azure: {failure}; try {attempt}"),
         }
         sys.clock().sleep(RETRY_DELAY);

@@ -179,15 +179,10 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         let failure = error.failure(self.policy.urls.first().map(String::as_str).unwrap_or_default());
         match &error {
             // Installations without the service are complete without it.
-            imds::Error::Request(e) if !has_route && self.seed.is_some() => {
-                warning!(sys, "Azure: no metadata: {e}");
+            imds::Error::Request(_) if !has_route && self.seed.is_some() => {
                 self.reporter.tell_host_of(&failure);
             }
-            imds::Error::Request(e) => {
-                warning!(sys, "Azure: no metadata: {e}");
-                self.reporter.fail(failure);
-            }
-            imds::Error::Invalid(_) => self.reporter.fail(failure),
+            _ => self.reporter.fail(failure),
         }
         Node::null()
     }

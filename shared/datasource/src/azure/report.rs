@@ -47,7 +47,9 @@ impl<'a> Reporter<'a> {
 
     /// Tells only the host of a failure that may not be the last word.
     pub fn tell_host_of(&self, failure: &Failure) {
-        error!(self.sys, "Azure: {}", failure.reason);
+        let cause = failure.details.iter().find(|(key, _)| *key == "exception");
+        let cause = cause.map(|(_, text)| format!(": {text}")).unwrap_or_default();
+        error!(self.sys, "Azure: {}{cause}", failure.reason);
         if self.previous.reported != "ready" {
             self.tell_host(&failure.encode(&self.vm_id, self.sys.clock().wall()));
         }
