@@ -54,7 +54,7 @@ pub const READERS: [(&str, Reader); 8] = [
         data.map(|data| vmware::build_instance(ctx, data)).transpose()
     }),
     ("WSL", |ctx, at| {
-        wsl::read_places(ctx, &wsl::Places { name: "i".into(), pro: format!("{at}/pro"), user: at.into() })
+        wsl::read_instance(ctx, &wsl::Paths { name: "i".into(), pro: format!("{at}/pro"), user: at.into() })
     }),
 ];
 

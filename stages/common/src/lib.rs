@@ -30,7 +30,7 @@ mod settings;
 mod stage;
 mod status;
 mod undecided;
-mod unsearched;
+mod without_search;
 
 pub use args::{Args, Hotplug, Single, Task};
 pub use find::FoundInstance;
