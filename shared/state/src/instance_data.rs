@@ -122,7 +122,7 @@ fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value
         "base64_encoded_keys": [],
         "ds": crawled,
         "merged_cfg": with_doc(system_config, "The old name of merged_system_cfg."),
-        "merged_system_cfg": with_doc(system_config, "The merged configuration of this machine: /etc/cloud/cloud.cfg and what overrides it."),
+        "merged_system_cfg": with_doc(system_config, "The merged configuration of this machine, from /etc/cloud/cloud.cfg and what overrides it."),
         "sensitive_keys": [],
         "sys_info": {
             "dist": [sys_info.distro, sys_info.version, sys_info.release],
