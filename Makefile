@@ -30,7 +30,7 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole check-units package-tests \
+.PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole record-check check-units package-tests \
     root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures tutorial test-all clean
 
 help: ## list the targets
@@ -164,6 +164,10 @@ fresh: root ## run make demo and make test in bare roots (root; SUITES= FRESH_CO
 	@packaging/deps test
 	$(AS_ROOT) $(if $(KEEP),KEEP=$(KEEP)) CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}" RUSTUP_HOME="$${RUSTUP_HOME:-$$HOME/.rustup}" \
 	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
+
+# The same for some clouds: tests/record-check NAME.
+record-check: root deps ## compare upstream's stored results in tests/clouds with those of the packaged cloud-init (root, 15 min)
+	$(AS_ROOT) CARGO='$(CARGO)' RUN='$(RUN)' tests/record-check
 
 # POINTS of each kind per stage; 300 take 50 minutes.
 POINTS ?= 300

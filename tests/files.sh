@@ -85,7 +85,8 @@ homepage=$(sed -n 's/^homepage = "\(.*\)"/\1/p' Cargo.toml)
 domain=${homepage#https://}
 for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" "rpm/firstlight.spec:URL:            $homepage/" \
   "rpm/firstlight.spec:Source0:        $homepage/releases/" "deb/control:@$domain>" \
-  "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/"; do
+  "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/" \
+  "packaging/schema/catalog.json:\"$homepage/schema/"; do
   grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another address than the homepage in Cargo.toml ($homepage)"
 done
 phony=$(sed -n '/^\.PHONY:/,/[^\\]$/{s/^\.PHONY://;s/\\$//;p}' Makefile)

@@ -1,7 +1,7 @@
 //! A machine in a directory that boots in a simulated cloud: the only NIC of its namespace leads to a DHCP server and a
 //! metadata server (`tests/lib/imds`), and its stages run on its real links (`tests/lib/machine-boot`). With
 //! `FIRSTLIGHT_RECORD=ROOT` the cloud-init of an unpacked root (`lib/root`) boots there instead, and its results are
-//! stored as the expected ones.
+//! stored as the expected ones; with `FIRSTLIGHT_RECORD_TO=DIR` below that directory, to compare them with the stored ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,6 +30,9 @@ pub struct Cloud {
     /// The signal that stops a stage at the limit.
     signal: &'static str,
     has_units: bool,
+    /// Environment of `tests/lib/machine-boot` and of the stages.
+    variables: Vec<(&'static str, String)>,
+    compares_tables: bool,
 }
 
 impl Cloud {
@@ -76,6 +79,8 @@ impl Cloud {
             limit: 120,
             signal: "TERM",
             has_units: false,
+            variables: Vec::new(),
+            compares_tables: false,
         };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
@@ -119,6 +124,16 @@ impl Cloud {
         self
     }
 
+    /// Gives the machine a Unix socket whose other end is served by `tests/lib/host-port`.
+    pub fn host_socket(mut self, path: &str) -> Cloud {
+        self.serve_at(path, |cloud, socket| {
+            let requests = cloud.net.dir.join("requests").display().to_string();
+            ["host-port".into(), cloud.served.display().to_string(), format!("unix:{socket}"), requests]
+                .into()
+        });
+        self
+    }
+
     /// Gives the machine a Unix socket through which it reaches the metadata server.
     pub fn unix_socket(mut self, path: &str) -> Cloud {
         self.serve_at(path, |_, socket| ["unix-relay".into(), socket].into());
@@ -152,13 +167,18 @@ impl Cloud {
         write(&self.served.join("fault"), lines);
     }
 
-    /// Sets the milliseconds of a round trip to the metadata server.
-    pub fn latency(&self, milliseconds: u32) {
+    /// Changes what the metadata server serves.
+    pub fn serve(&self, change: impl FnOnce(&mut Value)) {
         let path = self.served.join("server.json");
         let text = std::fs::read(&path).unwrap_or_default();
         let mut server: Value = serde_json::from_slice(&text).unwrap_or_default();
-        server["latency"] = milliseconds.into();
+        change(&mut server);
         write(&path, server.to_string());
+    }
+
+    /// Sets the milliseconds of a round trip to the metadata server.
+    pub fn latency(&self, milliseconds: u32) {
+        self.serve(|server| server["latency"] = milliseconds.into());
     }
 
     /// Sets a DMI value.
@@ -278,6 +298,7 @@ impl Cloud {
         if lower.is_none() && libraries.is_dir() {
             command.env("LIB", &libraries);
         }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if self.has_units {
             command.env("STOP_POST", "1");
         }
@@ -310,6 +331,18 @@ impl Cloud {
         boot.output.push_str(&String::from_utf8_lossy(&done.stderr));
         assert_eq!(boot.codes.len(), stages.len(), "the machine did not run all stages: {}", boot.output);
         boot
+    }
+
+    /// Boots with this kernel command line.
+    pub fn kernel_line(mut self, text: &str) -> Cloud {
+        self.variables.push(("DEBUG_PROC_CMDLINE", text.into()));
+        self
+    }
+
+    /// Puts words before the command of each stage.
+    pub fn wrap(mut self, words: &str) -> Cloud {
+        self.variables.push(("WRAP", words.into()));
+        self
     }
 
     /// Runs ExecStopPost= of the units after a stage was stopped.
@@ -354,14 +387,15 @@ impl Cloud {
     fn compare(&self, except: &[&str], differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
         let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
+            let case = self.case.file_name().unwrap_or_default().to_string_lossy();
             return std::thread::scope(|scope| {
                 scope.spawn(|| act(self));
-                self.record(&lower, &recorded);
+                self.record(&lower, &record_dir(&case).join("upstream"));
             });
         }
         let boot = self.boot_while(&["local", "network"], act);
         assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, self.log());
-        let ours = facts(&self.sandbox.root, &self.net.dir.join("out"));
+        let ours = self.facts(&self.sandbox.root);
         let read = |name: &str| std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
         let mut different = Vec::new();
         for (name, ours) in &ours {
@@ -374,6 +408,21 @@ impl Cloud {
         let count = std::fs::read_dir(&recorded).into_iter().flatten().count();
         assert!(different.is_empty(), "{}\n{}", different.join("\n"), self.log());
         assert_eq!(count, ours.len(), "number of facts");
+    }
+
+    /// Compares the tables of links and routes that the network stage prints, too.
+    pub fn with_tables(mut self) -> Cloud {
+        self.compares_tables = true;
+        self
+    }
+
+    fn facts(&self, root: &Path) -> Vec<(String, String)> {
+        let out = self.net.dir.join("out");
+        let mut facts = facts(root, &out);
+        if self.compares_tables {
+            facts.push(("tables".into(), tables(&read_text(&out.join("network.output")))));
+        }
+        facts
     }
 
     /// Returns a fact of upstream's.
@@ -398,11 +447,19 @@ impl Cloud {
         let upper = self.net.dir.join("upper");
         let boot = self.boot_upstream(lower, &upper);
         let _ = std::fs::remove_dir_all(recorded);
-        for (name, text) in facts(&upper, &self.net.dir.join("out")) {
+        for (name, text) in self.facts(&upper) {
             write(&recorded.join(name), text);
         }
         let log = std::fs::read_to_string(upper.join("var/log/cloud-init.log")).unwrap_or_default();
         eprintln!("{:?}\n{}\n{log}\n{}", boot.codes, boot.output, self.requests());
+    }
+}
+
+/// Returns the directory where the results of a case are recorded: that of the case itself, or one in `FIRSTLIGHT_RECORD_TO`.
+pub fn record_dir(case: &str) -> PathBuf {
+    match std::env::var_os("FIRSTLIGHT_RECORD_TO") {
+        Some(directory) => Path::new(&directory).join(case),
+        None => tests_dir().join("clouds").join(case),
     }
 }
 
@@ -426,11 +483,25 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
+fn read_text(path: &Path) -> String {
+    std::fs::read(path).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
+}
+
+/// Returns the tables of links and of IPv4 routes in the output of a stage. That of IPv6 routes differs on purpose.
+fn tables(output: &str) -> String {
+    let lines = output.lines().map(str::trim_end).filter(|line| line.starts_with("ci-info: "));
+    let mut text: String = lines
+        .take_while(|line| !line.contains("Route IPv6 info"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    if text.is_empty() {
+        text.push_str("none\n");
+    }
+    text
+}
+
 /// Returns everything that a machine stored of its metadata, by name.
 fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
-    let text = |path: &Path| {
-        std::fs::read(path).map(|b| String::from_utf8_lossy(&b).into_owned()).unwrap_or_default()
-    };
+    let text = read_text;
     let read = |path: &str| text(&root.join(path.trim_start_matches('/')));
     let link = std::fs::read_link(root.join("var/lib/cloud/instance")).unwrap_or_default();
     let link = link.display().to_string();

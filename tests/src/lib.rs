@@ -18,8 +18,10 @@ mod intact;
 mod machine;
 mod module_case;
 mod net;
+mod reach;
 mod sandbox;
 mod secrets;
+mod terminal;
 /// Kills and injected errors at many points of every stage.
 pub mod torture;
 
@@ -29,7 +31,7 @@ use std::process::{Command, Stdio};
 
 pub use book::{Block, Page};
 pub use check::{first_boot, later_boot, new_instance, second_boot};
-pub use cloud::{Cloud, MAC};
+pub use cloud::{Cloud, MAC, record_dir};
 pub use explain::{explained, install_explain};
 pub use facts::Facts;
 pub use instance_data::{instance_data, without_program_specific};
@@ -37,8 +39,10 @@ pub use intact::{assert_intact, half_written};
 pub use machine::Machine;
 pub use module_case::ModuleCase;
 pub use net::{Net, RunResult};
+pub use reach::Reach;
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
+pub use terminal::on_terminal;
 
 /// Returns the directory `tests` of the source tree.
 pub fn tests_dir() -> PathBuf {

@@ -5,50 +5,45 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tests::Cloud;
+use tests::{Cloud, Reach};
 
 /// A cloud of `tests/clouds`, and how its machine reaches the service.
 struct Row {
     case: &'static str,
     /// The datasource's settings for short waits, in addition to those that all have.
     settings: &'static str,
-    network: Network,
+    reach: Reach,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Network {
-    /// DHCP in the local stage.
-    Dhcp,
-    /// An address that the datasource assigns in the local stage.
-    LinkLocal,
-    /// The network stage uses the machine's own network.
-    Own,
-}
-
-const fn row(case: &'static str, settings: &'static str, network: Network) -> Row {
-    Row { case, settings, network }
+const fn row(case: &'static str, settings: &'static str, reach: Reach) -> Row {
+    Row { case, settings, reach }
 }
 
 const ROWS: &[Row] = &[
-    row("akamai", "sec_between_retries: 1", Network::Dhcp),
-    row("aliyun", "sec_between_retries: 1", Network::Dhcp),
-    row("bigstep", "sec_between_retries: 1", Network::Own),
-    row("brightbox", "sec_between_retries: 1", Network::Own),
-    row("cloudcix", "sec_between_retries: 1", Network::Own),
-    row("cloudstack", "sec_between_retries: 1", Network::Dhcp),
-    row("digitalocean", "wait_retry: 1", Network::LinkLocal),
-    row("ec2", "sec_between_retries: 1", Network::Dhcp),
-    row("exoscale", "sec_between_retries: 1", Network::Own),
-    row("gce", "sec_between_retries: 1", Network::Dhcp),
-    row("hetzner", "sleep_time: 1", Network::Dhcp),
-    row("maas", "sec_between_retries: 1", Network::Own),
-    row("nwcs", "wait_retry: 1", Network::Dhcp),
-    row("openstack", "sec_between_retries: 1", Network::Dhcp),
-    row("oracle", "sec_between_retries: 1", Network::Dhcp),
-    row("outscale", "sec_between_retries: 1", Network::Dhcp),
-    row("scaleway", "sec_between_retries: 1", Network::Dhcp),
-    row("upcloud", "wait_retry: 1", Network::Dhcp),
-    row("vultr", "wait: 1", Network::Dhcp),
+    row("akamai", "sec_between_retries: 1", Reach::Dhcp),
+    row("aliyun", "sec_between_retries: 1", Reach::Dhcp),
+    row("azure", "sec_between_retries: 1", Reach::AzureDhcp),
+    row("bigstep", "sec_between_retries: 1", Reach::OWN),
+    row("brightbox", "sec_between_retries: 1", Reach::OWN),
+    row("cloudcix", "sec_between_retries: 1", Reach::OWN),
+    row("cloudstack", "sec_between_retries: 1", Reach::Dhcp),
+    row("digitalocean", "wait_retry: 1", Reach::LinkLocal),
+    row("e24cloud", "sec_between_retries: 1", Reach::OWN),
+    row("ec2", "sec_between_retries: 1", Reach::Dhcp),
+    row("exoscale", "sec_between_retries: 1", Reach::OWN),
+    row("gce", "sec_between_retries: 1", Reach::Dhcp),
+    row("hetzner", "sleep_time: 1", Reach::Dhcp),
+    row("maas", "sec_between_retries: 1", Reach::OWN),
+    row("nocloud", "sec_between_retries: 1", Reach::OWN),
+    row("nwcs", "wait_retry: 1", Reach::Dhcp),
+    row("openstack", "sec_between_retries: 1", Reach::Dhcp),
+    row("oracle", "sec_between_retries: 1", Reach::Dhcp),
+    row("outscale", "sec_between_retries: 1", Reach::Dhcp),
+    row("scaleway", "sec_between_retries: 1", Reach::Dhcp),
+    row("tilaa", "sec_between_retries: 1", Reach::OWN),
+    row("upcloud", "wait_retry: 1", Reach::Dhcp),
+    row("vultr", "wait: 1", Reach::Dhcp),
+    row("zstack", "sec_between_retries: 1", Reach::OWN),
 ];
 
 /// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata in spite of it.
@@ -79,22 +74,6 @@ const GONE: &str = "gone";
 /// The time for both stages of a boot with the settings of [`limit_waits`] on a busy host.
 const PATIENCE: Duration = Duration::from_secs(45);
 
-fn machine(row: &Row) -> Cloud {
-    let cloud = Cloud::new(row.case);
-    match row.network {
-        Network::Dhcp => cloud.dhcp(&[]),
-        Network::LinkLocal => cloud,
-        Network::Own => {
-            cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-            cloud.net.in_machine(&["ip", "address", "add", "10.0.0.60/24", "dev", "c0"]);
-            cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-            // Until the kernel's own IPv6 address is complete, the network changes by itself.
-            std::thread::sleep(Duration::from_secs(3));
-            cloud
-        }
-    }
-}
-
 /// Configures how long the datasource waits: shortly for a service that stays broken. One that recovers is never slower
 /// than the limits, even on a busy host.
 fn limit_waits(cloud: &Cloud, row: &Row, is_overcome: bool) {
@@ -124,12 +103,9 @@ fn boot(cloud: &Cloud, place: &str) -> (String, String, String) {
     (cloud.id(), cloud.file("/var/lib/cloud/data/instance-id").trim().to_string(), log)
 }
 
-/// The warnings that say why there is no metadata, and what is done without it.
+/// Every line of a log with a warning or an error.
 fn warnings(log: &str) -> Vec<&str> {
-    let says = ["Getting data from", "using the cached", "keeping the cached", "using the data in DMI"];
-    log.lines()
-        .filter(|line| line.contains("[WARNING]") && says.iter().any(|text| line.contains(text)))
-        .collect()
+    log.lines().filter(|line| ["[WARNING]", "[ERROR]"].iter().any(|level| line.contains(level))).collect()
 }
 
 /// The once-per-instance semaphores of all instances, with the times at which they were written. Without that of
@@ -183,7 +159,7 @@ fn failing_services_at_the_first_boot() {
 
 fn first_boot(row: &Row, fault: &Fault) {
     let place = format!("{}, {}", row.case, fault.name);
-    let cloud = machine(row);
+    let cloud = Cloud::new(row.case).reached(row.reach);
     limit_waits(&cloud, row, fault.is_overcome);
     cloud.fault(fault.lines);
     let (id, instance, log) = boot(&cloud, &place);
@@ -207,7 +183,7 @@ fn failing_services_at_later_boots() {
 }
 
 fn later_boots(row: &Row) {
-    let cloud = machine(row);
+    let cloud = Cloud::new(row.case).reached(row.reach);
     limit_waits(&cloud, row, true);
     let (id, instance, log) = boot(&cloud, row.case);
     assert!(id != "none", "{}: {id}\n{log}", row.case);

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use tests::Cloud;
+use tests::{Cloud, Reach};
 
 /// The limit in seconds for waiting for a service that does not answer; enough for a second DHCP attempt.
 const SHORT: &str = "datasource: {Ec2: {max_wait: 9, timeout: 1, retries: 1}}\n";
@@ -45,12 +45,10 @@ fn digitalocean_without_a_name_matches_upstream() {
 
 fn digitalocean(case: &str) {
     // Upstream requires a physical NIC for its link-local address; over an existing network it does not.
-    let cloud = Cloud::new(case);
+    let cloud = Cloud::new(case).reached(Reach::Own("169.254.9.9/16"));
     cloud.config("datasource: {DigitalOcean: {use_ip4LL: false}}\n");
-    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    cloud.net.in_machine(&["ip", "address", "add", "169.254.9.9/16", "dev", "c0"]);
-    std::thread::sleep(std::time::Duration::from_secs(3));
     cloud.compare_with_upstream();
+    assert_eq!(cloud.requests().lines().count(), 1, "{}", cloud.requests());
     if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
         // And with a self-assigned address.
         Cloud::new(case).compare_with_upstream();
@@ -123,13 +121,31 @@ fn upcloud_matches_upstream() {
 
 /// Clouds that are read in the network stage, over the machine's own network.
 fn in_network_stage(case: &str, differences: &[(&str, &str)]) {
-    let cloud = Cloud::new(case);
-    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.60/24", "dev", "c0"]);
-    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-    // Until the kernel's own IPv6 address is complete, the network changes by itself.
+    Cloud::new(case).reached(Reach::OWN).compare_except(differences);
+}
+
+/// A seed on a server. Also the tables of links and routes that the network stage prints: of a second link that is up with
+/// addresses of both families, one without a carrier, and routes to a network and to a host.
+#[test]
+fn nocloud_seed_and_network_tables_match_upstream() {
+    let cloud = Cloud::new("nocloud").reached(Reach::OWN).with_tables();
+    cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
+    for words in [
+        "link set c1 up",
+        "address add 10.1.0.60/20 dev c1",
+        "address add 10.1.0.61/32 dev c1",
+        "address add fd00:1::60/64 dev c1 nodad",
+        "link add c2 address 02:00:00:00:0a:77 type bridge",
+        "route add 10.7.0.0/16 via 10.1.0.1",
+        "route add 10.8.0.8 via 10.1.0.1",
+        "route add 10.9.0.0/24 dev c1",
+    ] {
+        let words: Vec<&str> = std::iter::once("ip").chain(words.split(' ')).collect();
+        cloud.net.in_machine(&words);
+    }
+    // Until the second link's own IPv6 address is complete.
     std::thread::sleep(Duration::from_secs(3));
-    cloud.compare_except(differences);
+    cloud.compare_with_upstream();
 }
 
 #[test]

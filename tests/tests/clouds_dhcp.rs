@@ -2,7 +2,7 @@
 //! iSCSI), CloudStack and Exoscale (a password server), RbxCloud (a disk). The results are compared with those of
 //! Debian's cloud-init 26.2 on the same servers (`FIRSTLIGHT_RECORD`).
 
-use tests::{Cloud, fail, tests_dir};
+use tests::{Cloud, Reach, fail, tests_dir};
 
 #[test]
 fn oracle_matches_upstream() {
@@ -38,8 +38,7 @@ fn oracle_over_ipv6_matches_upstream() {
 /// The initramfs has configured the NIC over which the root is reached: it is not touched, and no DHCP server is asked.
 #[test]
 fn oracle_with_iscsi_root_matches_upstream() {
-    let cloud = Cloud::new("oracle-iscsi");
-    configure_nic(&cloud);
+    let cloud = Cloud::new("oracle-iscsi").reached(Reach::OWN);
     cloud.compare_with_upstream();
     if !is_recording() {
         assert_eq!(paths(&cloud), ["/opc/v2/instance/"; 2], "{}", cloud.log());
@@ -61,8 +60,7 @@ fn cloudstack_matches_upstream() {
 
 #[test]
 fn exoscale_matches_upstream() {
-    let mut cloud = Cloud::new("exoscale");
-    configure_nic(&cloud);
+    let mut cloud = Cloud::new("exoscale").reached(Reach::OWN);
     password_server(&mut cloud, "Pass w0rd");
     cloud.compare_with_upstream();
     if !is_recording() {
@@ -75,8 +73,7 @@ fn exoscale_matches_upstream() {
 /// without a requested password, the password that the user has set since stays.
 #[test]
 fn exoscale_password_at_later_boots() {
-    let mut cloud = Cloud::new("exoscale");
-    configure_nic(&cloud);
+    let mut cloud = Cloud::new("exoscale").reached(Reach::OWN);
     cloud.config("datasource: {Exoscale: {max_wait_cached: 2, timeout: 1, retries: 0}}\n");
     cloud.config("cloud_config_modules: [set_passwords]\n");
     password_server(&mut cloud, "first one");
@@ -189,8 +186,7 @@ fn cloudstack_in_the_network_stage() {
         ),
         ("the gateway", "/tmp/none", ""),
     ] {
-        let cloud = Cloud::new("cloudstack");
-        configure_nic(&cloud);
+        let cloud = Cloud::new("cloudstack").reached(Reach::OWN);
         let index = cloud.net.in_machine(&["cat", "/sys/class/net/c0/ifindex"]);
         let boot = {
             // No DHCP server answers while the local stage runs.
@@ -232,15 +228,6 @@ fn rbxcloud_matches_upstream() {
 
 fn is_recording() -> bool {
     std::env::var_os("FIRSTLIGHT_RECORD").is_some()
-}
-
-/// Gives the machine's NIC the address that it would get by DHCP, as an initramfs or a network service does.
-fn configure_nic(cloud: &Cloud) {
-    cloud.net.in_machine(&["ip", "link", "set", "c0", "up"]);
-    cloud.net.in_machine(&["ip", "address", "add", "10.0.0.60/24", "dev", "c0"]);
-    cloud.net.in_machine(&["ip", "route", "add", "default", "via", "10.0.0.1", "dev", "c0"]);
-    // The link's own address, whose check for duplicates takes a second or two, is part of the network's state.
-    std::thread::sleep(std::time::Duration::from_secs(3));
 }
 
 fn paths(cloud: &Cloud) -> Vec<String> {

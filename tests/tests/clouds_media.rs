@@ -14,6 +14,24 @@ fn opennebula_seed_matches_upstream() {
     Cloud::new("opennebula-seed").compare_with_upstream();
 }
 
+/// Metadata, user-data, vendor-data and a network configuration on a labelled disk.
+#[test]
+fn nocloud_disk_matches_upstream() {
+    Cloud::new("nocloud-disk").compare_with_upstream();
+}
+
+/// With both kinds of vendor-data and a static network.
+#[test]
+fn configdrive_matches_upstream() {
+    Cloud::new("configdrive").compare_with_upstream();
+}
+
+/// With metadata and user-data of the image's configuration.
+#[test]
+fn none_matches_upstream() {
+    Cloud::new("none").compare_with_upstream();
+}
+
 #[test]
 fn ibmcloud_matches_upstream() {
     Cloud::new("ibmcloud").compare_with_upstream();

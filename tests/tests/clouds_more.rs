@@ -133,6 +133,33 @@ fn ec2_without_a_vpc() {
     assert_eq!(stored.contains("\"boot-legacy\""), !has_vpc, "{stored}");
 }
 
+/// Bare metal, whose firmware does not name the cloud: the administrator does, by a list of this name alone or on the kernel
+/// command line.
+#[test]
+fn openstack_on_bare_metal() {
+    for (list, line, is_found) in [
+        // Without DMI at all, as on other architectures, OpenStack is always tried.
+        ("OpenStack, None", "ro", !cfg!(target_arch = "x86_64")),
+        ("OpenStack", "ro", true),
+        ("OpenStack, None", "ro ds=openstack", true),
+    ] {
+        let cloud = Cloud::new("openstack").dhcp(&[]).kernel_line(line);
+        for name in ["product_name", "product_uuid", "sys_vendor"] {
+            cloud.firmware(name, "");
+        }
+        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", &format!("datasource_list: [{list}]\n"));
+        boot(&cloud);
+        let expected = if is_found { "openstack" } else { "none" };
+        assert_eq!(cloud.id(), expected, "[{list}] {line}\n{}", cloud.log());
+        assert_eq!(!cloud.requests().is_empty(), is_found, "[{list}] {line}\n{}", cloud.requests());
+        // The same instance at the next boot.
+        let id = cloud.file("/var/lib/cloud/data/instance-id");
+        cloud.forget_run();
+        boot(&cloud);
+        assert_eq!((cloud.id().as_str(), cloud.file("/var/lib/cloud/data/instance-id")), (expected, id));
+    }
+}
+
 /// Where the modules of a machine run is the service's decision, and its network configuration the administrator's.
 #[test]
 fn openstack_modes() {
@@ -143,18 +170,12 @@ fn openstack_modes() {
         ("elsewhere", "OpenStack: invalid dsmode"),
     ] {
         let cloud = Cloud::new("openstack").dhcp(&[]);
-        let served = cloud.net.dir.join("served/server.json");
-        let text = std::fs::read_to_string(&served).expect("what is served");
-        let mut all: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-        let mut changed = 0;
-        for (path, document) in all["paths"].as_object_mut().expect("paths") {
-            if path.ends_with("/meta_data.json") {
-                document["meta"]["dsmode"] = mode.into();
-                changed += 1;
-            }
-        }
-        assert!(changed > 0, "{text}");
-        tests::write(&served, all.to_string());
+        cloud.serve(|all| {
+            let documents = all["paths"].as_object_mut().expect("paths").iter_mut();
+            let metadata: Vec<_> = documents.filter(|(path, _)| path.ends_with("/meta_data.json")).collect();
+            assert!(!metadata.is_empty());
+            metadata.into_iter().for_each(|(_, document)| document["meta"]["dsmode"] = mode.into());
+        });
         cloud.config("datasource: {OpenStack: {apply_network_config: false}}\n");
         cloud.boot(&["local"]);
         assert!(cloud.logged(&[line]), "{mode}\n{}", cloud.log());

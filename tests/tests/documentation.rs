@@ -41,7 +41,7 @@ const LISTED: &[(&str, &str)] = &[
     ("cp firstlight_*.deb image/root/firstlight.deb", "tests/package-deb.sh"),
     ("chroot image apt-get install -y /root/firstlight.deb", "tests/package-deb.sh"),
     ("rm image/root/firstlight.deb", "tests/package-deb.sh"),
-    ("sudo cloud-init clean --logs --reboot", "reboots; without --reboot: tests/tests/roots.rs"),
+    ("sudo cloud-init clean --logs --reboot", "with a stand-in for shutdown: tests/tests/doctor.rs"),
     ("sudo cloud-init clean --logs --machine-id --seed", "the same with --root in docs/how-to/image.md"),
     ("sudo poweroff", "ends the machine"),
     ("cloud-init --root /mnt doctor", "tests/tests/doctor.rs"),
@@ -327,6 +327,52 @@ fn json_schemas() {
     let refused = verdicts(&schemas.join("cloud-config.json"), std::slice::from_ref(&bad));
     let _ = std::fs::remove_file(&bad);
     assert!(refused[0].starts_with("invalid ") && refused[0].contains(": users.0: "), "{refused:?}");
+}
+
+/// The catalogue's entries are complete, name the schemas by their addresses, and the page about editors has their file names;
+/// each schema has valid and invalid samples in the layout of SchemaStore, and `cloud-init schema` agrees with them.
+#[test]
+fn schemas_for_schemastore() {
+    let top = tests_dir().join("../packaging/schema");
+    let json = |path: &Path| -> serde_json::Value {
+        let text = std::fs::read_to_string(path)
+            .unwrap_or_else(|e| tests::fail(&format!("{}: {e}", path.display())));
+        serde_json::from_str(&text).unwrap_or_else(|e| tests::fail(&e.to_string()))
+    };
+    let catalog = json(&top.join("catalog.json"));
+    let entries = catalog["schemas"].as_array().cloned().unwrap_or_default();
+    let page = Page::read("docs/how-to/user-data.md");
+    for (entry, (name, kind)) in
+        entries.iter().zip([("cloud-config", "cloud-config"), ("network-config", "network-config")])
+    {
+        let keys: Vec<&String> = entry.as_object().map(|map| map.keys().collect()).unwrap_or_default();
+        assert_eq!(keys, ["description", "fileMatch", "name", "url"], "{entry}");
+        let file = top.join(format!("{name}.json"));
+        assert_eq!(entry["url"], json(&file)["$id"]);
+        assert!(entry["url"].as_str().is_some_and(|url| url.ends_with(&format!("/schema/{name}.json"))));
+        let row =
+            page.text.lines().find(|line| line.ends_with(&format!("| `{name}.json` |"))).unwrap_or_default();
+        for pattern in entry["fileMatch"].as_array().into_iter().flatten().filter_map(|name| name.as_str()) {
+            assert!(row.contains(&format!("`{pattern}`")), "{pattern} is not in {row}");
+        }
+
+        for (directory, verdict, code) in [("test", "valid ", 0), ("negative_test", "invalid ", 1)] {
+            let samples = tests_dir().join("schemastore").join(directory).join(name);
+            let files: Vec<PathBuf> =
+                std::fs::read_dir(&samples).into_iter().flatten().flatten().map(|file| file.path()).collect();
+            assert!(!files.is_empty(), "{}", samples.display());
+            for line in verdicts(&file, &files) {
+                assert!(line.starts_with(verdict), "{line}");
+            }
+            for sample in files {
+                let mut command = Command::new(binaries().join("cloud-init"));
+                let done = command.args(["schema", "-t", kind, "-c"]).arg(&sample).output();
+                let done = done.unwrap_or_else(|e| tests::fail(&e.to_string()));
+                assert_eq!(done.status.code(), Some(code), "{}: {done:?}", sample.display());
+            }
+        }
+    }
+    assert_eq!(entries.len(), 2);
 }
 
 /// Tells whether a path is one of the reference's: `*` and words in capitals are any text.

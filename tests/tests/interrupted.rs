@@ -49,6 +49,8 @@ fn a_stopped_script_does_not_run_again() {
         );
         is_recorded(&machine, &boot, signal);
         check_boot!(machine, boot, machine.log().contains("interrupted by"));
+        let upstream_sentence = format!("Received signal {signal} resulting in exit. Cause:");
+        check_boot!(machine, boot, machine.log().contains(&upstream_sentence));
         // The script received SIGTERM.
         check_boot!(machine, boot, log(&machine) == "began\nended\n");
         check_boot!(machine, boot, !machine.path("/var/lib/cloud/instance/boot-finished").exists());

@@ -11,6 +11,10 @@ bootcmd: [\"echo here\"]
 runcmd: [\"true\"]
 ";
 
+/// A service manager that reports success.
+const SYSTEMCTL: &str =
+    "mkdir -p $root/opt/stub; echo '#!/bin/sh' >$root/opt/stub/systemctl; chmod 755 $root/opt/stub/systemctl";
+
 /// A row of the manual page: where it is logged, and its parts between `*`.
 fn rows() -> Vec<(String, Vec<String>)> {
     let page = tests_dir().join("../packaging/man/firstlight.7");
@@ -62,7 +66,8 @@ fn documented_log_lines() {
     let last = Sandbox::new("log-lines-none");
     std::fs::remove_dir_all(last.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
     last.run(&["local", "network", "config", "final"]);
-    log = [log, lost.log(), last.log()].join("\n");
+    let events = network_and_services();
+    log = [log, lost.log(), last.log(), events].join("\n");
     let status = [status, lost.status(), last.status()].join("\n");
     let rows = rows();
     assert!(rows.len() > 30, "{}", rows.len());
@@ -75,6 +80,27 @@ fn documented_log_lines() {
         };
         assert!(is_in(text, parts), "{place}: {}\n{text}", parts.join("*"));
     }
+}
+
+/// Returns the log of a machine with a NIC, a service that is controlled and a shutdown whose condition is false, over two
+/// boots: at the second one the network configuration is not applied again.
+fn network_and_services() -> String {
+    let sandbox = Sandbox::with_user_data(
+        "log-lines-events",
+        "#cloud-config\nntp: {ntp_client: systemd-timesyncd}\npower_state: {mode: reboot, condition: false}\n",
+    )
+    .live()
+    .before("config", SYSTEMCTL)
+    .wrap("config", "env PATH=/opt/stub:/usr/sbin:/usr/bin:/sbin:/bin");
+    tests::write(
+        &sandbox.path("/etc/cloud/cloud.cfg.d/96_renderer.cfg"),
+        "system_info: {network: {renderers: [networkd]}}\n",
+    );
+    tests::write(&sandbox.path("/sys/class/net/eth0/address"), "52:54:00:00:00:01\n");
+    sandbox.seed("network-config", "version: 2\nethernets: {eth0: {addresses: [10.0.0.4/24]}}\n");
+    sandbox.boot();
+    sandbox.boot();
+    sandbox.log()
 }
 
 /// The sentences are the only ones: scripts count them.
@@ -98,6 +124,30 @@ fn recoverable_errors_match_upstream() {
     );
 }
 
+/// With the output that images set up, the first line of a stage is on standard output, and with a file only there, as
+/// upstream's.
+#[test]
+fn the_first_line_of_a_stage() {
+    let sandbox = Sandbox::with_user_data("first-line", "#cloud-config\n{}\n");
+    sandbox.run(&["on", "local", "network"]);
+    for (output, is_printed) in [("| tee -a /var/log/own.log", true), (">> /var/log/own.log", false)] {
+        let config = format!("output: {{all: '{output}'}}\n");
+        tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-output.cfg"), config);
+        let stage = std::process::Command::new(tests::binaries().join("cloud-init-config"))
+            .arg("--root")
+            .arg(&sandbox.root)
+            .output()
+            .expect("the config stage");
+        let has_line = |text: &str| text.contains(" running 'modules:config' at ");
+        let [stdout, stderr] =
+            [stage.stdout, stage.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+        assert_eq!((has_line(&stdout), has_line(&stderr)), (is_printed, false), "{output}: {stdout}{stderr}");
+        let file = sandbox.file("/var/log/own.log").unwrap_or_default();
+        assert!(has_line(&file), "{output}: {file}");
+        let _ = std::fs::remove_file(sandbox.path("/var/log/own.log"));
+    }
+}
+
 /// A template of the image is rendered once the instance is known, in every stage and for every command.
 #[test]
 fn templates_in_the_system_configuration() {
@@ -114,6 +164,10 @@ fn templates_in_the_system_configuration() {
     put("52-bad.cfg", "## template: jinja\n{% if %}\n");
     put("53-unknown.cfg", "## template: jinja\n_x: {{ bad }}\n");
     put("54-plain.cfg", "_y: '{{ v1.platform }}'\n");
+    let main = "/etc/cloud/cloud.cfg";
+    let plain = sandbox.file(main).unwrap_or_default();
+    let of_platform = "{% if v1.platform == 'nocloud' %}\n_z: here\n{% else %}\n- not YAML: [\n{% endif %}\n";
+    tests::write(&sandbox.path(main), format!("## template: jinja\n{plain}\n{of_platform}"));
     sandbox.seed("user-data", "#cloud-config\nusers: []\n");
     sandbox.boot();
     assert_eq!(sandbox.file("/ran").as_deref(), Some("nocloud\n"), "{}", sandbox.log());
@@ -121,6 +175,17 @@ fn templates_in_the_system_configuration() {
     let combined = sandbox.file("/run/cloud-init/combined-cloud-config.json").unwrap_or_default();
     assert!(combined.contains("\"_y\": \"{{ v1.platform }}\""), "{combined}");
     assert!(combined.contains("\"_x\": \"CI_MISSING_JINJA_VAR/bad\""), "{combined}");
+    assert!(combined.contains("\"_z\": \"here\""), "{combined}");
+    // A command, whose module is in the rendered part's list.
+    let single = std::process::Command::new(tests::binaries().join("cloud-init"))
+        .arg("--root")
+        .arg(&sandbox.root)
+        .args(["single", "--name", "runcmd", "--frequency", "always", "--report"])
+        .output()
+        .expect("cloud-init single");
+    assert!(single.status.success(), "{single:?}");
+    let script = sandbox.file("/var/lib/cloud/instance/scripts/runcmd").unwrap_or_default();
+    assert!(script.contains("echo nocloud > /ran"), "{script}");
     let complaints = sandbox.warnings().join("\n");
     for told in [
         "Could not render jinja template variables in file '/etc/cloud/cloud.cfg.d/53-unknown.cfg': 'bad'",

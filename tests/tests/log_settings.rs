@@ -33,6 +33,21 @@ fn mode_and_file_of_the_log() {
     check_boot!(machine, boot, !machine.path("/var/log/cloud-init.log").exists());
 }
 
+/// Upstream redirects the programs of a module too.
+#[test]
+fn output_of_user_data_is_that_of_programs() {
+    let user_data = "#cloud-config\noutput: {init: '>> /var/log/b'}\nbootcmd: ['echo from a program']\n";
+    let machine = Sandbox::with_user_data("log-output", user_data);
+    write(&machine.path("/etc/cloud/cloud.cfg.d/96_log.cfg"), "output: {all: '>> /var/log/a'}\n");
+    let boot = machine.run(&STAGES);
+    check_boot!(machine, boot, boot.succeeded());
+    let has = |name: &str, text: &str| machine.file(name).is_some_and(|log| log.contains(text));
+    check_boot!(machine, boot, has("/var/log/b", "from a program"));
+    check_boot!(machine, boot, !has("/var/log/a", "from a program"));
+    check_boot!(machine, boot, has("/var/log/a", "running 'init-local'"));
+    check_boot!(machine, boot, has("/var/log/a", "running 'modules:config'"));
+}
+
 #[test]
 fn a_logging_configuration_in_a_file() {
     let machine = machine("log-file", "log_cfgs: [/etc/log.conf]\n");

@@ -187,5 +187,9 @@ fn oversized_user_data() {
         assert!(cloud.logged(&["[ERROR]", "larger than", "(70000000 bytes)"]), "{case}\n{}", cloud.log());
         assert!(cloud.file("/run/cloud-init/status.json").contains("70000000"), "{case}");
         assert!(cloud.log().matches(" huge ").count() <= 2, "{case}: asked again\n{}", cloud.log());
+        let keys = cloud.file("/home/debian/.ssh/authorized_keys");
+        assert!(keys.contains("ssh-ed25519 "), "{case}: {keys}\n{}", cloud.log());
+        let data = cloud.file("/run/cloud-init/instance-data.json");
+        assert!(data.contains("\"instance_id\"") && !data.contains("\"iid-"), "{case}: {data}");
     }
 }

@@ -18,6 +18,9 @@ init
 modules --mode config
 modules --mode final
 status
+doctor
+doctor --format json --no-plan
+state check
 query --list-keys
 query -f '{{ v1.instance_id }}'
 cloud-id
@@ -99,6 +102,8 @@ fn root_option_spellings() {
         "\"decision\"",
         "status: done",
         "write",
+        "WOULD RUN AT THE NEXT BOOT\n",
+        "### state check\nthe state is consistent\n= ok\n",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
     }

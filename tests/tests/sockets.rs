@@ -206,6 +206,52 @@ fn smartos_is_silent_at_the_second_boot() {
     assert!(took < Duration::from_secs(8), "{took:?}\n{}", cloud.log());
 }
 
+/// Of strace: what uname(2) returns to the machine's programs.
+fn kernel_of_a_zone() -> String {
+    let fields = ["Linux", "zone", "5.10.0", "BrandZ virtual linux", "x86_64"];
+    let bytes = fields.map(|field| format!("{field:\0<65}")).concat();
+    let hex: String = bytes.bytes().map(|byte| format!("{byte:02x}")).collect();
+    format!("strace -f -o /dev/null -e trace=uname -e inject=uname:poke_exit=@arg1={hex}")
+}
+
+/// A zone has a socket in the place of the serial port, and no firmware; its kernel names the host.
+#[test]
+fn smartos_zone() {
+    const ZONE: &str = "/native/.zonecontrol/metadata.sock";
+    let cloud = Cloud::new("smartos").host_socket(ZONE);
+    for name in ["product_name", "product_uuid", "sys_vendor"] {
+        cloud.firmware(name, "");
+    }
+    // Not of a zone: the socket is not tried.
+    let (id, _, _) = outcome(&cloud);
+    assert_eq!((id.as_str(), cloud.requests().as_str()), ("none", ""), "{}", cloud.log());
+
+    let cloud = Cloud::new("smartos").host_socket(ZONE).wrap(&kernel_of_a_zone());
+    for name in ["product_name", "product_uuid", "sys_vendor"] {
+        cloud.firmware(name, "");
+    }
+    let (id, instance, _) = outcome(&cloud);
+    assert_eq!((&*id, &*instance), ("joyent", SMARTOS_ID), "{}", cloud.log());
+    let stored = cloud.file(&format!("/var/lib/cloud/instances/{SMARTOS_ID}/datasource"));
+    assert!(stored.contains(&format!("JoyentMetadataSocketClient(socketpath={ZONE})")), "{stored}");
+    let requests = cloud.requests();
+    assert!(requests.contains("sdc:nics -") && !requests.contains("base64_keys"), "{requests}");
+    // In a zone no value is base64 because a key of the metadata says so.
+    let user_data = cloud.file(&format!("/var/lib/cloud/instances/{SMARTOS_ID}/user-data.txt"));
+    assert!(user_data.starts_with("I2Nsb3Vk"), "{user_data}");
+    let network = cloud.file("/var/lib/cloud/instance/network-config.json");
+    assert!(network.contains("10.0.0.77/24"), "{network}");
+    // A socket that is silent, and one that is gone, at a later boot.
+    cloud.config("datasource: {SmartOS: {max_wait_cached: 2, serial_timeout: 2}}\n");
+    for fault in ["* silent\n", "* half\n"] {
+        cloud.forget_run();
+        cloud.fault(fault);
+        let (id, instance, took) = outcome(&cloud);
+        assert_eq!((&*id, &*instance), ("joyent", SMARTOS_ID), "{fault}: {}", cloud.log());
+        assert!(took < Duration::from_secs(20), "{fault}: {took:?}\n{}", cloud.log());
+    }
+}
+
 #[test]
 fn cloudsigma_faults() {
     for (fault, words) in

@@ -27,8 +27,10 @@ fn nothing_can_be_written() {
             let line =
                 format!("at=$root/var/lib/cloud; rm -rf $root/var/keep; cp -a $at $root/var/keep; {line}");
             let machine = Sandbox::new(&format!("state-{name}")).before(stage, &line);
-            let boot = machine.boot();
+            let boot = machine.run(&["on", "generator", "local", "network", "config", "final", "status"]);
             has_an_end(&machine, &boot);
+            let (code, status) = boot.status.clone().unwrap_or_default();
+            check_boot!(machine, boot, code == 1 && status.contains("\"extended_status\": \"error - done\""));
             let machine = machine.without_faults();
             let boot = machine.boot();
             check_boot!(machine, boot, boot.succeeded());

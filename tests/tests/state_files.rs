@@ -1,5 +1,7 @@
 //! `state check` and `state repair`, states of every release, `clean --plan` and `apply --diff`.
 
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -172,10 +174,110 @@ fn clean_plan_removes_nothing() {
         assert!(machine.path(path).exists(), "{path} was removed");
     }
     assert!(!machine.path("/srv/cleaned").exists() && !machine.path("/etc/machine-id").exists());
-    // What was planned is what is done.
-    let (code, _) = cloud_init(&machine, &["clean", "--logs", "--configs", "network"]);
-    assert_eq!(code, Some(0));
-    assert!(!machine.path("/etc/systemd/network/10-cloud-init-eth0.network").exists());
+}
+
+/// Returns every file of a machine with its mode, and what it is: size and time of change, or the target of a link. The
+/// sandbox writes the kernel's command line each time.
+fn tree(top: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![top.to_path_buf()];
+    while let Some(directory) = todo.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let meta = entry.metadata().unwrap_or_else(|e| tests::fail(&e.to_string()));
+            let inside = format!("/{}", path.strip_prefix(top).unwrap_or(&path).display());
+            // A directory changes with its entries, which are compared.
+            let state = match path.read_link() {
+                Ok(target) => target.display().to_string(),
+                Err(_) if meta.is_dir() => String::new(),
+                Err(_) => format!("{} bytes, {}.{:09}", meta.len(), meta.mtime(), meta.mtime_nsec()),
+            };
+            if inside != "/tmp/.cmdline" {
+                found.insert(inside, format!("{:o} {state}", meta.mode()));
+            }
+            if meta.is_dir() {
+                todo.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Returns what only one of two trees has.
+fn difference<'a>(one: &'a BTreeMap<String, String>, other: &'a BTreeMap<String, String>) -> Vec<String> {
+    let of = |a: &'a BTreeMap<String, String>, b: &'a BTreeMap<String, String>, mark: &'static str| {
+        a.iter()
+            .filter(|(path, state)| b.get(*path) != Some(state))
+            .map(move |(path, state)| format!("{mark}{path} {state}"))
+    };
+    of(one, other, "-").chain(of(other, one, "+")).collect()
+}
+
+/// Over the whole tree, what `clean` removes and changes is what `clean --plan` says, with each option and without any.
+#[test]
+fn clean_does_what_was_planned() {
+    let booted = Sandbox::new("clean-planned");
+    assert!(booted.boot().succeeded());
+    for (path, text) in [
+        ("/var/log/cloud-init.log.1.gz", "old"),
+        ("/var/log/cloud-init-output.log-2031", "old"),
+        ("/var/log/other.log", "kept"),
+        ("/etc/ssh/sshd_config.d/50-cloud-init.conf", "PasswordAuthentication no\n"),
+        ("/etc/netplan/50-cloud-init.yaml", "network: {}\n"),
+        ("/etc/netplan/01-own.yaml", "network: {}\n"),
+        ("/etc/NetworkManager/system-connections/cloud-init-eth0.nmconnection", "[connection]\n"),
+        ("/etc/fstab", "/dev/a /a auto defaults 0 0\n/dev/b /b auto defaults,comment=cloudconfig 0 0\n"),
+        ("/etc/machine-id", "0123456789abcdef0123456789abcdef\n"),
+        ("/var/lib/cloud/own/file", "of the administrator"),
+    ] {
+        tests::write(&booted.path(path), text);
+    }
+    // Its directories exist before the comparison.
+    cloud_init(&booted, &["status"]);
+    for (number, (options, removed)) in [
+        (&[][..], 4),
+        (&["--logs"], 8),
+        (&["--seed", "--machine-id"], 5),
+        (&["--configs", "all"], 8),
+        (&["--configs", "network", "ssh_config"], 8),
+        (&["--logs", "--seed", "--machine-id", "--configs", "all"], 13),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let machine = booted.copy(&format!("clean-planned-{number}"));
+        let before = tree(&machine.root);
+        let (code, plan) = cloud_init(&machine, &[&["clean", "--plan"], options].concat());
+        assert_eq!(code, Some(0), "{options:?}: {plan}");
+        let changed = difference(&before, &tree(&machine.root));
+        assert!(changed.is_empty(), "{options:?}: the plan changed {changed:#?}");
+        let (code, text) = cloud_init(&machine, &[&["clean"], options].concat());
+        assert_eq!(code, Some(0), "{options:?}: {text}");
+        let after = tree(&machine.root);
+
+        let of = |verb: &str| -> Vec<&str> {
+            plan.lines().filter_map(|line| line.trim_start().strip_prefix(verb)?.strip_prefix(' ')).collect()
+        };
+        let (removals, changes) = (of("remove"), of("change"));
+        let effects = plan.lines().filter(|line| line.starts_with("  ")).count();
+        assert_eq!(effects, removals.len() + changes.len(), "{options:?}: {plan}");
+        assert!(removals.len() >= removed, "{options:?}: {plan}");
+        let is_below = |path: &str, top: &str| {
+            path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let mut expected = before.clone();
+        expected.retain(|path, _| !removals.iter().any(|top| is_below(path, top)));
+        for path in &changes {
+            assert_ne!(before.get(*path), after.get(*path), "{options:?}: {path} is unchanged");
+            expected.insert(path.to_string(), after.get(*path).cloned().unwrap_or_default());
+        }
+        // A planned removal is of something.
+        for path in &removals {
+            assert!(before.contains_key(*path), "{options:?}: {path} did not exist");
+        }
+        let unplanned = difference(&expected, &after);
+        assert!(unplanned.is_empty(), "{options:?}: {unplanned:#?}\n{plan}");
+    }
 }
 
 /// The patch of `apply --diff`, applied to a copy, gives the files that `apply` writes.

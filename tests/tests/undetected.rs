@@ -1,6 +1,9 @@
 //! Machines whose datasource is not the expected one: unknown names, a cloud that cannot be read, a report of ds-identify.
 
-use tests::{Boot, Cloud, STAGES, Sandbox, write};
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use tests::{Boot, Cloud, STAGES, Sandbox, tests_dir, write};
 
 /// A machine without a seed.
 fn without_seed(name: &str, config: &str) -> Sandbox {
@@ -37,6 +40,43 @@ fn unknown_name_in_the_list() {
         assert_eq!(count(&log, &format!("[ERROR]: {place}{expected}")), 1, "{log}");
     }
     assert!(log.contains("Loaded datasource DataSourceNoCloud"), "{log}");
+}
+
+/// A machine without `datasource_list`: each name of the built-in list is searched once in each of its stages, and none of them
+/// is unknown.
+#[test]
+fn built_in_list() {
+    // On an unknown platform Ec2's service would be waited for, as by cloud-init.
+    let sandbox = without_seed("built-in-list", "datasource: {Ec2: {strict_id: true}}\n");
+    let image = sandbox.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg");
+    write(&image, "ssh_genkeytypes: [ed25519]\n");
+    let mut searched = BTreeSet::new();
+    let mut names = Vec::new();
+    let mut before = 0;
+    for stage in ["local", "network"] {
+        let boot = sandbox.run(&[stage]);
+        assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
+        let log = sandbox.log().split_off(before);
+        before = sandbox.log().len();
+        let list = log
+            .lines()
+            .find_map(|line| line.split_once("Looking for data source in: [")?.1.strip_suffix(']'));
+        names =
+            list.unwrap_or_default().split(", ").map(|name| name.trim_matches('\'').to_string()).collect();
+        let in_stage: Vec<&str> = log
+            .lines()
+            .filter_map(|line| {
+                line.split_once("any data from <class 'cloudinit.sources.DataSource")?.1.split('.').next()
+            })
+            .collect();
+        let once: BTreeSet<&str> = in_stage.iter().copied().collect();
+        assert_eq!(once.len(), in_stage.len(), "{stage}: {in_stage:?}");
+        searched.extend(once.into_iter().map(String::from));
+    }
+    assert_eq!((names.len(), names.last().map(String::as_str)), (31, Some("None")), "{names:?}");
+    assert_eq!(searched, names.into_iter().collect::<BTreeSet<_>>(), "{}", sandbox.log());
+    assert_eq!(count(&sandbox.log(), "[ERROR]"), 0, "{}", sandbox.log());
+    assert!(sandbox.status().contains("DataSourceNone"), "{}", sandbox.status());
 }
 
 /// As with cloud-init the machine is set up by None, but it is an error.
@@ -105,6 +145,53 @@ fn unexpected_datasource() {
         assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
         assert_eq!(sandbox.file(file), None, "{config}");
     }
+}
+
+/// ds-identify reports only, and what it saw is gone before the local stage: the datasource is another one. The packaged script
+/// shows the warning in a login shell, until the administrator turns it off.
+#[test]
+fn unexpected_datasource_in_report_mode() {
+    const SCRIPT: &str = "etc/profile.d/Z99-cloudinit-warnings.sh";
+    let sandbox = Sandbox::with_user_data("report-mode", "#cloud-config\nusers: []\n")
+        .before("generator", "printf 'ro ci.di.policy=report' >$root/tmp/.cmdline")
+        .before(
+            "local",
+            "rm -r $root/var/lib/cloud/seed/config_drive; mv $root/seed $root/var/lib/cloud/seed/nocloud",
+        );
+    std::fs::rename(sandbox.path("/var/lib/cloud/seed/nocloud"), sandbox.path("/seed")).expect("its seed");
+    write(
+        &sandbox.path("/var/lib/cloud/seed/config_drive/openstack/latest/meta_data.json"),
+        "{\"uuid\": \"i-1\"}",
+    );
+    configure(&sandbox, "datasource_list: [ConfigDrive, NoCloud, None]\n");
+    let boot = sandbox.run(&["on", "generator", "local", "network"]);
+    assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, sandbox.log());
+    let report = sandbox.file("/run/cloud-init/cloud.cfg").unwrap_or_default();
+    assert!(report.contains("di_report:") && report.contains("ConfigDrive"), "{report}");
+    let text = sandbox.file("/var/lib/cloud/instance/warnings/dsid_missing_source").unwrap_or_default();
+    assert!(text.contains("NoCloud") && text.contains("ConfigDrive, None"), "{text}\n{}", sandbox.log());
+
+    let script =
+        std::fs::read(tests_dir().join("../packaging/extra/Z99-cloudinit-warnings.sh")).expect("the script");
+    write(&sandbox.path(SCRIPT), script);
+    let login = || {
+        let on_terminal = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))";
+        let root = sandbox.root.display().to_string();
+        let shell = format!("HOME=/root; . /{SCRIPT}; echo logged in");
+        let mut command = Command::new("python3");
+        command.args(["-c", on_terminal]).arg(tests_dir().join("lib/sandbox"));
+        command.args([&root, "chroot", &root, "sh", "-c", &shell]);
+        let done = command.output().expect("it runs");
+        String::from_utf8_lossy(&done.stdout).replace("\r\n", "\n")
+    };
+    let shown = login();
+    assert!(
+        shown.contains(&text) && shown.contains("touch /var/lib/cloud/instance/warnings/.skip"),
+        "{shown}"
+    );
+    assert!(shown.ends_with("logged in\n"), "{shown}");
+    write(&sandbox.path("/var/lib/cloud/instance/warnings/.skip"), "");
+    assert_eq!(login(), "logged in\n");
 }
 
 /// A cloud that only the local stage can read, and whose service fails: the network stage reports it too.

@@ -1,7 +1,10 @@
-//! Real file systems in images that take the place of device nodes. Each is created by its own tool.
+//! Real file systems in images that take the place of device nodes. Each is created by its own tool, except UDF.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "common/udf.rs"]
+mod udf;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -84,6 +87,24 @@ fn file_systems_made_by_mkfs() {
             ("/dev/vdc".to_string(), block("ext4", Some("config-2"), None, Some(uuid))),
         ]
     );
+}
+
+/// A disc as Azure makes it; the same of another standard, and without the anchor.
+#[test]
+fn udf_discs() {
+    let sandbox = Sandbox::new();
+    let disc = |name: &str, changes: &[(usize, u8)]| {
+        let mut image = udf::disc();
+        changes.iter().for_each(|(at, byte)| image[*at] = *byte);
+        std::fs::write(sandbox.disk(name, udf::KIB), image).unwrap();
+    };
+    disc("sr0", &[]);
+    disc("sr1", &[(udf::NAME_AT, b'X')]);
+    disc("sr2", &[(udf::ANCHOR_AT, 9)]);
+    let found = blockdev::scan(&sandbox.sys(), Deadline::after(Duration::from_secs(30)));
+    assert!(found.failed.is_empty(), "{:?}", found.failed);
+    let seen: Vec<_> = found.superblocks.into_iter().map(|(d, s)| (d.path, s)).collect();
+    assert_eq!(seen, [("/dev/sr0".to_string(), block("udf", None, None, None))]);
 }
 
 #[test]

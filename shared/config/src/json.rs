@@ -439,6 +439,24 @@ mod tests {
         assert_eq!(error, "larger than 32 MiB or 2000000 values");
     }
 
+    /// No document causes a panic, and both readers accept the same ones, except for those that are not UTF-8.
+    #[test]
+    fn mutated_documents() {
+        let good =
+            r#"{"a": [1, -2.5e+3, true, null, "\u00fc\ud83d\ude00\\\n"], "b": {"": {}}, "c": [[], 0]}"#;
+        let (mut accepted, mut refused) = (0, 0);
+        for bad in scratch::mutations(good.as_bytes(), 5000) {
+            let read = value(&bad);
+            let is_read = std::str::from_utf8(&bad).is_ok_and(|text| parse(text).is_ok());
+            assert_eq!(read.is_ok(), is_read, "{:?}", bad.escape_ascii().to_string());
+            match read {
+                Ok(_) => accepted += 1,
+                Err(_) => refused += 1,
+            }
+        }
+        assert!(accepted > 50 && refused > 1000, "{accepted} {refused}");
+    }
+
     #[test]
     fn to_text_matches_to_json() {
         let letters: String =

@@ -43,6 +43,8 @@ mod ovf;
 pub mod parsers;
 mod parts;
 mod password_server;
+#[cfg(test)]
+mod patience;
 mod rbxcloud;
 #[cfg(test)]
 mod reference;
@@ -416,5 +418,14 @@ mod tests {
         for row in DATASOURCES {
             assert_eq!(row.stages, stages_of(row.name), "{}", row.name);
         }
+    }
+    /// Without `datasource_list` these are searched.
+    #[test]
+    fn every_name_of_the_default_list_has_a_row() {
+        for name in clouds::SEARCH_ORDER {
+            assert_eq!(datasource(name).map(|row| row.name), Some(name));
+        }
+        let names: Vec<&str> = DATASOURCES.iter().map(|row| row.name).collect();
+        assert_eq!(names, clouds::SEARCH_ORDER);
     }
 }

@@ -94,8 +94,8 @@ pub fn with_network<'a, T>(
     }
 }
 
-/// Reads metadata over each of these NICs in turn until one leads to metadata. If an ephemeral network is impossible or
-/// not allowed (a dry run, another root), the existing network is used.
+/// Reads metadata over each of these NICs in turn until one leads to metadata. If an ephemeral network is impossible, not
+/// allowed (a dry run, another root) or not configured, the existing network is used.
 ///
 /// # Errors
 ///
@@ -106,7 +106,9 @@ pub fn try_nics<'a, T>(
     requirements: &NetworkRequirements,
     read: ReadMetadata<'_, 'a, T>,
 ) -> Result<Option<T>> {
-    let is_possible = ctx.sys.is_live() && !ctx.sys.is_dry_run();
+    // Without a method there is nothing to set up (use_ip4LL: false), and nothing to probe.
+    let has_method = requirements.v4.is_some() || requirements.v6.is_some();
+    let is_possible = has_method && ctx.sys.is_live() && !ctx.sys.is_dry_run();
     if !is_possible || (!nics.is_empty() && responds(ctx.sys, &requirements.probes)) {
         return over_existing(ctx, nics, requirements, read);
     }

@@ -11,13 +11,15 @@ use crate::azure::{certificates, ovf as ovf_env, wire_server};
 use crate::vmware::{self, customization, metadata as guestinfo, transport};
 use crate::wsl::merge::{UserData, merge};
 use crate::wsl::{self, windows};
-use crate::{Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, rbxcloud, smartos};
+use crate::{
+    Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, password_server, rbxcloud, scaleway, smartos,
+};
 
 /// Reads an instance from files in a directory, each of which is a file of a disk, or a value of another medium.
 pub type Reader = fn(&Search<'_>, &str) -> Result<Option<Instance>>;
 
-/// Clouds whose medium a test cannot attach without privileges.
-pub const READERS: [(&str, Reader); 8] = [
+/// Clouds whose medium a test cannot attach without privileges, or whose service serves privileged ports only.
+pub const READERS: [(&str, Reader); 9] = [
     ("AltCloud", |ctx, at| {
         let (_, name) = altcloud::detect(ctx)?.unwrap_or((altcloud::Kind::Vsphere, String::new()));
         let user_data = altcloud::user_data(ctx.sys, at)?;
@@ -40,6 +42,11 @@ pub const READERS: [(&str, Reader); 8] = [
         lxd::instance(ctx, &metadata, parsed, &values, &devices).map(Some)
     }),
     ("RbxCloud", |ctx, at| rbxcloud::read(ctx.sys, at)),
+    ("Scaleway", |ctx, at| {
+        let mut values = values(ctx, at)?;
+        let mut file = |name: &str| values.remove(name).unwrap_or_default();
+        scaleway_instance(ctx, &file("conf"), file("user_data"), file("vendor_data")).map(Some)
+    }),
     ("SmartOS", |ctx, at| {
         let mut values = values(ctx, at)?;
         let names = smartos::KEYS.map(|(name, key, _)| (name, key)).into_iter().chain(smartos::JSON_KEYS);
@@ -68,7 +75,7 @@ fn values(ctx: &Search<'_>, at: &str) -> Result<BTreeMap<String, Vec<u8>>> {
 pub type Parser = fn(&Search<'_>, &[u8]);
 
 /// What they parse, and the parsers.
-pub const PARSERS: [(&str, Parser); 10] = [
+pub const PARSERS: [(&str, Parser); 14] = [
     ("Azure: ovf-env.xml", azure_file),
     ("Azure: wire server", azure_wire_server),
     ("CloudSigma: server context", cloud_sigma),
@@ -79,7 +86,26 @@ pub const PARSERS: [(&str, Parser); 10] = [
     ("SmartOS: network", smart_os_network),
     ("VMware: guestinfo", vmware_guestinfo),
     ("WSL: output of Windows, or two files of user-data", wsl_data),
+    ("AltCloud: cloud-info, NUL, user-data", alt_cloud),
+    ("IBMCloud: meta_data.json, NUL, network_data.json", ibm_cloud),
+    ("Password server: response", password),
+    ("Scaleway: conf, NUL, user-data", scaleway_data),
 ];
+
+/// Builds the instance of Scaleway's document, fetched over IPv6.
+fn scaleway_instance(
+    ctx: &Search<'_>,
+    conf: &[u8],
+    user_data: Vec<u8>,
+    vendor_data: Vec<u8>,
+) -> Result<Instance> {
+    let metadata = document::parse_map("Scaleway's metadata", conf)?;
+    let (base, nic) = ("http://[fd00:42::42]".into(), "eth0".into());
+    scaleway::instance(
+        ctx.sys,
+        scaleway::Documents { metadata, user_data, vendor_data, lease: None, base, nic },
+    )
+}
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -189,4 +215,49 @@ fn wsl_data(ctx: &Search<'_>, bytes: &[u8]) {
         Some(data)
     };
     merge(ctx.sys, data(agent), data(user));
+}
+
+/// Writes the files of a medium.
+fn put(ctx: &Search<'_>, files: &[(&str, &[u8])]) {
+    for (path, bytes) in files {
+        assert!(ctx.sys.write(path, bytes, system::WriteOptions::default()).is_ok());
+    }
+}
+
+fn alt_cloud(ctx: &Search<'_>, bytes: &[u8]) {
+    let (info, user_data) = halves(bytes);
+    put(ctx, &[("/etc/sysconfig/cloud-info", info), ("/medium/user-data.txt", user_data)]);
+    let _ = altcloud::detect(ctx);
+    if let Ok(Some(data)) = altcloud::user_data(ctx.sys, "/medium") {
+        assert!(!altcloud::instance(ctx.sys, "vsphere", "/medium", data).id.is_empty());
+    }
+}
+
+fn ibm_cloud(ctx: &Search<'_>, bytes: &[u8]) {
+    let (metadata, network) = halves(bytes);
+    put(
+        ctx,
+        &[
+            ("/medium/openstack/latest/meta_data.json", metadata),
+            ("/medium/openstack/latest/network_data.json", network),
+            ("/medium/openstack/latest/vendor_data.json", network),
+        ],
+    );
+    for variant in [ibmcloud::Variant::OsCode, ibmcloud::Variant::Template] {
+        let _ = ibmcloud::read(ctx.sys, "/medium", "/dev/xvdh", variant);
+    }
+}
+
+/// Asserts that a password is a single line, as chpasswd(8) gets it.
+fn password(_: &Search<'_>, bytes: &[u8]) {
+    if let Ok(Some(password)) = password_server::parse(bytes) {
+        assert!(!password.is_empty() && !password.contains(|c: char| c.is_control()));
+    }
+}
+
+fn scaleway_data(ctx: &Search<'_>, bytes: &[u8]) {
+    let (conf, user_data) = halves(bytes);
+    if let Ok(instance) = scaleway_instance(ctx, conf, user_data.to_vec(), Vec::new()) {
+        assert!(!instance.id.trim().is_empty());
+    }
 }

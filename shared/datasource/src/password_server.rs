@@ -56,7 +56,7 @@ fn fetch(sys: &System, url: &str, policy: &RetryPolicy) -> Result<Option<String>
 }
 
 /// Returns the password of a response; `None` if the server has none, or no longer.
-fn parse(body: &[u8]) -> std::result::Result<Option<String>, &'static str> {
+pub(crate) fn parse(body: &[u8]) -> std::result::Result<Option<String>, &'static str> {
     let text = std::str::from_utf8(body).map_err(|_| "the password is not UTF-8")?.trim();
     match text {
         "" | "saved_password" => Ok(None),

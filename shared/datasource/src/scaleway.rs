@@ -12,7 +12,7 @@ use system::{Deadline, Error, Request, Result, System, warning};
 
 use crate::field_types::{Field, FieldType};
 use crate::metadata_network::LINK_TIMEOUT;
-use crate::retry::{Defaults, RetryPolicy};
+use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};
 
@@ -34,12 +34,18 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
         ..Defaults::COMMON
     },
     path: "conf?format=json",
-    attempts: RetryPolicy::until_available,
+    // No attempt is longer than the wait for the service.
+    attempts: |policy, request| {
+        let timeout = policy.timeout.min(policy.max_wait.max(MIN_TIMEOUT));
+        policy.until_available(request).timeout(timeout)
+    },
     // A family may still be coming up.
-    timeout: |policy| policy.max_wait + policy.timeout + LINK_TIMEOUT,
+    timeout: |policy| policy.max_wait + LINK_TIMEOUT,
     ipv6: Some(Ipv6Method::RouterAdvertisement),
     ..MetadataService::COMMON
 };
+/// The shortest time limit of an attempt.
+const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// The minimum number of source ports that are tried, from 1 on: another request may still hold one.
 const MIN_PORTS: u32 = 2;
 const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
@@ -66,15 +72,15 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     Ok(Some(instance))
 }
 
-/// The service's documents, and where they were read.
-struct Documents {
-    metadata: Node,
-    user_data: Vec<u8>,
-    vendor_data: Vec<u8>,
+/// The service's documents, and how they were read.
+pub(crate) struct Documents {
+    pub metadata: Node,
+    pub user_data: Vec<u8>,
+    pub vendor_data: Vec<u8>,
     /// `None`: fetched over IPv6.
-    lease: Option<Lease>,
-    base: String,
-    nic: String,
+    pub lease: Option<Lease>,
+    pub base: String,
+    pub nic: String,
 }
 
 impl Documents {
@@ -137,7 +143,7 @@ const FIELDS: [Field; 10] = [
     ("public_ips[].gateway", FieldType::Text, false),
 ];
 
-fn instance(sys: &System, documents: Documents) -> Result<Instance> {
+pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     let is_v6 = documents.is_v6();
     let Documents { mut metadata, user_data, vendor_data, lease, base, nic } = documents;
     field_types::drop_invalid(sys, "Scaleway's metadata", &mut metadata, &FIELDS);

@@ -1,9 +1,11 @@
 //! Azure in a directory: pools, and which temporary disks may be formatted again. With its services:
 //! `tests/tests/azure.rs`.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
+#[path = "../../blockdev/tests/common/udf.rs"]
+mod udf;
 
 use common::Machine;
 use datasource::{Nics, Search, Stage, datasource};
@@ -52,6 +54,123 @@ fn a_pool_is_left_alone() {
     }
     let restarted = machine("").file("/var/lib/cloud/data/reported_ready", "1: 2\n");
     assert!(restarted.find("Azure").unwrap_err().to_string().contains("waits in a pool"));
+}
+
+/// Azure's discs are UDF. Such a disc is read at its mount point; another file system is not.
+#[test]
+fn udf_discs() {
+    let with_disc = |image: Vec<u8>| {
+        Machine::new()
+            .firmware(&[("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77\n"), ("product_uuid", UUID)])
+            .config("datasource: {Azure: {metadata_urls: ['http://127.0.0.1:9'], max_wait: 1}}\n")
+            .file("/sys/class/block/sr0/size", format!("{}\n", udf::KIB * 2))
+            .file("/dev/sr0", image)
+            .file("/proc/mounts", "/dev/sr0 /media/cd0 udf ro 0 0\n")
+            .file("/media/cd0/ovf-env.xml", ovf_env(""))
+    };
+    let machine = with_disc(udf::disc());
+    let instance = machine.found("Azure");
+    assert_eq!(
+        (instance.local_hostname.as_deref(), &*instance.subplatform),
+        (Some("one"), "config-disk (/dev/sr0)")
+    );
+    let machine = with_disc(ntfs());
+    assert!(machine.find("Azure").is_err());
+    assert!(machine.warnings().contains("ovf-env.xml not found"), "{}", machine.warnings());
+}
+
+/// The elements of ovf-env.xml that are read.
+const ELEMENTS: [(&str, &str); 8] = [
+    ("HostName", "one"),
+    ("UserName", "zoe"),
+    ("UserPassword", "a password"),
+    ("CustomData", "I2Nsb3VkLWNvbmZpZwp7fQo="),
+    ("DisableSshPasswordAuthentication", "false"),
+    ("Value", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA one"),
+    ("PreprovisionedVm", "false"),
+    ("ProvisionGuestProxyAgent", "false"),
+];
+
+/// Returns a file in which one element has another value, or is missing.
+fn with_element(name: &str, value: Option<&str>) -> String {
+    let element = |of: &str| {
+        let good = ELEMENTS.iter().find(|(name, _)| *name == of).map(|(_, good)| *good);
+        let text = if of == name { value } else { good };
+        text.map(|text| format!("<{of}>{text}</{of}>")).unwrap_or_default()
+    };
+    let linux =
+        ["UserName", "UserPassword", "CustomData", "DisableSshPasswordAuthentication"].map(element).concat();
+    let keys = format!("<SSH><PublicKeys><PublicKey>{}</PublicKey></PublicKeys></SSH>", element("Value"));
+    let platform = ["PreprovisionedVm", "ProvisionGuestProxyAgent"].map(element).concat();
+    ovf_env(&platform).replace("<HostName>one</HostName>", &format!("{}{linux}{keys}", element("HostName")))
+}
+
+/// Each element, missing, huge, with control characters, with elements in the place of text, twice. Either it costs only
+/// itself, or the file is unusable, as for cloud-init, and one message names the element. No value is repeated.
+#[test]
+fn fields_of_ovf_env() {
+    // Without these Azure's file is not one, and half of a password or of data would be another one.
+    let is_fatal = |name: &str, what: &str| match name {
+        "HostName" => what == "missing",
+        "UserPassword" => what == "huge",
+        "CustomData" => matches!(what, "control characters"),
+        _ => false,
+    };
+    let huge = "x".repeat(17 << 10);
+    for (name, good) in ELEMENTS {
+        for (what, value) in [
+            ("good", Some(good)),
+            ("missing", None),
+            ("empty", Some("")),
+            ("elements", Some("<x><y>1</y></x>")),
+            ("huge", Some(huge.as_str())),
+            ("control characters", Some("a\u{85}b&#9;c&#10;d")),
+        ] {
+            let place = format!("{name}, {what}");
+            let machine = machine("").file(FILE, with_element(name, value));
+            let found = machine.find("Azure");
+            let warnings = machine.warnings();
+            assert!(warnings.lines().all(|line| line.len() < 1000), "{place}: {warnings:.2000}");
+            assert!(!warnings.contains(|c: char| c.is_control() && c != '\n'), "{place}: {warnings:?}");
+            if is_fatal(name, what) {
+                assert!(warnings.contains(name), "{place}: {warnings}");
+                continue;
+            }
+            let instance = found.ok().flatten().unwrap_or_else(|| panic!("{place}: {warnings}"));
+            assert_eq!(instance.id, UUID, "{place}");
+            let is_bad =
+                |text: &str| text.len() >= huge.len() || text.contains(|c: char| c.is_control() && c != '\n');
+            let host = instance.local_hostname.unwrap_or_default();
+            assert!(!is_bad(&host), "{place}: {host:?}");
+            assert!(
+                !instance.public_keys.iter().any(|key| is_bad(key)),
+                "{place}: {:?}",
+                instance.public_keys
+            );
+            let config = instance.config.to_string();
+            assert!(config.len() < huge.len() && !config.contains("\\u0085"), "{place}: {config:.400}");
+            // The others are as in a good file.
+            assert!(name == "HostName" || host == "one", "{place}: {host}");
+            assert!(name == "Value" || instance.public_keys.len() == 1, "{place}");
+            assert!(
+                name == "CustomData" || common::text(&instance.user_data) == "#cloud-config\n{}\n",
+                "{place}"
+            );
+            assert!(name == "UserName" || config.contains("\"zoe\""), "{place}: {config}");
+            // A password is hashed, and custom data is anything.
+            if matches!(what, "huge" | "control characters")
+                && matches!(name, "HostName" | "UserName" | "Value")
+            {
+                assert!(
+                    warnings.contains(&format!(
+                        "ovf-env.xml: {}{name}: ",
+                        if name == "Value" { "PublicKey." } else { "" }
+                    )),
+                    "{place}: {warnings}"
+                );
+            }
+        }
+    }
 }
 
 /// A file system as blkid recognises it: a boot sector and the records of the files of the file system itself.
@@ -154,4 +273,28 @@ fn temporary_disks_that_are_not_formatted() {
     }
     let machine = Machine::new().file("/image", ntfs());
     assert_eq!(blockdev::probe_path(&machine.sys, "/image").unwrap().unwrap().fstype, "ntfs");
+}
+
+/// The only partition, or the second of two, has nothing but what Azure puts there: it is formatted, and if this is not the
+/// instance's first boot, the modules for it are due again. One more file prevents both.
+#[test]
+fn temporary_disks_that_are_formatted_again() {
+    for (partitions, last) in [(&["-part1"][..], "-part1"), (&["-part1", "-part2"], "-part2")] {
+        let mut machine = Machine::new()
+            .file(DISK, "x")
+            .file("/proc/mounts", format!("{DISK}{last} /mnt/resource ntfs ro 0 0\n"))
+            .file("/mnt/resource/DATALOSS_WARNING_README.txt", "of Azure")
+            .file("/mnt/resource/System Volume Information/tracking.log", "of Windows");
+        for partition in partitions {
+            machine = machine.file(&format!("{DISK}{partition}"), ntfs());
+        }
+        assert_eq!(is_due_again(&machine.sys, "", false), (true, true), "{last}");
+        assert_eq!(is_due_again(&machine.sys, "", true), (true, false), "{last}");
+        let never = "datasource: {Azure: {never_destroy_ntfs: true}}";
+        assert_eq!(is_due_again(&machine.sys, never, false), (false, false), "{last}");
+        assert_eq!(machine.warnings(), "");
+        let machine = machine.file("/mnt/resource/database", "of the owner");
+        assert_eq!(is_due_again(&machine.sys, "", false), (false, false), "{last}");
+        assert!(machine.warnings().contains("has 1 files; to keep such a disk"), "{}", machine.warnings());
+    }
 }

@@ -145,4 +145,26 @@ mod tests {
             }
         }
     }
+    /// No input causes a panic, the output is never longer than three quarters of the input, and a more lenient decoder reads
+    /// what a stricter one accepts in the same way.
+    #[test]
+    fn mutated_input() {
+        let good =
+            [encode(&[0xa5; 40]), "\n".into(), encode(b"a"), "\r\n==".into(), encode(b"bcdefgh")].concat();
+        let (mut accepted, mut refused) = (0, 0);
+        for bad in scratch::mutations(good.as_bytes(), 4000).chain(scratch::mutations(b"Zm9vYg==", 4000)) {
+            let strict = decode_strict(&bad);
+            let all = [decode(&bad), decode_like_python(&bad), decode_mime(&bad)];
+            if strict.is_some() {
+                accepted += 1;
+                assert!(all.iter().all(|other| *other == strict), "{:?}", bad.escape_ascii().to_string());
+            } else {
+                refused += 1;
+            }
+            for read in all.iter().flatten() {
+                assert!(read.len() <= bad.len() / 4 * 3 + 2, "{:?}", bad.escape_ascii().to_string());
+            }
+        }
+        assert!(accepted > 100 && refused > 100, "{accepted} {refused}");
+    }
 }

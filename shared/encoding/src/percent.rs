@@ -49,4 +49,16 @@ mod tests {
             assert_eq!(super::encode(text, &super::RESERVED), encoded, "{text}");
         }
     }
+    /// No input causes a panic, the output is never longer than the input, and what is encoded is decoded to itself.
+    #[test]
+    fn mutated_input() {
+        for bad in scratch::mutations("a%20b%c3%bc+100%%41 é%zz".as_bytes(), 4000) {
+            let decoded = super::decode_bytes(&bad);
+            assert!(decoded.len() <= bad.len());
+            let text = String::from_utf8_lossy(&bad);
+            // U+FFFD is three bytes in the place of one.
+            assert!(super::decode(&text).len() <= 3 * text.len());
+            assert_eq!(super::decode(&super::encode(&text, &super::RESERVED)), text);
+        }
+    }
 }

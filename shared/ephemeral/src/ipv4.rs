@@ -1,10 +1,11 @@
 //! IPv4 on the link: an existing lease, DHCP on a packet socket, or a link-local address.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use system::{PacketSocket, Prefix, Protocol, Result, System, debug, info, warning};
+use system::{PacketSocket, Prefix, Protocol, Result, debug, info, warning};
 
 use crate::changed_link::{ChangedLink, FamilyState, POLL_INTERVAL};
 use crate::dhcp::client::{Client, Event, Identity};
@@ -88,7 +89,7 @@ impl Ipv4 {
         }
         Ok(FamilyState::Pending(PendingIpv4 {
             socket: link.sys.packet_socket(link.info.index, Protocol::Ipv4)?,
-            client: Client::new(identity, random(link.sys)),
+            client: Client::new(identity, random()),
             began: link.sys.clock().elapsed(),
             has_carrier: false,
             last: String::new(),
@@ -171,16 +172,16 @@ impl PendingIpv4 {
     }
 }
 
-/// Random enough for jitter, transaction IDs and link-local addresses.
-fn random(sys: &System) -> u64 {
-    let drawn = sys.read_head("/dev/urandom", 8).ok().and_then(|b| b.try_into().ok());
-    let clock = sys.clock().wall().as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
-    drawn.map_or(clock, u64::from_ne_bytes)
+/// Returns a number that is random enough for jitter, transaction IDs and link-local addresses. It must not wait until the
+/// kernel's generator is seeded, as [`System::random_bytes`] does: the seed may be in the metadata that this DHCP is for. std
+/// takes the keys of its hash maps from getrandom(2) with `GRND_INSECURE`, or from /dev/urandom on older kernels.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Returns an address in the range of RFC 3927. It is used for seconds, so conflicts are not probed.
 fn assign_link_local(link: &mut ChangedLink<'_>) -> Result<()> {
-    let [a, b, ..] = random(link.sys).to_ne_bytes();
+    let [a, b, ..] = random().to_ne_bytes();
     let address = Prefix::new(Ipv4Addr::new(169, 254, 1 + a % 254, b), 16);
     assign_address(link, address, Some(Ipv4Addr::new(169, 254, 255, 255)), None)
 }
@@ -227,4 +228,17 @@ fn apply_lease(lease: &Lease, link: &mut ChangedLink<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn random_numbers_differ() {
+        let mut drawn: Vec<u64> = (0..100).map(|_| super::random()).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn.len(), 100);
+        // Every bit is used: jitter takes the lower ones, an address the bytes.
+        assert_eq!(drawn.iter().fold(0, |all, one| all | one), u64::MAX);
+    }
 }

@@ -295,6 +295,23 @@ mod tests {
     }
 
     #[test]
+    fn klibc_files_beyond_the_limit_are_skipped() {
+        let (sys, top) = sandbox();
+        let usual = "DEVICE=ens3\nPROTO=dhcp\nIPV4ADDR=10.0.0.1\n";
+        for (name, size) in [("fits", MAX_FILE_SIZE as usize), ("larger", MAX_FILE_SIZE as usize + 1)] {
+            let text = usual.replace("ens3", name);
+            top.put(
+                &format!("/run/net-{name}.conf"),
+                format!("{text}#{}", "x".repeat(size - text.len() - 1)),
+            );
+        }
+        let found = json(initramfs_config(&sys, "ip=dhcp"));
+        assert!(found.contains("name:fits,") && !found.contains("larger"), "{found}");
+        let warnings: Vec<_> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(warnings, ["reading /run/net-larger.conf: larger than 1048576 bytes (1048577 bytes)"]);
+    }
+
+    #[test]
     fn command_line_config_without_klibc_files() {
         let (sys, _top) = sandbox();
         sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();

@@ -76,11 +76,13 @@ impl System {
     /// Sends log lines of `min_level` and above to the system log.
     ///
     /// # Errors
-    /// Fails if no daemon listens on /dev/log yet.
+    /// Fails if no daemon listens on /dev/log yet. The lines that are logged after it started are sent to it nevertheless.
     pub fn log_to_syslog(&self, min_level: Level) -> Result<()> {
-        let path = self.root().host_followed("/dev/log");
-        self.log().to_syslog(min_level, Syslog::connect(path).context("opening /dev/log")?);
-        Ok(())
+        let what = "opening /dev/log";
+        let syslog = Syslog::new(self.root().clone()).context(what)?;
+        let connected = syslog.connect().context(what);
+        self.log().to_syslog(min_level, syslog);
+        connected
     }
 
     /// Appends output to a file as well, as tee(1) does. A new file has mode 0640 and group adm, like the log.
@@ -210,6 +212,23 @@ mod tests {
         assert!(text.ends_with("[WARNING]: wrong\nart\n") && !text.contains("not this"), "{text}");
         let refused = sys.log_to_file(Level::Info, "/var/log/new/x", 0o640, &[]).unwrap_err();
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
-        assert!(sys.log_to_syslog(Level::Info).is_err());
+    }
+
+    #[test]
+    fn a_log_daemon_that_starts_late_gets_the_later_lines() {
+        let top = TempDir::new();
+        top.put("/dev/null", "");
+        let sys = System::new(&top);
+        sys.log().to_stderr(Level::Critical);
+        let refused = sys.log_to_syslog(Level::Info).unwrap_err();
+        assert!(refused.to_string().starts_with("opening /dev/log: "), "{refused}");
+        crate::info!(sys, "before");
+        let daemon = std::os::unix::net::UnixDatagram::bind(top.join("dev/log")).unwrap();
+        daemon.set_read_timeout(Some(std::time::Duration::from_secs(5))).unwrap();
+        crate::debug!(sys, "below the level");
+        crate::info!(sys, "after");
+        let mut line = [0; 64];
+        let length = daemon.recv(&mut line).unwrap();
+        assert_eq!(&line[..length], b"<14>[CLOUDINIT] stream.rs[INFO]: after");
     }
 }

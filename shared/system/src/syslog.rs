@@ -2,31 +2,41 @@
 
 use std::io::{ErrorKind, Result};
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::Root;
+
+/// The socket of the log daemon.
+const SOCKET: &str = "/dev/log";
 /// How long the first line waits for a log daemon that does not read. Later lines do not wait.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A connection that never blocks a boot: a line is lost if the daemon does not read, or is not there.
 pub(crate) struct Syslog {
-    path: PathBuf,
+    root: Root,
     socket: UnixDatagram,
 }
 
 impl Syslog {
-    /// Connects to the socket of the log daemon.
+    /// Creates the socket, which is not connected yet.
     ///
     /// # Errors
-    /// Fails if no daemon listens on the path.
-    pub fn connect(path: PathBuf) -> Result<Syslog> {
+    /// Fails if the process has no file descriptor left.
+    pub fn new(root: Root) -> Result<Syslog> {
         let socket = UnixDatagram::unbound()?;
-        socket.connect(&path)?;
         socket.set_write_timeout(Some(PATIENCE))?;
-        Ok(Syslog { path, socket })
+        Ok(Syslog { root, socket })
     }
 
-    /// Sends one message. After a restart of the daemon the socket at the path is another one, and is connected to.
+    /// Connects to the log daemon. The path is resolved each time: before the daemon starts it may not be a link yet.
+    ///
+    /// # Errors
+    /// Fails if no daemon listens.
+    pub fn connect(&self) -> Result<()> {
+        self.socket.connect(self.root.host_followed(SOCKET))
+    }
+
+    /// Sends one message. If no daemon was there until now, or it was restarted, this connects once before.
     ///
     /// # Errors
     /// Fails if the message is lost.
@@ -41,7 +51,7 @@ impl Syslog {
                 Err(error)
             }
             ErrorKind::ConnectionRefused | ErrorKind::NotConnected | ErrorKind::ConnectionReset => {
-                self.socket.connect(&self.path)?;
+                self.connect()?;
                 self.socket.send(message).map(drop)
             }
             _ => Err(error),
@@ -51,8 +61,20 @@ impl Syslog {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use scratch::TempDir;
+
+    /// Returns the path of the daemon's socket, on a machine without a daemon.
+    fn socket(top: &TempDir) -> PathBuf {
+        top.put("/dev/null", "");
+        top.join("dev/log")
+    }
+
+    fn syslog(top: &TempDir) -> Syslog {
+        Syslog::new(Root::new(top.into())).unwrap()
+    }
 
     fn received(daemon: &UnixDatagram) -> String {
         let mut line = [0; 64];
@@ -62,12 +84,13 @@ mod tests {
     }
 
     #[test]
-    fn follows_the_daemon_through_a_restart() {
+    fn follows_the_daemon_through_start_and_restart() {
         let top = TempDir::new();
-        let path = top.join("log");
-        assert!(Syslog::connect(path.clone()).is_err());
+        let path = socket(&top);
+        let mut log = syslog(&top);
+        log.connect().unwrap_err();
+        log.send(b"<14>lost").unwrap_err();
         let daemon = UnixDatagram::bind(&path).unwrap();
-        let mut log = Syslog::connect(path.clone()).unwrap();
         log.send(b"<14>one").unwrap();
         assert_eq!(received(&daemon), "<14>one");
         drop(daemon);
@@ -79,12 +102,26 @@ mod tests {
         assert_eq!(received(&daemon), "<14>two");
     }
 
+    /// With systemd /dev/log is a link to the journal's socket.
+    #[test]
+    fn follows_a_link_that_appears_later() {
+        let top = TempDir::new();
+        let path = socket(&top);
+        let mut log = syslog(&top);
+        log.send(b"<14>lost").unwrap_err();
+        top.put("/run/systemd/journal/placeholder", "");
+        let daemon = UnixDatagram::bind(top.join("run/systemd/journal/dev-log")).unwrap();
+        log.send(b"<14>lost").unwrap_err();
+        std::os::unix::fs::symlink("/run/systemd/journal/dev-log", path).unwrap();
+        log.send(b"<14>one").unwrap();
+        assert_eq!(received(&daemon), "<14>one");
+    }
+
     #[test]
     fn does_not_wait_for_a_daemon_that_does_not_read() {
         let top = TempDir::new();
-        let path = top.join("log");
-        let daemon = UnixDatagram::bind(&path).unwrap();
-        let mut log = Syslog::connect(path).unwrap();
+        let daemon = UnixDatagram::bind(socket(&top)).unwrap();
+        let mut log = syslog(&top);
         let begun = std::time::Instant::now();
         let sent = (0..5_000).filter(|_| log.send(b"<14>line").is_ok()).count();
         assert!((1..5_000).contains(&sent), "{sent}");

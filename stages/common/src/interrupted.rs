@@ -40,6 +40,8 @@ pub(crate) fn undo_network(name: StageName, args: &Args) -> ExitCode {
 pub(crate) fn record(name: StageName, args: &Args, signal: &str) -> ExitCode {
     let (sys, layout) = open(name, args);
     let message = format!("{}{signal}", error_prefix::interrupted(name));
+    // Upstream's sentence, which scripts search for.
+    info!(sys, "Received signal {signal} resulting in exit. Cause: stage {} had to end", name.status_key());
     sys.print(&message);
     error!(sys, "{message}");
     for program in system::terminate_programs(TERMINATION_TIMEOUT) {

@@ -236,6 +236,28 @@ fn upgrade_from_python() {
     assert_eq!(std::fs::read(machine.path("var/lib/cloud/instance/obj.pkl")).unwrap(), b"\x80\x05\x95rest");
 }
 
+/// Pickles of each protocol, which begin differently, are state of Python's cloud-init, not damage: no warning makes the
+/// status degraded.
+#[test]
+fn upgrade_from_older_pickles() {
+    let pickles: [&[u8]; 5] = [
+        b"\x80\x02}q\x00.",
+        b"\x80\x04\x95rest",
+        b"ccopy_reg\n_reconstructor\n",
+        b"(iclass\nname\n",
+        b"\x80\x63rest",
+    ];
+    for pickle in pickles {
+        let machine = Machine::new("i-1");
+        machine.put_python_state("i-1", "DataSourceNoCloud [seed=/var/lib/cloud/seed/nocloud]");
+        machine.put("var/lib/cloud/instances/i-1/obj.pkl", pickle);
+        let log = machine.boot();
+        assert!(!log.contains("[WARNING]") && !log.contains("[ERROR]"), "{pickle:?}: {log}");
+        assert_eq!((machine.id().as_str(), machine.link().as_deref()), ("i-1", Some("i-1")));
+        assert_eq!(std::fs::read(machine.path("var/lib/cloud/instance/obj.pkl")).unwrap(), pickle);
+    }
+}
+
 #[test]
 fn upgrade_from_python_with_missing_seed() {
     let machine = Machine::new("i-1");

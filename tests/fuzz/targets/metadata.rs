@@ -44,6 +44,16 @@ const SEEDS: &[(&str, &str, &[(&str, &str)])] = &[
         "nocloud",
         &[("meta-data", "instance-id: i-1"), ("user-data", ""), ("vendor-data", ""), ("network-config", "")],
     ),
+    // The layout of OpenStack's first releases.
+    (
+        "ConfigDrive",
+        "config_drive",
+        &[
+            ("meta.js", "{\"instance-id\": \"i-1\"}"),
+            ("root/.ssh/authorized_keys", ""),
+            ("etc/network/interfaces", ""),
+        ],
+    ),
 ];
 
 /// The answers of each service, its server, and their paths in order.

@@ -104,3 +104,19 @@ fn invalid_data_of_an_owner() {
     assert_eq!(reports(&cloud), (0, 1), "{}", cloud.log());
     assert!(cloud.file("/home/uma/.ssh/authorized_keys").contains(" ann"), "{}", cloud.log());
 }
+
+/// The disk is what the pool is for: once the machine has reported that it is ready, the host shuts it down. It neither asks
+/// for data of an owner nor leaves the marker, with which the owner's machine would wait in a pool again.
+#[test]
+fn os_disk_of_a_pool() {
+    let cloud = azure("azure-pool").limit(8);
+    let kind = "VMType>PreprovisionedOSDisk</ns1:PreprovisionedVMType>";
+    cloud.put(FILE, &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", kind));
+    let boot = cloud.boot(&["local"]);
+    // The limit has ended it.
+    assert_eq!(boot.codes["local"], 124, "{}\n{}", boot.output, cloud.log());
+    assert!(cloud.logged(&["waiting until the host shuts this machine down"]), "{}", cloud.log());
+    assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (false, (1, 0)), "{}", cloud.log());
+    assert_eq!(count(&cloud.requests(), "reprovisiondata"), 0, "{}", cloud.requests());
+    assert!(cloud.file("/var/lib/cloud/data/instance-id").is_empty(), "{}", cloud.log());
+}

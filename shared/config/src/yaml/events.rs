@@ -1,4 +1,4 @@
-//! The small safe wrapper over the `unsafe-libyaml` event parser: text in, owned events with positions out.
+//! The small safe wrapper over the event parser: text in, owned events with positions out.
 //! Contains all unsafe code of this crate. The parser only gets UTF-8 and at most [`super::limits::MAX_BYTES`] bytes, so that
 //! none of its counters can overflow.
 #![allow(unsafe_code)]
@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-use unsafe_libyaml as unsafe_lib;
+use libyaml_rs as unsafe_lib;
 
 use super::position::{LineColumn, Problem, line_column_of};
 use super::validator::{ScalarStyle, Validator};

@@ -6,11 +6,11 @@ use state::{Instance, NetworkConfig};
 use system::{Error, Result, System, error, warning};
 
 use super::facts::{self, ProvisioningData};
-use super::ovf::Ovf;
+use super::ovf::{Key, Ovf};
 use super::previous::CertificateKeys;
-use super::seed::Seed;
+use super::seed::{OVF_ENV, Seed};
 use super::settings::{RESOURCE_DISK, Settings};
-use crate::{Search, standard};
+use crate::{Search, fields, standard};
 
 /// Random bytes that the host gives its guests.
 const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";
@@ -33,8 +33,7 @@ impl InstanceData<'_> {
     /// Fails if the password cannot be hashed.
     pub fn instance(&self, ctx: &Search<'_>) -> Result<Instance> {
         let sys = ctx.sys;
-        let empty = Ovf::default();
-        let ovf = self.seed.map_or(&empty, |seed| &seed.ovf);
+        let ovf = &self.seed.map(|seed| usable(sys, &seed.ovf)).unwrap_or_default();
         let hash = match ovf.new_password() {
             Some(password) => Some(hash_password(sys, password)?),
             None => None,
@@ -109,6 +108,29 @@ impl InstanceData<'_> {
         let config = facts::fallback(&nic);
         let (format, source) = ("yaml".into(), "Azure: DHCP on the preferred NIC".into());
         Some(NetworkConfig { format, content: config, source, positions: String::new() })
+    }
+}
+
+/// Returns the settings of the file without texts that are too long or have control characters, which are reported.
+fn usable(sys: &System, ovf: &Ovf) -> Ovf {
+    let place = |name: &str| format!("Azure: {OVF_ENV}: {name}");
+    let line = |name: &str, text: &str| fields::valid_line(sys, &place(name), text).map(String::from);
+    let key = |key: &Key| -> Vec<Key> {
+        match key {
+            Key::Value(text) => {
+                let keys = fields::valid_keys(sys, &place("PublicKey.Value"), text);
+                keys.into_iter().map(Key::Value).collect()
+            }
+            Key::Fingerprint(text) => {
+                line("PublicKey.Fingerprint", text).map(Key::Fingerprint).into_iter().collect()
+            }
+        }
+    };
+    Ovf {
+        host_name: ovf.host_name.as_deref().and_then(|text| line("HostName", text.trim())),
+        user: ovf.user.as_deref().and_then(|text| line("UserName", text.trim())),
+        keys: ovf.keys.iter().flat_map(key).collect(),
+        ..ovf.clone()
     }
 }
 

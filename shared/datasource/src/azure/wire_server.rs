@@ -10,6 +10,8 @@ use crate::xml::{self, escape};
 /// For one answer; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_RESPONSE_SIZE: usize = 1 << 20;
+/// The limit of a value of the goal state in bytes: each becomes a part of requests and of messages.
+const MAX_VALUE: usize = 2048;
 /// Azure shows no more of a failure.
 const MAX_DESCRIPTION_LENGTH: usize = 512;
 const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-version", "2012-11-30")];
@@ -90,17 +92,24 @@ impl<'a> WireServer<'a> {
 
 pub(crate) fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
     let document = xml::parse(text)?;
-    let required = |path: &[&str]| {
-        xml::plain_text(&document, path).ok_or_else(|| format!("{} is missing", path.join("/")))
+    let optional = |path: &[&str]| match xml::plain_text(&document, path) {
+        Some(text) if text.len() > MAX_VALUE || text.contains(|c: char| c.is_control()) => {
+            Err(format!("{} is invalid: expected a line of at most {MAX_VALUE} bytes", path.join("/")))
+        }
+        found => Ok(found),
     };
+    let required = |path: &[&str]| optional(path)?.ok_or_else(|| format!("{} is missing", path.join("/")));
     Ok(GoalState {
         incarnation: required(&["Incarnation"])?,
         container: required(&["Container", "ContainerId"])?,
         instance: required(&["Container", "RoleInstanceList", "RoleInstance", "InstanceId"])?,
-        certificates: xml::plain_text(
-            &document,
-            &["Container", "RoleInstanceList", "RoleInstance", "Configuration", "Certificates"],
-        ),
+        certificates: optional(&[
+            "Container",
+            "RoleInstanceList",
+            "RoleInstance",
+            "Configuration",
+            "Certificates",
+        ])?,
     })
 }
 
@@ -151,6 +160,36 @@ mod tests {
             ("</GoalState>", "", "an element is not closed"),
         ] {
             assert_eq!(goal_state(&GOAL.replace(from, to)).unwrap_err(), expected);
+        }
+    }
+
+    /// Each value, missing, huge and with control characters: the message names it by its path and does not repeat it.
+    #[test]
+    fn invalid_values() {
+        let good = GOAL.replace(
+            "</InstanceId>",
+            "</InstanceId><Configuration><Certificates>u</Certificates></Configuration>",
+        );
+        let bad =
+            ["<b/>".to_string(), "x".repeat(17 << 10), "a&#9;b".into(), "a&#10;b".into(), "a\u{85}b".into()];
+        for (element, path) in [
+            ("<Incarnation>3", "Incarnation"),
+            ("<ContainerId>c&amp;1", "Container/ContainerId"),
+            ("<InstanceId>i.1", "Container/RoleInstanceList/RoleInstance/InstanceId"),
+            ("<Certificates>u", "Container/RoleInstanceList/RoleInstance/Configuration/Certificates"),
+        ] {
+            assert!(good.contains(element), "{element}");
+            let tag = &element[..=element.find('>').unwrap()];
+            for value in &bad {
+                let found = goal_state(&good.replace(element, &format!("{tag}{value}")));
+                if value == "<b/>" && path.ends_with("Certificates") {
+                    assert_eq!(found.unwrap().certificates, None);
+                    continue;
+                }
+                let problem = found.unwrap_err();
+                assert!(problem.starts_with(&format!("{path} is ")), "{value:.20}: {problem}");
+                assert!(problem.len() < 200 && !problem.contains(char::is_control), "{problem}");
+            }
         }
     }
 

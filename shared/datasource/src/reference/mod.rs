@@ -4,7 +4,8 @@
 mod settings;
 
 use scratch::{Document, check_generated, source_path};
-use settings::{SETTINGS, Settings, Urls};
+use settings::Settings;
+pub use settings::{SETTINGS, Urls};
 
 use crate::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
 use crate::{DATASOURCES, Datasource, NetworkSource};

@@ -158,7 +158,31 @@ fn generated_json_schemas_are_current() {
     let mut cloud_config = super::cloud_config_schema();
     super::examples::Examples::read().add_to_schema(&mut cloud_config);
     let network = super::network_schema();
+    // The entries of the catalogue of schemastore.org.
+    let entry = |name: &str, description: &str, files: &[&str], schema: &serde_json::Value| {
+        let url = &schema["$id"];
+        serde_json::json!({ "name": name, "description": description, "fileMatch": files, "url": url })
+    };
+    let catalog = serde_json::json!({
+        "$schema": "https://json.schemastore.org/schema-catalog.json",
+        "version": 1,
+        "schemas": [
+            entry(
+                "Firstlight cloud-config",
+                "User-data and vendor-data of cloud-init and its configuration, as Firstlight reads them",
+                &["user-data", "vendor-data", "*.cloud-config.yaml", "cloud.cfg", "**/cloud.cfg.d/*.cfg"],
+                &cloud_config,
+            ),
+            entry(
+                "Firstlight network-config",
+                "Network configuration of cloud-init, version 1 and 2, as Firstlight reads it",
+                &["network-config"],
+                &network,
+            ),
+        ],
+    });
     scratch::check_generated(&[
+        ("packaging/schema/catalog.json", state::json_text(&catalog, 1)),
         ("packaging/schema/cloud-config.json", state::json_text(&cloud_config, 1)),
         ("packaging/schema/network-config.json", state::json_text(&network, 1)),
     ]);

@@ -193,4 +193,22 @@ mod tests {
             assert_eq!(shell_words(text), expected, "{text}");
         }
     }
+    /// No file causes a panic, and the words of a file are not longer than the file.
+    #[test]
+    fn mutated_files() {
+        let good = "DEVICE='eth0'\r\nPROTO=\"dhcp\"\nIPV4ADDR=10.0.0.5 # x\nIPV4DNS0=1.2.3.4\\ a\nDOMAINSEARCH='a,b'\n";
+        let (mut read, mut unclosed) = (0, 0);
+        for bad in scratch::mutations(good.as_bytes(), 4000) {
+            let bad = String::from_utf8_lossy(&bad);
+            match shell_words(&bad) {
+                Some(words) => {
+                    read += 1;
+                    assert!(words.iter().map(String::len).sum::<usize>() <= bad.len(), "{bad:?}");
+                }
+                None => unclosed += 1,
+            }
+            convert(&[&bad]);
+        }
+        assert!(read > 200 && unclosed > 200, "{read} {unclosed}");
+    }
 }

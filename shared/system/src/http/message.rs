@@ -312,6 +312,9 @@ mod tests {
     #[test]
     fn answers() {
         let long = "x".repeat(101);
+        let chunked = |line: &str| {
+            format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{line}\r\nab\r\n0\r\n\r\n")
+        };
         for (text, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc", "200 ab"),
             ("HTTP/1.0 200\n\nto the end", "200 to the end"),
@@ -362,6 +365,10 @@ mod tests {
                 "invalid chunk in response",
             ),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\nab\n0\n\n", "200 ab"),
+            (&chunked(&format!("2;{}", "x".repeat(MAX_CHUNK_LINE - 2))), "200 ab"),
+            (&chunked(&format!("2;{}", "x".repeat(MAX_CHUNK_LINE - 1))), "response header too large"),
+            (&chunked(&format!("{}2", "0".repeat(MAX_CHUNK_LINE))), "response header too large"),
+            (&chunked(&format!("2;{}", "x".repeat(1 << 20))), "response header too large"),
         ] {
             assert_eq!(answer(text), expected, "{:?}", &text[..text.len().min(80)]);
         }

@@ -87,6 +87,7 @@ pub enum AnalyzeCommand {
     Plot,
 }
 
+#[cfg_attr(test, derive(Default))]
 pub struct CollectLogs {
     pub tarfile: String,
     pub verbose: bool,

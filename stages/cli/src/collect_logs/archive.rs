@@ -1,13 +1,18 @@
 //! A tar archive, compressed with gzip while it is written. It is not written by the programs tar and gzip, because an
 //! image may have neither, and no uncompressed copy may be left on the disk.
 
-use std::io;
+use std::io::{self, Write};
 
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
+/// Bytes that a member takes at most besides its name and content: two headers with padding, and the end of the archive.
+const MEMBER_OVERHEAD: usize = 4096;
+
 pub struct Archive {
     builder: Builder<GzEncoder<Vec<u8>>>,
+    /// The maximum size in bytes.
+    limit: usize,
 }
 
 /// The attributes of a member.
@@ -19,12 +24,14 @@ pub struct Attributes {
 }
 
 impl Archive {
-    pub fn new() -> Archive {
-        Archive { builder: Builder::new(encoding::gzip::encoder()) }
+    /// Creates an empty archive that never becomes larger than `limit` bytes.
+    pub fn new(limit: usize) -> Archive {
+        Archive { builder: Builder::new(encoding::gzip::encoder()), limit }
     }
 
-    /// Adds a regular file. Names with `..` are refused.
+    /// Adds a regular file. Names with `..` are refused, and so is a file that could exceed the limit.
     pub fn file(&mut self, name: &str, attributes: Attributes, content: &[u8]) -> io::Result<()> {
+        self.require_room(name.len() + content.len())?;
         let mut header = header(EntryType::Regular, attributes)?;
         header.set_size(content.len() as u64);
         self.builder.append_data(&mut header, name, content)
@@ -32,14 +39,22 @@ impl Archive {
 
     /// Adds a symbolic link without following it.
     pub fn link(&mut self, name: &str, attributes: Attributes, target: &str) -> io::Result<()> {
+        self.require_room(name.len() + target.len())?;
         let mut header = header(EntryType::Symlink, attributes)?;
         header.set_size(0);
         self.builder.append_link(&mut header, name, target)
     }
 
-    /// Returns the approximate size of the archive so far, in bytes.
-    pub fn len(&self) -> usize {
-        self.builder.get_ref().get_ref().len()
+    /// Fails if a member with so many bytes could exceed the limit. How much it shrinks is not known before it is compressed,
+    /// and what does not shrink becomes longer, by less than a hundredth.
+    fn require_room(&mut self, size: usize) -> io::Result<()> {
+        // The encoder may still hold a part of the last member.
+        self.builder.get_mut().flush()?;
+        let used = self.builder.get_ref().get_ref().len();
+        if used + size + size / 100 + MEMBER_OVERHEAD > self.limit {
+            return Err(io::Error::other(format!("archive size limit reached ({} bytes)", self.limit)));
+        }
+        Ok(())
     }
 
     pub fn finish(self) -> io::Result<Vec<u8>> {
@@ -58,4 +73,47 @@ fn header(kind: EntryType, attributes: Attributes) -> io::Result<Header> {
     header.set_username("root")?;
     header.set_groupname("root")?;
     Ok(header)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    /// Names, link targets and contents are those of other programs' files: none causes a panic, and what is added is read
+    /// back.
+    #[test]
+    fn mutated_names_and_contents() {
+        let attributes = Attributes { mode: 0o644, modified: 1 };
+        let long = format!("top/etc/cloud/{}/../.{}/ü", "d".repeat(90), "f".repeat(60));
+        let mut archive = Archive::new(64 << 20);
+        let mut added = Vec::new();
+        let mut refused = 0;
+        for bad in scratch::mutations(b"top/var/log/a", 1000).chain(scratch::mutations(long.as_bytes(), 1000))
+        {
+            let name = String::from_utf8_lossy(&bad).into_owned();
+            for result in [archive.file(&name, attributes, &bad), archive.link("top/link", attributes, &name)]
+            {
+                match result {
+                    Ok(()) => added.push(bad.clone()),
+                    Err(_) => refused += 1,
+                }
+            }
+        }
+        assert!(added.len() > 1000 && refused > 100, "{} {refused}", added.len());
+        let plain = encoding::gzip::inflate(&archive.finish().unwrap(), 64 << 20).unwrap();
+        let mut members = tar::Archive::new(plain.as_slice());
+        let mut count = 0;
+        for (member, content) in members.entries().unwrap().zip(&added) {
+            let mut member = member.unwrap();
+            if member.header().entry_type() == EntryType::Regular {
+                let mut read = Vec::new();
+                member.read_to_end(&mut read).unwrap();
+                assert_eq!(read, *content);
+            }
+            count += 1;
+        }
+        assert_eq!(count, added.len());
+    }
 }

@@ -18,8 +18,13 @@ use crate::machine::{Machine, output_path};
 /// The default output file.
 const DEFAULT_OUTPUT_LOG: &str = "/var/log/cloud-init-output.log";
 /// Bytes of one file, and of the archive, which is built in memory.
-const MAX_FILE_SIZE: u64 = 64 << 20;
-const MAX_ARCHIVE_SIZE: usize = 128 << 20;
+#[derive(Clone, Copy)]
+struct Limits {
+    file: u64,
+    archive: usize,
+}
+
+const LIMITS: Limits = Limits { file: 64 << 20, archive: 128 << 20 };
 /// The limit for each program.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_DEPTH: usize = 8;
@@ -103,7 +108,22 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
             "writing {path}: expected a regular file, found a link, directory or device"
         )));
     }
-    let mut collector = Collector::new(machine, args);
+    let bytes = gather(machine, args, LIMITS)?;
+    // Written under an unpredictable name and renamed: a link that another user creates meanwhile (in /tmp) is replaced, not
+    // followed.
+    let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
+    let temporary = format!("{directory}/.cloud-init.tar.gz.{chance}");
+    let options = WriteOptions::secret().owner(archive_owner(|name| std::env::var(name).ok()));
+    let written = host.write(&temporary, bytes, options).and_then(|_| host.rename(&temporary, path));
+    if written.is_err() {
+        let _ = host.remove(&temporary);
+    }
+    written
+}
+
+/// Returns the archive.
+fn gather(machine: &Machine, args: &CollectLogs, limits: Limits) -> Result<Vec<u8>> {
+    let mut collector = Collector::new(machine, args, limits);
     collector.programs();
     collector.installer();
     let mut logs = machine.log_files();
@@ -118,17 +138,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
         collector.files(&machine.layout.cloud(directory), "", "", Redaction::WorldReadableOnly);
     }
     collector.files(&machine.layout.run(""), "", "", Redaction::WorldReadableOnly);
-    let bytes = collector.archive.finish().context("finishing the archive")?;
-    // Written under an unpredictable name and renamed: a link that another user creates meanwhile (in /tmp) is replaced, not
-    // followed.
-    let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
-    let temporary = format!("{directory}/.cloud-init.tar.gz.{chance}");
-    let options = WriteOptions::secret().owner(archive_owner(|name| std::env::var(name).ok()));
-    let written = host.write(&temporary, bytes, options).and_then(|_| host.rename(&temporary, path));
-    if written.is_err() {
-        let _ = host.remove(&temporary);
-    }
-    written
+    collector.archive.finish().context("finishing the archive")
 }
 
 /// Returns the owner of the archive: the user who called sudo(8), so that this user can read it.
@@ -143,6 +153,7 @@ fn archive_owner(variable: impl Fn(&str) -> Option<String>) -> (Option<u32>, Opt
 struct Collector<'a> {
     sys: &'a System,
     archive: Archive,
+    max_file_size: u64,
     /// The archive's one directory.
     top: String,
     /// Seconds since the epoch.
@@ -155,7 +166,7 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(machine: &'a Machine, args: &CollectLogs) -> Collector<'a> {
+    fn new(machine: &'a Machine, args: &CollectLogs, limits: Limits) -> Collector<'a> {
         let sys = &machine.sys;
         let wall = sys.clock().wall();
         let date = system::log_time(wall);
@@ -163,7 +174,8 @@ impl<'a> Collector<'a> {
         let directories = ["/etc/cloud".to_string(), layout.cloud(""), layout.run("")];
         Collector {
             sys,
-            archive: Archive::new(),
+            archive: Archive::new(limits.archive),
+            max_file_size: limits.file,
             top: format!("cloud-init-logs-{}", date.get(..10).unwrap_or_default()),
             now: wall.as_secs(),
             redact: args.redact_sensitive,
@@ -195,7 +207,6 @@ impl<'a> Collector<'a> {
                 }
                 Err(e) => format!("{e}\n").into_bytes(),
             };
-            self.log_verbose(&format!("collected {file}"));
             self.content(file, &text);
         }
     }
@@ -204,12 +215,13 @@ impl<'a> Collector<'a> {
     fn content(&mut self, name: &str, content: &[u8]) {
         let attributes = Attributes { mode: 0o644, modified: self.now };
         let added = self.archive.file(&format!("{}/{name}", self.top), attributes, content);
-        self.warn_unless_added(name, added);
+        self.report(name, added);
     }
 
-    fn warn_unless_added(&self, path: &str, added: std::io::Result<()>) {
-        if let Err(e) = added {
-            warning!(self.sys, "{path} skipped: {e}");
+    fn report(&self, path: &str, added: std::io::Result<()>) {
+        match added {
+            Ok(()) => self.log_verbose(&format!("collected {path}")),
+            Err(e) => warning!(self.sys, "{path} skipped: {e}"),
         }
     }
 
@@ -280,15 +292,11 @@ impl<'a> Collector<'a> {
                     ));
                     let attributes = Attributes { mode: 0o777, modified: self.now };
                     let added = self.archive.link(&name, attributes, &target);
-                    return self.warn_unless_added(path, added);
+                    return self.report(path, added);
                 }
             }
         }
-        if self.archive.len() > MAX_ARCHIVE_SIZE {
-            warning!(self.sys, "{path} skipped: archive size limit reached");
-            return;
-        }
-        match self.sys.read_no_follow(&source, MAX_FILE_SIZE) {
+        match self.sys.read_no_follow(&source, self.max_file_size) {
             Ok((_, meta))
                 if self.redact && redaction == Redaction::WorldReadableOnly && meta.mode() & 0o004 == 0 =>
             {
@@ -298,8 +306,7 @@ impl<'a> Collector<'a> {
                 let attributes =
                     Attributes { mode: meta.mode() & 0o777, modified: meta.mtime().max(0) as u64 };
                 let added = self.archive.file(&name, attributes, &content);
-                self.warn_unless_added(path, added);
-                self.log_verbose(&format!("collected {path}"));
+                self.report(path, added);
             }
             Err(e) if e.is_not_found() => self.log_verbose(&format!("{path} not found")),
             // Directories, sockets and pipes have nothing to collect.
@@ -312,5 +319,99 @@ impl<'a> Collector<'a> {
         if self.is_verbose {
             eprintln!("{text}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+    use crate::arguments::GlobalOptions;
+    use scratch::TempDir;
+
+    /// Returns bytes that do not shrink.
+    fn noise(count: usize) -> Vec<u8> {
+        let mut state = 1_u32;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        (0..count).map(|_| next()).collect()
+    }
+
+    /// Returns the size of the archive, the names and sizes of its logs, and the warnings.
+    fn gathered(top: &TempDir, limits: Limits) -> (usize, Vec<(String, u64)>, Vec<String>) {
+        let machine =
+            Machine::open(&GlobalOptions { root: top.display().to_string(), ..GlobalOptions::default() });
+        let bytes = gather(&machine, &CollectLogs::default(), limits).unwrap();
+        let plain = encoding::gzip::inflate(&bytes, 64 << 20).unwrap();
+        let mut archive = tar::Archive::new(plain.as_slice());
+        let mut logs = Vec::new();
+        for member in archive.entries().unwrap() {
+            let mut member = member.unwrap();
+            let path = member.path().unwrap().display().to_string();
+            let mut content = Vec::new();
+            member.read_to_end(&mut content).unwrap();
+            if let Some((_, name)) = path.split_once("/var/log/") {
+                logs.push((name.to_string(), content.len() as u64));
+            }
+        }
+        let warnings = machine.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+        (bytes.len(), logs, warnings)
+    }
+
+    #[test]
+    fn a_log_beyond_the_limit_is_skipped_and_named() {
+        let top = TempDir::new();
+        top.put("/var/log/cloud-init.log", noise(3001));
+        top.put("/var/log/cloud-init.log.1", noise(3000));
+        let (_, logs, warnings) = gathered(&top, Limits { file: 3000, ..LIMITS });
+        assert_eq!(logs, [("cloud-init.log.1".to_string(), 3000)]);
+        assert_eq!(warnings, ["reading /var/log/cloud-init.log: larger than 3000 bytes (3001 bytes)"]);
+    }
+
+    #[test]
+    fn logs_that_are_too_large_together_are_named() {
+        let top = TempDir::new();
+        for number in 1..=9 {
+            top.put(&format!("/var/log/cloud-init.log.{number}"), noise(50_000));
+        }
+        // Small enough for the remaining room.
+        top.put("/var/log/cloud-init.log.last", "line\n");
+        for limit in [100_000, 220_000, 333_333] {
+            let (size, logs, warnings) = gathered(&top, Limits { archive: limit, ..LIMITS });
+            assert!(size <= limit && size + 60_000 > limit, "{size} of {limit}");
+            let kept = logs.len() - 1;
+            let wanted = (1..=kept).map(|number| (format!("cloud-init.log.{number}"), 50_000));
+            assert_eq!(logs, wanted.chain([("cloud-init.log.last".to_string(), 5)]).collect::<Vec<_>>());
+            let skipped = (kept + 1..=9).map(|number| {
+                format!(
+                    "/var/log/cloud-init.log.{number} skipped: archive size limit reached ({limit} bytes)"
+                )
+            });
+            assert_eq!(warnings, skipped.collect::<Vec<_>>());
+        }
+    }
+
+    /// Text shrinks to a fraction; the limit counts what the archive takes.
+    #[test]
+    fn the_limit_counts_compressed_bytes() {
+        let top = TempDir::new();
+        for number in 1..=9 {
+            top.put(&format!("/var/log/cloud-init.log.{number}"), "a line of a log\n".repeat(3000));
+        }
+        let (size, logs, warnings) = gathered(&top, Limits { archive: 100_000, ..LIMITS });
+        assert_eq!((logs.len(), warnings), (9, vec![]));
+        assert!(size < 20_000, "{size}");
+    }
+
+    #[test]
+    fn output_of_programs_counts_too() {
+        let top = TempDir::new();
+        let (_, logs, warnings) = gathered(&top, Limits { archive: 100, ..LIMITS });
+        assert_eq!(logs, []);
+        assert_eq!(warnings.len(), 1 + PROGRAMS.len(), "{warnings:?}");
+        assert_eq!(warnings[0], "version skipped: archive size limit reached (100 bytes)");
     }
 }
