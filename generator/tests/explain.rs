@@ -121,7 +121,7 @@ fn as_json() {
         json["enable_with"].as_str().map(|s| s.ends_with("policy: search,notfound=enabled")),
         Some(true)
     );
-    assert_eq!(json["remarks"].as_array().map(Vec::len), Some(1));
+    assert_eq!(json["warnings"].as_array().map(Vec::len), Some(1));
     let sources = json["datasources"].as_array().unwrap();
     assert_eq!(sources.len(), 31);
     assert_eq!(sources[0]["name"], "NoCloud");

@@ -1,4 +1,4 @@
-//! Assertions about a machine that booted with `tests/seeds/typical`, for every kind of data source.
+//! Assertions about a machine that booted with `tests/seeds/typical`, for every kind of datasource.
 
 use crate::Facts;
 

@@ -561,7 +561,7 @@ fn walk(root: &Path, dir: &Path, tree: &mut Tree) {
             ("d", None)
         } else if meta.is_file() {
             let mut hasher = DefaultHasher::new();
-            // The network stage uses another name for the same data source.
+            // The network stage uses another name for the same datasource.
             let bytes = std::fs::read(root.join(&path)).unwrap_or_default();
             String::from_utf8_lossy(&bytes)
                 .replace("DataSourceNoCloudNet", "DataSourceNoCloud")

@@ -370,7 +370,7 @@ fn keys_of_certificates() {
         && !String::from_utf8_lossy(bytes).contains("BEGIN PRIVATE KEY")));
     assert_eq!((boot(&cloud), asked(&cloud)), ("azure".into(), 1), "{}", cloud.log());
     assert!(cloud.file("/run/cloud-init/instance-data.json").contains(key), "{}", cloud.log());
-    // An invalid certificate costs only its keys.
+    // An invalid certificate affects only its keys.
     for (fault, words) in [
         ("GET certificates garbage", "certificates of the SSH keys were not read"),
         ("GET certificates 200", "the certificates of the wire server"),

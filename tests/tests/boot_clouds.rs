@@ -34,7 +34,7 @@ struct Expected {
     hostname: &'static str,
     /// The address of the NIC.
     address: &'static str,
-    /// The data source in `cloud-init status`.
+    /// The datasource in `cloud-init status`.
     source: &'static str,
 }
 

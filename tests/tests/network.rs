@@ -362,7 +362,7 @@ fn invalid_configuration_keeps_previous_network() {
         assert!(logged(&sandbox, &["[ERROR]", message]), "{text}: {}", sandbox.log());
         assert!(sandbox.status().contains(message), "{text}: {}", sandbox.status());
     }
-    // A first configuration is used as far as it is valid, and a missing NIC costs only itself.
+    // A first configuration is used as far as it is valid, and a missing NIC is skipped.
     instance(&sandbox, "another");
     sandbox.seed(
         SEED,

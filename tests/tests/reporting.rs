@@ -353,7 +353,7 @@ fn a_single_module() {
     assert_eq!(names, expected, "{}", machine.log());
 }
 
-/// What is invalid is named once, with its place, and costs only itself.
+/// What is invalid is named once, with its position, and skipped.
 #[test]
 fn bad_handlers() {
     let machine = machine("reporting-bad").before("local", &server());

@@ -1,5 +1,5 @@
 //! The two default lists of datasources, computed from the table: a program that needs only the names contains only
-//! the names.
+//! the names (docs/small-binaries.md, "Code").
 
 use crate::table::CLOUDS;
 

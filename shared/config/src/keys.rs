@@ -131,7 +131,33 @@ pub const fn table_with_aliases<const N: usize>(fields: &[Field], keys: &'static
 /// Each key: `name [as "spelling"]: Type [= default] [, until "version" use "replacement"] [, types [TYPE, …]]
 /// [, within limit(…)] [, also "other spelling" [since "version"]]* ;`. The table has the types of `Type::SCHEMA`, or
 /// those after `types`, each with the limit after `within`, which is a method of [`Type`](crate::schema::Type). A
-/// default is a boolean, a whole number or text, which the types must accept: anything else does not compile. A key
+/// default is a boolean, a whole number or text, which the types must accept: anything else does not compile, as the number
+/// for the path here:
+///
+/// ```compile_fail
+/// config::keys! {
+///     /// A swap file.
+///     pub struct Swap {
+///         /// The path of the swap file.
+///         filename: String = 5;
+///     }
+/// }
+/// ```
+///
+/// A type must be a constant of [`schema`](crate::schema); the word of another one does not compile:
+///
+/// ```compile_fail
+/// use config::schema::STR;
+/// config::keys! {
+///     /// A swap file.
+///     pub struct Swap {
+///         /// The largest size.
+///         maxsize: Option<config::Node>, types [STRING];
+///     }
+/// }
+/// ```
+///
+/// A key
 /// with neither a default nor a type that may be absent (`Option`, `Vec`) is required. Keys in an `@unlisted` block at the
 /// end are read, but are not part of the table. An invalid value adds a finding, and the default is used.
 ///

@@ -196,12 +196,12 @@ impl Map {
         self.get_node_key_value(key).map(|(_, value)| value)
     }
 
-    /// Like [`Map::get_node`], but mutable.
+    /// Returns the value of [`Map::get_node`] for changes.
     pub fn get_node_mut(&mut self, key: &Node) -> Option<&mut Node> {
         self.index_of(key).and_then(|place| self.value_mut(place))
     }
 
-    /// Like [`Map::get`], but mutable.
+    /// Returns the value of [`Map::get`] for changes.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Node> {
         self.index_of_key(MapKey::Text(key)).and_then(|place| self.value_mut(place))
     }
@@ -213,7 +213,7 @@ impl Map {
         self.insert_at(place, key, value)
     }
 
-    /// Like [`Map::insert`], with the result of [`Map::index_of`].
+    /// Inserts as [`Map::insert`] does, with the result of [`Map::index_of`].
     pub(crate) fn insert_at(&mut self, place: Option<usize>, key: Node, value: Node) -> Option<Node> {
         if let Some(there) = place.and_then(|place| self.value_mut(place)) {
             return Some(std::mem::replace(there, value));
@@ -232,7 +232,7 @@ impl Map {
         self.index_of_key(MapKey::Text(key)).map(|place| self.remove_at(place))
     }
 
-    /// Like [`Map::remove`], for a key of any type.
+    /// Removes a key of any type, as [`Map::remove`] does for text.
     pub fn remove_node(&mut self, key: &Node) -> Option<Node> {
         self.index_of(key).map(|place| self.remove_at(place))
     }

@@ -186,7 +186,8 @@ impl Strategy {
         base
     }
 
-    /// Like [`merge`](Strategy::merge) without a copy of either, so that many parts cost no more than their own sizes.
+    /// Merges as [`merge`](Strategy::merge) does, but without a copy of either: many parts use no more
+    /// memory than their own sizes.
     pub fn merge_into(&self, base: &mut Node, new: Node) {
         match &mut base.value {
             Value::Map(old) => {
@@ -331,7 +332,7 @@ pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut
     merged
 }
 
-/// Like [`merge_stack`], without the errors.
+/// Merges as [`merge_stack`] does, without the errors.
 pub fn merge_first_wins(stack: &[Node]) -> Node {
     merge_stack(stack, &mut Findings::default())
 }

@@ -37,7 +37,7 @@ impl fmt::Debug for Position {
 /// one expects.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Value {
-    /// Null.
+    /// The value null.
     #[default]
     Null,
     /// A boolean.
@@ -46,7 +46,7 @@ pub enum Value {
     Int(i128),
     /// A floating-point number.
     Float(f64),
-    /// Text.
+    /// A string of text.
     Str(String),
     /// `!!binary`.
     Bytes(Vec<u8>),

@@ -48,7 +48,7 @@ pub struct Needs {
 pub enum BaseType {
     /// Any value.
     Any,
-    /// Text.
+    /// A string of text.
     Text,
     /// A whole number.
     Int,
@@ -56,7 +56,7 @@ pub enum BaseType {
     Number,
     /// True or false.
     Bool,
-    /// Null.
+    /// The value null.
     Null,
     /// A list with items of these types; `None`: of any type.
     List(Option<&'static [Type]>),
@@ -122,7 +122,7 @@ pub enum DefaultValue {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// Text.
+    /// A string of text.
     Text(&'static str),
 }
 
@@ -187,7 +187,7 @@ pub struct Field {
 
 /// Any value.
 pub const ANY: Type = Type::new(BaseType::Any);
-/// Text.
+/// A string of text.
 pub const STR: Type = Type::new(BaseType::Text);
 /// A whole number.
 pub const INT: Type = Type::new(BaseType::Int);
@@ -195,7 +195,7 @@ pub const INT: Type = Type::new(BaseType::Int);
 pub const NUMBER: Type = Type::new(BaseType::Number);
 /// True or false.
 pub const BOOL: Type = Type::new(BaseType::Bool);
-/// Null.
+/// The value null.
 pub const NULL: Type = Type::new(BaseType::Null);
 /// A list of anything.
 pub const LIST: Type = Type::new(BaseType::List(None));

@@ -3,7 +3,7 @@
 use state::Instance;
 use system::{Request, Result, warning};
 
-use crate::field_types::{Field, Shape::Text};
+use crate::field_types::{Field, FieldType::Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, dmi, standard};

@@ -9,8 +9,9 @@ use state::{Blobs, Instance, NetworkConfig};
 use system::{Request, Result, warning};
 
 use crate::field_types::{
-    Field, OPENSSH_KEY,
-    Shape::{self, Text},
+    Field,
+    FieldType::{self, Text},
+    OPENSSH_KEY,
 };
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
@@ -45,7 +46,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What messages call the metadata.
 const SOURCE: &str = "AliYun's metadata";
-const PUBLIC_KEYS: Field = ("public-keys", Shape::Keys, false);
+const PUBLIC_KEYS: Field = ("public-keys", FieldType::Keys, false);
 /// The directory of the metadata's version.
 const VERSION: &str = "2016-01-01";
 
@@ -53,12 +54,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !ctx.is_on("AliYun") {
         return Ok(None);
     }
-    let fetched =
+    let documents =
         SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |session| fetch(session))?;
-    Ok(fetched.map(|fetched| instance(ctx, fetched)))
+    Ok(documents.map(|documents| instance(ctx, documents)))
 }
 
-struct Fetched {
+/// The service's documents, and where they were read.
+struct Documents {
     base: String,
     nic: String,
     metadata: Node,
@@ -66,7 +68,7 @@ struct Fetched {
     vendor_data: Blobs,
 }
 
-fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
+fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let data = |name: &str| session.data(&format!("{VERSION}/{name}"));
     let (user_data, vendor_data) = (data("user-data")?, data("vendor-data")?);
     let all = format!("{VERSION}/meta-data/all");
@@ -85,7 +87,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
         }
     };
     let (base, nic) = (session.base.clone(), session.nic.to_string());
-    Ok(Fetched { base, nic, metadata, user_data, vendor_data })
+    Ok(Documents { base, nic, metadata, user_data, vendor_data })
 }
 
 /// Reads the texts of the document as those of the tree: JSON, lines, or text.
@@ -100,10 +102,14 @@ fn leaves(node: Node) -> Node {
     }
 }
 
-fn instance(ctx: &Search<'_>, fetched: Fetched) -> Instance {
-    let Fetched { base, nic, mut metadata, user_data, vendor_data } = fetched;
-    let expected =
-        [("instance-id", Text, true), ("hostname", Text, true), ("network", Shape::Map, true), PUBLIC_KEYS];
+fn instance(ctx: &Search<'_>, documents: Documents) -> Instance {
+    let Documents { base, nic, mut metadata, user_data, vendor_data } = documents;
+    let expected = [
+        ("instance-id", Text, true),
+        ("hostname", Text, true),
+        ("network", FieldType::Map, true),
+        PUBLIC_KEYS,
+    ];
     field_types::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
     let class = ctx.class("AliYun");
     let mut instance = standard::from_metadata("AliYun", &class, format!("metadata ({base})"), &metadata);

@@ -4,7 +4,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, debug};
 
-use crate::field_types::Shape::{Data, Keys, Map, Text};
+use crate::field_types::FieldType::{Data, Keys, Map, Text};
 use crate::service::MetadataService;
 use crate::{Datasource, Search, field_types, standard};
 

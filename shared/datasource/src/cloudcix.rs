@@ -4,7 +4,7 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Result, warning};
 
-use crate::field_types::Shape::{Keys, Map, Text};
+use crate::field_types::FieldType::{Keys, Map, Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, document, field_types, standard};

@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(found.user_data, Blobs(vec![b"#hi".to_vec()]));
     }
 
-    /// A field of a wrong type is named and costs only itself.
+    /// A field of a wrong type is named and skipped; the others are used.
     #[test]
     fn invalid_fields() {
         for (json, warnings) in [

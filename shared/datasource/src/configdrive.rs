@@ -6,7 +6,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, System, debug, warning};
 
-use crate::field_types::{self, Shape};
+use crate::field_types::{self, FieldType};
 use crate::fields;
 use crate::openstack_format::{self, OpenStackData};
 use crate::{Datasource, Search, document, media, standard};
@@ -71,7 +71,7 @@ fn read_v2(sys: &System, top: &str) -> Result<OpenStackData> {
     match openstack_format::node_file(top, "ec2/latest/meta-data.json", &mut get) {
         Ok(ec2) => {
             drive.ec2 = ec2.unwrap_or_default();
-            let fields = [("block-device-mapping", Shape::Texts, false)];
+            let fields = [("block-device-mapping", FieldType::Texts, false)];
             field_types::drop_invalid(
                 sys,
                 &format!("{top}/ec2/latest/meta-data.json"),
@@ -100,7 +100,9 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
         None => Node::from(config::Map::new()),
     };
     let source = format!("{top}/meta.js");
-    for fields in [standard::FIELDS, &[("user-data", Shape::Data, false), ("dsmode", Shape::Text, false)]] {
+    for fields in
+        [standard::FIELDS, &[("user-data", FieldType::Data, false), ("dsmode", FieldType::Text, false)]]
+    {
         field_types::drop_invalid(sys, &source, &mut metadata, fields);
     }
     let mut drive = OpenStackData { version: 1, ..OpenStackData::default() };

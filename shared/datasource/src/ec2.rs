@@ -9,7 +9,7 @@ use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 use ephemeral::{Ipv4Method, Ipv6Method};
 
 use crate::field_types::Field;
-use crate::field_types::Shape::{Map, Text};
+use crate::field_types::FieldType::{Map, Text};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::parse_token;
@@ -274,7 +274,7 @@ const IDENTITY_FIELDS: [Field; 4] = [
     ("document.region", Text, false),
 ];
 
-/// A token from the first of these services that gives one. A refusal is the last word: asking again changes nothing.
+/// A token from the first of these services that gives one. A refusal is final and is not retried.
 fn fetch_token(
     sys: &System,
     net: &mut MetadataNetwork<'_>,
@@ -437,7 +437,7 @@ fn routers(ctx: &Search<'_>, nics: &Nics, macs: &config::Map) -> Json {
         match metadata_network::dhcp_router(ctx, &nic.name) {
             Ok(Some(router)) => drop(routers.insert(nic.mac.clone(), router.to_string().into())),
             Ok(None) => warning!(ctx.sys, "{}: the DHCP server names no router", nic.name),
-            Err(e) => warning!(ctx.sys, "{}: its router is not known: {e}", nic.name),
+            Err(e) => warning!(ctx.sys, "{}: its router could not be determined: {e}", nic.name),
         }
     }
     routers.into()

@@ -13,7 +13,7 @@ pub const OPENSSH_KEY: &str = "openssh-key";
 
 /// The expected type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum FieldType {
     /// A line of text, or a number that is read as text.
     Text,
     /// User-data: any text.
@@ -32,15 +32,15 @@ pub enum Shape {
 
 /// A field of a document: its path (names separated by dots; `LIST[].NAME` is a field of each item of a list), its type,
 /// and whether each document or item must have it. An item without it becomes null.
-pub type Field = (&'static str, Shape, bool);
+pub type Field = (&'static str, FieldType, bool);
 
 /// Replaces fields of other types than expected, and texts that cannot be what they should, by null, so that an invalid
-/// field costs only itself. Each of them, and each missing required one, is reported in a warning.
+/// field does not affect the others. Each of them, and each missing required one, is reported in a warning.
 pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[Field]) {
     let mut problems = Vec::new();
-    for (path, shape, is_required) in fields {
+    for (path, field_type, is_required) in fields {
         match path.split_once("[].") {
-            None => problems.extend(check_path(document, path, path, *shape, *is_required)),
+            None => problems.extend(check_path(document, path, path, *field_type, *is_required)),
             Some((list, name)) => {
                 let Some(Value::Seq(items)) = find_mut(document, list).map(|node| &mut node.value) else {
                     continue;
@@ -53,7 +53,7 @@ pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[F
                         continue;
                     }
                     let place = format!("{place}.{name}");
-                    problems.extend(check_path(item, name, &place, *shape, *is_required));
+                    problems.extend(check_path(item, name, &place, *field_type, *is_required));
                     if *is_required && item.get(name).is_none_or(Node::is_null) {
                         *item = Node::null();
                     }
@@ -70,11 +70,17 @@ pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[F
 }
 
 /// Checks the field at `path`, which messages call `place`.
-fn check_path(document: &mut Node, path: &str, place: &str, shape: Shape, is_required: bool) -> Vec<String> {
+fn check_path(
+    document: &mut Node,
+    path: &str,
+    place: &str,
+    field_type: FieldType,
+    is_required: bool,
+) -> Vec<String> {
     match find_mut(document, path).filter(|node| !node.is_null()) {
         None if is_required => vec![format!("{place} is missing")],
         None => Vec::new(),
-        Some(field) => check_field(place, field, shape),
+        Some(field) => check_field(place, field, field_type),
     }
 }
 
@@ -83,36 +89,37 @@ fn find_mut<'n>(document: &'n mut Node, path: &str) -> Option<&'n mut Node> {
 }
 
 /// Returns what is wrong with a field or with its items, which become null.
-fn check_field(path: &str, field: &mut Node, shape: Shape) -> Vec<String> {
-    let problem = match (shape, &mut field.value) {
-        (Shape::Text, _) => match field.scalar_text() {
+fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<String> {
+    let problem = match (field_type, &mut field.value) {
+        (FieldType::Text, _) => match field.scalar_text() {
             Some(text) => line_problem(text.trim()).map(Into::into),
             None => Some(expected("text", field)),
         },
-        (Shape::Data, _) => field.scalar_text().is_none().then(|| expected("text", field)),
-        (Shape::Map, value) => (!matches!(value, Value::Map(_))).then(|| expected("a map", field)),
-        (Shape::List, value) => (!matches!(value, Value::Seq(_))).then(|| expected("a list", field)),
-        (Shape::Keys, Value::Seq(items)) => {
+        (FieldType::Data, _) => field.scalar_text().is_none().then(|| expected("text", field)),
+        (FieldType::Map, value) => (!matches!(value, Value::Map(_))).then(|| expected("a map", field)),
+        (FieldType::List, value) => (!matches!(value, Value::Seq(_))).then(|| expected("a list", field)),
+        (FieldType::Keys, Value::Seq(items)) => {
             let items = items.iter_mut().enumerate();
             return items.filter_map(|(i, item)| check_keys(&format!("{path}[{i}]"), item, "text")).collect();
         }
-        (Shape::Keys | Shape::Texts, Value::Map(map)) => {
+        (FieldType::Keys | FieldType::Texts, Value::Map(map)) => {
             let names: Vec<String> = map.iter().filter_map(|(name, _)| name.scalar_text()).collect();
             let mut problems = Vec::new();
             for name in names {
                 let place = format!("{path}.{name}");
                 match map.get_mut(&name).filter(|item| !item.is_null()) {
-                    Some(item) if shape == Shape::Texts => {
-                        problems.extend(check_field(&place, item, Shape::Text));
+                    Some(item) if field_type == FieldType::Texts => {
+                        problems.extend(check_field(&place, item, FieldType::Text));
                     }
                     Some(item) if matches!(item.value, Value::Seq(_)) => {
-                        problems.extend(check_field(&place, item, Shape::Keys));
+                        problems.extend(check_field(&place, item, FieldType::Keys));
                     }
                     Some(item) if item.get(OPENSSH_KEY).is_some() => {
                         let key = find_mut(item, OPENSSH_KEY).filter(|key| !key.is_null());
                         let place = format!("{place}.{OPENSSH_KEY}");
-                        problems
-                            .extend(key.into_iter().flat_map(|key| check_field(&place, key, Shape::Keys)));
+                        problems.extend(
+                            key.into_iter().flat_map(|key| check_field(&place, key, FieldType::Keys)),
+                        );
                     }
                     Some(item) => problems.extend(check_keys(&place, item, "SSH keys")),
                     None => {}
@@ -120,9 +127,9 @@ fn check_field(path: &str, field: &mut Node, shape: Shape) -> Vec<String> {
             }
             return problems;
         }
-        (Shape::Texts, _) => Some(expected("a map", field)),
-        (Shape::Lines, _) => return check_keys(path, field, "text").into_iter().collect(),
-        (Shape::Keys, _) => return check_keys(path, field, "SSH keys").into_iter().collect(),
+        (FieldType::Texts, _) => Some(expected("a map", field)),
+        (FieldType::Lines, _) => return check_keys(path, field, "text").into_iter().collect(),
+        (FieldType::Keys, _) => return check_keys(path, field, "SSH keys").into_iter().collect(),
     };
     problem.map(|problem| reject(path, field, &problem)).into_iter().collect()
 }
@@ -155,16 +162,16 @@ mod tests {
     #[test]
     fn invalid_fields() {
         let fields = [
-            ("id", Shape::Text, true),
-            ("name", Shape::Text, true),
-            ("os.user", Shape::Text, false),
-            ("os.missing", Shape::Text, false),
-            ("data", Shape::Data, false),
-            ("nics", Shape::List, false),
-            ("keys", Shape::Keys, false),
-            ("more", Shape::Keys, false),
-            ("disks", Shape::Texts, false),
-            ("users[].name", Shape::Text, true),
+            ("id", FieldType::Text, true),
+            ("name", FieldType::Text, true),
+            ("os.user", FieldType::Text, false),
+            ("os.missing", FieldType::Text, false),
+            ("data", FieldType::Data, false),
+            ("nics", FieldType::List, false),
+            ("keys", FieldType::Keys, false),
+            ("more", FieldType::Keys, false),
+            ("disks", FieldType::Texts, false),
+            ("users[].name", FieldType::Text, true),
         ];
         let text = r#"{"id": 7, "os": {"user": "a\u0007"}, "data": "a\u0007", "nics": {}, "keys": ["k", 1, "b\u0000", "c\nd"],
             "more": {"x": "k", "y": ["k", {}], "z": 3, "w": {"openssh-key": ["k", "\u0007"]}}, "disks": {"a": "sda", "b": []},

@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Returns the SSH keys of a text field, one on each line. An invalid line costs only itself; the first one is reported.
+    /// Returns the SSH keys of a text field, one on each line. Invalid lines are skipped; the first one is reported.
     pub fn keys(&self, key: &str) -> Vec<String> {
         valid_keys(self.sys, &self.at(key), &self.lines(key).unwrap_or_default())
     }
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the SSH keys of a text, one on each line. An invalid line costs only itself; the first one is reported.
+/// Returns the SSH keys of a text, one on each line. Invalid lines are skipped; the first one is reported.
 pub fn valid_keys(sys: &System, place: &str, text: &str) -> Vec<String> {
     // Some keys have a tab before their comment.
     let problem = |line: &str| line_problem(&line.replace('\t', " "));

@@ -6,7 +6,7 @@ use state::{Blobs, HostKeyService, Instance};
 use system::{Error, Result, System, warning};
 
 use crate::field_types::Field;
-use crate::field_types::Shape::{Data, Keys, Text};
+use crate::field_types::FieldType::{Data, Keys, Text};
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};

@@ -43,8 +43,8 @@ impl<'s> Guestinfo<'s> {
         Some(Guestinfo { sys, tools, current: Cell::new(0), timeout: TIMEOUT })
     }
 
-    /// As [`Guestinfo::new`], for a search of the datasource `name`: with a cached instance that the firmware confirms,
-    /// tools that do not answer have half of `max_wait_cached` together.
+    /// Prepares access as [`Guestinfo::new`] does, for a search of the datasource `name`: with a cached
+    /// instance that the firmware confirms, tools that do not answer have half of `max_wait_cached` together.
     pub fn of_search(ctx: &Search<'s>, name: &str) -> Option<Guestinfo<'s>> {
         let mut guestinfo = Guestinfo::new(ctx.sys)?;
         if ctx.has_cached_instance {
@@ -54,8 +54,8 @@ impl<'s> Guestinfo<'s> {
         Some(guestinfo)
     }
 
-    /// As [`Guestinfo::new`], for one of the two hooks of the datasource `name`, which share the other half of
-    /// `max_wait_cached`.
+    /// Prepares access as [`Guestinfo::new`] does, for one of the two hooks of the datasource `name`, which share the
+    /// other half of `max_wait_cached`.
     pub fn of_hook(ctx: &Search<'s>, name: &str) -> Option<Guestinfo<'s>> {
         let timeout = retry::max_wait_cached(ctx, name) / 4;
         Guestinfo::new(ctx.sys).map(|guestinfo| Guestinfo { timeout: timeout.min(TIMEOUT), ..guestinfo })

@@ -6,7 +6,7 @@ use state::{Blobs, Instance};
 use system::{Error, Result, warning};
 
 use crate::field_types::Field;
-use crate::field_types::Shape::{Data, Keys, Map, Text};
+use crate::field_types::FieldType::{Data, Keys, Map, Text};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, dmi, document, field_types, standard, v1};
@@ -45,22 +45,23 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         return Ok(None);
     }
     let serial = dmi::require_serial(ctx.sys)?;
-    let fetched = SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s))?;
-    fetched.map(|fetched| instance(ctx, &serial, fetched)).transpose()
+    let documents = SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s))?;
+    documents.map(|documents| instance(ctx, &serial, documents)).transpose()
 }
 
-struct Fetched {
+/// The service's documents, and where they were read.
+struct Documents {
     metadata: Node,
     private_networks: Node,
     user_data: Blobs,
 }
 
-fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
+fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let metadata = document::parse_map("Hetzner's metadata", &session.response.body)?;
     let private = session.get("metadata/private-networks")?.unwrap_or_default();
     let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
     let private_networks = private.map_err(|e| Error::new(e.to_string()))?.root;
-    Ok(Fetched { metadata, private_networks, user_data: session.data("userdata")? })
+    Ok(Documents { metadata, private_networks, user_data: session.data("userdata")? })
 }
 
 const FIELDS: [Field; 5] = [
@@ -71,8 +72,8 @@ const FIELDS: [Field; 5] = [
     ("vendor_data", Data, false),
 ];
 
-fn instance(ctx: &Search<'_>, serial: &str, fetched: Fetched) -> Result<Instance> {
-    let Fetched { mut metadata, private_networks, user_data } = fetched;
+fn instance(ctx: &Search<'_>, serial: &str, documents: Documents) -> Result<Instance> {
+    let Documents { mut metadata, private_networks, user_data } = documents;
     field_types::drop_invalid(ctx.sys, "Hetzner's metadata", &mut metadata, &FIELDS);
     let id = document::text(&metadata, "instance-id").unwrap_or_default();
     if id != serial {

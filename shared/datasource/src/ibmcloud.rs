@@ -10,7 +10,7 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error};
 
-use crate::field_types::Shape::{Data, Keys, Text};
+use crate::field_types::FieldType::{Data, Keys, Text};
 use crate::field_types::{self, Field};
 use crate::openstack_format::{self, json_file, node_file};
 use crate::{Datasource, IdentityCheck, Search, media, standard};

@@ -240,7 +240,7 @@ pub struct Nic {
     pub driver: Option<String>,
 }
 
-/// Of InfiniBand's.
+/// The length of InfiniBand's addresses, the longest.
 const MAX_MAC_LENGTH: usize = 59;
 
 impl Nics {

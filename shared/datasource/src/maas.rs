@@ -8,7 +8,7 @@ use oauth::{Credentials, Signer};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, debug, error, info};
 
-use crate::field_types::{self, Shape};
+use crate::field_types::{self, FieldType};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
     Datasource, IdentityCheck, NetworkSource, Search, Stage, metadata_network, openstack_format, standard,
@@ -179,9 +179,9 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
     }
     let mut metadata = Node::from(metadata);
     let fields = [
-        ("instance-id", Shape::Text, true),
-        ("local-hostname", Shape::Text, true),
-        ("public-keys", Shape::Keys, false),
+        ("instance-id", FieldType::Text, true),
+        ("local-hostname", FieldType::Text, true),
+        ("public-keys", FieldType::Keys, false),
     ];
     field_types::drop_invalid(sys, &source, &mut metadata, &fields);
     let vendor_data = get(VENDOR_DATA)?.unwrap_or_default();

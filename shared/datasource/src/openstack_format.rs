@@ -9,7 +9,7 @@ use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::field_types::Field;
-use crate::field_types::Shape::{Data, Keys, List, Map, Text};
+use crate::field_types::FieldType::{Data, Keys, List, Map, Text};
 use crate::{document, field_types, standard};
 
 const FIELDS: [Field; 12] = [
@@ -107,7 +107,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
         }
         read.random_seed = random_seed(sys, &at("meta_data.json"), map.remove("random_seed"));
     }
-    // One that does not exist costs only itself; one that cannot be read may be there at the next attempt.
+    // One that does not exist is skipped; one that cannot be read may be there at the next attempt.
     let mut content = |path: &str| -> Result<Option<Vec<u8>>> {
         let path = format!("openstack/{}", path.trim_start_matches('/'));
         if path.split('/').any(|part| part == "..") {
@@ -167,7 +167,8 @@ pub fn random_seed(sys: &System, source: &str, node: Option<Node>) -> Option<Str
     Some(text)
 }
 
-/// OpenStack's vendor data: text, a list of parts, or an object whose `cloud-init` is one of these. `source` is for messages.
+/// Parses OpenStack's vendor-data: text, a list of parts, or an object whose `cloud-init` is one of these. `source`
+/// is for messages.
 pub fn parse_vendor_data(sys: &System, source: &str, json: Option<Json>) -> Blobs {
     let (place, inner) = match json {
         Some(Json::Object(mut map)) => (format!("{source}: cloud-init"), map.remove("cloud-init")),

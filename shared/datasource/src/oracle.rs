@@ -51,9 +51,9 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let configures_secondary = configures_secondary.is_some_and(|n| !n.is_falsy());
     let has_initramfs = has_initramfs_network(ctx.sys);
     let wants_vnics = configures_secondary || !has_initramfs;
-    let fetched =
+    let documents =
         SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s, wants_vnics))?;
-    let Some(Fetched { document, vnics, base }) = fetched else { return Ok(None) };
+    let Some(Documents { document, vnics, base }) = documents else { return Ok(None) };
     let mut instance = instance(ctx.sys, &document, &base)?;
     if vnics.is_some() || has_initramfs {
         instance.network = Some(NetworkConfig {
@@ -76,7 +76,8 @@ fn has_initramfs_network(sys: &System) -> bool {
     names.iter().any(|n| (n.starts_with("net-") || n.starts_with("net6-")) && n.ends_with(".conf"))
 }
 
-struct Fetched {
+/// The service's documents, and where they were read.
+struct Documents {
     document: Node,
     /// `None`: not fetched, or not available.
     vnics: Option<Node>,
@@ -84,7 +85,7 @@ struct Fetched {
     base: String,
 }
 
-fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Fetched> {
+fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> {
     let (version, headers, body) = match session.response.status {
         status @ 400.. => {
             let body = session.get_with("v1/instance/", &[])?;
@@ -104,7 +105,7 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Fetched> {
         warning!(session.sys, "Oracle: the network configuration of the metadata is not available: {e}");
         None
     });
-    Ok(Fetched { document, vnics, base: format!("{}/{version}/", session.base) })
+    Ok(Documents { document, vnics, base: format!("{}/{version}/", session.base) })
 }
 
 fn instance(sys: &System, document: &Node, base: &str) -> Result<Instance> {

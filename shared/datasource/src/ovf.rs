@@ -18,7 +18,7 @@ const MAX_FILE_SIZE: u64 = 4 << 20;
 /// ds-identify and the documentation name the second directory, older releases read the first.
 const SEED_DIRS: [&str; 2] = ["seed", "seed/ovf"];
 const DEFAULT_INSTANCE_ID: &str = "iid-dsovf";
-/// Of the server that `seedfrom` names.
+/// The defaults for requests to the server that `seedfrom` names.
 pub const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };
 
 /// A document and where it was found.

@@ -61,7 +61,7 @@ pub const READERS: [(&str, Reader); 9] = [
         data.map(|data| vmware::build_instance(ctx, data)).transpose()
     }),
     ("WSL", |ctx, at| {
-        wsl::read_places(ctx, &wsl::Places { name: "i".into(), pro: format!("{at}/pro"), user: at.into() })
+        wsl::read_instance(ctx, &wsl::Paths { name: "i".into(), pro: format!("{at}/pro"), user: at.into() })
     }),
 ];
 
@@ -103,7 +103,7 @@ fn scaleway_instance(
     let (base, nic) = ("http://[fd00:42::42]".into(), "eth0".into());
     scaleway::instance(
         ctx.sys,
-        scaleway::Fetched { metadata, user_data, vendor_data, lease: None, base, nic },
+        scaleway::Documents { metadata, user_data, vendor_data, lease: None, base, nic },
     )
 }
 

@@ -229,7 +229,7 @@ mod tests {
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 
-    /// Each wrong field costs only itself.
+    /// A wrong field does not affect the others.
     #[test]
     fn wrong_fields() {
         let one =

@@ -10,7 +10,7 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, warning};
 
-use crate::field_types::{Field, Shape};
+use crate::field_types::{Field, FieldType};
 use crate::metadata_network::LINK_TIMEOUT;
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
@@ -63,16 +63,17 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             policy.urls.insert(0, url);
         }
     }
-    let Some(fetched) = SERVICE.fetch(ctx, &policy, &ctx.first_nic(), &mut |session| fetch(session))? else {
+    let Some(documents) = SERVICE.fetch(ctx, &policy, &ctx.first_nic(), &mut |session| fetch(session))?
+    else {
         return Ok(None);
     };
-    let mut instance = instance(ctx.sys, fetched)?;
+    let mut instance = instance(ctx.sys, documents)?;
     standard::record_machine(ctx.sys, &mut instance);
     Ok(Some(instance))
 }
 
-/// What the service has, and how it was reached.
-pub(crate) struct Fetched {
+/// The service's documents, and how they were read.
+pub(crate) struct Documents {
     pub metadata: Node,
     pub user_data: Vec<u8>,
     pub vendor_data: Vec<u8>,
@@ -82,13 +83,13 @@ pub(crate) struct Fetched {
     pub nic: String,
 }
 
-impl Fetched {
+impl Documents {
     fn is_v6(&self) -> bool {
         self.base.contains("://[")
     }
 }
 
-fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
+fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let metadata = document::parse_map("Scaleway's metadata", &session.response.body)?;
     let (sys, base, nic) = (session.sys, session.base.clone(), session.nic.to_string());
     let deadline = Deadline::after(DATA_TIMEOUT);
@@ -97,9 +98,9 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Fetched> {
         standard::ignore_too_large(sys, &format!("Scaleway: {what}"), read)
     };
     let (user_data, vendor_data) = (data("user_data", "user-data")?, data("vendor_data", "vendor-data")?);
-    let mut fetched = Fetched { metadata, user_data, vendor_data, lease: None, base, nic };
-    fetched.lease = session.net.lease().filter(|_| !fetched.is_v6()).cloned();
-    Ok(fetched)
+    let mut documents = Documents { metadata, user_data, vendor_data, lease: None, base, nic };
+    documents.lease = session.net.lease().filter(|_| !documents.is_v6()).cloned();
+    Ok(documents)
 }
 
 /// Fetches a URL that is served only to source ports below 1024, which only root may use.
@@ -129,22 +130,22 @@ fn fetch_privileged(session: &mut Session<'_, '_>, url: &str, deadline: Deadline
 
 /// The fields that are used.
 const FIELDS: [Field; 10] = [
-    ("id", Shape::Text, false),
-    ("hostname", Shape::Text, false),
-    ("zone", Shape::Text, false),
-    ("ssh_public_keys", Shape::List, false),
-    ("ssh_public_keys[].key", Shape::Text, true),
+    ("id", FieldType::Text, false),
+    ("hostname", FieldType::Text, false),
+    ("zone", FieldType::Text, false),
+    ("ssh_public_keys", FieldType::List, false),
+    ("ssh_public_keys[].key", FieldType::Text, true),
     // A list of texts.
-    ("tags", Shape::Keys, false),
-    ("public_ips", Shape::List, false),
-    ("public_ips[].address", Shape::Text, true),
-    ("public_ips[].netmask", Shape::Text, true),
-    ("public_ips[].gateway", Shape::Text, false),
+    ("tags", FieldType::Keys, false),
+    ("public_ips", FieldType::List, false),
+    ("public_ips[].address", FieldType::Text, true),
+    ("public_ips[].netmask", FieldType::Text, true),
+    ("public_ips[].gateway", FieldType::Text, false),
 ];
 
-pub(crate) fn instance(sys: &System, fetched: Fetched) -> Result<Instance> {
-    let is_v6 = fetched.is_v6();
-    let Fetched { mut metadata, user_data, vendor_data, lease, base, nic } = fetched;
+pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
+    let is_v6 = documents.is_v6();
+    let Documents { mut metadata, user_data, vendor_data, lease, base, nic } = documents;
     field_types::drop_invalid(sys, "Scaleway's metadata", &mut metadata, &FIELDS);
     let text = |key: &str| document::text(&metadata, key);
     let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
@@ -181,7 +182,7 @@ mod tests {
     /// Returns the instance of this metadata, and the warnings about it.
     fn read(metadata: &str) -> (Result<Instance>, Vec<String>) {
         let sys = System::new("/nonexistent");
-        let fetched = Fetched {
+        let documents = Documents {
             metadata: document::parse_map("test", metadata.as_bytes()).unwrap(),
             user_data: Vec::new(),
             vendor_data: Vec::new(),
@@ -189,7 +190,7 @@ mod tests {
             base: "http://x".into(),
             nic: "eth0".into(),
         };
-        let found = instance(&sys, fetched);
+        let found = instance(&sys, documents);
         (found, sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect())
     }
 

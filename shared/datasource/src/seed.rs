@@ -3,7 +3,7 @@
 use config::Node;
 use system::{Request, Result, System, error, warning};
 
-use crate::field_types::{self, Field, Shape};
+use crate::field_types::{self, Field, FieldType};
 use crate::retry::RetryPolicy;
 use crate::{document, standard};
 
@@ -19,9 +19,9 @@ pub struct Seed {
 
 /// Fields of a seed's metadata, in addition to those of every cloud.
 const FIELDS: [Field; 3] = [
-    ("dsmode", Shape::Text, false),
-    ("seedfrom", Shape::Text, false),
-    ("network-interfaces", Shape::Lines, false),
+    ("dsmode", FieldType::Text, false),
+    ("seedfrom", FieldType::Text, false),
+    ("network-interfaces", FieldType::Lines, false),
 ];
 
 /// Parses the metadata of a seed. Invalid metadata is logged and ignored, as are its invalid fields.

@@ -7,25 +7,25 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
-use crate::field_types::{Field, Shape};
+use crate::field_types::{Field, FieldType};
 use crate::{IdentityCheck, Search, dmi, document};
 
 /// The fields of a tree of EC2's kind that are used; [`FIELDS`] come first.
 pub const TREE_FIELDS: [Field; 14] = [
-    ("instance-id", Shape::Text, false),
-    ("local-hostname", Shape::Text, false),
-    ("placement", Shape::Map, false),
-    ("placement.availability-zone", Shape::Text, false),
-    ("availability-zone", Shape::Text, false),
-    ("availability_zone", Shape::Text, false),
-    ("region", Shape::Text, false),
-    ("launch-index", Shape::Text, false),
-    ("cloud-name", Shape::Text, false),
-    ("public-keys", Shape::Keys, false),
-    ("ami-launch-index", Shape::Text, false),
-    ("block-device-mapping", Shape::Texts, false),
-    ("network", Shape::Map, false),
-    ("network.interfaces", Shape::Map, false),
+    ("instance-id", FieldType::Text, false),
+    ("local-hostname", FieldType::Text, false),
+    ("placement", FieldType::Map, false),
+    ("placement.availability-zone", FieldType::Text, false),
+    ("availability-zone", FieldType::Text, false),
+    ("availability_zone", FieldType::Text, false),
+    ("region", FieldType::Text, false),
+    ("launch-index", FieldType::Text, false),
+    ("cloud-name", FieldType::Text, false),
+    ("public-keys", FieldType::Keys, false),
+    ("ami-launch-index", FieldType::Text, false),
+    ("block-device-mapping", FieldType::Texts, false),
+    ("network", FieldType::Map, false),
+    ("network.interfaces", FieldType::Map, false),
 ];
 /// The fields that [`fill`] reads.
 pub const FIELDS: &[Field] = TREE_FIELDS.split_at(10).0;

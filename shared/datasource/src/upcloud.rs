@@ -6,7 +6,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::field_types::Shape::{Data, Keys, Map, Text};
+use crate::field_types::FieldType::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, dmi, document, field_types, standard};

@@ -7,7 +7,7 @@ use state::Instance;
 use system::{Error, Result};
 
 use crate::field_types::Field;
-use crate::field_types::Shape::{Data, Keys, List, Map, Text};
+use crate::field_types::FieldType::{Data, Keys, List, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, document, field_types, standard, v1};

@@ -55,18 +55,18 @@ pub fn is_plain(node: Node<'_, '_>, name: &str) -> bool {
 }
 
 /// Returns the text that is directly in an element, not in elements below it.
-pub fn own_text(node: Node<'_, '_>) -> String {
+pub fn direct_text(node: Node<'_, '_>) -> String {
     node.children().filter(Node::is_text).filter_map(|text| text.text()).collect()
 }
 
 /// Returns the trimmed text of the first element at a path below the root, none of them in a namespace.
 pub fn plain_text(document: &Document<'_>, path: &[&str]) -> Option<String> {
-    let below = |node: Node<'_, '_>, name: &&str| {
+    let child = |node: Node<'_, '_>, name: &&str| {
         node.children().find(|child| is_plain(*child, name)).map(|n| n.id())
     };
     let found =
-        path.iter().try_fold(document.root_element().id(), |at, name| below(document.get_node(at)?, name))?;
-    Some(own_text(document.get_node(found)?).trim().to_string()).filter(|text| !text.is_empty())
+        path.iter().try_fold(document.root_element().id(), |at, name| child(document.get_node(at)?, name))?;
+    Some(direct_text(document.get_node(found)?).trim().to_string()).filter(|text| !text.is_empty())
 }
 
 /// Returns the bytes between an element's tags. (roxmltree's ranges of text end before a CDATA section.)
@@ -100,7 +100,7 @@ mod tests {
     fn dump(text: &str) -> String {
         let one = |e: Node<'_, '_>| {
             let (namespace, name) = (e.tag_name().namespace().unwrap_or_default(), e.tag_name().name());
-            format!("{namespace}|{name}={}@{}", own_text(e), &text[content_range(e)])
+            format!("{namespace}|{name}={}@{}", direct_text(e), &text[content_range(e)])
         };
         match parse(text) {
             Ok(document) => {

@@ -1,5 +1,5 @@
 //! Each field of what a cloud has on a disk, in a seed, behind a socket or a serial port: missing, of another type, huge, with
-//! control characters. It costs only itself, and one warning names it (`bad_fields.rs` does the same for metadata services).
+//! control characters. It is skipped, and one warning names it (`bad_fields.rs` does the same for metadata services).
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 

@@ -199,7 +199,7 @@ fn broken_drives() {
         let e = drive(files).find("ConfigDrive").unwrap_err().to_string();
         assert!(e.contains(said), "{files:?}: {e}");
     }
-    // Files without a place or a content cost only themselves.
+    // Files without a place or a content are skipped.
     for (files, said) in [
         (r#"[{"path": "/a", "content_path": "/content/0"}]"#, "content/0 is missing"),
         (r#"[{"path": "/a", "content_path": "../../etc/shadow"}]"#, "leads out of it"),

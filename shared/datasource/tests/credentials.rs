@@ -80,7 +80,7 @@ fn bad_credentials() {
     let network = with_credentials(&[("user-data", "u"), ("network-config", "version: [")]);
     assert_eq!(network.found("NoCloud").network, None);
     assert!(network.warnings().contains("credential cloud-init.network-config"), "{}", network.warnings());
-    // User-data over the limit costs only itself, and another seed's does not take its place.
+    // User-data over the limit is skipped, and another seed's does not take its place.
     let huge =
         with_credentials(&[("meta-data", "instance-id: i"), ("user-data", "")]).seed(SEED, "", "other");
     let path = huge.host(&format!("{CREDENTIALS}/cloud-init.user-data"));

@@ -111,7 +111,7 @@ fn oracle_with_a_network_of_the_initramfs() {
     assert_eq!(i.network.unwrap().content["vnics"].as_array().unwrap().len(), 1);
 }
 
-/// Each wrong field costs only itself.
+/// A wrong field does not affect the others.
 #[test]
 fn oracle_wrong_fields() {
     for (key, value, warning) in [

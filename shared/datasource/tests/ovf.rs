@@ -97,7 +97,7 @@ fn unusable_documents() {
     assert!(error.is_too_large(), "{error}");
 }
 
-/// Each property costs only itself.
+/// An invalid property does not affect the others.
 #[test]
 fn invalid_properties() {
     let text = environment(&[("instance-id", ""), ("hostname", "a&#9;b"), ("user-data", "")]);

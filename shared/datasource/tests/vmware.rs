@@ -65,7 +65,7 @@ fn metadata_and_user_data_files() {
     assert_eq!(machine.config(config).find("VMware").unwrap(), None);
 }
 
-/// Each invalid file costs only itself.
+/// An invalid file does not affect the others.
 #[test]
 fn invalid_files() {
     let machine = |cust: &str| {

@@ -84,7 +84,7 @@ pub enum Wrapper {
     /// If the wrapper is installed.
     #[default]
     Auto,
-    /// Never.
+    /// Without the wrapper.
     Never,
     /// A command line, and whether it is used even if its program is not found.
     Command(Vec<String>, bool),

@@ -14,11 +14,11 @@ pub enum Family {
     RedHat,
     /// SUSE and openSUSE.
     Suse,
-    /// Alpine.
+    /// Alpine Linux.
     Alpine,
-    /// Arch.
+    /// Arch Linux.
     Arch,
-    /// Gentoo.
+    /// Gentoo Linux.
     Gentoo,
     /// Any other distribution.
     Other,

@@ -86,7 +86,7 @@ impl TrustStore {
         ..TrustStore::DEBIAN
     };
 
-    /// The same for a distribution that upstream's module does not support.
+    /// Returns the same for a distribution that upstream's module does not support.
     pub(crate) const fn unverified(self) -> TrustStore {
         TrustStore { verified: false, ..self }
     }

@@ -27,13 +27,13 @@ pub struct Commands<'a> {
     deadline: Deadline,
     /// Programs that failed to run or timed out.
     unusable: RefCell<Vec<String>>,
-    /// Those of them that were to be run since [`Commands::take_silent`].
-    silent: RefCell<Vec<String>>,
+    /// Those of them that were to be run since [`Commands::take_failed`].
+    failed: RefCell<Vec<String>>,
 }
 
 impl<'a> Commands<'a> {
     pub fn new(roots: &'a Roots, env: &'a Env, log: &'a Log, deadline: Deadline) -> Commands<'a> {
-        Commands { roots, env, log, deadline, unusable: RefCell::default(), silent: RefCell::default() }
+        Commands { roots, env, log, deadline, unusable: RefCell::default(), failed: RefCell::default() }
     }
 
     /// Returns the path of a program; `None` if it is not installed.
@@ -43,7 +43,8 @@ impl<'a> Commands<'a> {
         named.into_iter().find_map(|candidate| self.roots.host().which(&candidate))
     }
 
-    /// As [`Commands::find`], for a program that describes the machine it runs on: `None` for an image in a directory.
+    /// Returns the path of a program that describes the machine it runs on, as [`Commands::find`] does; `None` for an
+    /// image in a directory.
     pub fn find_on_machine(&self, name: &str) -> Option<String> {
         let is_this_machine = self.roots.target.is_live() || self.env.contains_key("PATH_ROOT");
         is_this_machine.then(|| self.find(name)).flatten()
@@ -54,7 +55,7 @@ impl<'a> Commands<'a> {
     pub fn run(&self, argv: &[&str], timeout: Duration) -> Option<CommandOutput> {
         let program = argv.first()?.to_string();
         if self.unusable.borrow().contains(&program) {
-            self.silent.borrow_mut().push(program);
+            self.failed.borrow_mut().push(program);
             return None;
         }
         let timeout = timeout.min(self.deadline.remaining());
@@ -66,18 +67,18 @@ impl<'a> Commands<'a> {
             Err(e) => {
                 self.log.warning(e.to_string());
                 self.unusable.borrow_mut().push(program.clone());
-                self.silent.borrow_mut().push(program);
+                self.failed.borrow_mut().push(program);
                 None
             }
         }
     }
 
     /// Returns the programs that did not answer since the previous call, each once.
-    pub fn take_silent(&self) -> Vec<String> {
-        let mut silent = self.silent.take();
-        sort::sort(&mut silent);
-        silent.dedup();
-        silent
+    pub fn take_failed(&self) -> Vec<String> {
+        let mut failed = self.failed.take();
+        sort::sort(&mut failed);
+        failed.dedup();
+        failed
     }
 }
 

@@ -161,7 +161,7 @@ fn render_json(facts: &Facts<'_>, plan: &Plan, rows: &[Row]) -> String {
         ("candidates_from", json_string(facts.candidates().origin)),
         ("config", or_null(&plan.config)),
         ("enable_with", or_null(&plan.remedy)),
-        ("remarks", list(facts.log.warnings().iter().map(|warning| json_string(warning)).collect())),
+        ("warnings", list(facts.log.warnings().iter().map(|warning| json_string(warning)).collect())),
         ("datasources", list(datasources.collect())),
     ];
     let fields = fields.map(|(name, value)| format!("  \"{name}\": {value}"));

@@ -134,7 +134,7 @@ impl Roots {
         Roots::new(root_of(env))
     }
 
-    /// The machine that this process runs on: helper programs are its own, whatever the root.
+    /// Returns the machine that this process runs on: helper programs are its own, whatever the root.
     pub fn host(&self) -> &System {
         &self.host
     }

@@ -124,8 +124,8 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
     let mut verdicts = Vec::new();
     for name in &facts.candidates().names {
         let verdict = checks::check(name, facts);
-        let silent = facts.commands.take_silent();
-        let Some(verdict) = verdict.map(|verdict| verdict.without_answers(&silent)) else {
+        let failed = facts.commands.take_failed();
+        let Some(verdict) = verdict.map(|verdict| verdict.without_answers(&failed)) else {
             facts.log.line(1, format!("no check for '{name}': it is used only if named explicitly or alone"));
             continue;
         };

@@ -53,11 +53,11 @@ pub fn not_found(reason: impl Into<String>) -> Verdict {
 
 impl Verdict {
     /// Returns the verdict after programs or devices did not answer: their silence is not evidence that there is nothing.
-    pub fn without_answers(self, silent: &[String]) -> Verdict {
-        if silent.is_empty() || self.answer != Answer::NotFound {
+    pub fn without_answers(self, failed: &[String]) -> Verdict {
+        if failed.is_empty() || self.answer != Answer::NotFound {
             return self;
         }
-        let reason = format!("{}; no answer from {}", self.reason, silent.join(" and "));
+        let reason = format!("{}; no answer from {}", self.reason, failed.join(" and "));
         Verdict { answer: Answer::Unknown, reason, extra: None }
     }
 }

@@ -180,7 +180,7 @@ pub struct KeysFile {
 }
 
 impl KeysFile {
-    /// The text; empty if the file does not exist.
+    /// Returns the text; empty if the file does not exist.
     pub fn text(&self) -> Cow<'_, str> {
         self.existing.as_ref().map(|(bytes, _)| String::from_utf8_lossy(bytes)).unwrap_or_default()
     }

@@ -7,7 +7,7 @@
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, info, warning};
 
-use crate::{Context, power_state_change, scripts_vendor};
+use crate::Context;
 
 /// The reboots of one instance that scripts may request.
 const MAX_REBOOTS: u32 = 10;
@@ -37,8 +37,8 @@ config::keys! {
     }
 }
 
-/// The directory whose scripts a module runs once, and how often that is.
-fn directory(context: &Context<'_>, module: &str) -> Option<(String, Frequency)> {
+/// Returns the directory whose scripts a module runs once, and how often that is.
+pub fn directory(context: &Context<'_>, module: &str) -> Option<(String, Frequency)> {
     let layout = context.layout;
     Some(match module {
         "scripts_user" => (layout.instance("scripts"), Frequency::Instance),
@@ -76,7 +76,8 @@ pub fn are_enabled(context: &Context<'_>, of: &str) -> bool {
             == Some("cloudbase")
 }
 
-fn semaphore(module: &str, script: &str) -> String {
+/// Returns the name of the semaphore of a script that is to run again.
+pub fn semaphore(module: &str, script: &str) -> String {
     format!("again.{module}.{script}")
 }
 
@@ -84,7 +85,7 @@ fn semaphore(module: &str, script: &str) -> String {
 ///
 /// # Errors
 /// Fails if it is another code than 0, or if the request cannot be recorded.
-pub fn obey(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result<()> {
+pub fn apply(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
     let path = format!("{of}/{script}");
     let Some(Request { reboots, runs_again }) = request(code) else {
@@ -109,7 +110,7 @@ pub fn obey(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result<
 }
 
 /// Returns the scripts of a module that has run, which are to run again at this boot.
-pub fn due_again(context: &Context<'_>, module: &str) -> Vec<String> {
+pub fn requested_reruns(context: &Context<'_>, module: &str) -> Vec<String> {
     let Some((path, frequency)) = directory(context, module).filter(|(path, _)| are_enabled(context, path))
     else {
         return Vec::new();
@@ -117,30 +118,6 @@ pub fn due_again(context: &Context<'_>, module: &str) -> Vec<String> {
     let is_due =
         |name: &String| state::has_run(context.sys, context.layout, &semaphore(module, name), frequency);
     context.sys.list(path).unwrap_or_default().into_iter().filter(is_due).collect()
-}
-
-/// Runs the scripts of a module again that requested it.
-///
-/// # Errors
-/// Fails if a script fails, or if it cannot be recorded that it runs: it does not run then.
-pub fn run_again(context: &Context<'_>, module: &str, scripts: &[String]) -> Result<()> {
-    let Some((path, frequency)) = directory(context, module) else { return Ok(()) };
-    let prefix = if module == "scripts_vendor" { scripts_vendor::prefix(context)? } else { Vec::new() };
-    let mut failed = Vec::new();
-    for script in scripts {
-        info!(context.sys, "running {path}/{script} again");
-        // First: a script that is interrupted must not run twice.
-        let ran = state::release(context.sys, context.layout, &semaphore(module, script), frequency)
-            .and_then(|()| crate::run_parts::run_script(context, &path, script, &prefix));
-        if let Err(e) = ran {
-            warning!(context.sys, "{e}");
-            failed.push(script.as_str());
-        }
-    }
-    if failed.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(format!("{} of {} scripts failed: {}", failed.len(), scripts.len(), failed.join(", "))))
 }
 
 /// Drops the reboot that a script has requested: the configuration has its own change of the power state.
@@ -154,14 +131,15 @@ pub fn withdraw_reboot(context: &Context<'_>) {
     }
 }
 
-/// At the end of the final stage: reboots if a script has requested it, and not too often.
+/// Removes the request of a script for a reboot, counts it, and returns the script's path; `None` without a request, and after
+/// too many reboots.
 ///
 /// # Errors
-/// Fails if the reboot cannot be counted or started.
-pub fn reboot_if_requested(context: &Context<'_>) -> Result<()> {
+/// Fails if the reboot cannot be counted.
+pub fn take_reboot_request(context: &Context<'_>) -> Result<Option<String>> {
     let (sys, request) = (context.sys, context.layout.run(REQUEST));
-    let Some(script) = sys.read_text_if_exists(&request)? else { return Ok(()) };
-    let script = script.trim();
+    let Some(script) = sys.read_text_if_exists(&request)? else { return Ok(None) };
+    let script = script.trim().to_string();
     sys.remove(&request)?;
     let file = context.layout.instance(COUNT);
     let text = sys.read_at_most(&file, MAX_COUNT_FILE);
@@ -178,19 +156,19 @@ pub fn reboot_if_requested(context: &Context<'_>) -> Result<()> {
             sys,
             "{script} requests a reboot; ignored after {MAX_REBOOTS} reboots of this instance (to allow more, remove {file})"
         );
-        return Ok(());
+        return Ok(None);
     }
     // First: a reboot that is not counted could be the first of endless ones.
     sys.write(&file, format!("{}\n", count + 1), WriteOptions::default().durable())?;
     debug!(sys, "reboot {} of at most {MAX_REBOOTS} that scripts requested", count + 1);
-    power_state_change::reboot_after_stage(context, &format!("requested by {script}"))
+    Ok(Some(script))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::test_sandbox::Sandbox;
-    use crate::{ModuleEntry, ModuleResult, RunMode, run_modules};
+    use crate::{ModuleEntry, ModuleResult, RunMode, reboot_if_requested, run_modules};
 
     const ON: &str = "scripts: {exit_codes: cloudbase}";
     const REQUESTS: [&str; 4] = ["a exits 233", "b exits 234", "c exits 235", "d exits 0"];

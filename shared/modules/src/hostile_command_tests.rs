@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 
 use config::{Map, Node, Value};
 use distro::Distro;
-use scratch::TempDir;
+use scratch::{TempDir, is_root};
 
-use crate::hostile_value_tests::{WHOLE_TEXTS, files_below, mutations, stay_here};
+use crate::hostile_value_tests::{WHOLE_TEXTS, files_below, mutations, remove_network_access};
 use crate::schema::examples::Examples;
-use crate::test_sandbox::{Sandbox, is_root};
+use crate::test_sandbox::Sandbox;
 use crate::{MODULES, Module};
 
 const MARK: &str = "INJECTED";
@@ -180,7 +180,7 @@ fn check_key(
     config: &Map,
     key: &str,
     machine: &mut Machine,
-    share: &mut scratch::Share<'_>,
+    worker: &mut scratch::Worker<'_>,
     bad: &mut Vec<String>,
 ) -> usize {
     let mut count = 0;
@@ -191,7 +191,7 @@ fn check_key(
         mutations(config.get(key).unwrap(), &Node::from(text), key, &mut all);
         for (path, value) in all {
             let is_whole = |of: &&str| path.starts_with(of);
-            if !share.is_mine() || WHOLE_TEXTS.iter().chain(COMMANDS).any(is_whole) {
+            if !worker.is_mine() || WHOLE_TEXTS.iter().chain(COMMANDS).any(is_whole) {
                 continue;
             }
             count += 1;
@@ -219,15 +219,15 @@ fn texts_are_no_lines_options_or_commands() {
         return;
     }
     let examples = Examples::read();
-    let results = scratch::in_parallel(|share| {
+    let results = scratch::in_parallel(|worker| {
         let (mut machine, mut bad, mut count) = (Machine::new(), Vec::new(), 0);
         for (_, _, mut root) in examples.all() {
-            stay_here(&mut root);
+            remove_network_access(&mut root);
             let Value::Map(config) = root.value else { continue };
             for key in config.iter().filter_map(|(key, _)| key.as_str()) {
                 let reads = |m: &&&Module| m.keys.iter().copied().flatten().any(|k| k.name == key);
                 for module in MODULES.iter().filter(reads) {
-                    count += check_key(module, &config, key, &mut machine, share, &mut bad);
+                    count += check_key(module, &config, key, &mut machine, worker, &mut bad);
                 }
             }
         }

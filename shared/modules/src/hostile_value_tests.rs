@@ -72,18 +72,18 @@ pub fn mutations(node: &Node, bad: &Node, path: &str, out: &mut Vec<(String, Nod
     }
 }
 
-/// No test uses the network.
-pub fn stay_here(node: &mut Node) {
+/// Replaces values that would make the module use the network: no test does.
+pub fn remove_network_access(node: &mut Node) {
     match &mut node.value {
         Value::Map(map) => {
             let entries = map.iter().map(|(key, value)| (key.clone(), value.clone()));
             let stay = |(key, mut value): (Node, Node)| {
-                stay_here(&mut value);
+                remove_network_access(&mut value);
                 (key, value)
             };
             *map = entries.map(stay).collect();
         }
-        Value::Seq(items) => items.iter_mut().for_each(stay_here),
+        Value::Seq(items) => items.iter_mut().for_each(remove_network_access),
         Value::Str(text) if text.starts_with("https:") => *text = "file:///none".into(),
         // Requests of an installer script are repeated.
         Value::Str(text) if text == "aio" || text == "omnibus" => *text = "packages".into(),
@@ -93,7 +93,7 @@ pub fn stay_here(node: &mut Node) {
 
 /// A machine with the files that modules change, and no program.
 pub fn machine() -> Sandbox {
-    let mut sandbox = Sandbox::below(TempDir::in_memory(), "{}");
+    let mut sandbox = Sandbox::in_dir(TempDir::in_memory(), "{}");
     sandbox.system_info = crate::test_sandbox::yaml("default_user: {name: x}");
     for (path, text) in [
         ("/etc/passwd", "root:x:0:0::/root:/bin/sh\nx:x:0:0::/home/x:/bin/sh\n"),
@@ -261,13 +261,13 @@ fn check(
 
 #[test]
 fn hostile_values_have_no_effect() {
-    let results = scratch::in_parallel(|share| {
+    let results = scratch::in_parallel(|worker| {
         let (mut count, mut bad, mut sandbox) = (0, Vec::new(), machine());
         for section in DOCS {
             let Some(read) = section.read else { continue };
             for field in section.keys.iter().filter(|field| field.deprecated.is_none()) {
                 let reads = |m: &&&Module| m.keys.iter().copied().flatten().any(|key| key.name == field.name);
-                for module in MODULES.iter().filter(reads).filter(|_| share.is_mine()) {
+                for module in MODULES.iter().filter(reads).filter(|_| worker.is_mine()) {
                     count += check_key(field, module, read, &mut sandbox, &mut bad);
                 }
             }
@@ -291,7 +291,7 @@ fn check_key(
     let values = hostile();
     let mut seen = std::collections::BTreeSet::new();
     for mut sample in samples::field_samples(field) {
-        stay_here(&mut sample);
+        remove_network_access(&mut sample);
         for (number, value) in values.iter().enumerate() {
             let mut all = Vec::new();
             mutations(&sample, value, field.name, &mut all);

@@ -67,6 +67,7 @@ mod run_parts;
 mod runcmd;
 mod salt_minion;
 pub mod schema;
+mod script_reruns;
 mod scripts;
 mod scripts_vendor;
 mod seed_random;
@@ -104,10 +105,10 @@ mod yum_add_repo;
 mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
-pub use exit_codes::reboot_if_requested;
 pub use image_keys::where_key_belongs;
 pub use ineffective_keys::report_ineffective_keys;
 pub use module_list::{ModuleEntry, parse_module_list};
+pub use power_state_change::reboot_if_requested;
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 
 use config::{Key, Node};

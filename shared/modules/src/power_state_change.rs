@@ -163,7 +163,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 ///
 /// # Errors
 /// Fails if the program that waits cannot be started.
-pub fn reboot_after_stage(context: &Context<'_>, message: &str) -> Result<()> {
+fn reboot_after_stage(context: &Context<'_>, message: &str) -> Result<()> {
     let wanted = PowerState {
         delay: Delay::Now,
         mode: Mode::Reboot,
@@ -173,6 +173,17 @@ pub fn reboot_after_stage(context: &Context<'_>, message: &str) -> Result<()> {
         condition: Condition::Always,
     };
     change_after_stage(context, &wanted, &shutdown_command(&wanted, context.distro.family))
+}
+
+/// Reboots at the end of the final stage if a script has requested it by its exit code, and not too often.
+///
+/// # Errors
+/// Fails if the reboot cannot be counted or started.
+pub fn reboot_if_requested(context: &Context<'_>) -> Result<()> {
+    match exit_codes::take_reboot_request(context)? {
+        Some(script) => reboot_after_stage(context, &format!("requested by {script}")),
+        None => Ok(()),
+    }
 }
 
 fn change_after_stage(context: &Context<'_>, wanted: &PowerState, action: &[String; 4]) -> Result<()> {

@@ -5,7 +5,7 @@ use config::schema::Deprecation;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
-use crate::{Context, Module, ModuleEntry, ModuleFlag, exit_codes, find_module, ubuntu_pro};
+use crate::{Context, Module, ModuleEntry, ModuleFlag, exit_codes, find_module, script_reruns, ubuntu_pro};
 
 /// Names that upstream has removed; configurations still list them.
 const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
@@ -186,7 +186,7 @@ pub fn run_module(
             return run_late_runcmd(context, entry, step);
         }
         Progress::Finished
-            if mode == RunMode::Full && !exit_codes::due_again(context, module.name).is_empty() =>
+            if mode == RunMode::Full && !exit_codes::requested_reruns(context, module.name).is_empty() =>
         {
             return run_again(context, entry, module, step);
         }
@@ -261,8 +261,8 @@ pub fn run_module(
     }
 }
 
-/// After a stage was stopped by a signal: the interrupted module that may not run again was reported then, and the next
-/// boot need not report it.
+/// Ends the work of a stage that was stopped by a signal: the interrupted module that may not run again was reported then,
+/// and the next boot need not report it.
 pub fn finish_interrupted(sys: &System, layout: &Layout) {
     for (name, frequency) in state::unfinished(sys, layout) {
         let row = name.strip_prefix("config_").and_then(find_module);
@@ -326,8 +326,8 @@ fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, step: Step) -> Mo
 
 /// Runs the scripts of a module that requested another run.
 fn run_again(context: &Context<'_>, entry: &ModuleEntry, module: &Module, step: Step) -> ModuleResult {
-    let scripts = exit_codes::due_again(context, module.name);
-    let result = exit_codes::run_again(context, module.name, &scripts);
+    let scripts = exit_codes::requested_reruns(context, module.name);
+    let result = script_reruns::run(context, module.name, &scripts);
     step.end(context.sys, StepResult::from(&result), format!("{} ran again", scripts.join(", ")));
     match result {
         Ok(()) => ModuleResult::Done,

@@ -60,7 +60,7 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
         let ran = match obeys_codes {
             true => sys
                 .run(&command.accept_all())
-                .and_then(|ran| exit_codes::obey(context, directory, &name, ran.code)),
+                .and_then(|ran| exit_codes::apply(context, directory, &name, ran.code)),
             false => sys.run(&command).map(drop),
         };
         if let Err(e) = ran {

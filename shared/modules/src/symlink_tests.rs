@@ -3,9 +3,10 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
+use scratch::is_root;
 use system::WriteOptions;
 
-use crate::test_sandbox::{Sandbox, is_root};
+use crate::test_sandbox::Sandbox;
 use crate::{authorized_keys, ssh_authkey_fingerprints, write_files};
 
 const BOB: u32 = 12345;

@@ -1,7 +1,5 @@
 //! Helpers of the modules' tests: a machine in a temporary directory and a context on it.
 
-use std::io::Write as _;
-use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use config::{Node, SourceMap};
@@ -31,16 +29,6 @@ pub fn yaml(text: &str) -> Node {
     config::yaml::parse("test.yaml", text).unwrap().root
 }
 
-/// Whether a test that needs root can run; otherwise it is reported as not tried.
-pub fn is_root(test: &str) -> bool {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
-    if !root {
-        // Not by a macro, whose text the test harness keeps to itself.
-        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
-    }
-    root
-}
-
 impl Sandbox {
     fn with(top: TempDir, sys: System, layout: Layout, config: &str) -> Sandbox {
         let instance = Instance {
@@ -65,11 +53,11 @@ impl Sandbox {
 
     /// Returns a machine with an empty root: programs would run chrooted in it, but it has none.
     pub fn new(config: &str) -> Sandbox {
-        Sandbox::below(TempDir::new(), config)
+        Sandbox::in_dir(TempDir::new(), config)
     }
 
     /// Returns the same kind of machine with this directory as its root.
-    pub fn below(top: TempDir, config: &str) -> Sandbox {
+    pub fn in_dir(top: TempDir, config: &str) -> Sandbox {
         let sys = System::new(&top);
         Sandbox::with(top, sys, Layout::default(), config)
     }

@@ -409,7 +409,7 @@ mod tests {
         sandbox.sys.write("/etc/passwd", "u:x:7:8::/home/u:/bin/sh\n", WriteOptions::default()).unwrap();
         sandbox.sys.create_dir_all("/home/u", 0o700).unwrap();
         sandbox.run(&MODULE).unwrap();
-        if !crate::test_sandbox::is_root("owners of new directories") {
+        if !scratch::is_root("owners of new directories") {
             return;
         }
         let ids = |path| sandbox.sys.metadata(path).map(|m| (m.uid(), m.gid())).unwrap();

@@ -164,7 +164,7 @@ pub fn python_repr(node: &Node) -> String {
     text
 }
 
-/// A list of texts as Python prints it.
+/// Returns a list of texts as Python prints it.
 pub fn python_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     python_repr(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
 }

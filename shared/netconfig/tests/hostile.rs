@@ -12,7 +12,7 @@ use std::process::Command;
 use config::{Findings, Map, Node, Value};
 use netconfig::parse::{Facts, Format, NicFacts};
 use netconfig::render;
-use scratch::Share;
+use scratch::Worker;
 
 /// Text that no file may contain: it would be at the beginning of a line, or be run.
 const MARK: &str = "INJECTED";
@@ -32,18 +32,18 @@ const HOSTILE: [(&str, bool); 9] = [
 
 /// Returns the paths of all scalars, without indices so that each key is tried once; and each as a way to it.
 fn leaves(node: &Node, path: &str, way: &mut Vec<usize>, found: &mut Vec<(String, Vec<usize>)>) {
-    let mut below = |i: usize, path: String, child: &Node| {
+    let mut visit = |i: usize, path: String, child: &Node| {
         way.push(i);
         leaves(child, &path, way, found);
         way.pop();
     };
     match &node.value {
         Value::Seq(items) => {
-            items.iter().enumerate().for_each(|(i, item)| below(i, format!("{path}[]"), item));
+            items.iter().enumerate().for_each(|(i, item)| visit(i, format!("{path}[]"), item));
         }
         Value::Map(map) => {
             for (i, (key, value)) in map.iter().enumerate() {
-                below(i, format!("{path}.{}", key.scalar_text().unwrap_or_default()), value);
+                visit(i, format!("{path}.{}", key.scalar_text().unwrap_or_default()), value);
             }
         }
         _ => found.push((path.to_string(), way.clone())),
@@ -146,19 +146,19 @@ fn unfit(node: &Node) -> bool {
     }
 }
 
-/// Tries every key that was not tried yet, by the thread whose share it is.
+/// Tries every key that was not tried yet, by the thread whose turn it is.
 fn try_all(
     document: &Node,
     name: &str,
     tried: &mut BTreeSet<String>,
-    share: &mut Share<'_>,
+    worker: &mut Worker<'_>,
     render: &mut dyn FnMut(&Node, &str, bool, &mut Sourced) -> usize,
 ) -> usize {
     let (mut found, mut count) = (Vec::new(), 0);
     leaves(document, "", &mut Vec::new(), &mut found);
     let mut sourced = Sourced::default();
     for (path, way) in found {
-        if !tried.insert(path.clone()) || !share.is_mine() {
+        if !tried.insert(path.clone()) || !worker.is_mine() {
             continue;
         }
         for (i, (hostile, may_be_quoted)) in HOSTILE.into_iter().enumerate() {
@@ -215,7 +215,7 @@ fn no_configuration_value_injects_lines_or_commands() {
 }
 
 /// Returns the number of keys of all threads, and of this thread's renderings.
-fn try_configurations(share: &mut Share<'_>) -> (usize, usize) {
+fn try_configurations(worker: &mut Worker<'_>) -> (usize, usize) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut tried, mut count) = (BTreeSet::new(), 0);
     let facts = Facts::default();
@@ -223,7 +223,7 @@ fn try_configurations(share: &mut Share<'_>) -> (usize, usize) {
         check(node, &facts, what, may_be_quoted, sourced)
     };
     for document in all_of_version_2() {
-        count += try_all(&document, "all of version 2", &mut tried, share, &mut plain);
+        count += try_all(&document, "all of version 2", &mut tried, worker, &mut plain);
     }
     let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
     names.sort();
@@ -231,7 +231,7 @@ fn try_configurations(share: &mut Share<'_>) -> (usize, usize) {
         let name = case.file_name().unwrap().display().to_string();
         if let Ok(text) = fs::read_to_string(case.join("input.yaml")) {
             let Ok(parsed) = config::yaml::parse("t", &text) else { continue };
-            count += try_all(&parsed.root, &name, &mut tried, share, &mut plain);
+            count += try_all(&parsed.root, &name, &mut tried, worker, &mut plain);
         }
     }
     (tried.len(), count)
@@ -247,7 +247,7 @@ fn no_metadata_value_injects_lines_or_commands() {
 }
 
 /// Returns the number of this thread's renderings of documents, and of texts.
-fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
+fn try_metadata(worker: &mut Worker<'_>) -> (usize, usize) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut count, mut lines) = (0, 0);
     let mut through = |format: &'static str,
@@ -255,7 +255,7 @@ fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
                        facts: &Facts,
                        name: &str,
                        tried: &mut BTreeSet<String>,
-                       share: &mut Share<'_>| {
+                       worker: &mut Worker<'_>| {
         let format = Format::from_name(format).unwrap();
         let mut one = |node: &Node, what: &str, may_be_quoted: bool, sourced: &mut Sourced| {
             let mut findings = Findings::default();
@@ -267,7 +267,7 @@ fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
                 }
             }
         };
-        count += try_all(document, name, tried, share, &mut one);
+        count += try_all(document, name, tried, worker, &mut one);
     };
     let mut tried = BTreeSet::new();
     let mut names: Vec<_> = fs::read_dir(tests.join("cases")).unwrap().map(|e| e.unwrap().path()).collect();
@@ -278,7 +278,7 @@ fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
         for (file, format) in [("network_data.json", "network_data.json"), ("imds.json", "azure-imds")] {
             if let Ok(text) = fs::read_to_string(case.join(file)) {
                 let document = Node::from_json(&serde_json::from_str(&text).unwrap());
-                through(format, &document, &facts, &case.display().to_string(), &mut tried, share);
+                through(format, &document, &facts, &case.display().to_string(), &mut tried, worker);
             }
         }
     }
@@ -306,7 +306,7 @@ fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
                     for (i, line) in text.lines().enumerate() {
                         let key =
                             line.split([' ', '=']).find(|w| !w.is_empty()).unwrap_or_default().to_string();
-                        if !tried.insert(key) || !share.is_mine() {
+                        if !tried.insert(key) || !worker.is_mine() {
                             continue;
                         }
                         for (hostile, may_be_quoted) in &HOSTILE[1..] {
@@ -328,7 +328,7 @@ fn try_metadata(share: &mut Share<'_>) -> (usize, usize) {
                         }
                     }
                 }
-                None => through(format, &input, &facts, format, &mut tried, share),
+                None => through(format, &input, &facts, format, &mut tried, worker),
             }
         }
     }

@@ -18,8 +18,9 @@ mod generated;
 pub use document::Document;
 pub use generated::{check_generated, source_path};
 
+use std::io::Write as _;
 use std::ops::Deref;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -54,12 +55,12 @@ pub fn mutations(input: &[u8], count: usize) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// Runs `work` on one thread per processor, and returns the results of all threads. Each thread walks the same sequence of
-/// items and does those for which [`Share::is_mine`] returns true. Panics if a thread does.
-pub fn in_parallel<R: Send>(work: impl Fn(&mut Share<'_>) -> R + Sync) -> Vec<R> {
+/// items and does those for which [`Worker::is_mine`] returns true. Panics if a thread does.
+pub fn in_parallel<R: Send>(work: impl Fn(&mut Worker<'_>) -> R + Sync) -> Vec<R> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
-        let run = || work(&mut Share { next: &next, mine: next.fetch_add(1, Ordering::Relaxed), at: 0 });
+        let run = || work(&mut Worker { next: &next, mine: next.fetch_add(1, Ordering::Relaxed), at: 0 });
         let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
         threads
             .into_iter()
@@ -70,13 +71,13 @@ pub fn in_parallel<R: Send>(work: impl Fn(&mut Share<'_>) -> R + Sync) -> Vec<R>
 
 /// The items of one thread of [`in_parallel`].
 #[derive(Debug)]
-pub struct Share<'a> {
+pub struct Worker<'a> {
     next: &'a AtomicUsize,
     mine: usize,
     at: usize,
 }
 
-impl Share<'_> {
+impl Worker<'_> {
     /// Returns whether the next item of the sequence is for this thread. Called once for each item, in order.
     pub fn is_mine(&mut self) -> bool {
         let is_mine = self.at == self.mine;
@@ -88,6 +89,17 @@ impl Share<'_> {
     }
 }
 
+/// Returns whether this process is root's. Otherwise it reports that the test of this name cannot run: `make test` counts it
+/// as not tried, not as passed.
+pub fn is_root(test: &str) -> bool {
+    let root = std::fs::metadata("/proc/self").is_ok_and(|meta| meta.uid() == 0);
+    if !root {
+        // Not by a macro, whose text the test harness keeps to itself.
+        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
+    }
+    root
+}
+
 /// A directory that is removed with the value. It dereferences to its path.
 #[derive(Debug)]
 pub struct TempDir(PathBuf);
@@ -96,7 +108,7 @@ impl TempDir {
     /// Creates a directory below the system's directory for temporary files, named by process and number, since tests run in
     /// parallel. Panics if that fails.
     pub fn new() -> TempDir {
-        TempDir::below(&std::env::temp_dir())
+        TempDir::new_in(&std::env::temp_dir())
     }
 
     /// Creates a directory in memory if that is possible, for tests of thousands of machines, whose durable writes would wait
@@ -105,10 +117,10 @@ impl TempDir {
         let memory = Path::new("/dev/shm");
         let is_writable = std::fs::metadata(memory).is_ok_and(|meta| meta.permissions().mode() & 0o002 != 0);
         let usual = std::env::temp_dir();
-        TempDir::below(if is_writable { memory } else { &usual })
+        TempDir::new_in(if is_writable { memory } else { &usual })
     }
 
-    fn below(parent: &Path) -> TempDir {
+    fn new_in(parent: &Path) -> TempDir {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = parent.join(format!("firstlight-{}-{number}", std::process::id()));
@@ -179,7 +191,7 @@ mod tests {
 
     #[test]
     fn each_item_is_for_one_thread() {
-        let done = in_parallel(|share| (0..100).filter(|_| share.is_mine()).collect::<Vec<_>>());
+        let done = in_parallel(|worker| (0..100).filter(|_| worker.is_mine()).collect::<Vec<_>>());
         let mut done = done.concat();
         done.sort_unstable();
         assert_eq!(done, (0..100).collect::<Vec<_>>());

@@ -112,7 +112,7 @@ fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value
     for name in ["user-data", "vendor-data"] {
         crawled.remove(name);
     }
-    crawled.insert("_doc".into(), "What the datasource crawled, in its own shape, which may change.".into());
+    crawled.insert("_doc".into(), "What the datasource crawled, in its own format, which may change.".into());
     // Without a hostname in the metadata: the machine's own.
     let hostname = match instance.local_hostname.as_deref().filter(|h| !h.is_empty()) {
         Some(name) if instance.is_hostname_whole => name,
@@ -122,7 +122,7 @@ fn tree(instance: &Instance, sys_info: &SysInfo, id: &str, system_config: &Value
         "base64_encoded_keys": [],
         "ds": crawled,
         "merged_cfg": with_doc(system_config, "The old name of merged_system_cfg."),
-        "merged_system_cfg": with_doc(system_config, "The merged configuration of this machine, from /etc/cloud/cloud.cfg and what stands over it."),
+        "merged_system_cfg": with_doc(system_config, "The merged configuration of this machine, from /etc/cloud/cloud.cfg and what overrides it."),
         "sensitive_keys": [],
         "sys_info": {
             "dist": [sys_info.distro, sys_info.version, sys_info.release],

@@ -17,7 +17,7 @@ pub enum OutputMode {
     Capture,
     /// Sent to the output of the stage (journal, console, cloud-init-output.log).
     Inherit,
-    /// Discarded.
+    /// Discarded, as by `/dev/null`.
     Null,
 }
 

@@ -15,7 +15,7 @@ use crate::{Deadline, Output};
 pub(crate) const MAX_OUTPUT: usize = 16 << 20;
 
 /// The result of a program that exited.
-pub(crate) struct Finished {
+pub(crate) struct CapturedOutput {
     pub output: Output,
     /// Whether a stream had more than [`MAX_OUTPUT`] bytes.
     pub is_truncated: bool,
@@ -27,7 +27,7 @@ pub(crate) fn communicate(
     child: &mut Child,
     input: &[u8],
     deadline: Deadline,
-) -> std::io::Result<Option<Finished>> {
+) -> std::io::Result<Option<CapturedOutput>> {
     let end = pidfd_open(child.id());
     let mut stdin = child.stdin.take();
     let mut streams = [
@@ -82,7 +82,7 @@ pub(crate) fn communicate(
     let is_truncated = streams.iter().any(|stream| stream.is_truncated);
     let [stdout, stderr] = streams.map(|s| s.bytes);
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Ok(Some(Finished { output: Output { code, stdout, stderr }, is_truncated }))
+    Ok(Some(CapturedOutput { output: Output { code, stdout, stderr }, is_truncated }))
 }
 
 /// A captured stream of a child: its pipe until that is closed, and the bytes read.

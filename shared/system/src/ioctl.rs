@@ -88,12 +88,12 @@ fn call<const N: usize>(
     }
 }
 
-/// EXT4_IOC_RESIZE_FS (fs/ext4/ext4.h): grows the mounted file system to `blocks` blocks.
+/// Calls EXT4_IOC_RESIZE_FS (fs/ext4/ext4.h), which grows the mounted file system to `blocks` blocks.
 pub(crate) fn grow_ext4(mounted: &File, blocks: u64) -> io::Result<()> {
     call(mounted, Access::KernelReads, b'f', 16, &mut [blocks])
 }
 
-/// XFS_IOC_FSGEOMETRY_V1 and XFS_IOC_FSGROWFSDATA (xfs_fs.h): grows the mounted file system
+/// Calls XFS_IOC_FSGEOMETRY_V1 and XFS_IOC_FSGROWFSDATA (xfs_fs.h), which grow the mounted file system
 /// to `bytes` bytes.
 pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
     let mut geometry = [0_u64; 14];
@@ -113,7 +113,7 @@ pub(crate) fn grow_xfs(mounted: &File, bytes: u64) -> io::Result<()> {
     call(mounted, Access::KernelReads, b'X', 110, argument)
 }
 
-/// BTRFS_IOC_RESIZE (linux/btrfs.h): grows the mounted file system to the end of its first
+/// Calls BTRFS_IOC_RESIZE (linux/btrfs.h), which grows the mounted file system to the end of its first
 /// device.
 pub(crate) fn grow_btrfs(mounted: &File) -> io::Result<()> {
     let mut argument = [0_u64; 512];

@@ -195,7 +195,7 @@ impl Root {
     }
 }
 
-/// The components of a path that count: names and `..`.
+/// Returns the components of a path that count: names and `..`.
 pub(crate) fn components(path: &Path) -> Vec<Vec<u8>> {
     path.components()
         .filter_map(|c| match c {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use crate::communicate::{Finished, MAX_OUTPUT, communicate, kill_group};
+use crate::communicate::{CapturedOutput, MAX_OUTPUT, communicate, kill_group};
 use crate::{Command, Deadline, Effect, Error, Output, OutputMode, Result, System, debug, warning};
 
 /// The directories that are searched for programs besides those of PATH.
@@ -68,10 +68,10 @@ impl System {
         })?;
         let deadline = Deadline::after(command.timeout);
         let _activity = self.begin_activity(format!("running {}", command.short_name()));
-        let finished = communicate(&mut child, &command.stdin, deadline)
+        let captured = communicate(&mut child, &command.stdin, deadline)
             .map_err(|e| Error::io(format_args!("running {line}"), &e))?;
         let took = self.clock().elapsed() - started;
-        let Some(Finished { output: finished, is_truncated }) = finished else {
+        let Some(CapturedOutput { output, is_truncated }) = captured else {
             if command.kill_on_exit {
                 let _ = child.kill().and_then(|()| child.wait());
             } else {
@@ -81,19 +81,19 @@ impl System {
             let limit = command.timeout.as_secs_f32();
             return Err(Error::new(format!("running {line}: timed out after {limit} s")));
         };
-        debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), finished.code);
+        debug!(self, "Running {logged} took {:.3} seconds, exit code {}", took.as_secs_f64(), output.code);
         if is_truncated {
             warning!(self, "running {line}: output exceeds {MAX_OUTPUT} bytes; the rest is discarded");
         }
-        self.record(Effect::Run { command: line.clone(), code: Some(finished.code) });
-        if !command.accepted.is_empty() && !command.accepted.contains(&finished.code) {
-            let mut message = format!("running {line}: exit code {}", finished.code);
+        self.record(Effect::Run { command: line.clone(), code: Some(output.code) });
+        if !command.accepted.is_empty() && !command.accepted.contains(&output.code) {
+            let mut message = format!("running {line}: exit code {}", output.code);
             if command.redacted.is_none() {
-                message.push_str(&last_line(&finished.stderr));
+                message.push_str(&last_line(&output.stderr));
             }
             return Err(Error::new(message));
         }
-        Ok(finished)
+        Ok(output)
     }
 
     /// Starts a program that outlives this process, in a session of its own and with this process's output, and does not

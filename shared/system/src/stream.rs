@@ -22,7 +22,7 @@ pub enum Streams {
     Output,
     /// Standard error.
     Error,
-    /// Both.
+    /// Both of them.
     Both,
 }
 

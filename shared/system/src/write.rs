@@ -137,7 +137,7 @@ impl System {
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
             write_pieces_to(&mut file, content)?;
             // Before the rename: else a power failure could leave an empty file with the new name. The rename itself is
-            // not flushed; the old file is as good as the new one.
+            // not flushed: either file is complete.
             if how.durable && content.iter().any(|piece| !piece.is_empty()) {
                 file.sync_data()?;
             }

@@ -23,7 +23,7 @@ impl Interpreter<'_> {
                 let key = Val::text(name);
                 named = match given {
                     Val::Map(map) => Some(map.get(&key).ok_or_else(|| format!("'{name}' is undefined"))?),
-                    _ => return Err("'%(name)s' wants a map".into()),
+                    _ => return Err("format requires a mapping".into()),
                 };
                 at = tail;
             }

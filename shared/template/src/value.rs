@@ -162,7 +162,7 @@ impl Val {
         Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: true })))
     }
 
-    /// Later values of a key replace earlier ones.
+    /// Returns a map. Later values of a key replace earlier ones.
     pub fn map(entries: impl IntoIterator<Item = (Val, Val)>, namespace: bool) -> ValueResult<Val> {
         let mut found: Vec<(Val, Val)> = Vec::new();
         for (key, value) in entries {

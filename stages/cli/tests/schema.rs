@@ -439,11 +439,15 @@ fn schema_of_templates() {
 }
 
 #[test]
+fn schema_of_the_system_requires_root() {
+    let (code, _, err) = common::run_unprivileged(&["schema", "--system"]);
+    assert!(code == 1 && err.contains("as non-root user"), "{err}");
+}
+
+#[test]
 fn schema_of_the_system() {
     // Only root sees the details.
-    if !nix::unistd::geteuid().is_root() {
-        let (code, _, err) = Machine::new().run_words(&["schema", "--system"]);
-        assert!(code == 1 && err.contains("as non-root user"), "{err}");
+    if !scratch::is_root("schema_of_the_system") {
         return;
     }
     let machine = explained();

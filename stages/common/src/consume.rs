@@ -127,8 +127,8 @@ impl Stage {
         }
     }
 
-    /// Before a later stage's modules: if user-data is not consumed yet, starts the network stage's program to retry. On
-    /// success it also runs the deferred modules of the stages before this one.
+    /// Starts, before a later stage's modules and if user-data is not consumed yet, the network stage's program to retry.
+    /// On success it also runs the deferred modules of the stages before this one.
     pub fn catch_up(&mut self, found: &mut FoundInstance) {
         let is_boot = !self.args.task.is_manual() && self.args.plan.is_none();
         if !is_boot || self.activation_failed || !self.is_unconsumed() {

@@ -6,12 +6,12 @@ use crate::StageName;
 /// The error while user-data and vendor-data are not consumed.
 pub(crate) const UNCONSUMED: &str = "user-data and vendor-data: ";
 
-/// The error of a stage that a signal ended; the signal's name follows.
+/// Returns the error of a stage that a signal ended; the signal's name follows.
 pub(crate) fn interrupted(name: StageName) -> String {
     format!("stage {} was interrupted by ", name.status_key())
 }
 
-/// The error of a NIC that was plugged in and could not be configured.
+/// Returns the error of a NIC that was plugged in and could not be configured.
 pub(crate) fn hotplug(nic: &str) -> String {
     format!("hotplug of {nic}: ")
 }

@@ -15,7 +15,7 @@ use crate::Args;
 /// Returns why cloud-init is disabled, if it is: the stage then ends before its first step.
 pub type Guard = fn(&System) -> Option<String>;
 
-/// The guard of the local and the network stage: decides if the generator could not.
+/// Decides, for the local and the network stage, if the generator could not.
 pub fn decide(sys: &System) -> Option<String> {
     match second_look::decide(sys) {
         Some((Enablement::Enabled, _)) => None,
@@ -24,7 +24,7 @@ pub fn decide(sys: &System) -> Option<String> {
     }
 }
 
-/// The guard of the later stages: adopts the decision.
+/// Returns, for the later stages, the decision's reason if cloud-init is disabled.
 pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
     if second_look::is_undecided(sys) { None } else { second_look::disabled_reason(sys) }
 }

@@ -128,7 +128,7 @@ impl Settings {
         Settings::load_with_parsed(sys, sources, Vec::new())
     }
 
-    /// Like [`Settings::load`], with files that are already parsed.
+    /// Loads the settings as [`Settings::load`] does, from files that are already parsed.
     pub fn load_with_parsed(sys: &System, sources: &Sources, parsed_files: Vec<ParsedFile>) -> Settings {
         let mut loader = Loader {
             sys,

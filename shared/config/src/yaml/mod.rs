@@ -43,7 +43,7 @@ pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
     repair::document(source, text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }
 
-/// Like [`parse`], for bytes from a file or the network.
+/// Parses bytes from a file or the network, as [`parse`] does text.
 ///
 /// # Errors
 /// As for [`parse`]; also bytes that are not UTF-8, with the position of the first.

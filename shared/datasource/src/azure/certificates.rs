@@ -101,7 +101,7 @@ pub(crate) fn message(text: &str) -> std::result::Result<Vec<u8>, String> {
     let document = xml::parse(text)?;
     let mut elements = document.root_element().descendants().skip(1);
     let data = elements.find(|e| xml::is_plain(*e, "Data")).ok_or("Data is missing")?;
-    let message = encoding::base64::decode(xml::own_text(data).trim().as_bytes());
+    let message = encoding::base64::decode(xml::direct_text(data).trim().as_bytes());
     message.filter(|message| !message.is_empty()).ok_or_else(|| "Data: expected base64".into())
 }
 

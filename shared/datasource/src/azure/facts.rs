@@ -10,7 +10,7 @@ use super::ovf::{self, Key, Ovf};
 use super::previous::CertificateKeys;
 use crate::{Nic, Nics, standard};
 
-/// A UUID with the bytes of its first three groups the other way round: firmware before SMBIOS 2.6 has them so. Lower
+/// Returns a UUID with the bytes of its first three groups in reverse order: firmware before SMBIOS 2.6 has them so. Lower
 /// case; `None` for what is no UUID.
 pub fn byte_swapped(uuid: &str) -> Option<String> {
     let groups: Vec<&str> = uuid.split('-').collect();
@@ -26,7 +26,7 @@ pub fn byte_swapped(uuid: &str) -> Option<String> {
     Some(first.chain(groups.iter().skip(3).map(|g| g.to_lowercase())).collect::<Vec<_>>().join("-"))
 }
 
-/// Whether an id is one of two, in any case.
+/// Returns whether an id is one of two, in any case.
 pub fn matches_either(id: &str, uuid: &str, byte_swapped: &str) -> bool {
     id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(byte_swapped)
 }
@@ -107,7 +107,7 @@ impl ProvisioningData<'_> {
         keys
     }
 
-    /// Custom data come with the file; the service has other user data beside them.
+    /// Custom data come with the file; the service has other user-data beside them.
     fn user_data(&self, warnings: &mut Vec<String>) -> Blobs {
         if !self.ovf.custom_data.is_empty() {
             return Blobs(vec![self.ovf.custom_data.clone()]);
@@ -163,7 +163,7 @@ impl ProvisioningData<'_> {
     }
 }
 
-/// DHCP on one NIC.
+/// Returns a configuration with DHCP on one NIC.
 pub fn fallback(nic: &Nic) -> Json {
     let mut device = json!({ "dhcp4": true, "dhcp6": true, "set-name": nic.name });
     device["match"]["macaddress"] = nic.mac.as_str().into();
@@ -192,7 +192,7 @@ pub fn missing_nics(document: &Node, nics: &Nics) -> Vec<String> {
     on_hyper_v.map(|nic| nic.mac.clone()).filter(|mac| !known.contains(&plain(mac))).collect()
 }
 
-/// The file of a machine that had none.
+/// Generates the file for a machine that had none.
 pub fn generate_ovf_env(instance: &Instance) -> String {
     let user = instance.config["system_info"]["default_user"]["name"].as_str().unwrap_or_default();
     let disable = instance.config.get("ssh_pwauth").and_then(Json::as_bool).map(|takes| !takes);

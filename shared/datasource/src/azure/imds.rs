@@ -4,7 +4,7 @@ use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, info, warning};
 
 use super::failure::Failure;
-use crate::field_types::{Field, Shape};
+use crate::field_types::{Field, FieldType};
 use crate::retry::RetryPolicy;
 use crate::{field_types, standard};
 
@@ -20,18 +20,18 @@ const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
 
 const FIELDS: [Field; 12] = [
-    ("compute", Shape::Map, false),
-    ("compute.osProfile", Shape::Map, false),
-    ("compute.osProfile.computerName", Shape::Text, false),
-    ("compute.osProfile.adminUsername", Shape::Text, false),
-    ("compute.osProfile.disablePasswordAuthentication", Shape::Text, false),
-    ("compute.location", Shape::Text, false),
-    ("compute.platformFaultDomain", Shape::Text, false),
-    ("compute.userData", Shape::Data, false),
-    ("compute.publicKeys", Shape::List, false),
-    ("compute.publicKeys[].keyData", Shape::Lines, true),
-    ("network", Shape::Map, false),
-    ("network.interface", Shape::List, false),
+    ("compute", FieldType::Map, false),
+    ("compute.osProfile", FieldType::Map, false),
+    ("compute.osProfile.computerName", FieldType::Text, false),
+    ("compute.osProfile.adminUsername", FieldType::Text, false),
+    ("compute.osProfile.disablePasswordAuthentication", FieldType::Text, false),
+    ("compute.location", FieldType::Text, false),
+    ("compute.platformFaultDomain", FieldType::Text, false),
+    ("compute.userData", FieldType::Data, false),
+    ("compute.publicKeys", FieldType::List, false),
+    ("compute.publicKeys[].keyData", FieldType::Lines, true),
+    ("network", FieldType::Map, false),
+    ("network.interface", FieldType::List, false),
 ];
 
 /// Why there is no metadata.
@@ -89,7 +89,7 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let mut path = NEWEST;
     let mut answer = fetch(path);
     if answer.as_ref().is_ok_and(|answer| answer.status == 400) {
-        debug!(sys, "Azure: the metadata service does not know {path}; {OLDEST} is asked for");
+        debug!(sys, "Azure: the metadata service does not know {path}; requesting {OLDEST}");
         path = OLDEST;
         answer = fetch(path);
     }
@@ -227,8 +227,8 @@ pub fn retry_until(
             return Err(failure);
         }
         match attempt {
-            1 => info!(sys, "Azure: {failure}; it is asked again"),
-            _ => debug!(sys, "Azure: {failure}; try {attempt}"),
+            1 => info!(sys, "Azure: {failure}; retrying"),
+            _ => debug!(sys, "Azure: {failure}; retrying (attempt {attempt} failed)"),
         }
         sys.clock().sleep(RETRY_DELAY);
     }

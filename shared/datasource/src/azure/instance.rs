@@ -16,8 +16,8 @@ use crate::{Search, fields, standard};
 const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";
 const MAX_RANDOM_SEED: u64 = 1 << 20;
 
-/// What is known of the machine.
-pub struct Known<'a> {
+/// The data that the instance is made of.
+pub struct InstanceData<'a> {
     pub id: &'a str,
     pub seed: Option<&'a Seed>,
     /// The document of the metadata service; null if there is none.
@@ -25,7 +25,7 @@ pub struct Known<'a> {
     pub certificate_keys: &'a CertificateKeys,
 }
 
-impl Known<'_> {
+impl InstanceData<'_> {
     /// Builds the instance. What cannot be used is skipped with a warning.
     ///
     /// # Errors

@@ -93,7 +93,7 @@ pub fn parse(text: &str) -> Result<Option<Ovf>> {
 }
 
 impl Ovf {
-    /// The password, unless it was removed from this copy earlier.
+    /// Returns the password, unless it was removed from this copy earlier.
     pub fn new_password(&self) -> Option<&str> {
         self.password.as_deref().filter(|p| *p != REDACTED)
     }
@@ -117,7 +117,7 @@ fn required<'d>(parent: Node<'d, 'd>, name: &'static str) -> Result<Node<'d, 'd>
 }
 
 fn text_of(parent: Node<'_, '_>, name: &'static str) -> Result<Option<String>> {
-    Ok(one(parent, name)?.map(xml::own_text).filter(|text| !text.trim().is_empty()))
+    Ok(one(parent, name)?.map(xml::direct_text).filter(|text| !text.trim().is_empty()))
 }
 
 fn flag(parent: Node<'_, '_>, name: &'static str) -> Result<Option<bool>> {

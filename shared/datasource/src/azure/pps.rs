@@ -159,8 +159,8 @@ fn is_exchanged(was_removed: &mut bool, event: &LinkEvent) -> bool {
     }
 }
 
-/// Waits for the event that `is_last` accepts; it is asked about the end of each minute, too. Without events the owner's data are asked for from then on, which works on
-/// whatever network the machine has.
+/// Waits for the event that `is_last` accepts. It is also called at the end of each minute, without an event. Returns
+/// at once if events cannot be read: the caller then requests the owner's data, which works on any network.
 fn await_event(
     sys: &System,
     events: &mut LinkEvents,

@@ -9,7 +9,7 @@ use state::Instance;
 use system::{Command, Deadline, Error, LinkEvents, Result, debug, info, warning};
 
 use super::failure::Failure;
-use super::instance::Known;
+use super::instance::InstanceData;
 use super::ovf::Ovf;
 use super::pps::{self, POOL_TIMEOUT, PoolKind};
 use super::previous::{CertificateKeys, PreviousBoot, record};
@@ -142,7 +142,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
     fn first(&mut self, way: &mut Way<'_, 'a>) -> Result<Option<First>> {
         if !way.is_primary {
             let failure = Failure::new("failure to find primary DHCP interface").with("interface", way.nic);
-            self.reporter.tell_host_of(&failure);
+            self.reporter.report_to_host(&failure);
         }
         let document = self.metadata(way.has_imds);
         if document.is_null() && !way.is_primary && !way.is_last_nic {
@@ -180,7 +180,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         match &error {
             // Installations without the service are complete without it.
             imds::Error::Request(_) if !has_route && self.seed.is_some() => {
-                self.reporter.tell_host_of(&failure);
+                self.reporter.report_to_host(&failure);
             }
             _ => self.reporter.fail(failure),
         }
@@ -324,8 +324,8 @@ impl<'s, 'a> Provisioning<'s, 'a> {
     }
 
     fn instance(&mut self, document: &Node, keys: &CertificateKeys) -> Result<Instance> {
-        let known = Known { id: &self.id, seed: self.seed.as_ref(), document, certificate_keys: keys };
-        if document.is_null() && known.seed.is_none() {
+        let data = InstanceData { id: &self.id, seed: self.seed.as_ref(), document, certificate_keys: keys };
+        if document.is_null() && data.seed.is_none() {
             return Err(Error::new(
                 "Azure: there is neither ovf-env.xml nor an answer of the metadata service",
             ));
@@ -334,17 +334,17 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             // Half of the data would cost the machine keys and addresses.
             return Err(Error::new("Azure: no answer of the metadata service; keeping what it said before"));
         }
-        let instance = known.instance(self.ctx)?;
+        let instance = data.instance(self.ctx)?;
         let empty = Ovf::default();
-        let ovf = known.seed.map_or(&empty, |seed| &seed.ovf);
+        let ovf = data.seed.map_or(&empty, |seed| &seed.ovf);
         if self.settings.is_set("experimental_fail_on_missing_customdata", false)
             && facts::is_missing_custom_data(ovf, document)
         {
             let failure = Failure::new("failure to read customData while hasCustomData=true");
-            self.reporter.fail(failure.with("pps_type", "None").with("provisioning_media", known.source()));
+            self.reporter.fail(failure.with("pps_type", "None").with("provisioning_media", data.source()));
         }
         // Before Azure takes the disc away.
-        if let Some(text) = known.ovf_env(&instance, self.settings.data_dir()) {
+        if let Some(text) = data.ovf_env(&instance, self.settings.data_dir()) {
             seed::save(self.ctx.sys, self.settings.data_dir(), &text);
         }
         Ok(instance)

@@ -40,27 +40,27 @@ impl<'a> Reporter<'a> {
 
     /// Records a failure, which is reported at the end, and to the host at once.
     pub fn fail(&mut self, failure: Failure) {
-        self.tell_host_of(&failure);
+        self.report_to_host(&failure);
         // The first one is the cause of the others.
         self.failure.get_or_insert(failure);
     }
 
-    /// Tells only the host of a failure that may not be the last word.
-    pub fn tell_host_of(&self, failure: &Failure) {
+    /// Reports a failure to the host only: a later attempt may still succeed.
+    pub fn report_to_host(&self, failure: &Failure) {
         let cause = failure.details.iter().find(|(key, _)| *key == "exception");
         let cause = cause.map(|(_, text)| format!(": {text}")).unwrap_or_default();
         error!(self.sys, "Azure: {}{cause}", failure.reason);
         if self.previous.reported != "ready" {
-            self.tell_host(&failure.encode(&self.vm_id, self.sys.clock().wall()));
+            self.send_to_host(&failure.encode(&self.vm_id, self.sys.clock().wall()));
         }
     }
 
-    /// Drops the failure of a NIC that leads nowhere.
+    /// Drops the failure of a NIC over which Azure's services are not reachable.
     pub fn forget_failure(&mut self) {
         self.failure = None;
     }
 
-    fn tell_host(&self, report: &str) {
+    fn send_to_host(&self, report: &str) {
         let Some(pool) = self.pool.as_ref().filter(|_| self.sys.is_live()) else { return };
         if let Err(e) = self.sys.append_kvp(pool, &[(HOST_REPORT, report)]) {
             warning!(self.sys, "Azure: the report for the host was not written: {e}");
@@ -90,7 +90,7 @@ impl<'a> Reporter<'a> {
         match sent {
             Ok(()) => state,
             Err(e) => {
-                let may = "Azure may take the machine for one that failed";
+                let may = "Azure may consider its provisioning failed";
                 warning!(sys, "Azure: {state} could not be reported: {e}; {may}");
                 reported
             }
@@ -99,7 +99,7 @@ impl<'a> Reporter<'a> {
 
     /// Reports that the machine is ready, after opening the drive of its provisioning disc.
     pub fn ready(&self, server: &mut WireServer<'_>, disc: Option<&str>) -> Result<()> {
-        self.tell_host(&failure::encode_success(&self.vm_id, self.sys.clock().wall()));
+        self.send_to_host(&failure::encode_success(&self.vm_id, self.sys.clock().wall()));
         if let Some(device) = disc {
             eject(self.sys, device);
         }
@@ -113,7 +113,7 @@ impl<'a> Reporter<'a> {
             None => {
                 let failure = Failure::new(error.map(ToString::to_string).unwrap_or_default());
                 let text = failure.encode(&self.vm_id, now);
-                self.tell_host(&text);
+                self.send_to_host(&text);
                 text
             }
         }

@@ -64,11 +64,11 @@ impl<'a> Client<'a> {
             match self.channel.read_line(MAX_RESPONSE, PROBE_INTERVAL.min(self.timeout), until) {
                 Ok(line) if line == READY => return Ok(()),
                 Ok(line) if until.is_expired() => {
-                    return Err(Error::new(format!("SmartOS: invalid response {}", shown(&line))));
+                    return Err(Error::new(format!("SmartOS: invalid response {}", printable(&line))));
                 }
                 Ok(line) if line == b"FAILURE" => debug!(self.sys, "SmartOS: the host failed; retrying"),
                 Ok(line) => {
-                    warning!(self.sys, "SmartOS: unexpected response {} to an empty line", shown(&line));
+                    warning!(self.sys, "SmartOS: unexpected response {} to an empty line", printable(&line));
                     // The rest of a longer text.
                     self.channel.discard_input(SILENCE)?;
                 }
@@ -91,8 +91,8 @@ impl<'a> Client<'a> {
         self.channel.send(b"NEGOTIATE V2\n", self.timeout)?;
         let line = self.channel.read_line(MAX_RESPONSE, self.timeout, self.until)?;
         if line != b"V2_OK" {
-            let shown = shown(&line);
-            return Err(Error::new(format!("SmartOS: invalid response {shown} to \"NEGOTIATE V2\"")));
+            let line = printable(&line);
+            return Err(Error::new(format!("SmartOS: invalid response {line} to \"NEGOTIATE V2\"")));
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<(u32, Reply)> {
 }
 
 /// Returns the beginning of a line for a message. It is no value: those are in valid responses.
-fn shown(line: &[u8]) -> String {
+fn printable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned();
     format!("{text:?}")
 }

@@ -9,7 +9,7 @@ use crate::{document, v1};
 const SUBNET_FIELDS: [&str; 6] =
     ["broadcast", "dns_nameservers", "dns_search", "metric", "pointopoint", "scope"];
 
-/// Returns the configuration. Invalid entries are logged and ignored; those of a NIC cost only themselves.
+/// Returns the configuration. Invalid entries are logged and ignored; the NIC's other entries are used.
 pub fn config(
     sys: &System,
     nics: &[Node],
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!((config, warnings), (expected, 0));
     }
 
-    /// An invalid field is named and costs only itself.
+    /// An invalid field is named and skipped; the others are used.
     #[test]
     fn invalid_fields() {
         let entry = |subnets: Value| json!([{"type": "physical", "name": "n", "subnets": subnets}]);

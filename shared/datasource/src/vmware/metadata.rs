@@ -6,7 +6,7 @@ use system::{Error, Result, System, debug, warning};
 
 use crate::document;
 
-/// Of a decompressed value. Hypervisors limit all variables together to less.
+/// The limit of a decompressed value. Hypervisors limit all variables together to less.
 const MAX_SIZE: usize = 16 << 20;
 /// Stands for no value where the hypervisor cannot remove one.
 const EMPTY: &str = "---";

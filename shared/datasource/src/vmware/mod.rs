@@ -19,7 +19,7 @@ use config::Node;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Error, Result, debug, info, warning};
 
-use crate::field_types::{self, Field, Shape};
+use crate::field_types::{self, Field, FieldType};
 use crate::{Datasource, Search, UpdateEvents, document, guestinfo, standard};
 
 pub const VMWARE: Datasource = Datasource {
@@ -107,8 +107,8 @@ pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
     let mut metadata = Node::from(metadata);
     let keys = PUBLIC_KEYS.into_iter().find(|name| metadata.get(name).is_some());
     // Other spellings of the keys are not used, so that their types do not matter.
-    let fields = standard::FIELDS.iter().copied().filter(|(_, shape, _)| *shape != Shape::Keys);
-    let fields: Vec<Field> = fields.chain(keys.map(|name| (name, Shape::Keys, false))).collect();
+    let fields = standard::FIELDS.iter().copied().filter(|(_, field_type, _)| *field_type != FieldType::Keys);
+    let fields: Vec<Field> = fields.chain(keys.map(|name| (name, FieldType::Keys, false))).collect();
     field_types::drop_invalid(sys, data.key, &mut metadata, &fields);
     if document::text(&metadata, "instance-id").is_none_or(|id| id.trim().is_empty()) {
         let uuid = sys.read_text(UUID_FILE).map(|uuid| uuid.trim().to_lowercase()).unwrap_or_default();

@@ -15,8 +15,8 @@ pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) }
 
 const DEFAULT_ID: &str = "iid-datasource-wsl";
 
-/// The places of this instance's files.
-pub(crate) struct Places {
+/// The directories of this instance's files, and their names.
+pub(crate) struct Paths {
     /// The name of the instance.
     pub name: String,
     /// The directory that Ubuntu Pro's agent writes.
@@ -26,13 +26,13 @@ pub(crate) struct Places {
 }
 
 /// Asks Windows where the files are; `None` if this is not WSL.
-fn places(sys: &System) -> Result<Option<Places>> {
+fn paths(sys: &System) -> Result<Option<Paths>> {
     if !windows::is_wsl(sys) {
         debug!(sys, "WSL: not detected ({} does not exist)", windows::WSLPATH);
         return Ok(None);
     }
     let Some(home) = windows::profile(sys)? else { return Ok(None) };
-    Ok(Some(Places {
+    Ok(Some(Paths {
         name: windows::instance_name(sys)?,
         pro: format!("{home}/.ubuntupro/.cloud-init"),
         user: format!("{home}/.cloud-init"),
@@ -40,28 +40,28 @@ fn places(sys: &System) -> Result<Option<Places>> {
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    match places(ctx.sys)? {
-        Some(places) => read_places(ctx, &places),
+    match paths(ctx.sys)? {
+        Some(paths) => read_instance(ctx, &paths),
         None => Ok(None),
     }
 }
 
-pub(crate) fn read_places(ctx: &Search<'_>, places: &Places) -> Result<Option<Instance>> {
+pub(crate) fn read_instance(ctx: &Search<'_>, paths: &Paths) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let metadata = metadata(sys, places)?;
+    let metadata = metadata(sys, paths)?;
     let id = document::text(&metadata, "instance-id").unwrap_or_default();
     let (mut agent, mut user) = (None, None);
     if ctx.config.at_path(&["system_info", "distro"]).and_then(Node::as_str) == Some("ubuntu") {
         let request_id = Some(id.as_str()).filter(|id| *id != DEFAULT_ID && landscape_takes_request_id(sys));
-        let pro = |name: &str| read_pro(sys, &format!("{}/{name}", places.pro), request_id);
+        let pro = |name: &str| read_pro(sys, &format!("{}/{name}", paths.pro), request_id);
         agent = pro("agent.yaml");
-        user = pro(&format!("{}.user-data", places.name));
+        user = pro(&format!("{}.user-data", paths.name));
     }
-    if user.is_none() && sys.is_dir(&places.user) {
-        match user_file(sys, places) {
+    if user.is_none() && sys.is_dir(&paths.user) {
+        match user_file(sys, paths) {
             Some(path) => user = read(sys, &path),
-            None if agent.is_some() => info!(sys, "{}: no file with user-data", places.user),
-            None => error!(sys, "WSL: {}: no file with user-data", places.user),
+            None if agent.is_some() => info!(sys, "{}: no file with user-data", paths.user),
+            None => error!(sys, "WSL: {}: no file with user-data", paths.user),
         }
     }
     let Some(user_data) = merge::merge(sys, agent, user) else { return Ok(None) };
@@ -71,9 +71,9 @@ pub(crate) fn read_places(ctx: &Search<'_>, places: &Places) -> Result<Option<In
 }
 
 /// Reads the metadata of the instance. The agent's file takes precedence over the user's.
-fn metadata(sys: &System, places: &Places) -> Result<Node> {
-    for directory in [&places.pro, &places.user] {
-        let path = format!("{directory}/{}.meta-data", places.name);
+fn metadata(sys: &System, paths: &Paths) -> Result<Node> {
+    for directory in [&paths.pro, &paths.user] {
+        let path = format!("{directory}/{}.meta-data", paths.name);
         let bytes = match sys.read(&path) {
             Ok(bytes) => bytes,
             Err(e) if e.is_not_found() => continue,
@@ -87,7 +87,7 @@ fn metadata(sys: &System, places: &Places) -> Result<Node> {
         }
         return Ok(metadata);
     }
-    debug!(sys, "WSL: no metadata for {}; using the instance-id {DEFAULT_ID}", places.name);
+    debug!(sys, "WSL: no metadata for {}; using the instance-id {DEFAULT_ID}", paths.name);
     let mut default = config::Map::new();
     default.insert("instance-id", DEFAULT_ID);
     Ok(default.into())
@@ -117,7 +117,7 @@ fn read_pro(sys: &System, path: &str, request_id: Option<&str>) -> Option<UserDa
     Some(user_data)
 }
 
-/// Reads user-data. A file that cannot be read is logged as an error and ignored: it costs only itself.
+/// Reads user-data. A file that cannot be read is logged as an error and ignored.
 fn read(sys: &System, path: &str) -> Option<UserData> {
     match sys.read(path) {
         Ok(bytes) => Some(UserData::new(path, bytes)),
@@ -129,12 +129,12 @@ fn read(sys: &System, path: &str) -> Option<UserData> {
 }
 
 /// Returns the file with user-data that is most specific to this instance. Windows ignores the case of names.
-fn user_file(sys: &System, places: &Places) -> Option<String> {
+fn user_file(sys: &System, paths: &Paths) -> Option<String> {
     let release = sys.read_at_most("/etc/os-release", 64 << 10).unwrap_or_default();
-    let existing = sys.list(&places.user).unwrap_or_default();
-    file_names(&String::from_utf8_lossy(&release), &places.name).into_iter().find_map(|wanted| {
+    let existing = sys.list(&paths.user).unwrap_or_default();
+    file_names(&String::from_utf8_lossy(&release), &paths.name).into_iter().find_map(|wanted| {
         let found = existing.iter().find(|name| name.to_lowercase() == wanted.to_lowercase())?;
-        Some(format!("{}/{found}", places.user))
+        Some(format!("{}/{found}", paths.user))
     })
 }
 
@@ -160,8 +160,8 @@ fn file_names(release: &str, instance: &str) -> Vec<String> {
 /// Compares the instance-id with that in the metadata file.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let current = || -> Result<Option<String>> {
-        let Some(places) = places(ctx.sys)? else { return Ok(None) };
-        Ok(document::text(&metadata(ctx.sys, &places)?, "instance-id"))
+        let Some(paths) = paths(ctx.sys)? else { return Ok(None) };
+        Ok(document::text(&metadata(ctx.sys, &paths)?, "instance-id"))
     };
     match current() {
         Ok(Some(id)) if id.trim() == cached.id => IdentityCheck::Same,

@@ -31,15 +31,15 @@ pub struct Machine {
 
 impl Machine {
     pub fn new() -> Machine {
-        Machine::below(TempDir::new())
+        Machine::in_dir(TempDir::new())
     }
 
     /// As [`Machine::new`], for tests that make thousands of machines.
     pub fn in_memory() -> Machine {
-        Machine::below(TempDir::in_memory())
+        Machine::in_dir(TempDir::in_memory())
     }
 
-    fn below(top: TempDir) -> Machine {
+    fn in_dir(top: TempDir) -> Machine {
         Machine {
             sys: System::new(&top),
             top,

@@ -92,7 +92,7 @@ fn droplets_with_a_private_network() {
         json!({"type": "static", "control": "auto", "address": "10.1.0.2", "netmask": "255.255.0.0"});
     assert_eq!(network(&i)["config"][0]["subnets"], json!([subnet]));
     assert_eq!(network(&i)["config"][0]["name"], "eth1");
-    // A NIC that the machine does not have costs only itself.
+    // A NIC that the machine does not have is skipped.
     let machine = machine(&["ens3"]);
     assert_eq!(machine.found("DigitalOcean").network, None);
     assert!(machine.warnings().contains("02:00:00:00:00:02"), "{}", machine.warnings());

@@ -15,7 +15,7 @@ const MAX_SIZE: usize = 65_507;
 pub mod option {
     /// The subnet mask.
     pub const SUBNET_MASK: u8 = 1;
-    /// Routers.
+    /// The routers of the subnet.
     pub const ROUTER: u8 = 3;
     /// DNS servers.
     pub const DNS: u8 = 6;

@@ -62,7 +62,7 @@ pub fn query(
         output.filter(&is_answer)
     });
     if has_run {
-        facts.commands.take_silent();
+        facts.commands.take_failed();
     }
     answer
 }

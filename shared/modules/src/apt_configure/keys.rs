@@ -26,7 +26,7 @@ pub struct Key<'a> {
 }
 
 impl Key<'_> {
-    /// Whether gpg(1) is needed.
+    /// Returns whether gpg(1) is needed.
     pub fn needs_gpg(&self) -> bool {
         self.text.is_none() && self.id.is_some()
     }

@@ -60,7 +60,7 @@ impl Mirrors {
     }
 }
 
-/// Whether a text is usable as the place of a mirror. Anything else could be a line of its own.
+/// Returns whether a text is usable as the address of a mirror. Anything else could be a line of its own.
 pub fn is_location(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
@@ -71,7 +71,7 @@ pub fn for_arch<'m>(mirrors: &'m [Mirror], arch: &str) -> Option<&'m Mirror> {
     mirrors.iter().find(|m| has(m, arch)).or_else(|| mirrors.iter().rfind(|m| has(m, "default")))
 }
 
-/// Returns the place of a configured mirror: the `uri`, else the first of `search` that `exists`, else the first of
+/// Returns the address of a configured mirror: the `uri`, else the first of `search` that `exists`, else the first of
 /// those below `domains`.
 pub fn location(
     mirror: &Mirror,
@@ -94,20 +94,20 @@ pub fn urls_by_dns(distro: &str, host: &str, fqdn: &str) -> Vec<String> {
     domains.map(|domain| format!("http://{distro}-{host}{domain}/{distro}")).collect()
 }
 
-/// What the cloud says of the machine's place.
+/// The machine's location as its cloud names it.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Place<'a> {
+pub struct Location<'a> {
     pub zone: Option<&'a str>,
     pub region: Option<&'a str>,
     pub is_ec2: bool,
 }
 
-/// Returns the mirrors that `package_mirrors` of the image's configuration has for an architecture and a place; `None`
+/// Returns the mirrors that `package_mirrors` of the image's configuration has for an architecture and a location; `None`
 /// without an archive.
 pub fn of_image(
     package_mirrors: &Node,
     arch: &str,
-    place: Place<'_>,
+    location: Location<'_>,
     exists: &mut dyn FnMut(&str) -> bool,
 ) -> Option<Mirrors> {
     let elements = package_mirrors.as_seq().unwrap_or_default();
@@ -130,7 +130,7 @@ pub fn of_image(
     }
     for (name, urls) in element.get("search").and_then(Node::as_map).into_iter().flat_map(Map::iter) {
         let patterns = urls.as_seq().unwrap_or_default().iter().filter_map(Node::as_str);
-        let mut urls = patterns.filter_map(|pattern| valid_host(&substituted(pattern, place)?));
+        let mut urls = patterns.filter_map(|pattern| valid_host(&substituted(pattern, location)?));
         if let Some(url) = urls.find(|url| exists(url)) {
             put(name, url);
         }
@@ -146,16 +146,16 @@ fn take(named: &mut Vec<(String, String)>, name: &str) -> Option<String> {
 }
 
 /// Replaces `%(region)s` and the like; `None` if a value is not known.
-fn substituted(pattern: &str, place: Place<'_>) -> Option<String> {
+fn substituted(pattern: &str, location: Location<'_>) -> Option<String> {
     let mut out = String::new();
     let mut rest = pattern;
     while let Some((before, after)) = rest.split_once("%(") {
         let (name, next) = after.split_once(")s")?;
         out.push_str(before);
         out.push_str(match name {
-            "availability_zone" => place.zone?,
-            "region" => place.region?,
-            "ec2_region" => place.zone.filter(|_| place.is_ec2).and_then(ec2_region)?,
+            "availability_zone" => location.zone?,
+            "region" => location.region?,
+            "ec2_region" => location.zone.filter(|_| location.is_ec2).and_then(ec2_region)?,
             _ => return None,
         });
         rest = next;

@@ -1,5 +1,5 @@
 //! apt_configure: where apt gets packages from, through which proxies, and which keys it trusts; answers for debconf. Each
-//! part is independent: a failure is reported and costs only that part.
+//! part is independent: a failure is reported and affects only that part.
 
 mod debconf;
 mod keys;
@@ -17,7 +17,7 @@ use crate::context::InvalidKeys;
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources};
 use keys::Key;
-use mirrors::{Mirrors, Place};
+use mirrors::{Location, Mirrors};
 use settings::{Apt, Keys, Mirror, OldKeys};
 use sources::RepositoryMatch;
 use sources_list::SourcesFormat;
@@ -42,7 +42,7 @@ const LISTS: &str = "/var/lib/apt/lists";
 const NOTICE: &str =
     "# The sources of this machine are in /etc/apt/sources.list.d/ubuntu.sources, see sources.list(5).\n";
 
-/// The distributions whose package manager upstream's module configures.
+/// Returns whether upstream's module configures the distribution's package manager.
 pub fn is_supported(distro: &Distro) -> bool {
     matches!(distro.name, "debian" | "ubuntu" | "raspberry-pi-os")
 }
@@ -240,13 +240,14 @@ impl Archive {
                 if security.is_some() {
                     warning!(sys, "apt.security: ignored, because apt.primary has no mirror");
                 }
-                let place = Place {
+                let location = Location {
                     zone: context.instance.availability_zone.as_deref(),
                     region: context.instance.region.as_deref(),
                     is_ec2: context.instance.platform == "ec2",
                 };
                 let of_image = context.system_info.get("package_mirrors");
-                let of_image = of_image.and_then(|node| mirrors::of_image(node, &arch, place, &mut exists));
+                let of_image =
+                    of_image.and_then(|node| mirrors::of_image(node, &arch, location, &mut exists));
                 of_image.unwrap_or_else(|| Mirrors::of_distro(distro, &arch))
             }
         };

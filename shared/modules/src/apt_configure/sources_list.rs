@@ -115,7 +115,7 @@ fn finished(stanza: &str) -> String {
     format!("## Entry disabled by cloud-init, due to disable_suites\n{}", lines.collect::<String>())
 }
 
-/// Whether a list of sources in the one-line format has any.
+/// Returns whether a list of sources in the one-line format has any.
 pub fn has_sources(text: &str) -> bool {
     text.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'))
 }

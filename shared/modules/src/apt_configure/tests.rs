@@ -1,7 +1,9 @@
 //! The module on a machine whose programs are stubs.
 
+use scratch::is_root;
+
 use super::*;
-use crate::test_sandbox::{Sandbox, is_root, yaml};
+use crate::test_sandbox::{Sandbox, yaml};
 
 const DEBIAN: &str =
     include_str!("../../../../packaging/etc-cloud/templates/sources.list.debian.deb822.tmpl");
@@ -159,23 +161,24 @@ fn mirrors_of_the_image() {
          security: http://s}, search: {primary: ['http://%(ec2_region)s.ec2/', 'http://%(availability_zone)s.az/', \
          'http://%(region)s.r/']}}]",
     );
-    let place = |zone, region, is_ec2| Place { zone, region, is_ec2 };
-    for (arch, place, existing, wanted) in [
-        ("amd64", Place::default(), "", "http://a http://s"),
-        ("arm64", Place::default(), "", "http://arm/ http://arm/"),
-        ("amd64", place(Some("us-east-1b"), None, true), "ec2", "http://us-east-1.ec2/ http://s"),
-        ("amd64", place(Some("us-east-1b"), None, false), "ec2", "http://a http://s"),
-        ("amd64", place(Some("Zone_1"), Some("r1"), false), ".az", "http://zone-1.az/ http://s"),
-        ("amd64", place(Some("z"), Some("r1"), false), ".r/", "http://r1.r/ http://s"),
+    let location = |zone, region, is_ec2| Location { zone, region, is_ec2 };
+    for (arch, location, existing, wanted) in [
+        ("amd64", Location::default(), "", "http://a http://s"),
+        ("arm64", Location::default(), "", "http://arm/ http://arm/"),
+        ("amd64", location(Some("us-east-1b"), None, true), "ec2", "http://us-east-1.ec2/ http://s"),
+        ("amd64", location(Some("us-east-1b"), None, false), "ec2", "http://a http://s"),
+        ("amd64", location(Some("Zone_1"), Some("r1"), false), ".az", "http://zone-1.az/ http://s"),
+        ("amd64", location(Some("z"), Some("r1"), false), ".r/", "http://r1.r/ http://s"),
     ] {
         let mut exists = |url: &str| !existing.is_empty() && url.contains(existing);
-        let found = mirrors::of_image(&mirrors, arch, place, &mut exists).unwrap();
+        let found = mirrors::of_image(&mirrors, arch, location, &mut exists).unwrap();
         assert_eq!(format!("{} {}", found.primary, found.security), wanted);
     }
     assert!(
-        mirrors::of_image(&yaml("[{arches: [s390x]}]"), "amd64", Place::default(), &mut |_| true).is_none()
+        mirrors::of_image(&yaml("[{arches: [s390x]}]"), "amd64", Location::default(), &mut |_| true)
+            .is_none()
     );
-    assert!(mirrors::of_image(&yaml("x"), "amd64", Place::default(), &mut |_| true).is_none());
+    assert!(mirrors::of_image(&yaml("x"), "amd64", Location::default(), &mut |_| true).is_none());
 }
 
 #[test]

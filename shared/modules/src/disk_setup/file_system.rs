@@ -19,8 +19,8 @@ pub struct Disks<'a> {
     pub partitioned: &'a [String],
 }
 
-/// The place of a new file system.
-struct Place {
+/// The device of a new file system.
+struct Destination {
     path: String,
     is_disk: bool,
     /// It replaces another one.
@@ -54,26 +54,26 @@ pub fn set_up(
     let disk = find(sys, &path)?;
     let may_overwrite =
         wanted.overwrite.unwrap_or(false) || disks.overwritable.iter().any(|d| d == disk.path());
-    let place = match selection {
+    let destination = match selection {
         Selection::Auto | Selection::Any => choose(sys, &disk, wanted, selection == Selection::Auto)?,
         Selection::Raw => check(sys, &disk, wanted, may_overwrite)?,
         Selection::Number(number) => {
             let path = disk.partition_path(number);
             if sys.is_dry_run() && disks.partitioned.iter().any(|d| d == disk.path()) {
-                Some(Place { path, is_disk: false, replaces: false })
+                Some(Destination { path, is_disk: false, replaces: false })
             } else {
                 check(sys, &find(sys, &path)?, wanted, may_overwrite)?
             }
         }
     };
-    let Some(place) = place else { return Ok(()) };
-    info!(sys, "creating a file system on {}", place.path);
+    let Some(destination) = destination else { return Ok(()) };
+    info!(sys, "creating a file system on {}", destination.path);
     match &wanted.cmd {
         Some(command) => {
             if !wanted.extra_opts.0.is_empty() {
                 warning!(sys, "fs_setup: extra_opts is ignored, because cmd is set");
             }
-            let command = custom_command(command, wanted, &place.path)?;
+            let command = custom_command(command, wanted, &destination.path)?;
             sys.run(&command.timeout(context.script_timeout)).map(drop)
         }
         None => {
@@ -82,15 +82,20 @@ pub fn set_up(
             let Some(program) = programs.iter().find(|p| sys.which(p).is_some()) else {
                 return Err(Error::new(format!("{} is not installed", programs[0])));
             };
-            let force = wanted.overwrite.unwrap_or(false) || place.is_disk || place.replaces;
-            let words = mkfs_arguments(program, fs_type, wanted, force, &place.path);
+            let force = wanted.overwrite.unwrap_or(false) || destination.is_disk || destination.replaces;
+            let words = mkfs_arguments(program, fs_type, wanted, force, &destination.path);
             sys.run(&Command::new(words).timeout(MKFS_TIMEOUT)).map(drop)
         }
     }
 }
 
 /// Checks a device that the user named.
-fn check(sys: &System, target: &Target, wanted: &FileSystem, may_overwrite: bool) -> Result<Option<Place>> {
+fn check(
+    sys: &System,
+    target: &Target,
+    wanted: &FileSystem,
+    may_overwrite: bool,
+) -> Result<Option<Destination>> {
     let holding = target.inspect(sys)?;
     let path = target.path();
     if !wanted.overwrite.unwrap_or(false) && is_wanted(&holding, wanted, true) {
@@ -111,7 +116,7 @@ fn check(sys: &System, target: &Target, wanted: &FileSystem, may_overwrite: bool
         }
     }
     let replaces = held.is_some() || holding.contents.is_unfinished;
-    Ok(Some(Place { path: path.to_string(), is_disk: target.kind == Kind::Disk, replaces }))
+    Ok(Some(Destination { path: path.to_string(), is_disk: target.kind == Kind::Disk, replaces }))
 }
 
 fn is_wanted(holding: &Holding, wanted: &FileSystem, compare_labels: bool) -> bool {
@@ -125,7 +130,12 @@ fn is_wanted(holding: &Holding, wanted: &FileSystem, compare_labels: bool) -> bo
 
 /// Chooses a device for `auto` and `any`: the first one that has such a file system already, that has one to replace, or that
 /// is an empty partition; a disk without any of these is used as a whole.
-fn choose(sys: &System, disk: &Target, wanted: &FileSystem, compare_labels: bool) -> Result<Option<Place>> {
+fn choose(
+    sys: &System,
+    disk: &Target,
+    wanted: &FileSystem,
+    compare_labels: bool,
+) -> Result<Option<Destination>> {
     let mut is_empty = true;
     let devices = [disk.clone()].into_iter().chain(disk.partitions(sys)?);
     for target in devices {
@@ -138,14 +148,14 @@ fn choose(sys: &System, disk: &Target, wanted: &FileSystem, compare_labels: bool
             if holding.in_use {
                 return Err(Error::new(format!("{path} or a part of it is in use; it is not changed")));
             }
-            return Ok(Some(Place { path, is_disk, replaces: true }));
+            return Ok(Some(Destination { path, is_disk, replaces: true }));
         }
         if is_wanted(&holding, wanted, compare_labels) {
             debug!(sys, "{path} has the file system already");
             return Ok(None);
         }
         if held.is_none() && target.kind == Kind::Partition {
-            return Ok(Some(Place { path, is_disk, replaces: holding.contents.is_unfinished }));
+            return Ok(Some(Destination { path, is_disk, replaces: holding.contents.is_unfinished }));
         }
         is_empty &= held.is_none();
     }
@@ -153,10 +163,10 @@ fn choose(sys: &System, disk: &Target, wanted: &FileSystem, compare_labels: bool
         warning!(sys, "fs_setup: {} has no empty device for the file system", disk.path());
         return Ok(None);
     }
-    Ok(Some(Place { path: disk.path().to_string(), is_disk: disk.kind == Kind::Disk, replaces: false }))
+    Ok(Some(Destination { path: disk.path().to_string(), is_disk: disk.kind == Kind::Disk, replaces: false }))
 }
 
-/// The arguments of mkfs.
+/// Returns the arguments of mkfs.
 pub fn mkfs_arguments(
     program: &str,
     fs_type: &str,

@@ -4,7 +4,6 @@
 use config::schema::{BOOL, Format, INT, STR, Type, key, list, map, map_of, word};
 use config::{FromNode, Node, Reader, Value};
 
-use super::layout::Share;
 use crate::user_keys::SingleLine;
 
 config::string_enum! {
@@ -100,13 +99,20 @@ impl FromNode for FileSystems {
     }
 }
 
+/// A partition: its size in percent of the disk, and its type as configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartitionSpec {
+    pub percent: f64,
+    pub kind: Option<String>,
+}
+
 /// `layout`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layout {
     Nothing,
     Remove,
     Whole,
-    Shares(Vec<Share>),
+    Partitions(Vec<PartitionSpec>),
 }
 
 impl FromNode for Layout {
@@ -118,9 +124,9 @@ impl FromNode for Layout {
             Value::Seq(items) if items.is_empty() => Some(Layout::Nothing),
             Value::Seq(items) => {
                 let read = |(index, item): (usize, &Node)| {
-                    reader.nested(&format!("[{index}]"), |reader| read_share(item, reader))
+                    reader.nested(&format!("[{index}]"), |reader| read_partition(item, reader))
                 };
-                items.iter().enumerate().map(read).collect::<Option<Vec<_>>>().map(Layout::Shares)
+                items.iter().enumerate().map(read).collect::<Option<Vec<_>>>().map(Layout::Partitions)
             }
             Value::Bool(true) => Some(Layout::Whole),
             Value::Bool(false) => Some(Layout::Nothing),
@@ -129,7 +135,7 @@ impl FromNode for Layout {
     }
 }
 
-fn read_share(node: &Node, reader: &mut Reader) -> Option<Share> {
+fn read_partition(node: &Node, reader: &mut Reader) -> Option<PartitionSpec> {
     let (percent, kind) = match &node.value {
         Value::Seq(items) => match &items[..] {
             [percent, kind] => (percent, kind.scalar_text()),
@@ -141,7 +147,7 @@ fn read_share(node: &Node, reader: &mut Reader) -> Option<Share> {
     let number = percent.scalar_text().and_then(|text| text.trim().parse::<f64>().ok());
     match number.filter(|number| *number > 0.0 && *number <= 100.0) {
         Some(_) if is_typed && kind.is_none() => reader.type_error(node, "a size and a type"),
-        Some(percent) => Some(Share { percent, kind }),
+        Some(percent) => Some(PartitionSpec { percent, kind }),
         None => reader.type_error(percent, "a size in percent (above 0, at most 100)"),
     }
 }

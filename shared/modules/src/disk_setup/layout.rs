@@ -4,14 +4,7 @@
 use blockdev::PartitionTable;
 use system::{Error, Result};
 
-use super::keys::{Layout, TableKind};
-
-/// A partition: its size in percent of the disk, and its type as configured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Share {
-    pub percent: f64,
-    pub kind: Option<String>,
-}
+use super::keys::{Layout, PartitionSpec, TableKind};
 
 /// A partition in sectors; without a size it extends to the end of the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,26 +43,29 @@ const GUIDS: &[(&str, &str)] = &[
 const LINUX: &str = "0FC63DAF-8483-4772-8E79-3D69D8477DE4";
 const MICROSOFT_DATA: &str = "EBD0A0A2-B9E5-4433-87C0-68B6B72699C7";
 
-/// The partitions of a layout on a disk of that many sectors.
+/// Returns the partitions of a layout on a disk of that many sectors.
 ///
 /// # Errors
 /// Fails if the table cannot have these partitions, or if a type is not one of the table.
 pub fn parts(table: TableKind, layout: &Layout, sectors: u64) -> Result<Vec<Part>> {
-    let Layout::Shares(shares) = layout else { return Ok(vec![Part { sectors: None, kind: None }]) };
+    let Layout::Partitions(partitions) = layout else { return Ok(vec![Part { sectors: None, kind: None }]) };
     let max = if table == TableKind::Mbr { 4 } else { 128 };
-    if shares.len() > max {
-        return Err(Error::new(format!("layout: expected at most {max} partitions, found {}", shares.len())));
+    if partitions.len() > max {
+        return Err(Error::new(format!(
+            "layout: expected at most {max} partitions, found {}",
+            partitions.len()
+        )));
     }
-    let (_, sized) = shares.split_last().ok_or_else(|| Error::new("layout: no partitions"))?;
-    if sized.iter().map(|share| share.percent).sum::<f64>() >= 100.0 {
+    let (_, sized) = partitions.split_last().ok_or_else(|| Error::new("layout: no partitions"))?;
+    if sized.iter().map(|wanted| wanted.percent).sum::<f64>() >= 100.0 {
         return Err(Error::new("layout: no space is left for the last partition"));
     }
-    let part = |(index, share): (usize, &Share)| {
-        let kind = share.kind.as_deref().map(|kind| checked_type(table, kind)).transpose()?;
-        let count = (sectors as f64 * (share.percent / 100.0)) as u64;
+    let part = |(index, wanted): (usize, &PartitionSpec)| {
+        let kind = wanted.kind.as_deref().map(|kind| checked_type(table, kind)).transpose()?;
+        let count = (sectors as f64 * (wanted.percent / 100.0)) as u64;
         Ok(Part { sectors: (index < sized.len()).then_some(count), kind })
     };
-    shares.iter().enumerate().map(part).collect()
+    partitions.iter().enumerate().map(part).collect()
 }
 
 /// A type in the form of the tools: two hexadecimal digits for an MBR, four or a GUID for GPT.
@@ -100,12 +96,12 @@ fn is_guid(text: &str) -> bool {
     }) && groups.next().is_none()
 }
 
-/// The input of sfdisk for an MBR.
+/// Returns the input of sfdisk for an MBR.
 pub fn mbr_script(parts: &[Part]) -> String {
     script(parts, |kind| Ok(kind.unwrap_or("83").to_string())).unwrap_or_default()
 }
 
-/// The input of sfdisk for GPT.
+/// Returns the input of sfdisk for GPT.
 ///
 /// # Errors
 /// Fails for a code that only gdisk knows.
@@ -122,7 +118,7 @@ fn script(parts: &[Part], kind: impl Fn(Option<&str>) -> Result<String>) -> Resu
     parts.iter().map(line).collect()
 }
 
-/// The arguments of sgdisk that create the partitions.
+/// Returns the arguments of sgdisk that create the partitions.
 pub fn sgdisk_arguments(parts: &[Part]) -> Vec<String> {
     let mut arguments = Vec::new();
     for (part, number) in parts.iter().zip(1..) {
@@ -154,12 +150,12 @@ pub fn matches(layout: &Layout, table: Option<&PartitionTable>) -> Result<bool> 
         .map(|partition| partition.kind.as_str())
         .filter(|kind| !is_extended(kind))
         .collect();
-    let Layout::Shares(shares) = layout else { return Ok(!found.is_empty()) };
-    if found.len() != shares.len() {
+    let Layout::Partitions(partitions) = layout else { return Ok(!found.is_empty()) };
+    if found.len() != partitions.len() {
         return Ok(false);
     }
-    for (share, found) in shares.iter().zip(found) {
-        if let Some(kind) = &share.kind
+    for (wanted, found) in partitions.iter().zip(found) {
+        if let Some(kind) = &wanted.kind
             && !same_type(kind, found)?
         {
             return Ok(false);
@@ -198,12 +194,12 @@ pub fn has_same_places(parts: &[Part], sector_size: u64, table: &PartitionTable)
         })
 }
 
-/// A partition that holds logical partitions.
+/// Returns whether a partition of this type holds logical partitions.
 pub fn is_extended(kind: &str) -> bool {
     matches!(kind, "05" | "0f" | "85")
 }
 
-/// A partition that holds a boot loader without a file system: BIOS boot, PReP.
+/// Returns whether a partition of this type holds a boot loader without a file system: BIOS boot, PReP.
 pub fn is_boot_loader(kind: &str) -> bool {
     matches!(kind, "41" | "21686148-6449-6e6f-744e-656564454649" | "9e1a2d38-c612-4316-aa26-8b49521e5a8b")
 }

@@ -77,7 +77,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     for (index, file_system) in keys.fs_setup.0.iter().enumerate() {
         let place = format!("fs_setup[{index}]");
         let (Some(file_system), false) = (file_system, invalid.contains(&place)) else {
-            warning!(sys, "{place}: invalid; this file system is not made");
+            warning!(sys, "{place}: invalid; this file system is skipped");
             continue;
         };
         sys.set_cause_key(&place);

@@ -31,7 +31,7 @@ impl Names<'_> {
         }
     }
 
-    /// As [`Names::resolve`], for a name that may have the number of a partition after a dot.
+    /// Resolves as [`Names::resolve`] does a name that may have the number of a partition after a dot.
     pub fn resolve_dotted(&self, sys: &System, name: &str) -> (String, Option<u32>) {
         let whole = self.resolve(name);
         if sys.exists(&whole) {
@@ -92,13 +92,13 @@ impl Target {
         &self.device.path
     }
 
-    /// The path of a partition, which may not exist.
+    /// Returns the path of a partition, which may not exist.
     pub fn partition_path(&self, number: u32) -> String {
         let middle = if self.path().ends_with(|c: char| c.is_ascii_digit()) { "p" } else { "" };
         format!("{}{middle}{number}", self.path())
     }
 
-    /// The partitions that the kernel knows, in the order of their numbers.
+    /// Returns the partitions that the kernel knows, in the order of their numbers.
     ///
     /// # Errors
     /// Fails if the kernel's information cannot be read.
@@ -179,12 +179,12 @@ impl Holding {
         self.in_use.then(|| "it is in use".into())
     }
 
-    /// The type of the file system.
+    /// Returns the type of the file system.
     pub fn fs_type(&self) -> Option<&str> {
         self.superblock().map(|s| s.fstype.as_str())
     }
 
-    /// The label of the file system.
+    /// Returns the label of the file system.
     pub fn label(&self) -> Option<&str> {
         self.superblock().and_then(|s| s.label.as_deref())
     }

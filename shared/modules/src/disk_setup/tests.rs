@@ -217,9 +217,9 @@ fn invalid_entries_cost_only_themselves() {
         "disk_setup./dev/none-a: invalid; this disk is not changed",
         "disk_setup./dev/none-b: /dev/none-b is not a block device",
         "disk_setup.x: invalid; this disk is not changed",
-        "fs_setup[0]: invalid; this file system is not made",
+        "fs_setup[0]: invalid; this file system is skipped",
         "fs_setup[1]: /dev/none-b is not a block device",
-        "fs_setup[2]: invalid; this file system is not made",
+        "fs_setup[2]: invalid; this file system is skipped",
     ] {
         assert_eq!(warnings.iter().filter(|w| *w == expected).count(), 1, "{expected}: {warnings:?}");
     }

@@ -5,7 +5,7 @@ use config::schema::{BaseType, Field, Type};
 use super::check::type_name;
 use super::{Section, sections};
 
-/// The names of all modules, here and upstream.
+/// Returns the names of all modules, here and upstream.
 pub fn module_names() -> Vec<&'static str> {
     sections().iter().map(|s| s.name).filter(|n| *n != "base").collect()
 }

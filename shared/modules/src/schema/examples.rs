@@ -41,7 +41,7 @@ impl Examples {
         for (_, _, root) in self.all() {
             let mut nodes = vec![&root];
             for step in path.replace("[]", ".[]").split('.') {
-                nodes = nodes.into_iter().flat_map(|node| below(node, step)).collect();
+                nodes = nodes.into_iter().flat_map(|node| children(node, step)).collect();
             }
             for value in nodes.into_iter().map(Node::to_json) {
                 if !found.contains(&value) {
@@ -107,7 +107,7 @@ impl Examples {
     }
 }
 
-fn below<'n>(node: &'n Node, step: &str) -> Vec<&'n Node> {
+fn children<'n>(node: &'n Node, step: &str) -> Vec<&'n Node> {
     match (&node.value, step) {
         (Value::Seq(items), "[]") => items.iter().collect(),
         (Value::Map(map), name) if name.starts_with('<') => map.iter().map(|(_, value)| value).collect(),

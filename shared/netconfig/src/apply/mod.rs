@@ -104,7 +104,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         request.renderers.map_or("None".into(), |l| lines::python_list(l.iter().map(String::as_str)));
     debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
     let target = Target::for_distro(request.distro).with_machine(sys);
-    if target.imds_network.is_some() && renderer.name == "networkd" {
+    if target.imds_network.is_some() && renderer.keeps_imds_lock {
         info!(sys, "systemd-imds restricts access to the metadata service; keeping its routes and rules");
     }
     let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;

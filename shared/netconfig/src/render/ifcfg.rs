@@ -182,7 +182,7 @@ fn address(file: &mut Ifcfg, subnet: &Subnet, numbers: &mut [usize; 2], red_hat:
     }
 }
 
-/// Default routes are written to the ifcfg file, others to files of their own; none without routes.
+/// Returns the files with a NIC's routes, none without routes. Default routes are in the ifcfg file.
 pub fn routes(file: &mut Ifcfg, link: &Link, rendered: &mut Rendered) -> Result<Option<[String; 2]>, String> {
     let mut number = 0;
     let mut lists = [Vec::new(), Vec::new()];

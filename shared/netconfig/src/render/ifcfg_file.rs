@@ -51,7 +51,7 @@ pub fn shell_quoted(value: &str) -> String {
     }
 }
 
-/// The reader that NetworkManager has for these files.
+/// Returns whether NetworkManager's plugin that reads these files is installed.
 pub fn has_ifcfg_plugin(sys: &System) -> bool {
     let has = |dir: &str| {
         let versions = sys.list(dir).unwrap_or_default();

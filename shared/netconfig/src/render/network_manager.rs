@@ -30,6 +30,7 @@ pub const RENDERER: Renderer = Renderer {
     render,
     post_write: None,
     activator: Some(Activator { class: "NetworkManagerActivator", bring_up }),
+    keeps_imds_lock: false,
     unsupported: |_| Some(&UNSUPPORTED),
 };
 

@@ -28,6 +28,7 @@ pub const RENDERER: Renderer = Renderer {
     render,
     post_write: None,
     activator: Some(Activator { class: "NetworkdActivator", bring_up }),
+    keeps_imds_lock: true,
     unsupported: |_| Some(&UNSUPPORTED),
 };
 

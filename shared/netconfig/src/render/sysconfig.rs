@@ -25,6 +25,7 @@ pub const RENDERER: Renderer = Renderer {
     render,
     post_write: None,
     activator: None,
+    keeps_imds_lock: false,
     unsupported: |target| target.sysconfig.map(Flavour::unsupported),
 };
 

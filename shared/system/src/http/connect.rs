@@ -260,8 +260,9 @@ fn matches_no_proxy(host: &str, port: u16, list: &str) -> bool {
         }
         let (name, of_port) = entry.rsplit_once(':').unwrap_or((&entry, ""));
         let name = name.trim_start_matches('.');
-        let below = || host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
-        !name.is_empty() && (of_port.is_empty() || of_port.parse() == Ok(port)) && below()
+        let is_in_domain =
+            || host.strip_suffix(name).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        !name.is_empty() && (of_port.is_empty() || of_port.parse() == Ok(port)) && is_in_domain()
     })
 }
 

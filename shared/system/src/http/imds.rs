@@ -163,7 +163,7 @@ impl Imdsd {
         let text = |key: &str| vendor.get(key).and_then(Value::as_str).unwrap_or_default();
         let url = Url::parse(text("dataUrl")).ok().filter(|url| url.host == imdsd.address);
         if url.is_none() {
-            return Err(io::Error::other("it serves no metadata of this address"));
+            return Err(io::Error::other("it does not serve the metadata of this address"));
         }
         imdsd.data_url = text("dataUrlSuffix").is_empty().then(|| text("dataUrl").to_string());
         Ok(imdsd)
@@ -330,9 +330,12 @@ mod tests {
         for (first, expected) in [
             (error("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported"),
             ("{\"error\": \"a\\nb\"}\0".into(), "error invalid"),
-            ("{\"parameters\": {\"dataUrl\": []}}\0".into(), "it serves no metadata of this address"),
-            (other, "it serves no metadata of this address"),
-            ("{}\0".into(), "it serves no metadata of this address"),
+            (
+                "{\"parameters\": {\"dataUrl\": []}}\0".into(),
+                "it does not serve the metadata of this address",
+            ),
+            (other, "it does not serve the metadata of this address"),
+            ("{}\0".into(), "it does not serve the metadata of this address"),
             ("no JSON\0".into(), "the answer is invalid"),
             ("{\"parameters\"".into(), "it closed the connection"),
         ] {

@@ -32,12 +32,12 @@ pub(crate) struct ResolvedPath {
 }
 
 impl ResolvedPath {
-    /// A name in an open directory, for which `made` directories were created.
+    /// Returns a name in an open directory, for which `made` directories were created.
     pub(super) fn new(dir: OwnedFd, name: OsString, old: Option<FileStat>, made: usize) -> ResolvedPath {
         ResolvedPath { dir, name, old, made, is_magic: false }
     }
 
-    /// A link of procfs. Fails if it leads nowhere.
+    /// Returns a link of procfs. Fails if its target does not exist.
     pub(super) fn magic(dir: OwnedFd, name: OsString, made: usize) -> nix::Result<ResolvedPath> {
         let old = Some(fstatat(&dir, &*name, AtFlags::empty())?);
         Ok(ResolvedPath { dir, name, old, made, is_magic: true })

@@ -20,7 +20,7 @@ pub(super) fn refuse(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, Refused(why))
 }
 
-/// Whether a path was not resolved because of the rule on users' links.
+/// Returns whether a path was not resolved because of the rule on users' links.
 pub(crate) fn is_refused(e: &io::Error) -> bool {
     e.get_ref().is_some_and(|inner| inner.is::<Refused>())
 }

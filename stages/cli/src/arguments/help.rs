@@ -1,6 +1,6 @@
 //! `--help` and usage lines, from the option table.
 
-use super::spec::{CommandSpec, Count, OptionSpec, Takes, ValueKind};
+use super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind};
 
 /// The column at which descriptions begin, and the width of the text.
 const INDENT: usize = 30;
@@ -58,24 +58,24 @@ pub fn usage_words(command: &CommandSpec) -> Vec<String> {
 
 fn usage_of_option(option: &OptionSpec) -> String {
     let value = option.value().map(|value| value.name).unwrap_or_default();
-    let text = match option.takes {
-        Takes::Nothing => format!("--{}", option.long),
-        Takes::One(_) => format!("--{} {value}", option.long),
-        Takes::AtMostOne(..) => format!("--{} [{value}]", option.long),
-        Takes::OneOrMore(_) => format!("--{} {value}...", option.long),
+    let text = match option.arity {
+        Arity::Nothing => format!("--{}", option.long),
+        Arity::One(_) => format!("--{} {value}", option.long),
+        Arity::AtMostOne(..) => format!("--{} [{value}]", option.long),
+        Arity::OneOrMore(_) => format!("--{} {value}...", option.long),
     };
-    let dots = if option.repeatable && !matches!(option.takes, Takes::OneOrMore(_)) { "..." } else { "" };
+    let dots = if option.repeatable && !matches!(option.arity, Arity::OneOrMore(_)) { "..." } else { "" };
     if option.required { format!("{text}{dots}") } else { format!("[{text}]{dots}") }
 }
 
 /// Returns the names of an option and of its value: `  -f, --file FILE`.
 pub fn option_names(option: &OptionSpec) -> String {
     let letter = option.letter.map_or("    ".to_string(), |letter| format!("-{letter}, "));
-    let value = match option.takes {
-        Takes::Nothing => String::new(),
-        Takes::One(value) => format!(" {}", value.name),
-        Takes::AtMostOne(value, _) => format!(" [{}]", value.name),
-        Takes::OneOrMore(value) => format!(" {}...", value.name),
+    let value = match option.arity {
+        Arity::Nothing => String::new(),
+        Arity::One(value) => format!(" {}", value.name),
+        Arity::AtMostOne(value, _) => format!(" [{}]", value.name),
+        Arity::OneOrMore(value) => format!(" {}...", value.name),
     };
     format!("  {letter}--{}{value}", option.long)
 }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::spec::{CommandSpec, Count, OptionSpec, Takes, ValueKind, ValueSpec};
+use super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind, ValueSpec};
 
 /// The values of one command, and of its subcommand.
 pub struct Matches {
@@ -162,8 +162,8 @@ impl Parser {
         let error = |problem: &str| {
             Err(Stop::Error(format!("argument {}: {problem}", option.display_name(spec.long_first))))
         };
-        let (value, default) = match option.takes {
-            Takes::Nothing => {
+        let (value, default) = match option.arity {
+            Arity::Nothing => {
                 if let Some(rest) = rest {
                     // `-lw`: the next letter is an option of its own.
                     let next = rest.chars().next().filter(|_| is_letter);
@@ -179,8 +179,8 @@ impl Parser {
                 }
                 return Ok(());
             }
-            Takes::One(value) | Takes::OneOrMore(value) => (value, None),
-            Takes::AtMostOne(value, default) => (value, Some(default)),
+            Arity::One(value) | Arity::OneOrMore(value) => (value, None),
+            Arity::AtMostOne(value, default) => (value, Some(default)),
         };
         let rest = rest.map(|rest| match rest.strip_prefix('=') {
             Some(value) if is_letter => value.to_string(),
@@ -190,7 +190,7 @@ impl Parser {
         match rest {
             Some(rest) => given.push(rest),
             None => {
-                let max = if matches!(option.takes, Takes::OneOrMore(_)) { usize::MAX } else { 1 };
+                let max = if matches!(option.arity, Arity::OneOrMore(_)) { usize::MAX } else { 1 };
                 while given.len() < max && self.words.front().is_some_and(|word| !is_option(spec, word)) {
                     given.extend(self.words.pop_front());
                 }
@@ -199,7 +199,7 @@ impl Parser {
         match (given.is_empty(), default) {
             (false, _) => {}
             (true, Some(default)) => given.push(default.to_string()),
-            (true, None) if matches!(option.takes, Takes::OneOrMore(_)) => {
+            (true, None) if matches!(option.arity, Arity::OneOrMore(_)) => {
                 return error("expected at least one argument");
             }
             (true, None) => return error("expected one argument"),

@@ -33,7 +33,7 @@ pub const COMMAND: CommandSpec = CommandSpec {
 pub struct OptionSpec {
     pub long: &'static str,
     pub letter: Option<char>,
-    pub takes: Takes,
+    pub arity: Arity,
     pub help: &'static str,
     pub required: bool,
     /// May be given more than once; otherwise the last one counts.
@@ -46,7 +46,7 @@ pub struct OptionSpec {
 
 /// The values behind an option.
 #[derive(Clone, Copy)]
-pub enum Takes {
+pub enum Arity {
     Nothing,
     One(ValueSpec),
     /// At most one; without it the option means this value.
@@ -96,12 +96,12 @@ pub enum Count {
     Rest,
 }
 
-/// An option without a value.
+/// Returns an option without a value.
 pub const fn flag(long: &'static str, letter: Option<char>, help: &'static str) -> OptionSpec {
     OptionSpec {
         long,
         letter,
-        takes: Takes::Nothing,
+        arity: Arity::Nothing,
         help,
         required: false,
         repeatable: false,
@@ -110,7 +110,7 @@ pub const fn flag(long: &'static str, letter: Option<char>, help: &'static str) 
     }
 }
 
-/// An option with one value.
+/// Returns an option with one value.
 pub const fn option(
     long: &'static str,
     letter: Option<char>,
@@ -118,8 +118,8 @@ pub const fn option(
     kind: ValueKind,
     help: &'static str,
 ) -> OptionSpec {
-    let takes = Takes::One(ValueSpec { name, kind, default: None });
-    OptionSpec { takes, ..flag(long, letter, help) }
+    let arity = Arity::One(ValueSpec { name, kind, default: None });
+    OptionSpec { arity, ..flag(long, letter, help) }
 }
 
 impl OptionSpec {
@@ -140,11 +140,11 @@ impl OptionSpec {
         OptionSpec { unused_with: others, ..self }
     }
 
-    /// The value that the command assumes without this option.
+    /// Sets the value that the command assumes without this option.
     pub const fn default(self, default: &'static str) -> OptionSpec {
-        match self.takes {
-            Takes::One(value) => {
-                OptionSpec { takes: Takes::One(ValueSpec { default: Some(default), ..value }), ..self }
+        match self.arity {
+            Arity::One(value) => {
+                OptionSpec { arity: Arity::One(ValueSpec { default: Some(default), ..value }), ..self }
             }
             _ => self,
         }
@@ -152,25 +152,25 @@ impl OptionSpec {
 
     /// Makes the value optional.
     pub const fn or_alone(self, meaning: &'static str) -> OptionSpec {
-        match self.takes {
-            Takes::One(value) => OptionSpec { takes: Takes::AtMostOne(value, meaning), ..self },
+        match self.arity {
+            Arity::One(value) => OptionSpec { arity: Arity::AtMostOne(value, meaning), ..self },
             _ => self,
         }
     }
 
     /// Takes every word up to the next option.
     pub const fn one_or_more(self) -> OptionSpec {
-        match self.takes {
-            Takes::One(value) => OptionSpec { takes: Takes::OneOrMore(value), repeatable: true, ..self },
+        match self.arity {
+            Arity::One(value) => OptionSpec { arity: Arity::OneOrMore(value), repeatable: true, ..self },
             _ => self,
         }
     }
 
     /// Returns the description of its value.
     pub fn value(&self) -> Option<ValueSpec> {
-        match self.takes {
-            Takes::Nothing => None,
-            Takes::One(value) | Takes::AtMostOne(value, _) | Takes::OneOrMore(value) => Some(value),
+        match self.arity {
+            Arity::Nothing => None,
+            Arity::One(value) | Arity::AtMostOne(value, _) | Arity::OneOrMore(value) => Some(value),
         }
     }
 

@@ -10,7 +10,7 @@ const BEGIN: &str = " running 'init-local' at ";
 
 /// A warning or an error of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Complaint {
+pub struct Problem {
     pub line: usize,
     pub is_error: bool,
     pub text: String,
@@ -22,7 +22,7 @@ pub struct Boot {
     /// The version of cloud-init.
     pub version: String,
     pub events: Vec<Event>,
-    pub complaints: Vec<Complaint>,
+    pub problems: Vec<Problem>,
 }
 
 /// The log.
@@ -57,7 +57,7 @@ fn split(log: &str, now: i64) -> (Option<Boot>, Option<Boot>) {
     let boot = |from: usize, to: usize| Boot {
         version: lines[from].split_once("Cloud-init v. ").map_or("", |(_, rest)| word(rest)).to_string(),
         events: from_log(&lines[from..to].join("\n"), now).0,
-        complaints: (from..to).filter_map(|at| complaint(at + 1, lines[at])).collect(),
+        problems: (from..to).filter_map(|at| problem(at + 1, lines[at])).collect(),
     };
     match *begins.as_slice() {
         [] => (None, None),
@@ -71,11 +71,11 @@ fn word(text: &str) -> &str {
 }
 
 /// Reads `2026-01-02 03:04:05,678 - find.rs[WARNING]: text`.
-fn complaint(line: usize, text: &str) -> Option<Complaint> {
+fn problem(line: usize, text: &str) -> Option<Problem> {
     let (head, rest) = text.split_once("]: ")?;
     let (_, level) = head.rsplit_once('[')?;
     let is_error = matches!(level, "ERROR" | "CRITICAL");
-    (is_error || level == "WARNING").then(|| Complaint { line, is_error, text: rest.trim().to_string() })
+    (is_error || level == "WARNING").then(|| Problem { line, is_error, text: rest.trim().to_string() })
 }
 
 #[cfg(test)]
@@ -93,8 +93,8 @@ mod tests {
         let (last, before) = super::split(&log, 0);
         let (last, before) = (last.unwrap(), before.unwrap());
         assert_eq!((last.version.as_str(), before.version.as_str()), ("3", "2"));
-        assert_eq!(last.complaints[0].line, 4);
-        assert_eq!(last.complaints[0].text, "say [b]: c");
+        assert_eq!(last.problems[0].line, 4);
+        assert_eq!(last.problems[0].text, "say [b]: c");
         assert!(super::split("", 0).0.is_none());
     }
 }

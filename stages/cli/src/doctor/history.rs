@@ -10,8 +10,8 @@ use crate::analyze::event::Kind;
 use crate::finding::Finding;
 use crate::machine::Machine;
 
-/// A part of a boot that ended.
-struct Ended<'a> {
+/// The outcome of a part of a boot: a search for a datasource, or a module.
+struct Outcome<'a> {
     stage: &'a str,
     name: &'a str,
     result: &'a str,
@@ -20,7 +20,7 @@ struct Ended<'a> {
 }
 
 /// Returns the finished parts of a boot, in order.
-fn ended(boot: &Boot) -> Vec<Ended<'_>> {
+fn outcomes(boot: &Boot) -> Vec<Outcome<'_>> {
     let mut starts = BTreeMap::new();
     let mut found = Vec::new();
     for event in &boot.events {
@@ -30,7 +30,7 @@ fn ended(boot: &Boot) -> Vec<Ended<'_>> {
             (starts.remove(event.name.as_str()), event.name.split_once('/'))
         {
             let seconds = (event.at - at) as f64 / 1e6;
-            found.push(Ended {
+            found.push(Outcome {
                 stage,
                 name,
                 result: &event.result,
@@ -42,10 +42,10 @@ fn ended(boot: &Boot) -> Vec<Ended<'_>> {
     found
 }
 
-/// Which datasource answered, which did not, and how long it took.
+/// Shows which datasource answered, which did not, and how long it took.
 pub fn datasources(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
-    for step in log.last.iter().flat_map(ended) {
+    for step in log.last.iter().flat_map(outcomes) {
         let answer = match (step.name, step.name.strip_prefix("search-")) {
             ("check-cache", _) if step.description.starts_with("restored") => ("cache", "answered"),
             (_, Some(name)) if step.result == "FAIL" => (name, "did not answer"),
@@ -69,11 +69,11 @@ pub fn datasources(log: &BootLog, page: &mut Page) {
     page.section("datasources", "Datasources", lines, rows.into());
 }
 
-/// Which modules ran and failed.
+/// Shows which modules ran and failed.
 pub fn applied(log: &BootLog, page: &mut Page) {
     let (mut lines, mut rows) = (Vec::new(), Vec::new());
     let mut well: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    let steps = log.last.iter().flat_map(ended).collect::<Vec<_>>();
+    let steps = log.last.iter().flat_map(outcomes).collect::<Vec<_>>();
     for step in &steps {
         let Some(module) = step.name.strip_prefix("config-") else { continue };
         rows.push(
@@ -96,7 +96,7 @@ pub fn applied(log: &BootLog, page: &mut Page) {
     page.section("applied", "Applied", lines, rows.into());
 }
 
-/// What differs from the boot before.
+/// Shows what differs from the boot before.
 pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let mut rows: Vec<(String, String, String)> = Vec::new();
@@ -124,8 +124,8 @@ pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
         compare("version of cloud-init".into(), before.version.clone(), last.version.clone());
         let results = |boot: &Boot| -> BTreeMap<String, String> {
             let of_step =
-                |step: Ended<'_>| (format!("{}/{}", step.stage, step.name), step.result.to_string());
-            sort::collect(ended(boot).into_iter().map(of_step))
+                |step: Outcome<'_>| (format!("{}/{}", step.stage, step.name), step.result.to_string());
+            sort::collect(outcomes(boot).into_iter().map(of_step))
         };
         let (old, new) = (results(before), results(last));
         let names: std::collections::BTreeSet<&String> = sort::collect(old.keys().chain(new.keys()));

@@ -123,12 +123,12 @@ fn of_status(v1: &Value, page: &mut Page) {
 }
 
 fn of_log(log: &BootLog, page: &mut Page) {
-    for complaint in log.last.iter().flat_map(|boot| &boot.complaints).take(MAX_FINDINGS) {
-        let place = format!("{}, line {}", log.path, complaint.line);
-        let remedy = remedy(&complaint.text);
-        page.find(match complaint.is_error {
-            true => Finding::error(place, complaint.text.clone()).remedy(remedy),
-            false => Finding::warning(place, complaint.text.clone()).remedy(remedy),
+    for problem in log.last.iter().flat_map(|boot| &boot.problems).take(MAX_FINDINGS) {
+        let place = format!("{}, line {}", log.path, problem.line);
+        let remedy = remedy(&problem.text);
+        page.find(match problem.is_error {
+            true => Finding::error(place, problem.text.clone()).remedy(remedy),
+            false => Finding::warning(place, problem.text.clone()).remedy(remedy),
         });
     }
 }

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "test code outside of test functions")]
 #![allow(dead_code, reason = "each test has a part of it")]
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
@@ -10,6 +12,9 @@ use scratch::TempDir;
 
 /// Exit code, standard output, standard error.
 pub type CommandResult = (i32, String, String);
+
+/// A user without privileges.
+const UNPRIVILEGED: u32 = 65534;
 
 /// Removed with the value.
 pub struct Machine {
@@ -50,6 +55,20 @@ pub fn run_as(name: &str, root: Option<&Path>, words: &[&str]) -> CommandResult 
     command.arg0(name).args(words).env("DEBUG_PROC_CMDLINE", "quiet");
     if let Some(root) = root {
         command.arg("--root").arg(root);
+    }
+    run_to_end(&mut command)
+}
+
+/// Runs `cloud-init` without root's rights on an empty machine, from a directory that every user may read.
+pub fn run_unprivileged(words: &[&str]) -> CommandResult {
+    let dir = TempDir::new();
+    let program = dir.join("cloud-init");
+    fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();
+    fs::set_permissions(&*dir, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(&program);
+    command.args(words).arg("--root").arg(&*dir);
+    if nix::unistd::geteuid().is_root() {
+        command.uid(UNPRIVILEGED).gid(UNPRIVILEGED);
     }
     run_to_end(&mut command)
 }

@@ -43,7 +43,7 @@ impl Stage {
         self.configure_handlers(config.as_ref());
     }
 
-    /// In the local stage of a later boot, once the instance is known: starts the handlers that an earlier boot stored for
+    /// Starts, in the local stage of a later boot once the instance is known, the handlers that an earlier boot stored for
     /// it. They get the events of this stage so far as well.
     pub(crate) fn configure_stored_reporting(&mut self, instance: &state::Instance) {
         let stored = self.stored_settings(instance, &["reporting"]);

@@ -20,8 +20,8 @@ const TOOLS_TIMEOUT: Duration = Duration::from_secs(10);
 /// `vmware-toolbox-cmd config get` of a key that is not set.
 const UNAVAILABLE: i32 = 69;
 
-/// The work of one customization.
-pub struct Once<'c> {
+/// A customization of the guest, which is done once.
+pub struct GuestCustomization<'c> {
     /// The ID by which it is recognised at later boots.
     pub id: &'c str,
     /// The name of the customer's script.
@@ -30,16 +30,22 @@ pub struct Once<'c> {
     pub timeout: Duration,
 }
 
-/// Runs scripts and sets the password, unless that was done for this ID. Failures are reported, and each costs only itself.
-pub fn customize_once(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, once: &Once<'_>) {
+/// Runs scripts and sets the password, unless that was done for this ID. Each failure is reported, and the
+/// other steps are done.
+pub fn customize_once(
+    ctx: &Search<'_>,
+    reporter: &Reporter<'_>,
+    ini: &Ini<'_>,
+    guest: &GuestCustomization<'_>,
+) {
     let sys = ctx.sys;
-    match mark(ctx, once.id) {
+    match mark(ctx, guest.id) {
         Ok(true) => {}
-        Ok(false) => return debug!(sys, "VMware customization {} was done before", once.id),
+        Ok(false) => return debug!(sys, "VMware customization {} was done before", guest.id),
         // Without the marker a script would run again.
         Err(e) => return reporter.fail("writing the marker file", &e, ErrorCode::CustomizeFailed),
     }
-    let script = once.script.filter(|_| {
+    let script = guest.script.filter(|_| {
         let is_enabled = are_scripts_enabled(sys, ini.is_yes("MISC", "DEFAULT-RUN-POST-CUST-SCRIPT"));
         if !is_enabled {
             let why = Error::new("disabled in the configuration of VMware's tools (enable-custom-scripts)");
@@ -47,7 +53,7 @@ pub fn customize_once(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, 
         }
         is_enabled
     });
-    if let Some(Err(e)) = script.map(|name| run_script(sys, name, once.timeout)) {
+    if let Some(Err(e)) = script.map(|name| run_script(sys, name, guest.timeout)) {
         reporter.fail("running the script before customization", &e, ErrorCode::CustomizeFailed);
     }
     if let Err(e) = set_password(sys, ini) {

@@ -1,6 +1,6 @@
 //! Guest customization (IMC): VMware's tools unpack a file with settings, `cust.cfg`, at the boot after the customization. It
-//! names files with metadata and user-data, or holds a hostname, NICs, a password and scripts. What fails is reported to the
-//! hypervisor and costs only itself, so that the machine stays reachable.
+//! names files with metadata and user-data, or holds a hostname, NICs, a password and scripts. A failure is reported to the
+//! hypervisor and does not affect the other steps, so that the machine stays reachable.
 
 mod guest;
 pub(crate) mod nics;
@@ -184,7 +184,7 @@ fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &st
     if let Some(id) = get("MISC", "MARKER-ID") {
         let script = get("CUSTOM-SCRIPT", "SCRIPT-NAME");
         let timeout = Timeout::Script.of([ctx.config]);
-        guest::customize_once(ctx, reporter, ini, &guest::Once { id, script, timeout });
+        guest::customize_once(ctx, reporter, ini, &guest::GuestCustomization { id, script, timeout });
     }
     let mut metadata = Map::new();
     if let Some(name) = get("NETWORK", "HOSTNAME") {

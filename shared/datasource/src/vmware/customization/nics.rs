@@ -10,7 +10,7 @@ use crate::fields::line_problem;
 use crate::{Nics, Search};
 
 const ATTEMPTS: u32 = 5;
-/// Of one attempt.
+/// The queries of one attempt.
 const QUERIES: u32 = 5;
 const QUERY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LIST_SIZE: u64 = 1024;
@@ -55,7 +55,7 @@ pub fn network_text(ini: &Ini<'_>, text: &str, nics: &Nics) -> Result<String> {
     Ok(kept)
 }
 
-/// On Debian, whose images configure NICs in ifupdown's main file: has that read only the directory of the new files. The
+/// Makes ifupdown's main file, in which Debian's images configure NICs, read only the directory of the new files. The
 /// file is kept under another name.
 pub fn replace_interfaces_file(ctx: &Search<'_>) {
     let sys = ctx.sys;

@@ -10,7 +10,7 @@ const LOG_FILE: &str = "/var/log/cloud-init.log";
 const RUNNING: u32 = 4;
 const DONE: u32 = 5;
 
-/// What failed, or is asked for.
+/// What failed, or is requested.
 #[derive(Debug, Clone, Copy)]
 pub enum ErrorCode {
     ScriptDisabled = 6,

@@ -6,25 +6,15 @@ mod races;
 mod temporaries;
 
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
 
-use scratch::TempDir;
+use scratch::{TempDir, is_root};
 
 use crate::System;
 
 const USER: u32 = 12345;
 const OTHER: u32 = 12346;
-
-fn is_root(test: &str) -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        // Not by a macro, because the test harness captures its output.
-        let _ = writeln!(std::io::stderr(), "not tried: test {test}: needs root");
-    }
-    root
-}
 
 /// A machine: an image, or the running one with all paths below a directory.
 struct Machine {

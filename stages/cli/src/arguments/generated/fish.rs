@@ -1,6 +1,6 @@
 //! Completion for fish.
 
-use super::super::spec::{CommandSpec, OptionSpec, Takes, ValueKind};
+use super::super::spec::{Arity, CommandSpec, OptionSpec, ValueKind};
 use super::table::{SOURCE, offered, paths, words};
 
 pub fn completion() -> String {
@@ -42,10 +42,10 @@ fn condition(path: &str) -> String {
 
 fn option_words(option: &OptionSpec) -> String {
     let letter = option.letter.map(|letter| format!(" -s {letter}")).unwrap_or_default();
-    let value = match (option.takes, option.value().map(|value| value.kind)) {
+    let value = match (option.arity, option.value().map(|value| value.kind)) {
         (_, None) => String::new(),
         // fish would take an optional value behind `=` only.
-        (Takes::AtMostOne(..), Some(kind)) => values(kind),
+        (Arity::AtMostOne(..), Some(kind)) => values(kind),
         (_, Some(kind)) => format!(" -r{}", values(kind)),
     };
     format!("{letter} -l {}{value} -d {}", option.long, quoted(option.help))

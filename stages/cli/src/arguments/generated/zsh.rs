@@ -1,6 +1,6 @@
 //! Completion for zsh.
 
-use super::super::spec::{CommandSpec, Count, OptionSpec, Takes, ValueKind};
+use super::super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind};
 use super::table::{SOURCE, offered, paths, words};
 
 const HELPERS: &str = r#"
@@ -58,10 +58,10 @@ fn command_function(path: &[&'static CommandSpec]) -> String {
 
 fn option_words(option: &OptionSpec) -> String {
     let about = format!("[{}]", escaped(option.help));
-    let value = match option.takes {
-        Takes::Nothing => String::new(),
-        Takes::One(value) | Takes::OneOrMore(value) => format!(":{}:{}", value.name, action(value.kind)),
-        Takes::AtMostOne(value, _) => format!("::{}:{}", value.name, action(value.kind)),
+    let value = match option.arity {
+        Arity::Nothing => String::new(),
+        Arity::One(value) | Arity::OneOrMore(value) => format!(":{}:{}", value.name, action(value.kind)),
+        Arity::AtMostOne(value, _) => format!("::{}:{}", value.name, action(value.kind)),
     };
     // `+` and `=`: the value may also stand in the same word.
     let (plus, equals) = if value.is_empty() { ("", "") } else { ("+", "=") };
