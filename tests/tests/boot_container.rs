@@ -1,7 +1,7 @@
 //! A machine with a NoCloud seed directory, booted with systemd in a container: the first boot, the second of
 //! the same instance, then one with another instance-id.
 
-use tests::{Machine, first_boot, new_instance, second_boot};
+use tests::{Facts, Machine, first_boot, new_instance, second_boot, testing_upstream};
 
 const FIRST: &str = "i-first-0001";
 const OTHER: &str = "i-other-0002";
@@ -12,6 +12,9 @@ fn first_second_and_new_instance_boot() {
     machine.seed("typical");
     let first = machine.boot();
     first_boot(&first, FIRST, "nocloud");
+    if !testing_upstream() {
+        picture_has_systemd(&first);
+    }
     let second = machine.boot();
     second_boot(&second, &first, FIRST, "nocloud");
     machine.write(
@@ -20,4 +23,25 @@ fn first_second_and_new_instance_boot() {
     );
     let third = machine.boot();
     new_instance(&third, &second, FIRST, OTHER, "nocloud");
+}
+
+/// The picture of the boot has what systemd says of it: its own times, and units that started between two stages. The
+/// container's kernel is the host's, whose hours are no part of the boot.
+fn picture_has_systemd(facts: &Facts) {
+    assert_eq!(facts.text("plot"), "", "{}", facts.diagnostics());
+    let svg = facts.text("boot.svg");
+    let titles: Vec<&str> = svg.split("<title>").skip(2).filter_map(|part| part.split('<').next()).collect();
+    for wanted in [
+        "systemd: generators (from systemd)\n",
+        "systemd: before the local stage (from systemd)\n",
+        "systemd-networkd.service: started by systemd\n",
+        "init-local: ",
+        "modules-final: ",
+    ] {
+        assert!(titles.iter().any(|title| title.starts_with(wanted)), "{wanted} is not in {titles:#?}");
+    }
+    assert!(!titles.iter().any(|title| title.starts_with("kernel")), "{titles:#?}");
+    // `0.178 s, from 1.200 s`: no bar is longer than the boot.
+    let long = titles.iter().filter(|title| title.contains(" min "));
+    assert_eq!(long.count(), 0, "{titles:#?}");
 }

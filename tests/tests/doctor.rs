@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tests::{Sandbox, binaries};
+use tests::{Page, Sandbox, binaries};
 
 /// Runs `doctor` beside a machine. `before` is a shell line, in which `$root` is the machine's directory.
 fn run(sandbox: &Sandbox, before: &str, words: &[&str]) -> (Option<i32>, String) {
@@ -18,7 +18,7 @@ fn run(sandbox: &Sandbox, before: &str, words: &[&str]) -> (Option<i32>, String)
     (done.status.code(), String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-fn page(sandbox: &Sandbox, before: &str) -> (Option<i32>, Value) {
+fn page_of(sandbox: &Sandbox, before: &str) -> (Option<i32>, Value) {
     let (code, text) = run(sandbox, before, &["--format", "json"]);
     (code, serde_json::from_str(&text).unwrap_or_else(|e| tests::fail(&format!("{e}: {text}"))))
 }
@@ -59,7 +59,7 @@ fn healthy_machine() {
     // The directories that the sandbox makes exist before the comparison.
     run(&sandbox, "", &[]);
     let before = inventory(&sandbox.root);
-    let (code, page) = page(&sandbox, "");
+    let (code, page) = page_of(&sandbox, "");
     assert_eq!(
         (code, &page["findings"], &page["version"]),
         (Some(0), &serde_json::json!([]), &1.into()),
@@ -69,12 +69,24 @@ fn healthy_machine() {
     assert!(changed.is_empty(), "{changed:?}");
     let search = page["datasources"].to_string();
     assert!(search.contains(r#""answer":"answered","name":"NoCloud""#), "{search}");
+    // There is no earlier boot to compare with.
+    assert_eq!(page["changes"], serde_json::json!([]));
+    // At the next boot of the same instance: what runs always, and nothing that ran once.
+    let planned: Vec<&str> =
+        page["next_boot"]["effects"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let has = |step: &str, what: &str| {
+        planned.iter().any(|effect| effect.starts_with(&format!("{step}: run ")) && effect.contains(what))
+    };
+    assert!(has("bootcmd", "") && has("scripts_per_boot", "per-boot/count.sh"), "{planned:#?}");
+    let once = ["users_groups", "write_files", "ssh", "scripts_user"].map(|step| format!("{step}: "));
+    assert!(!planned.iter().any(|effect| once.iter().any(|step| effect.starts_with(step))), "{planned:#?}");
     let (_, text) = run(&sandbox, "", &[]);
     for part in [
         "FINDINGS\n  none\n",
         "\nIDENTIFIED\n",
         "NoCloud answered",
         "users_groups",
+        "\nDIFFERS FROM THE BOOT BEFORE\n  the log has no earlier boot\n",
         "\nWOULD RUN AT THE NEXT BOOT\n",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
@@ -92,14 +104,78 @@ fn healthy_machine() {
     assert!(done.status.success() && text.contains("a disk does not keep /run"), "{text}");
 }
 
-/// A key with a typing error in a vendor part, and the user that was therefore not made.
+/// Runs a command of the documentation on a machine: `cloud-init` is the one under test, `shutdown` does nothing.
+fn follow(sandbox: &Sandbox, command: &str) -> (Option<i32>, String) {
+    const SHELL: &str = "mount -t tmpfs stub \"$1/usr/local/sbin\"; \
+        printf '#!/bin/sh\\n' >\"$1/usr/local/sbin/shutdown\"; chmod 755 \"$1/usr/local/sbin/shutdown\"; cd \"$1/root\"; \
+        sudo() { \"$@\"; }; cloud-init() { \"$BIN/cloud-init\" --root \"$ROOT\" \"$@\"; }; eval \"$2\"";
+    let mut shell = Command::new(tests::tests_dir().join("lib/sandbox"));
+    shell.arg(&sandbox.root).args(["bash", "-c", SHELL, "doctor"]).arg(&sandbox.root).arg(command);
+    shell.env("BIN", binaries()).env("ROOT", &sandbox.root);
+    let done = shell.output().unwrap_or_else(|e| tests::fail(&format!("{command}: {e}")));
+    (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
+}
+
+/// A key with a typing error in a vendor part, and the user that was therefore not made: the page "Debug a boot" to its end.
 #[test]
 fn typo_in_vendor_part() {
+    let page = Page::read("docs/how-to/debug.md");
+    let blocks = page.blocks();
+    let vendor_data = blocks.iter().find(|block| block.file() == Some("vendor-data")).expect("vendor-data");
     let sandbox = Sandbox::with_user_data("doctor-typo", "#cloud-config\nhostname: h\n");
+    let with = |text: &str| {
+        sandbox.seed("vendor-data", text);
+        tests::write(&sandbox.path("/root/vendor-data"), text);
+    };
+    with(&vendor_data.text);
+    assert!(sandbox.boot().succeeded());
+    let has_user = || sandbox.file("/etc/passwd").is_some_and(|text| text.contains("\nolga:"));
+    assert!(!has_user());
+
+    let mut commands: Vec<(String, bool)> = Vec::new();
+    for block in blocks.iter().filter(|block| block.language == "sh") {
+        commands.extend(block.commands().into_iter().map(|command| (command, block.is("fails"))));
+    }
+    let (clean, _) = commands.pop().expect("the last command");
+    assert!(commands.len() >= 4 && clean.contains("cloud-init clean "), "{commands:?}, {clean}");
+    let mut said = String::new();
+    for (command, fails) in &commands {
+        let (code, text) = follow(&sandbox, command);
+        assert_eq!(code, Some(i32::from(*fails)), "{command}: {text}");
+        said += &text;
+    }
+    let place = "vendor-data part-001, line 4: users[1].nam: unknown key; did you mean 'name'?";
+    assert!(said.contains(place), "{said}");
+    let (_, found) = page_of(&sandbox, "");
+    assert_found(
+        &found,
+        "error",
+        "vendor-data part-001, line 4",
+        "users[1].nam: unknown key; did you mean 'name'?",
+    );
+
+    // What doctor and schema said, on the line that they named.
+    let mut lines: Vec<String> = vendor_data.text.lines().map(String::from).collect();
+    lines[3] = lines[3].replace("nam:", "name:");
+    with(&(lines.join("\n") + "\n"));
+    let (code, text) = follow(&sandbox, "cloud-init schema -c vendor-data");
+    assert_eq!(code, Some(0), "{text}");
+    let (code, text) = follow(&sandbox, &clean);
+    assert_eq!(code, Some(0), "{clean}: {text}");
+    assert!(sandbox.boot().succeeded());
+    assert!(has_user(), "{}", sandbox.log());
+    let (code, found) = page_of(&sandbox, "");
+    assert_eq!((code, &found["healthy"]), (Some(0), &true.into()), "{found:#}");
+}
+
+/// Two keys with typing errors in one part.
+#[test]
+fn typos_in_vendor_part() {
+    let sandbox = Sandbox::with_user_data("doctor-typos", "#cloud-config\nhostname: h\n");
     sandbox
         .seed("vendor-data", "#cloud-config\nusers:\n- default\n- nmae: bob\n- name: ann\n  shel: /bin/sh\n");
     sandbox.boot();
-    let (code, page) = page(&sandbox, "");
+    let (code, page) = page_of(&sandbox, "");
     assert_eq!(code, Some(1));
     assert_found(
         &page,
@@ -115,6 +191,51 @@ fn typo_in_vendor_part() {
     );
 }
 
+/// What differs from the boot before: another instance, whose script fails; then the same instance without the script.
+#[test]
+fn changes_since_the_boot_before() {
+    let sandbox = Sandbox::with_user_data("doctor-changes", "#cloud-config\nruncmd: [\"true\"]\n");
+    assert!(sandbox.boot().succeeded());
+    sandbox.seed("meta-data", "instance-id: i-other\n");
+    sandbox.seed("user-data", "#cloud-config\nruncmd: [\"exit 3\"]\n");
+    let changes = || {
+        let (_, page) = page_of(&sandbox, "");
+        let rows = page["changes"].as_array().cloned().unwrap_or_default();
+        let word = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_string();
+        let row =
+            |row: &Value| format!("{}: {} -> {}", word(row, "what"), word(row, "before"), word(row, "now"));
+        rows.iter().map(row).collect::<Vec<_>>()
+    };
+    // What the next boot would do, before it does.
+    let (_, page) = page_of(&sandbox, "");
+    let planned = page["next_boot"]["effects"].to_string();
+    for part in ["\"ssh: run ", "\"scripts_user: run "] {
+        assert!(planned.contains(part), "{part} is not in {planned}");
+    }
+    // Only keys of the configured type.
+    assert!(planned.contains("ssh_host_ed25519_key") && !planned.contains("ssh_host_rsa_key"), "{planned}");
+    sandbox.boot();
+    let other = ["instance-id: i-demo-0001 -> i-other", "modules-final/config-scripts_user: SUCCESS -> FAIL"];
+    assert_eq!(changes(), other);
+    let (_, text) = run(&sandbox, "", &[]);
+    let section = format!("\nDIFFERS FROM THE BOOT BEFORE\n  {}\n  {}\n\n", other[0], other[1]);
+    assert!(text.contains(&section), "{text}");
+    // The cached instance, whose script does not run a second time.
+    sandbox.boot();
+    assert_eq!(
+        changes(),
+        [
+            "init-local/search-NoCloud: SUCCESS -> did not run",
+            "modules-final/config-scripts_user: FAIL -> SUCCESS"
+        ]
+    );
+    // Nothing differs.
+    sandbox.boot();
+    assert_eq!(changes(), [""; 0]);
+    let (_, text) = run(&sandbox, "", &[]);
+    assert!(text.contains("\nDIFFERS FROM THE BOOT BEFORE\n  nothing\n"), "{text}");
+}
+
 /// The map form of `users`, which is deprecated: its typing errors, and its users that do not exist.
 #[test]
 fn typo_in_map_of_users() {
@@ -123,7 +244,7 @@ fn typo_in_map_of_users() {
         "#cloud-config\nusers:\n  default: true\n  ann:\n    shlel: /bin/sh\n  bob: true\n",
     );
     sandbox.boot();
-    let (code, page) = page(&sandbox, "sed -i /^bob:/d $root/etc/passwd");
+    let (code, page) = page_of(&sandbox, "sed -i /^bob:/d $root/etc/passwd");
     assert_eq!(code, Some(1));
     assert_found(
         &page,
@@ -144,7 +265,7 @@ fn missing_user() {
     let sandbox = Sandbox::new("doctor-user");
     sandbox.boot();
     let remove = "sed -i /^alice:/d $root/etc/passwd";
-    let (code, page) = page(&sandbox, remove);
+    let (code, page) = page_of(&sandbox, remove);
     assert_eq!(code, Some(1));
     assert_found(
         &page,
@@ -160,7 +281,7 @@ fn full_disk_and_wrong_clock() {
     sandbox.boot();
     let fill = "mount -t tmpfs -o size=8m none $root/tmp; head -c 9m /dev/zero >$root/tmp/full 2>/dev/null; \
                 sed -i 's/^20[0-9][0-9]-[0-9][0-9]-/1970-01-/' $root/var/log/cloud-init.log";
-    let (code, page) = page(&sandbox, fill);
+    let (code, page) = page_of(&sandbox, fill);
     assert_eq!(code, Some(1));
     assert_found(&page, "error", "/tmp", "the file system is full");
     assert_found(&page, "error", "clock", "before 2024 when the last boot began");
@@ -174,9 +295,19 @@ fn dead_datasource() {
         "datasource_list: [NoCloud]\ndatasource: {NoCloud: {seedfrom: 'http://127.0.0.1:9/', timeout: 1}}\n";
     tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d/99-dead.cfg"), config);
     sandbox.boot();
-    let (code, page) = page(&sandbox, "");
+    let (code, page) = page_of(&sandbox, "");
     assert_eq!(code, Some(1));
-    assert_found(&page, "warning", "init-network", "NoCloudNet did not answer");
+    // How long the search took, as its events in the log say.
+    let answer = |name: &str| {
+        let rows = page["datasources"].as_array().map(Vec::as_slice).unwrap_or_default();
+        rows.iter().find(|row| row["name"] == name).cloned().unwrap_or_else(|| tests::fail(&page.to_string()))
+    };
+    let dead = answer("NoCloudNet");
+    let seconds = dead["seconds"].as_f64().unwrap_or_default();
+    assert!((9.0..60.0).contains(&seconds), "ten waits of a second between the requests: {dead}");
+    let took = format!("NoCloudNet did not answer ({seconds:.3} s)");
+    assert_found(&page, "warning", "init-network", &took);
+    assert!(answer("NoCloud")["seconds"].as_f64().is_some_and(|took| took < seconds), "{page:#}");
     assert_found(&page, "warning", "init", "connecting to 127.0.0.1 port 9: Connection refused");
 }
 
@@ -186,7 +317,7 @@ fn torn_state() {
     sandbox.boot();
     let tear = "printf '{\"v1\": {\"ini' >$root/var/lib/cloud/data/status.json; \
                 ln -sfn /var/lib/cloud/instances/gone $root/var/lib/cloud/instance";
-    let (code, page) = page(&sandbox, tear);
+    let (code, page) = page_of(&sandbox, tear);
     assert_eq!(code, Some(1));
     assert_found(&page, "error", "/var/lib/cloud/data/status.json", "torn");
     assert_found(

@@ -253,8 +253,10 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     }
     let defaults = HOST_KEY_TYPES.map(String::from).to_vec();
     let wanted = keys.ssh_genkeytypes.as_ref().unwrap_or(&defaults);
-    generate_missing(context, wanted, keys.ssh_quiet_keygen);
-    let has_any = || sys.list(SSH_DIR).is_ok_and(|names| names.iter().any(|n| is_private_host_key(n)));
+    let is_generated = generate_missing(context, wanted, keys.ssh_quiet_keygen);
+    // A dry run generates a key without a file.
+    let has_any =
+        || is_generated || sys.list(SSH_DIR).is_ok_and(|names| names.iter().any(|n| is_private_host_key(n)));
     if !wanted.is_empty() && wanted != &defaults && sys.which("ssh-keygen").is_some() && !has_any() {
         warning!(sys, "ssh_genkeytypes: cannot generate any of these types; generating the default ones");
         generate_missing(context, &defaults, keys.ssh_quiet_keygen);
@@ -266,8 +268,10 @@ fn is_private_host_key(name: &str) -> bool {
     name.starts_with("ssh_host_") && name.ends_with("_key")
 }
 
-fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) {
+/// Generates the keys of these types that do not exist. Returns whether one was generated.
+fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> bool {
     let sys = context.sys;
+    let mut is_generated = false;
     let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
     for kind in types {
         if fips && kind == "ed25519" {
@@ -283,13 +287,14 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) {
             continue;
         }
         match generate_one(context, kind, &path, quiet) {
-            Ok(()) => {}
+            Ok(()) => is_generated = true,
             Err(e) if e.to_string().to_lowercase().contains("unknown key type") => {
                 debug!(sys, "no {kind} host key: not supported by ssh-keygen");
             }
             Err(e) => warning!(sys, "no {kind} host key at {path}: {e}"),
         }
     }
+    is_generated
 }
 
 fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> Result<()> {

@@ -21,6 +21,7 @@ pub use instance_data::{
 pub use json::to_text as json_text;
 pub use layout::Layout;
 pub use previous::{Previous, instancify};
+pub use previous_id::NO_PREVIOUS_ID;
 pub use semaphore::{
     Frequency, Progress, acquire, has_run, mark_finished, mark_started, progress, release, unfinished,
 };

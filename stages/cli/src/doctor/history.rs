@@ -110,11 +110,10 @@ pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
             .map(|text| String::from_utf8_lossy(&text).trim().to_string())
             .unwrap_or_default()
     };
-    compare(
-        "instance-id".into(),
-        line(layout.data("previous-instance-id")),
-        line(layout.data("instance-id")),
-    );
+    let previous = line(layout.data("previous-instance-id"));
+    if previous != state::NO_PREVIOUS_ID {
+        compare("instance-id".into(), previous, line(layout.data("instance-id")));
+    }
     compare(
         "datasource".into(),
         line(layout.data("previous-datasource")),

@@ -44,7 +44,7 @@ pub fn read(sys: &System, first_event: i64, now: i64) -> UnitTimes {
 
 const MANAGER: [&str; 7] = [
     "UserspaceTimestamp",
-    "KernelTimestampMonotonic",
+    "KernelTimestamp",
     "InitRDTimestampMonotonic",
     "UserspaceTimestampMonotonic",
     "GeneratorsStartTimestampMonotonic",
@@ -70,7 +70,10 @@ fn parse(manager: &str, units: &str, first_event: i64, now: i64) -> Option<UnitT
             spans.push((name.to_string(), zero + from, zero + to));
         }
     };
-    span("kernel", Some(0), Some(initrd.unwrap_or(userspace)));
+    // In a container systemd has no time of the kernel, and the clock counts from the start of the host.
+    if assigned(manager, "KernelTimestamp").is_some_and(|at| time::parse(at, now).is_some()) {
+        span("kernel", Some(0), Some(initrd.unwrap_or(userspace)));
+    }
     span("initial RAM disk", initrd, Some(userspace));
     span(
         "systemd: generators",
@@ -96,7 +99,8 @@ mod tests {
 
     #[test]
     fn times_of_systemd() {
-        let manager = "UserspaceTimestamp=Tue 2031-03-04 05:06:00.000000 UTC\nKernelTimestampMonotonic=0\n\
+        let kernel = "KernelTimestamp=Tue 2031-03-04 05:05:57.000000 UTC\n";
+        let manager = "UserspaceTimestamp=Tue 2031-03-04 05:06:00.000000 UTC\n\
             InitRDTimestampMonotonic=0\nUserspaceTimestampMonotonic=3000000\nGeneratorsStartTimestampMonotonic=3100000\n\
             GeneratorsFinishTimestampMonotonic=3200000\n";
         let units = "Id=a.service\nInactiveExitTimestampMonotonic=4000000\nActiveEnterTimestampMonotonic=5000000\n\n\
@@ -104,7 +108,8 @@ mod tests {
             Id=b.service\nInactiveExitTimestampMonotonic=0\nActiveEnterTimestampMonotonic=0\n";
         let zero = 1_930_367_157 * time::SECOND;
         let first = zero + 4 * time::SECOND;
-        let found = parse(manager, units, first, first).unwrap();
+        let of_machine = format!("{kernel}{manager}");
+        let found = parse(&of_machine, units, first, first).unwrap();
         let show = |all: &[(String, i64, i64)]| -> Vec<String> {
             all.iter().map(|(n, a, b)| format!("{n} {} {}", (a - zero) / 1000, (b - zero) / 1000)).collect()
         };
@@ -113,6 +118,14 @@ mod tests {
             ["kernel 0 3000", "systemd: generators 3100 3200", "systemd: before the local stage 3000 4000"]
         );
         assert_eq!(show(&found.units), ["a.service 4000 5000"]);
+        // A container.
+        for none in ["", "KernelTimestamp=\n", "KernelTimestamp=n/a\n"] {
+            let found = parse(&format!("{none}{manager}"), units, first, first).unwrap();
+            assert_eq!(
+                show(&found.spans),
+                ["systemd: generators 3100 3200", "systemd: before the local stage 3000 4000"]
+            );
+        }
         // The log of another boot.
         assert_eq!(parse(manager, units, first - 5 * time::SECOND, first), None);
         assert_eq!(parse("", "", first, first), None);
