@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole record-check check-units package-tests \
-    root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures tutorial test-all clean
+    root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures tutorial image test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -154,6 +154,12 @@ architectures: root release ## build for other architectures, and test them with
 
 tutorial: root deb ## follow docs/tutorial.md to the login on its virtual machine (root, 2 min)
 	$(AS_ROOT) tests/tutorial build/firstlight_*.deb
+
+# The images are kept in build/image. BOOTS: how often each is booted.
+image: root deb ## build minimal Debian images with mkosi, boot them, compare with cloud-init's (root, 30 min; BOOTS=)
+	@packaging/deps test
+	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
+	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
 test-all: test init-systems tutorial dist-tests architectures ## run every test, and the slow ones: init systems, tutorial, source release, architectures (root)
 

@@ -130,6 +130,12 @@ impl Machine {
         write(&self.dir.join("credentials").join(name), content);
     }
 
+    /// Sets additional arguments of systemd-nspawn for later boots; `MACHINE/` in them is the machine's directory on this host
+    /// (see [`Machine::scratch`]).
+    pub fn container_arguments(&self, arguments: &[&str]) {
+        write(&self.dir.join("nspawn"), arguments.join("\n"));
+    }
+
     /// Boots the machine as a container and returns the facts.
     pub fn boot(&self) -> Facts {
         let out = self.next_out();

@@ -100,6 +100,32 @@ fn no_users_are_created() {
     }
 }
 
+/// An initrd has no useradd: the image's default user is left out, a user that user-data requests is an error.
+#[test]
+fn without_useradd_only_requested_users_are_errors() {
+    let of_image = machine("users: [default]");
+    of_image.sys.remove("/usr/sbin/useradd").unwrap();
+    of_image.run(&users_groups::MODULE).unwrap();
+    of_image.run(&ssh::MODULE).unwrap();
+    assert_eq!(of_image.logged_warnings(), [""; 0]);
+
+    let mut with_key = machine("users: [default]");
+    with_key.sys.remove("/usr/sbin/useradd").unwrap();
+    with_key.instance.public_keys = vec![KEY.into()];
+    with_key.run(&users_groups::MODULE).unwrap();
+    with_key.run(&ssh::MODULE).unwrap();
+    assert_eq!(with_key.logged_warnings(), ["login keys: authorized keys of debian: no such user"]);
+
+    for users in ["users: [default]", "users: [eve]", "user: {name: me}"] {
+        let mut requested = machine("");
+        requested.sys.remove("/usr/sbin/useradd").unwrap();
+        let source = requested.layout.instance("cloud-config.txt");
+        requested.config = config::yaml::parse(&source, users).unwrap().root;
+        let error = requested.run(&users_groups::MODULE).unwrap_err().to_string();
+        assert!(error.contains("useradd: not found"), "{users}: {error}");
+    }
+}
+
 /// An account that useradd has locked is not locked again; an unlocked one is.
 #[test]
 fn new_users_passwords_are_locked_once() {

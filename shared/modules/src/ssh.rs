@@ -396,7 +396,9 @@ fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
         info!(sys, "allow_public_ssh_keys is false; ignoring public keys from metadata");
     }
     all.extend(keys.ssh_authorized_keys.0.iter().cloned());
-    let of_user = user.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
+    // Without keys a missing user is no failure: users_groups has reported it.
+    let login = user.filter(|user| !all.is_empty() || sys.user(user).is_some());
+    let of_user = login.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
     let options = match keys.disable_root {
         true => {
             let options = keys.disable_root_opts.as_ref().map_or(DISABLE_USER_OPTS, |line| &line.0);

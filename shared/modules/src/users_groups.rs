@@ -51,6 +51,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     for user in &accounts.users {
         creator.because_of(user);
+        if creator.is_dispensable(user) {
+            info!(
+                context.sys,
+                "neither useradd nor adduser is installed; the default user {} is not created", user.name
+            );
+            continue;
+        }
         // A failure of one must not keep the others from logging in.
         let result = creator.create(user);
         failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
@@ -116,6 +123,21 @@ impl<'a> UserCreator<'a> {
         if sys.is_dry_run() {
             sys.set_cause_key(config_key_of(&user.name, user.is_default, config));
         }
+    }
+
+    /// Returns whether a user cannot be created and user-data does not request it: the image's default user in a root
+    /// without useradd, such as an initrd.
+    fn is_dispensable(&self, user: &User) -> bool {
+        let Context { sys, config, layout, .. } = self.context;
+        let instance = layout.instance("");
+        let is_requested = ["users", "user"].iter().any(|key| {
+            let source = config.get(key).and_then(|node| node.at.source.as_deref());
+            source.is_some_and(|source| source.starts_with(&instance))
+        });
+        user.is_default
+            && !is_requested
+            && !self.existing.contains(&user.name)
+            && ["useradd", "adduser"].iter().all(|program| sys.which(program).is_none())
     }
 
     fn create(&mut self, user: &'a User) -> Result<()> {
