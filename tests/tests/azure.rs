@@ -221,14 +221,14 @@ fn recovering_services() {
     };
     std::thread::scope(|scope| {
         for (name, fault, words) in [
-            ("absent", "GET instance once:404", &["status 404", "asked again"][..]),
-            ("gone", "GET instance once:410", &["status 410", "asked again"]),
+            ("absent", "GET instance once:404", &["status 404", "retrying"][..]),
+            ("gone", "GET instance once:410", &["status 410", "retrying"]),
             ("busy", "GET instance once:429", &["status 429", "try 2 of 2 follows"]),
-            ("broken", "GET instance once:500", &["status 500", "asked again"]),
-            ("old", "GET extended 400", &["2019-06-01", "asked for"]),
+            ("broken", "GET instance once:500", &["status 500", "retrying"]),
+            ("old", "GET extended 400", &["2019-06-01", "requesting"]),
             ("slow", "GET instance slow:2", &[]),
-            ("goal", "GET goalstate once:500", &["status 500", "asked again"]),
-            ("health", "POST health once:403", &["status 403", "asked again"]),
+            ("goal", "GET goalstate once:500", &["status 500", "retrying"]),
+            ("health", "POST health once:403", &["status 403", "retrying"]),
         ] {
             scope.spawn(move || run(name, fault, words));
         }
