@@ -200,7 +200,7 @@ fn wait_for_metadata() {
     let is_status = |text: &str| text.starts_with(search) && text.contains(&format!(" s; {request} for "));
     assert!(seen.iter().any(|(_, text)| is_status(text)), "{seen:?}");
     let console = console(&sandbox, search);
-    let [(first, 4..30), (second, 34..60), (third, 36..)] = &console[..] else {
+    let [(first, 4..30), (second, 34..60), (third, 34..)] = &console[..] else {
         tests::fail(&format!("{console:?}"))
     };
     let running = format!("{search}: {request}");
