@@ -93,8 +93,9 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let metadata = document::parse_map("Scaleway's metadata", &session.response.body)?;
     let (sys, base, nic) = (session.sys, session.base.clone(), session.nic.to_string());
     let deadline = Deadline::after(DATA_TIMEOUT);
+    let mut port = 1;
     let mut data = |path: &str, what: &str| {
-        let read = fetch_privileged(session, &format!("{base}/{path}/cloud-init"), deadline);
+        let read = fetch_privileged(session, &format!("{base}/{path}/cloud-init"), &mut port, deadline);
         standard::ignore_too_large(sys, &format!("Scaleway: {what}"), read)
     };
     let (user_data, vendor_data) = (data("user_data", "user-data")?, data("vendor_data", "vendor-data")?);
@@ -103,11 +104,19 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     Ok(documents)
 }
 
-/// Fetches a URL that is served only to source ports below 1024, which only root may use.
-fn fetch_privileged(session: &mut Session<'_, '_>, url: &str, deadline: Deadline) -> Result<Vec<u8>> {
-    let ports = session.policy.retries.clamp(MIN_PORTS, 1023);
+/// Fetches a URL that is served only to source ports below 1024, which only root may use. `next` is the first port that is
+/// tried, and then the one after the last: the kernel does not connect from a port to the same address again for a minute.
+fn fetch_privileged(
+    session: &mut Session<'_, '_>,
+    url: &str,
+    next: &mut u16,
+    deadline: Deadline,
+) -> Result<Vec<u8>> {
+    let ports = session.policy.retries.max(MIN_PORTS).min(1024u32.saturating_sub((*next).into()));
     let mut last = Error::new(format!("{url}: no port was tried"));
-    for port in 1..=ports as u16 {
+    for attempt in 1..=ports {
+        let port = *next;
+        *next += 1;
         let request = Request::get(url).timeout(session.policy.timeout).accept_any_status().source_port(port);
         let failure = match session.net.fetch_first(&[request], deadline) {
             Ok((_, response)) if response.status < 400 => return Ok(response.body),
@@ -121,7 +130,7 @@ fn fetch_privileged(session: &mut Session<'_, '_>, url: &str, deadline: Deadline
         if deadline.remaining() <= PORT_RETRY_DELAY {
             break;
         }
-        if u32::from(port) < ports {
+        if attempt < ports {
             session.sys.clock().sleep(PORT_RETRY_DELAY);
         }
     }
