@@ -87,7 +87,7 @@ ifeq ($(TEST),)
 test: deps ## run every test, or one: TEST=FILE-or-CRATE [CASE=part-of-a-name]
 	+@MAKE='$(MAKE)' tests/run lint licences unit devices check-units package-tests whole
 else
-test: $(if $(wildcard tests/tests/$(TEST).rs),root deb)
+test: $(if $(wildcard tests/tests/$(TEST).rs),root deb,deps)
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' HOST='$(HOST)' tests/one '$(TEST)' '$(CASE)'
 endif
 
