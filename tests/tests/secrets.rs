@@ -94,7 +94,9 @@ cloud_init_modules: S
 "#;
 
 /// A URL with a secret in each part, at which no server answers.
-const INCLUDED: &str = "#include\nhttp://user:S@127.0.0.1:9/S/x?token=S\n";
+/// The second host is that of a metadata service, which only a datasource may show.
+const INCLUDED: &str =
+    "#include\nhttp://user:S@127.0.0.1:9/S/x?token=S\nhttp://user:S@[fe80::1%25nolink0]/S/x?token=S\n";
 
 /// An invalid document, with the secret in the line of the error.
 const BROKEN: &str = "#cloud-config\npassword: S\nchpasswd: {list: [S, {S: \"S\n";

@@ -220,9 +220,9 @@ pub fn later_request(
     policy.with_retries(request.accept_any_status().deadline(deadline).limit(MAX_RESPONSE_SIZE))
 }
 
-/// Adds headers to a request.
+/// Adds headers to a request of a metadata service.
 pub fn with_headers(request: Request, headers: &[(&str, &str)]) -> Request {
-    headers.iter().fold(request, |request, (name, value)| request.header(name, value))
+    headers.iter().fold(request.of_metadata_service(), |request, (name, value)| request.header(name, value))
 }
 
 /// Fetches a URL; returns `None` for status 404 and 410.

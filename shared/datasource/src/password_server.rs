@@ -38,7 +38,11 @@ pub fn fetch_config(sys: &System, url: &str, policy: &RetryPolicy) -> Value {
 fn fetch(sys: &System, url: &str, policy: &RetryPolicy) -> Result<Option<String>> {
     let deadline = Deadline::after(TIMEOUT);
     let send = |what: &str| {
-        let request = Request::get(url).header(HEADER, what).limit(MAX_PASSWORD).deadline(deadline);
+        let request = Request::get(url)
+            .of_metadata_service()
+            .header(HEADER, what)
+            .limit(MAX_PASSWORD)
+            .deadline(deadline);
         sys.fetch(&policy.with_retries(request))
     };
     let Some(password) =

@@ -142,12 +142,14 @@ impl RetryPolicy {
 
     /// Repeats a request every second until the caller's deadline.
     pub fn until_available(&self, request: Request) -> Request {
-        request.timeout(self.timeout).retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
+        let request = request.of_metadata_service().timeout(self.timeout);
+        request.retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 
     /// Makes a request once; transient failures are retried for a few seconds.
     pub fn single_attempt(&self, request: Request) -> Request {
-        request.timeout(self.timeout).retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
+        let request = request.of_metadata_service().timeout(self.timeout);
+        request.retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
     }
 
     /// Repeats a request until the caller's deadline if a wait is configured; otherwise makes it once.

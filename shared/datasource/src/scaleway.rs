@@ -117,7 +117,11 @@ fn fetch_privileged(
     for attempt in 1..=ports {
         let port = *next;
         *next += 1;
-        let request = Request::get(url).timeout(session.policy.timeout).accept_any_status().source_port(port);
+        let request = Request::get(url)
+            .of_metadata_service()
+            .timeout(session.policy.timeout)
+            .accept_any_status()
+            .source_port(port);
         let failure = match session.net.fetch_first(&[request], deadline) {
             Ok((_, response)) if response.status < 400 => return Ok(response.body),
             Ok((_, response)) if matches!(response.status, 404 | 410) => return Ok(Vec::new()),

@@ -366,6 +366,7 @@ fn publish_host_keys(sys: &System, service: Option<&HostKeyService>, keys: &[(St
     };
     for (kind, base64) in keys {
         let mut request = Request::put(format!("{}/{kind}", service.url))
+            .of_metadata_service()
             .with_body(base64.as_str())
             .timeout(PUBLISH_TIMEOUT)
             .limit(PUBLISH_LIMIT)

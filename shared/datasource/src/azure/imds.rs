@@ -81,7 +81,11 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let id = request_id(sys).map_err(Error::Request)?;
     let request = |path: &str| {
         let fetch = Request::get(format!("{base}{path}")).header("Metadata", "true");
-        fetch.header("x-ms-client-request-id", &id).timeout(policy.timeout).limit(MAX_RESPONSE_SIZE)
+        fetch
+            .of_metadata_service()
+            .header("x-ms-client-request-id", &id)
+            .timeout(policy.timeout)
+            .limit(MAX_RESPONSE_SIZE)
     };
     let fetch = |path: &str| {
         retry_until(sys, &request(path), attempts, deadline, |status| !matches!(status, 404 | 410))
@@ -132,7 +136,7 @@ pub fn await_reprovision_data(
     let base = policy.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys)?;
     let request = Request::get(format!("{base}{REPROVISION_DATA}")).header("Metadata", "true");
-    let request = request.header("x-ms-client-request-id", &id).timeout(policy.timeout);
+    let request = request.of_metadata_service().header("x-ms-client-request-id", &id).timeout(policy.timeout);
     let request = request.limit(MAX_RESPONSE_SIZE).accept_any_status();
     let mut attempt: u64 = 0;
     loop {

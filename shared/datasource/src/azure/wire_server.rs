@@ -84,7 +84,9 @@ impl<'a> WireServer<'a> {
     }
 
     fn fetch(&self, request: Request, deadline: Deadline) -> Result<Response> {
-        let request = HEADERS.iter().fold(request, |request, (name, value)| request.header(name, value));
+        let request = HEADERS
+            .iter()
+            .fold(request.of_metadata_service(), |request, (name, value)| request.header(name, value));
         let request = request.timeout(TIMEOUT).limit(MAX_RESPONSE_SIZE);
         retry_until(self.sys, &request, u32::MAX, deadline, |_| false)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::connect::{self, Proxy};
 use super::exchange::Exchange;
 use super::request::{Request, Response};
-use super::url::{Url, redact};
+use super::url::Url;
 use crate::{Deadline, Error, Result, System, debug};
 
 /// Metadata services limit the simultaneous connections of a machine.
@@ -47,7 +47,7 @@ impl System {
     /// Requests without a response in `received` are to be repeated by the caller, with retries, by [`System::fetch`].
     /// Nothing is requested from a service that is not reached directly (https, a proxy, a Unix socket).
     pub fn crawl(&self, first: Vec<Request>, received: Received<'_>) {
-        let place = first.first().map(|request| redact(&request.url)).unwrap_or_default();
+        let place = first.first().map(|request| request.redacted_url()).unwrap_or_default();
         if let Err(e) = self.try_crawl(first, received) {
             debug!(self, "{place}: {e}; fetching one resource at a time");
         }
@@ -127,7 +127,7 @@ impl Crawl<'_> {
     fn responses(&mut self, result: &mut Result<()>) -> Vec<(usize, Response)> {
         let mut complete = Vec::new();
         for mut pending in std::mem::take(&mut self.pending) {
-            let place = || redact(&pending.request.url);
+            let place = || pending.request.redacted_url();
             match pending.exchange.poll() {
                 None => self.pending.push(pending),
                 Some(Ok(response)) if response.status < 300 || matches!(response.status, 404 | 410) => {

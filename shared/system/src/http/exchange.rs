@@ -17,7 +17,7 @@ use super::incoming::Incoming;
 use super::limits::TimeLimits;
 use super::message;
 use super::request::{Request, RequestParts, Response};
-use super::url::{Url, redact};
+use super::url::{Url, redact_except};
 use crate::{Deadline, Error, Result, ResultExt};
 
 /// One HTTP request on a non-blocking connection, for exchanges that run in parallel.
@@ -122,9 +122,9 @@ impl Request {
         self.plain_url().is_ok_and(|url| !is_address(&url.host))
     }
 
-    /// Returns the URL without credentials and query, for logs.
+    /// Returns the URL without credentials, query and path components that may be secret, for logs.
     pub fn redacted_url(&self) -> String {
-        redact(&self.url)
+        redact_except(&self.url, self.visible_paths)
     }
 
     /// Returns the number of retries and the pause before each.

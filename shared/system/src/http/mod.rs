@@ -25,8 +25,8 @@ use limits::TimeLimits;
 use request::{Failure, RequestParts};
 pub use request::{Request, Response};
 use resume::{Continuation, PartialDownload};
+use url::Url;
 pub use url::redact as redacted_url;
-use url::{Url, redact};
 
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
 
@@ -69,7 +69,7 @@ impl System {
     ///
     /// # Errors
     /// Fails if the last try failed, with a status of 400 or above (unless accepted), or if the response is too large. Messages
-    /// show the URL without credentials, query and random path components.
+    /// show the URL without credentials, query and path components that may be secret ([`Request::of_metadata_service`]).
     pub fn fetch(&self, fetch: &Request) -> Result<Response> {
         let url = fetch.url.as_str();
         if let Some(path) = url::local_path(url) {
@@ -77,16 +77,16 @@ impl System {
             return Ok(Response { status: 200, headers: BTreeMap::new(), body });
         }
         if self.is_dry_run() && fetch.method != "GET" {
-            self.record(Effect::Other { what: format!("{} {}", fetch.method, redact(url)) });
+            self.record(Effect::Other { what: format!("{} {}", fetch.method, fetch.redacted_url()) });
             return Ok(Response { status: 200, headers: BTreeMap::new(), body: Vec::new() });
         }
         let failed = |e: Error| {
             // Another missing file (the CA certificates) does not mean that the resource is missing.
             let e = if e.is_not_found() { Error::new(e.to_string()) } else { e };
-            Err::<Response, _>(e).context(format_args!("fetching {}", redact(url)))
+            Err::<Response, _>(e).context(format_args!("fetching {}", fetch.redacted_url()))
         };
         let (mut tried, mut busy, mut partial) = (0, 0, None);
-        let _activity = self.begin_activity(format!("fetching {}", redact(url)));
+        let _activity = self.begin_activity(format!("fetching {}", fetch.redacted_url()));
         loop {
             tried += 1;
             let began = self.clock().elapsed();
@@ -97,7 +97,7 @@ impl System {
                     debug!(
                         self,
                         "{}: {}, {} bytes, try {tried}, after {took:.3} s",
-                        redact(url),
+                        fetch.redacted_url(),
                         answer.status,
                         answer.body.len()
                     );
@@ -105,9 +105,14 @@ impl System {
                 }
                 Ok(answer) => {
                     if fetch.optional && matches!(answer.status, 404 | 410) {
-                        debug!(self, "{}: {}, try {tried}, after {took:.3} s", redact(url), answer.status);
+                        debug!(
+                            self,
+                            "{}: {}, try {tried}, after {took:.3} s",
+                            fetch.redacted_url(),
+                            answer.status
+                        );
                         let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
-                        return Err(Error::io(format!("fetching {}", redact(url)), &absent));
+                        return Err(Error::io(format!("fetching {}", fetch.redacted_url()), &absent));
                     }
                     let pause = fetch.retry_pause(&answer, self.clock().wall(), fetch.deadline);
                     (Error::new(format!("status {}", answer.status)), pause)
@@ -122,13 +127,13 @@ impl System {
             if wait.is_some() && busy < Request::MAX_BUSY_RETRIES && in_time {
                 busy += 1;
             } else if tried - busy > fetch.retries || !in_time {
-                debug!(self, "fetching {}: {error} after {took:.3} s; no try is left", redact(url));
+                debug!(self, "fetching {}: {error} after {took:.3} s; no try is left", fetch.redacted_url());
                 return failed(error);
             }
             debug!(
                 self,
                 "fetching {}: {error} after {took:.3} s; try {} of {} follows",
-                redact(url),
+                fetch.redacted_url(),
                 tried + 1,
                 fetch.retries.saturating_add(busy + 1)
             );
@@ -146,6 +151,7 @@ impl System {
         let url = Url::parse(&fetch.url).map_err(|e| Failure::permanent(e.to_string()))?;
         let mut headers = Cow::Borrowed(fetch.headers.as_slice());
         let mut ask = RequestParts { url, method: fetch.method, headers: &[], body: fetch.body.as_deref() };
+        let shown = |url: &Url| url.redacted(fetch.visible_paths);
         let mut visited = Vec::new();
         for _ in 0..=MAX_REDIRECTS {
             let answer = self.exchange(fetch, &RequestParts { headers: &headers, ..ask.clone() }, partial)?;
@@ -160,9 +166,9 @@ impl System {
             };
             let next =
                 ask.url.join(location).map_err(|e| Failure::permanent(format!("invalid redirect: {e}")))?;
-            debug!(self, "{} is at {} ({})", ask.url.redacted(), next.redacted(), answer.status);
+            debug!(self, "{} is at {} ({})", shown(&ask.url), shown(&next), answer.status);
             if ask.url.https && !next.https {
-                info!(self, "redirect from {} to unencrypted {}", ask.url.redacted(), next.redacted());
+                info!(self, "redirect from {} to unencrypted {}", shown(&ask.url), shown(&next));
                 // They may be secrets, which must not be sent unencrypted.
                 headers = Cow::Owned(Vec::new());
             } else if !ask.url.is_same_origin(&next) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::url::Url;
+use super::url::{Paths, Url};
 use crate::{Deadline, Error};
 
 /// A request: the URL, and limits for time, retries and size.
@@ -36,6 +36,8 @@ pub struct Request {
     pub(super) unix_socket: Option<String>,
     pub(super) client_certificates: Vec<String>,
     pub(super) tolerance: Duration,
+    /// What messages show of the URL.
+    pub(super) visible_paths: Paths,
 }
 
 /// A response.
@@ -68,6 +70,7 @@ impl Request {
             unix_socket: None,
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
+            visible_paths: Paths::WellKnown,
         }
     }
 
@@ -153,6 +156,12 @@ impl Request {
     /// [`System::fetch`](crate::System::fetch) and http only.
     pub fn unix_socket(self, path: impl Into<String>) -> Request {
         Request { unix_socket: Some(path.into()), ..self }
+    }
+
+    /// Marks a request of a datasource, whose paths are documented and not secret: messages show them if the host is that
+    /// of a metadata service.
+    pub fn of_metadata_service(self) -> Request {
+        Request { visible_paths: Paths::Documented, ..self }
     }
 
     /// Sets the size limit of the response body in bytes.

@@ -116,10 +116,10 @@ impl Url {
     }
 
     /// Returns the URL for messages: without credentials and query.
-    pub fn redacted(&self) -> String {
+    pub fn redacted(&self, paths: Paths) -> String {
         let scheme = if self.https { "https" } else { "http" };
         let path = self.target.split('?').next().unwrap_or("/");
-        format!("{scheme}://{}{}", self.authority(), redact_path(&self.host, path))
+        format!("{scheme}://{}{}", self.authority(), paths.redact(&self.host, path))
     }
 }
 
@@ -183,13 +183,27 @@ fn is_metadata_service(host: &str) -> bool {
         || matches!(host, "metadata.google.internal" | "100.100.100.200" | "168.63.129.16")
 }
 
-/// Returns a path for messages. That of a metadata service keeps all words except those that look random; any other path
-/// keeps well-known words only, because each of the others may grant access (a webhook, a signed link), however short.
-/// The number of words and the extension of the last one stay visible.
-fn redact_path(host: &str, path: &str) -> String {
-    if is_metadata_service(host) {
-        return redact_random_segments(path);
+/// Which paths a message may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paths {
+    /// A URL of a user, a vendor or the configuration: well-known words only, because each of the others may grant access
+    /// (a webhook, a signed link), however short. The number of words and the extension of the last one stay visible.
+    WellKnown,
+    /// A URL that a datasource made: on the host of a metadata service all words except those that look random.
+    Documented,
+}
+
+impl Paths {
+    fn redact(self, host: &str, path: &str) -> String {
+        if self == Paths::Documented && is_metadata_service(host) {
+            redact_random_segments(path)
+        } else {
+            redact_path(path)
+        }
     }
+}
+
+fn redact_path(path: &str) -> String {
     let words = path
         .split('/')
         .map(|word| if word.is_empty() || is_well_known(word) { word.into() } else { redact_segment(word) });
@@ -259,8 +273,13 @@ fn redact_random_segments(path: &str) -> String {
     words.collect::<Vec<Cow<'_, str>>>().join("/")
 }
 
-/// Removes the credentials and the query from any text that may be a URL.
+/// Removes the credentials, the query and the words of the path that are not well known from any text that may be a URL.
 pub fn redact(url: &str) -> String {
+    redact_except(url, Paths::WellKnown)
+}
+
+/// Removes the credentials, the query and the words of the path that `paths` does not show.
+pub fn redact_except(url: &str, paths: Paths) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or(url);
     match bare.split_once("://") {
         Some((scheme, rest)) => {
@@ -270,7 +289,7 @@ pub fn redact(url: &str) -> String {
             let path = if host.is_empty() {
                 Cow::Borrowed(path)
             } else {
-                redact_path(without_port(host), path).into()
+                paths.redact(without_port(host), path).into()
             };
             format!("{scheme}://{host}{path}")
         }
@@ -377,6 +396,23 @@ mod tests {
             ),
             ("http://[2001:db8::1]:8000/s3cret/meta-data", "http://[2001:db8::1]:8000/…/meta-data"),
             ("http://169.254.169.254.example/s3cret", "http://169.254.169.254.example/…"),
+            ("http://169.254.169.254/hooks/s3cret/user-data", "http://169.254.169.254/…/…/user-data"),
+            ("http://[fe80::1%25eth0]/latest/x", "http://[fe80::1%25eth0]/latest/…"),
+            ("file:///srv/a.yaml", "file:///srv/a.yaml"),
+        ] {
+            assert_eq!(redact(url), expected);
+        }
+        let of = |text, paths| Url::parse(text).unwrap().redacted(paths);
+        assert_eq!(of("http://u:p@h/a?token=x", Paths::Documented), "http://h/…");
+        assert_eq!(of("http://[fe80::1]/a", Paths::WellKnown), "http://[fe80::1]/…");
+        let random = "http://[fe80::1]/éé0123456789abcdefABCDEF";
+        assert_eq!(of(random, Paths::Documented), "http://[fe80::1]/%C3%…");
+    }
+
+    #[test]
+    fn documented_paths_of_metadata_services_stay_visible() {
+        for (url, expected) in [
+            ("http://192.0.2.1/s3cret/meta-data", "http://192.0.2.1/…/meta-data"),
             (
                 "http://169.254.169.254/latest/meta-data/iam/info",
                 "http://169.254.169.254/latest/meta-data/iam/info",
@@ -392,13 +428,9 @@ mod tests {
                 "http://169.254.169.254/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
                 "http://169.254.169.254/6ba7b810-9dad-11d1-80b4-00c04fd430c8/Version-2.10.2009-04-04/",
             ),
-            ("file:///srv/a.yaml", "file:///srv/a.yaml"),
         ] {
-            assert_eq!(redact(url), expected);
+            assert_eq!(redact_except(url, Paths::Documented), expected);
         }
-        let of = |text| Url::parse(text).unwrap().redacted();
-        assert_eq!(of("http://u:p@h/a?token=x"), "http://h/…");
-        assert_eq!(of("http://[fe80::1]/éé0123456789abcdefABCDEF"), "http://[fe80::1]/%C3%…");
     }
 
     #[test]
