@@ -91,6 +91,8 @@ test: $(if $(wildcard tests/tests/$(TEST).rs),root deb,deps)
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' HOST='$(HOST)' tests/one '$(TEST)' '$(CASE)'
 endif
 
+# Compared with the newest ds-identify only; `make test` also runs the older ones.
+quick: export FIRSTLIGHT_UPSTREAM_SUITES ?= sid
 quick: deps ## run what needs neither root nor a release build: lint and unit tests
 	+@GOAL=quick MAKE='$(MAKE)' tests/run lint unit
 
@@ -107,7 +109,7 @@ licences: ## check the dependencies against deny.toml (licences, bans, sources)
 	tests/licences
 
 unit: ## run the unit tests of every crate
-	$(RUN) $(CARGO) test --no-fail-fast --workspace $(if $(TESTS),--exclude tests) -j $(JOBS)
+	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' HOST='$(HOST)' tests/unit
 
 # Tests with #[ignore = "...: make devices"]; `tests/ignored` checks that each is in a target that is named here.
 devices: root ## run the tests that need loop devices (root)
