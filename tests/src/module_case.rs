@@ -242,7 +242,7 @@ impl ModuleCase {
             };
             let _ = writeln!(text, "{path} has");
             for line in String::from_utf8_lossy(&content).lines().filter(|line| !is_log_line(line)) {
-                let line = if self.module == "final_message" { without_numbers(line) } else { line.into() };
+                let line = if self.module == "final_message" { without_times(line) } else { line.into() };
                 let _ = writeln!(text, "{}", format!("  | {line}").trim_end());
             }
         }
@@ -439,8 +439,15 @@ fn is_log_line(line: &str) -> bool {
             && ["[DEBUG]", "[INFO]", "[WARNING]", "[ERROR]"].iter().any(|level| line.contains(level))
 }
 
-/// Replaces numbers, which are times and versions here. Versions may have two or three parts.
-fn without_numbers(line: &str) -> String {
+/// Replaces dates and numbers, which are times and versions here. Versions may have two or three parts.
+fn without_times(line: &str) -> String {
+    let is_day = |word: &str| ["Mon,", "Tue,", "Wed,", "Thu,", "Fri,", "Sat,", "Sun,"].contains(&word);
+    let words: Vec<&str> = line.split(' ').collect();
+    if let Some(day) = words.iter().position(|word| is_day(word)) {
+        let rest = words.get(day + 4..).unwrap_or_default();
+        return without_times(&[&words[..day], &["DATE"], rest].concat().join(" "));
+    }
+
     let mut text = String::new();
     for c in line.chars() {
         match c.is_ascii_digit() {
