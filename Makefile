@@ -63,7 +63,7 @@ dist: ## make the source release of the checked-out commit, with vendored crates
 	@CARGO='$(CARGO)' packaging/dist build
 
 generated: ## write the files that follow from tables: reference, manual pages, completions, schemas
-	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p datasource -p modules -j $(JOBS) generated
+	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p clouds -p datasource -p modules -j $(JOBS) generated
 
 docs: ## check the documentation, and build the book in build/book if mdbook is installed
 	tests/documents

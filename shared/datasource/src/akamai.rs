@@ -1,4 +1,18 @@
 //! Akamai (Linode): a metadata service with tokens, over IPv6 or IPv4. Flags in DMI override the settings.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `base_urls.ipv4` | a URL | `http://169.254.169.254` | The metadata service over IPv4. |
+//! | `base_urls.ipv6` | a URL | `http://[fd00:a9fe:a9fe::1]` | The metadata service over IPv6. |
+//! | `paths.token` | text | `v1/token` | The path of the token. |
+//! | `paths.metadata` | text | `v1/instance` | The path of the metadata. |
+//! | `paths.userdata` | text | `v1/user-data` | The path of user-data. |
+//! | `preferred_mac_prefixes` | text or a list | `f2:3` | The NIC whose MAC begins so is used for the requests. |
+//! | `allow_local_stage` | true or false | `true` | Search in the local stage. |
+//! | `allow_init_stage` | true or false | `true` | Search in the network stage. |
+//! | `allow_ipv4` | true or false | `true` | Use IPv4. |
+//! | `allow_ipv6` | true or false | `true` | Use IPv6. |
+//! | `allow_dhcp` | true or false | `true` | Use DHCP in the local stage. |
 
 use state::Instance;
 use system::{Request, Result, warning};
@@ -9,11 +23,11 @@ use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, dmi, standard};
 
 pub const AKAMAI: Datasource =
-    Datasource { check: standard::check_serial, ..Datasource::new("Akamai", find) };
+    Datasource { check: standard::check_serial, ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Akamai",
-    defaults: Defaults { timeout: 30, retries: 4, retry_delay: 2, ..Defaults::COMMON },
+    defaults: Defaults { urls_key: "", timeout: 30, retries: 4, retry_delay: 2, ..Defaults::COMMON },
     method: |url| Request::put(url).header("Metadata-Token-Expiry-Seconds", "300"),
     headers: &[("Accept", "application/json")],
     token_header: Some("Metadata-Token"),

@@ -1,5 +1,9 @@
 //! AliYun (Alibaba Cloud): a service like that of EC2, in which each request carries a token. All metadata is in one
 //! document; if that is missing or malformed, the tree of directories is read.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `apply_full_imds_network_config` | true or false | `true` | Configure all NICs and addresses that the metadata has; otherwise only DHCP on the first NIC. |
 
 use std::time::Duration;
 
@@ -23,7 +27,7 @@ pub const ALIYUN: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
-    ..Datasource::new("AliYun", find)
+    ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {

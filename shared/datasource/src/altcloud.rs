@@ -9,7 +9,7 @@ use system::{Command, Result, System, debug, warning};
 
 use crate::{Datasource, Search, dmi, fields, media, standard};
 
-pub const ALTCLOUD: Datasource = Datasource { ..Datasource::new("AltCloud", find) };
+pub const ALTCLOUD: Datasource = Datasource::new("AltCloud", find);
 
 /// The kind of virtualization, written by the program that made the image.
 const CLOUD_INFO: &str = "/etc/sysconfig/cloud-info";

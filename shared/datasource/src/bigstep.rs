@@ -5,12 +5,17 @@ use state::Instance;
 use system::{Error, Result, debug};
 
 use crate::field_types::FieldType::{Data, Keys, Map, Text};
+use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, field_types, standard};
 
-pub const BIGSTEP: Datasource = Datasource { ..Datasource::new("Bigstep", find) };
+pub const BIGSTEP: Datasource = Datasource::of_service(&SERVICE, find);
 
-pub const SERVICE: MetadataService<'_> = MetadataService { name: "Bigstep", ..MetadataService::COMMON };
+pub const SERVICE: MetadataService<'_> = MetadataService {
+    name: "Bigstep",
+    defaults: Defaults { urls_key: "", ..Defaults::COMMON },
+    ..MetadataService::COMMON
+};
 
 /// The file with the URL, below the state directory.
 const URL_FILE: &str = "data/seed/bigstep/url";

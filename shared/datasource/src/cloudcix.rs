@@ -9,7 +9,7 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, document, field_types, standard};
 
-pub const CLOUDCIX: Datasource = Datasource { ..Datasource::new("CloudCIX", find) };
+pub const CLOUDCIX: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "CloudCIX",

@@ -9,7 +9,7 @@ use system::{Deadline, Error, Result, System};
 use crate::fields::Fields;
 use crate::{Datasource, Search, dmi, retry, standard};
 
-pub const CLOUDSIGMA: Datasource = Datasource { ..Datasource::new("CloudSigma", find) };
+pub const CLOUDSIGMA: Datasource = Datasource::new("CloudSigma", find);
 
 const PORT: &str = "/dev/ttyS1";
 /// The path between the brackets is empty: the whole context.

@@ -12,7 +12,7 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, field_types, password_server, seed, standard};
 
-pub const CLOUDSTACK: Datasource = Datasource::new("CloudStack", find);
+pub const CLOUDSTACK: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "CloudStack",

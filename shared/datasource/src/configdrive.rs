@@ -1,4 +1,8 @@
 //! ConfigDrive: OpenStack's (and many others') disk with metadata, labelled `config-2`.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `dsmode` | `local`, `net` or `disabled` | `net` | The stage in which user-data is processed, unless the metadata has it. `disabled` ignores the data. |
 
 use std::collections::BTreeMap;
 

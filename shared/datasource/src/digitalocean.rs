@@ -1,4 +1,8 @@
 //! DigitalOcean: one document with all metadata, reached with a link-local address.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `use_ip4LL` | true or false | `true` | Use a link-local IPv4 address in the local stage. |
 
 mod network;
 
@@ -14,7 +18,7 @@ use crate::service::MetadataService;
 use crate::{Datasource, Search, dmi, document, field_types, standard};
 
 pub const DIGITALOCEAN: Datasource =
-    Datasource { check: standard::check_serial, ..Datasource::new("DigitalOcean", find) };
+    Datasource { check: standard::check_serial, ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "DigitalOcean",

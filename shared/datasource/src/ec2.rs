@@ -1,5 +1,10 @@
 //! Ec2: Amazon's metadata service, and those of clouds that copied it. On Amazon's own platform every request carries a
 //! token (IMDSv2); a service that does not issue one is disabled.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `strict_id` | `true`, `false` or `warn[,SECONDS]` | `warn` | Whether the service is requested where the firmware is that of no known cloud: not at all, always, or with a warning at login and a pause. |
+//! | `apply_full_imds_network_config` | true or false | `true` | Configure all NICs and addresses that the metadata has; otherwise only DHCP on the first NIC. |
 
 use config::Node;
 use serde_json::{Value as Json, json};
@@ -26,7 +31,7 @@ pub const EC2: Datasource = Datasource {
         hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
     activate: Some(activate),
-    ..Datasource::new("Ec2", find)
+    ..Datasource::with_requests("Ec2", &DEFAULTS, find)
 };
 
 pub const DEFAULTS: Defaults = Defaults {

@@ -1,5 +1,10 @@
 //! Exoscale: metadata as EC2 serves it, and a password server. A password that the owner has requested is set at the next
 //! boot.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `api_version` | text | `1.0` | The version of the metadata, the first part of each path. |
+//! | `password_server_port` | a number | `8080` | The port of the password server. |
 
 use config::Node;
 use state::Instance;
@@ -9,7 +14,8 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, field_types, password_server, standard};
 
-pub const EXOSCALE: Datasource = Datasource { activate: Some(activate), ..Datasource::new("Exoscale", find) };
+pub const EXOSCALE: Datasource =
+    Datasource { activate: Some(activate), ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Exoscale",

@@ -17,7 +17,7 @@ pub const GCE: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
-    ..Datasource::new("GCE", find)
+    ..Datasource::of_service(&SERVICE, find)
 };
 
 /// The second URL is for machines that cannot resolve names yet.

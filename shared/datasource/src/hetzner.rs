@@ -18,7 +18,7 @@ pub const HETZNER: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "ATTR{address}==\"86:*\"",
     },
-    ..Datasource::new("Hetzner", find)
+    ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {

@@ -45,6 +45,7 @@ mod parts;
 mod password_server;
 #[cfg(test)]
 mod patience;
+mod privileged_ports;
 mod rbxcloud;
 #[cfg(test)]
 mod reference;
@@ -127,6 +128,23 @@ pub struct Datasource {
     /// Runs after user-data and vendor-data were processed and before the init modules, at every boot. Its configuration
     /// is the merged one. It does not run while the user-data of the instance could not be processed.
     pub activate: Option<Hook>,
+    /// For tests of all datasources, and for the reference.
+    #[cfg(test)]
+    requests: Requests,
+}
+
+/// What limits the requests of a datasource.
+#[cfg(test)]
+#[derive(Clone, Copy)]
+enum Requests {
+    /// It makes none over HTTP that can be configured.
+    None,
+    /// A service.
+    Service(&'static service::MetadataService<'static>),
+    /// A service whose first request is the datasource's own.
+    Own(&'static retry::Defaults),
+    /// A seed: attempts are counted, the total time is not limited.
+    Seed(&'static retry::Defaults),
 }
 
 /// A datasource's own step in the stage that processes user-data. The flag is true until the instance's user-data was
@@ -147,6 +165,48 @@ impl Datasource {
             events: DEFAULT_EVENTS,
             setup: None,
             activate: None,
+            #[cfg(test)]
+            requests: Requests::None,
+        }
+    }
+
+    /// As [`Datasource::new`], with the name of a service.
+    const fn of_service(
+        service: &'static service::MetadataService<'static>,
+        find: fn(&Search<'_>) -> Result<Option<Instance>>,
+    ) -> Datasource {
+        Datasource {
+            #[cfg(test)]
+            requests: Requests::Service(service),
+            ..Datasource::new(service.name, find)
+        }
+    }
+
+    /// As [`Datasource::new`], with requests that have these limits.
+    #[cfg_attr(not(test), expect(unused_variables))]
+    const fn with_requests(
+        name: &'static str,
+        defaults: &'static retry::Defaults,
+        find: fn(&Search<'_>) -> Result<Option<Instance>>,
+    ) -> Datasource {
+        Datasource {
+            #[cfg(test)]
+            requests: Requests::Own(defaults),
+            ..Datasource::new(name, find)
+        }
+    }
+
+    /// As [`Datasource::new`], with requests for seeds that have these limits.
+    #[cfg_attr(not(test), expect(unused_variables))]
+    const fn with_seeds(
+        name: &'static str,
+        defaults: &'static retry::Defaults,
+        find: fn(&Search<'_>) -> Result<Option<Instance>>,
+    ) -> Datasource {
+        Datasource {
+            #[cfg(test)]
+            requests: Requests::Seed(defaults),
+            ..Datasource::new(name, find)
         }
     }
 }

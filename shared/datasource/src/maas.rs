@@ -1,5 +1,12 @@
 //! MAAS: metadata below a URL that the configuration names, with requests signed by its OAuth keys; or the same files in a
 //! seed directory. In the local stage only with a network that the initramfs has set up.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `consumer_key` | text | | Signs the requests by OAuth 1.0, with the next three. |
+//! | `consumer_secret` | text | | The secret of the consumer; it may be empty. |
+//! | `token_key` | text | | The token. |
+//! | `token_secret` | text | | The secret of the token. |
 
 use std::time::Duration;
 
@@ -22,7 +29,7 @@ pub const MAAS: Datasource = Datasource {
         NetworkSource::Datasource,
         NetworkSource::Initramfs,
     ],
-    ..Datasource::new("MAAS", find)
+    ..Datasource::with_requests("MAAS", &DEFAULTS, find)
 };
 
 pub const DEFAULTS: Defaults = Defaults {

@@ -4,6 +4,15 @@
 //! Several may exist. Metadata of an earlier one takes precedence, key by key; user-data, vendor-data and network
 //! configuration of a later one replace the earlier ones. Those of systemd's credentials take precedence over all others:
 //! on a confidential machine they are authenticated and a disk is not.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `seedfrom` | a URL or a path | | The directory of the seed, to which `meta-data`, `user-data`, `vendor-data` and `network-config` are appended; each `%s` is replaced by these names instead. `__dmi.NAME__` is replaced by a value of DMI. |
+//! | `fs_label` | text or null | `cidata` | The label of the seed's file system. Null: none is searched. |
+//! | `user-data` | text | | A seed in the configuration; it also needs `meta-data`. |
+//! | `meta-data` | a map or text | | Its metadata. |
+//! | `vendor-data` | text | | Its vendor-data. |
+//! | `network-config` | a map or text | | Its network configuration. |
 
 use config::source_map::positions;
 use config::{Map, Node};
@@ -17,7 +26,7 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::seed::{self, Seed};
 use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, standard};
 
-pub const NOCLOUD: Datasource = Datasource { check, ..Datasource::new("NoCloud", find) };
+pub const NOCLOUD: Datasource = Datasource { check, ..Datasource::with_seeds("NoCloud", &DEFAULTS, find) };
 
 /// The time limit for a seed's server. Upstream has none; a server that is silent for half a minute will not respond.
 pub const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };

@@ -1,4 +1,9 @@
 //! None: the last resort, so that a machine without any cloud still gets its own configuration applied.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `userdata_raw` | text | | User-data. |
+//! | `metadata` | a map | | Metadata. Its instance-id is ignored. |
 
 use config::Node;
 use serde_json::json;

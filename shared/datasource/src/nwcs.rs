@@ -9,7 +9,7 @@ use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, document, field_types, standard, v1};
 
-pub const NWCS: Datasource = Datasource { ..Datasource::new("NWCS", find) };
+pub const NWCS: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "NWCS",

@@ -1,4 +1,8 @@
 //! OpenStack's metadata service: the config drive's files over the network, and EC2's metadata beside them.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `apply_network_config` | true or false | `true` | Configure the network by `network_data.json`. |
 
 use config::Node;
 use ephemeral::{Ipv4Method, Ipv6Method};
@@ -11,7 +15,7 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::{Datasource, Search, dmi, document, field_types, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
-    Datasource { check: standard::check_uuid, ..Datasource::new("OpenStack", find) };
+    Datasource { check: standard::check_uuid, ..Datasource::with_requests("OpenStack", &DEFAULTS, find) };
 
 /// The part of the metadata that is served as EC2 serves it.
 const EC2_TREE: &str = "latest/meta-data/";

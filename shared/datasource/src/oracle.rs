@@ -1,5 +1,9 @@
 //! Oracle (OCI): the instance and its VNICs in JSON, over either family. Version 2 of the service requires a header;
 //! version 1 is read where version 2 does not exist.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `configure_secondary_nics` | true or false | `false` | Configure all NICs, not only the first one. |
 
 use config::Node;
 use ephemeral::Ipv6Method;
@@ -21,7 +25,7 @@ pub const ORACLE: Datasource = Datasource {
         NetworkSource::Datasource,
         NetworkSource::Initramfs,
     ],
-    ..Datasource::new("Oracle", find)
+    ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {

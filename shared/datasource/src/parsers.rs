@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use config::{Ini, Node};
-use state::Instance;
+use state::{Blobs, Instance};
 use system::Result;
 
 use crate::azure::{certificates, ovf as ovf_env, wire_server};
@@ -101,6 +101,8 @@ fn scaleway_instance(
 ) -> Result<Instance> {
     let metadata = document::parse_map("Scaleway's metadata", conf)?;
     let (base, nic) = ("http://[fd00:42::42]".into(), "eth0".into());
+    let blobs = |bytes: Vec<u8>| Blobs(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
+    let (user_data, vendor_data) = (blobs(user_data), blobs(vendor_data));
     scaleway::instance(
         ctx.sys,
         scaleway::Documents { metadata, user_data, vendor_data, lease: None, base, nic },

@@ -1,14 +1,10 @@
-//! The reference of the datasources, made from their rows and the table of settings: a page of the book and the manual page
-//! cloud-init-datasources(7). Only the tests below use it.
-
-mod settings;
+//! The reference of the datasources, made from their rows, from the limits of their requests and from the tables of settings
+//! in the documentation of their files: a page of the book and the manual page cloud-init-datasources(7).
 
 use scratch::{Document, check_generated, source_path};
-use settings::Settings;
-pub use settings::{SETTINGS, Urls};
 
 use crate::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
-use crate::{DATASOURCES, Datasource, NetworkSource};
+use crate::{DATASOURCES, Datasource, NetworkSource, Requests};
 
 const SOURCE: &str = "shared/datasource/src and shared/clouds/src";
 const COLUMNS: [&str; 4] = ["setting", "type", "default", "meaning"];
@@ -30,25 +26,33 @@ fn row(setting: &str, kind: &str, default: &str, meaning: &str) -> Vec<String> {
     vec![setting.into(), kind.into(), default, meaning.into()]
 }
 
+/// Returns the time limits and URLs of a datasource that makes requests.
+fn defaults(datasource: &Datasource) -> Option<&'static Defaults> {
+    match datasource.requests {
+        Requests::None => None,
+        Requests::Service(service) => Some(&service.defaults),
+        Requests::Own(defaults) | Requests::Seed(defaults) => Some(defaults),
+    }
+}
+
 /// Returns the settings that each metadata service has.
-fn service_rows(settings: &Settings, defaults: &Defaults) -> Vec<Vec<String>> {
+fn service_rows(defaults: &Defaults, is_seed: bool) -> Vec<Vec<String>> {
     let number = |number: u32| number.to_string();
     let urls: Vec<String> = defaults.urls.iter().map(|url| format!("`{url}`")).collect();
-    let url_row = |meaning: &str| {
-        let key = defaults.urls_key.to_string();
-        vec![key, "a URL, a list or a map of URLs".to_string(), urls.join(", "), meaning.to_string()]
-    };
+    let which =
+        if defaults.adds_urls { "Further URLs of the service." } else { "The service, without the path." };
+    let meaning = format!("{which} The first one that responds is used.");
     let zero = match defaults.max_wait {
         0 => " 0: a single attempt.",
         _ => " 0 disables the service.",
     };
-    let mut rows = match settings.urls {
-        Urls::Replace => vec![url_row("The service, without the path. The first one that responds is used.")],
-        Urls::Add => vec![url_row("Further URLs of the service. The first one that responds is used.")],
-        Urls::Elsewhere | Urls::Seed => Vec::new(),
-    };
+    let mut rows = Vec::new();
+    if !is_seed && !defaults.urls_key.is_empty() {
+        let kind = "a URL, a list or a map of URLs";
+        rows.push(vec![defaults.urls_key.to_string(), kind.into(), urls.join(", "), meaning]);
+    }
     let max_wait = format!("Time limit for the first response.{zero}");
-    if settings.urls != Urls::Seed {
+    if !is_seed {
         rows.push(row("max_wait", "seconds", &number(defaults.max_wait), &max_wait));
     }
     rows.extend([
@@ -100,9 +104,9 @@ fn add_datasource(page: &mut Document, datasource: &Datasource) {
         network_order(datasource),
         events.join(", ")
     ));
-    let Some(settings) = SETTINGS.iter().find(|settings| settings.name == datasource.name) else { return };
-    let mut rows = settings.defaults.map(|defaults| service_rows(settings, defaults)).unwrap_or_default();
-    rows.extend(settings.more.iter().map(|(name, kind, default, meaning)| row(name, kind, default, meaning)));
+    let is_seed = matches!(datasource.requests, Requests::Seed(_));
+    let mut rows = defaults(datasource).map(|defaults| service_rows(defaults, is_seed)).unwrap_or_default();
+    rows.extend(documented_settings(datasource.name).into_iter().map(Vec::from));
     page.entries(&COLUMNS, rows);
 }
 
@@ -141,11 +145,32 @@ fn generated_reference_is_current() {
     ]);
 }
 
-/// Returns the texts of a datasource's files.
+/// The end of the first row of README's table of datasources: how those were tested that no other row names.
+const README_ROW: &str = " | DHCP (several also IPv6) and a metadata server";
+
+/// README's table names every datasource: a new one with a metadata service is added to the first row.
+#[test]
+fn generated_readme_lists_datasources() {
+    let readme = std::fs::read_to_string(source_path("README.md")).unwrap();
+    let end = readme.find(README_ROW).unwrap();
+    let begin = readme[..end].rfind("\n| ").unwrap() + 3;
+    let others: String = readme[end..].lines().skip(1).take_while(|line| line.starts_with('|')).collect();
+    let is_named = |name: &str| others.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+    let mut names: Vec<&str> = DATASOURCES.iter().map(|datasource| datasource.name).collect();
+    names.retain(|name| !is_named(name));
+    names.sort_by_key(|name| name.to_lowercase());
+    let text = format!("{}{}{}", &readme[..begin], names.join(", "), &readme[end..]);
+    check_generated(&[("README.md", text)]);
+}
+
+/// Returns the texts of a datasource's files, the main one first.
 fn source_of(name: &str) -> String {
     let top = source_path("shared/datasource/src");
     let name = name.to_lowercase();
-    let mut text = std::fs::read_to_string(top.join(format!("{name}.rs"))).unwrap_or_default();
+    let mut text = String::new();
+    for main in [top.join(format!("{name}.rs")), top.join(&name).join("mod.rs")] {
+        text += &std::fs::read_to_string(main).unwrap_or_default();
+    }
     let mut directories = vec![top.join(name)];
     while let Some(directory) = directories.pop() {
         for path in std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()) {
@@ -154,6 +179,22 @@ fn source_of(name: &str) -> String {
         }
     }
     text
+}
+
+/// Returns the table of settings in the documentation of a datasource's main file: those that other metadata services do not
+/// have, each with its name, type, default and meaning.
+fn documented_settings(name: &str) -> Vec<[String; COLUMNS.len()]> {
+    let source = source_of(name);
+    let documentation = source.lines().map_while(|line| line.strip_prefix("//!"));
+    let rows: Vec<_> =
+        documentation.filter_map(|line| line.trim().strip_prefix('|')?.strip_suffix('|')).collect();
+    // Without its head and the line below that.
+    let rows = rows.into_iter().skip(2).map(|row| {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let [setting, kind, default, meaning] = cells.as_slice() else { panic!("{name}: {row}") };
+        [setting.replace('`', ""), kind.to_string(), default.to_string(), meaning.to_string()]
+    });
+    rows.collect()
 }
 
 /// Returns the names of the settings that the code of a datasource reads: the literals after these words.
@@ -186,16 +227,15 @@ fn settings_are_those_of_the_code() {
     for datasource in DATASOURCES {
         let name = datasource.name;
         let source = source_of(name);
-        let settings = SETTINGS.iter().find(|settings| settings.name == name);
-        let more = settings.map(|settings| settings.more).unwrap_or_default();
-        let urls_key = settings.and_then(|settings| settings.defaults).map(|defaults| defaults.urls_key);
+        let more = documented_settings(name);
+        let urls_key = defaults(datasource).map(|defaults| defaults.urls_key);
         for read in names_in(&source, name) {
-            let is_listed = more.iter().any(|(listed, ..)| listed.split('.').any(|part| part == read));
+            let is_listed = more.iter().any(|[listed, ..]| listed.split('.').any(|part| part == read));
             if !is_listed && urls_key != Some(read.as_str()) {
                 wrong.push(format!("{name}: {read} is read and not listed"));
             }
         }
-        for (listed, ..) in more {
+        for [listed, ..] in &more {
             let last = listed.rsplit('.').next().unwrap_or_default();
             // MAAS' keys are those of the crate for OAuth.
             let is_read = source.contains(&format!("\"{last}\"")) || name == "MAAS";
@@ -208,6 +248,5 @@ fn settings_are_those_of_the_code() {
             wrong.push(format!("{name}: listed with time limits: {}", urls_key.is_some()));
         }
     }
-    assert_eq!(SETTINGS.iter().filter(|s| DATASOURCES.iter().all(|d| d.name != s.name)).count(), 0);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

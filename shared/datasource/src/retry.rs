@@ -28,8 +28,11 @@ pub struct RetryPolicy {
 pub struct Defaults {
     /// Base URLs.
     pub urls: &'static [&'static str],
-    /// The key for the URLs: a list, a map whose values are URLs, or the text of a single URL.
+    /// The key for the URLs: a list, a map whose values are URLs, or the text of a single URL. Empty if they come from
+    /// elsewhere.
     pub urls_key: &'static str,
+    /// Configured URLs are added to the default ones; otherwise they replace them.
+    pub adds_urls: bool,
     /// See [`RetryPolicy::max_wait`].
     pub max_wait: u32,
     /// See [`RetryPolicy::timeout`].
@@ -47,6 +50,7 @@ impl Defaults {
     pub const COMMON: Defaults = Defaults {
         urls: &["http://169.254.169.254"],
         urls_key: "metadata_urls",
+        adds_urls: false,
         max_wait: 120,
         timeout: 10,
         retries: 5,
@@ -99,15 +103,16 @@ pub fn max_wait_cached(ctx: &Search<'_>, name: &str) -> Duration {
 
 /// Returns the configured base URLs, or the default ones.
 fn urls(settings: Option<&Node>, default: &Defaults) -> Vec<String> {
-    let configured = settings.and_then(|s| s.get(default.urls_key));
+    let configured = settings.and_then(|s| s.get(default.urls_key)).filter(|_| !default.urls_key.is_empty());
     let mut urls: Vec<&str> = match configured.map(|node| (node, &node.value)) {
         Some((_, Value::Seq(list))) => list.iter().filter_map(Node::as_str).collect(),
         Some((_, Value::Map(map))) => map.iter().filter_map(|(_, url)| url.as_str()).collect(),
         Some((node, _)) => node.as_str().into_iter().collect(),
         None => Vec::new(),
     };
-    if urls.is_empty() {
-        urls = default.urls.to_vec();
+    if urls.is_empty() || default.adds_urls {
+        urls.retain(|url| !default.urls.contains(&url.trim_end_matches('/')));
+        urls.splice(..0, default.urls.iter().copied());
     }
     urls.into_iter().map(|url| url.trim_end_matches('/').to_string()).collect()
 }

@@ -8,10 +8,11 @@ use config::Node;
 use ephemeral::{Ipv6Method, Lease};
 use serde_json::json;
 use state::{Blobs, Instance};
-use system::{Deadline, Error, Request, Result, System, warning};
+use system::{Error, Result, System};
 
 use crate::field_types::{Field, FieldType};
 use crate::metadata_network::LINK_TIMEOUT;
+use crate::privileged_ports::PrivilegedPorts;
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};
@@ -22,13 +23,14 @@ pub const SCALEWAY: Datasource = Datasource {
         supported: ALL_EVENTS,
         hotplug_udev_match: "",
     },
-    ..Datasource::new("Scaleway", find)
+    ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Scaleway",
     defaults: Defaults {
         urls: &["http://169.254.42.42", "http://[fd00:42::42]"],
+        adds_urls: true,
         max_wait: 2,
         retries: 3,
         ..Defaults::COMMON
@@ -46,23 +48,12 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 /// The shortest time limit of an attempt.
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// The minimum number of source ports that are tried, from 1 on: another request may still hold one.
-const MIN_PORTS: u32 = 2;
-const PORT_RETRY_DELAY: Duration = Duration::from_secs(5);
-/// The time limit for user-data and vendor-data.
-const DATA_TIMEOUT: Duration = Duration::from_secs(180);
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !ctx.is_on("Scaleway") {
         return Ok(None);
     }
-    let mut policy = SERVICE.policy(ctx);
-    // Configured URLs are added to the default ones.
-    for url in SERVICE.defaults.urls.iter().rev().map(ToString::to_string) {
-        if !policy.urls.contains(&url) {
-            policy.urls.insert(0, url);
-        }
-    }
+    let policy = SERVICE.policy(ctx);
     let Some(documents) = SERVICE.fetch(ctx, &policy, &ctx.first_nic(), &mut |session| fetch(session))?
     else {
         return Ok(None);
@@ -75,8 +66,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 /// The service's documents, and how they were read.
 pub(crate) struct Documents {
     pub metadata: Node,
-    pub user_data: Vec<u8>,
-    pub vendor_data: Vec<u8>,
+    pub user_data: Blobs,
+    pub vendor_data: Blobs,
     /// `None`: fetched over IPv6.
     pub lease: Option<Lease>,
     pub base: String,
@@ -91,54 +82,13 @@ impl Documents {
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let metadata = document::parse_map("Scaleway's metadata", &session.response.body)?;
-    let (sys, base, nic) = (session.sys, session.base.clone(), session.nic.to_string());
-    let deadline = Deadline::after(DATA_TIMEOUT);
-    let mut port = 1;
-    let mut data = |path: &str, what: &str| {
-        let read = fetch_privileged(session, &format!("{base}/{path}/cloud-init"), &mut port, deadline);
-        standard::ignore_too_large(sys, &format!("Scaleway: {what}"), read)
-    };
-    let (user_data, vendor_data) = (data("user_data", "user-data")?, data("vendor_data", "vendor-data")?);
+    let (base, nic) = (session.base.clone(), session.nic.to_string());
+    let mut ports = PrivilegedPorts::new();
+    let user_data = ports.data(session, "user_data/cloud-init", "user-data")?;
+    let vendor_data = ports.data(session, "vendor_data/cloud-init", "vendor-data")?;
     let mut documents = Documents { metadata, user_data, vendor_data, lease: None, base, nic };
     documents.lease = session.net.lease().filter(|_| !documents.is_v6()).cloned();
     Ok(documents)
-}
-
-/// Fetches a URL that is served only to source ports below 1024, which only root may use. `next` is the first port that is
-/// tried, and then the one after the last: the kernel does not connect from a port to the same address again for a minute.
-fn fetch_privileged(
-    session: &mut Session<'_, '_>,
-    url: &str,
-    next: &mut u16,
-    deadline: Deadline,
-) -> Result<Vec<u8>> {
-    let ports = session.policy.retries.max(MIN_PORTS).min(1024u32.saturating_sub((*next).into()));
-    let mut last = Error::new(format!("{url}: no port was tried"));
-    for attempt in 1..=ports {
-        let port = *next;
-        *next += 1;
-        let request = Request::get(url)
-            .of_metadata_service()
-            .timeout(session.policy.timeout)
-            .accept_any_status()
-            .source_port(port);
-        let failure = match session.net.fetch_first(&[request], deadline) {
-            Ok((_, response)) if response.status < 400 => return Ok(response.body),
-            Ok((_, response)) if matches!(response.status, 404 | 410) => return Ok(Vec::new()),
-            Ok((_, response)) => Error::new(format!("{url}: status {}", response.status)),
-            Err(e) if e.is_too_large() => return Err(e),
-            Err(e) => e,
-        };
-        warning!(session.sys, "Scaleway: from port {port}: {failure}");
-        last = failure;
-        if deadline.remaining() <= PORT_RETRY_DELAY {
-            break;
-        }
-        if attempt < ports {
-            session.sys.clock().sleep(PORT_RETRY_DELAY);
-        }
-    }
-    Err(last)
 }
 
 /// The fields that are used.
@@ -168,8 +118,7 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
     instance.public_keys = keys(&metadata);
-    let raw = |bytes: Vec<u8>| Blobs(Some(bytes).filter(|b| !b.is_empty()).into_iter().collect());
-    (instance.user_data, instance.vendor_data) = (raw(user_data), raw(vendor_data));
+    (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     let network = network::config(&metadata, lease.as_ref(), &nic);
     instance.network = Some(standard::network(network, "Scaleway's metadata"));
     let mut all = metadata.to_json();
@@ -197,8 +146,8 @@ mod tests {
         let sys = System::new("/nonexistent");
         let documents = Documents {
             metadata: document::parse_map("test", metadata.as_bytes()).unwrap(),
-            user_data: Vec::new(),
-            vendor_data: Vec::new(),
+            user_data: Blobs::default(),
+            vendor_data: Blobs::default(),
             lease: None,
             base: "http://x".into(),
             nic: "eth0".into(),

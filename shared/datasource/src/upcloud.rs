@@ -12,7 +12,7 @@ use crate::service::MetadataService;
 use crate::{Datasource, Search, dmi, document, field_types, standard};
 
 pub const UPCLOUD: Datasource =
-    Datasource { check: standard::check_uuid, ..Datasource::new("UpCloud", find) };
+    Datasource { check: standard::check_uuid, ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "UpCloud",

@@ -1,4 +1,8 @@
 //! Vultr: one document with all metadata. DHCP gives the addresses of the first NIC, the document those of the others.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `user-agent` | text | | The header `User-Agent` of the requests. |
 
 mod network;
 
@@ -12,7 +16,7 @@ use crate::retry::Defaults;
 use crate::service::MetadataService;
 use crate::{Datasource, Search, document, field_types, standard, v1};
 
-pub const VULTR: Datasource = Datasource::new("Vultr", find);
+pub const VULTR: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Vultr",

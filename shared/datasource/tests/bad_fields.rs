@@ -10,7 +10,7 @@ mod served;
 
 use mutated::{Documents, Rules, Run, check};
 use scratch::TempDir;
-use served::{CASES, Server};
+use served::{Case, Server};
 
 const CLOUDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clouds");
 
@@ -31,36 +31,35 @@ const KEYS_IN_ONE_TEXT: [(&str, &str); 4] = [
     ("maas", "/meta-data/public-keys"),
 ];
 
-fn run(case: (&str, &str, &str), server: &Server, answers: &Documents) -> Run {
-    let (name, fixture, setting) = case;
+fn run(case: &Case, server: &Server, answers: &Documents) -> Run {
     let top = TempDir::in_memory();
     server.set(served::bodies(answers));
-    let fixture = served::fixture(CLOUDS, fixture);
-    let (sys, found) = served::find(top.as_ref(), (name, &fixture, setting), server);
+    let (sys, found) = served::find(top.as_ref(), case, server);
     Run::new(&sys, found)
 }
 
 #[test]
 fn each_field_costs_only_itself() {
     let selected = std::env::var("FIRSTLIGHT_CLOUD").ok();
-    let cases = CASES.iter().filter(|(_, fixture, _)| selected.as_ref().is_none_or(|name| name == fixture));
+    let cases = served::cases(CLOUDS);
+    let cases = cases.iter().filter(|case| selected.as_ref().is_none_or(|name| *name == case.name));
     let all = std::thread::scope(|scope| {
-        let threads: Vec<_> = cases.map(|case| scope.spawn(move || check_service(*case))).collect();
+        let threads: Vec<_> = cases.map(|case| scope.spawn(move || check_service(case))).collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<String>>()
     });
     assert!(all.is_empty(), "{} problems:\n{}", all.len(), all.join("\n"));
 }
 
-fn check_service(case: (&str, &str, &str)) -> Vec<String> {
+fn check_service(case: &Case) -> Vec<String> {
     let server = Server::start();
-    let mut answers = served::answers(&served::fixture(CLOUDS, case.1));
-    if case.1 == "exoscale" {
+    let mut answers = served::answers(case);
+    if case.name == "exoscale" {
         answers.insert(served::PASSWORD.into(), "of the owner".into());
     }
     let of = |table: &[(&'static str, &'static str)]| -> Vec<&'static str> {
-        table.iter().filter(|(fixture, _)| *fixture == case.1).map(|(_, part)| *part).collect()
+        table.iter().filter(|(fixture, _)| *fixture == case.name).map(|(_, part)| *part).collect()
     };
     let (exceptions, keys) = (of(&EXCEPTIONS), of(&KEYS_IN_ONE_TEXT));
     let rules = Rules { exceptions: &exceptions, keys_in_one_text: &keys, ..Rules::default() };
-    check(case.1, &answers, &rules, &|answers| run(case, &server, answers))
+    check(&case.name, &answers, &rules, &|answers| run(case, &server, answers))
 }

@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use config::Node;
 use datasource::parsers::PARSERS;
 use datasource::{Search, Stage, datasource};
-use served::{Answers, CASES, OneNic, Server};
+use served::{Answers, Case, OneNic, Server};
 use state::Layout;
 use system::{System, WriteOptions};
 
@@ -59,14 +59,14 @@ const SEEDS: &[(&str, &str, &[(&str, &str)])] = &[
 /// The answers of each service, its server, and their paths in order.
 struct Services {
     server: Server,
-    all: Vec<(usize, Answers)>,
+    all: Vec<(Case, Answers)>,
 }
 
 fn services() -> &'static Services {
     static SERVICES: OnceLock<Services> = OnceLock::new();
     SERVICES.get_or_init(|| {
-        let all = CASES.iter().enumerate();
-        let all = all.map(|(i, (_, case, _))| (i, served::answers(&served::fixture(CLOUDS, case)))).collect();
+        let all = served::cases(CLOUDS).into_iter();
+        let all = all.map(|case| (served::answers(&case), case)).map(|(answers, case)| (case, answers)).collect();
         Services { server: Server::start(), all }
     })
 }
@@ -107,11 +107,9 @@ fn service(top: &std::path::Path, which: usize, content: &[u8]) {
             *body = content.to_vec();
         }
         services.server.set(bodies);
-        let (name, fixture, setting) = CASES[*case];
-        let fixture = served::fixture(CLOUDS, fixture);
-        let (_, found) = served::find(top, (name, &fixture, setting), &services.server);
+        let (_, found) = served::find(top, case, &services.server);
         if let Ok(Some(instance)) = found {
-            assert_eq!(instance.datasource, name);
+            assert_eq!(instance.datasource, case.datasource);
             assert!(!instance.id.trim().is_empty());
         }
         return;
@@ -149,7 +147,7 @@ fn seed(sys: &System, which: usize, content: &[u8]) {
     let found =
         datasource(name).map(|row| (row.find)(&search(sys, &Node::null(), &Layout::default(), stage)));
     if let Some(Ok(Some(instance))) = found {
-        assert_eq!(instance.datasource, name);
+        assert_eq!(instance.datasource, case.datasource);
         assert!(!instance.id.trim().is_empty());
     }
 }

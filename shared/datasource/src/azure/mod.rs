@@ -12,6 +12,17 @@
 //! provision              the steps, over the network
 //! ephemeral_disk         the temporary disk, before user-data is processed
 //! ```
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `apply_network_config` | true or false | `true` | Configure the network by the metadata. |
+//! | `apply_network_config_for_secondary_ips` | true or false | `true` | Configure the secondary addresses of a NIC, too. |
+//! | `apply_network_config_set_name` | true or false | `true` | Name the NICs `eth0`, `eth1` and so on. |
+//! | `data_dir` | a path | `/var/lib/waagent` | The directory of the copy of `ovf-env.xml`. |
+//! | `disk_aliases.ephemeral0` | a path | `/dev/disk/cloud/azure_resource` | The temporary disk, which modules find by the name `ephemeral0`. |
+//! | `never_destroy_ntfs` | true or false | `false` | Never format a temporary disk that has NTFS, even if it is empty. |
+//! | `experimental_fail_on_missing_customdata` | true or false | `false` | Fail if the metadata announces custom data and there is none. |
+//! | `experimental_skip_ready_report` | true or false | `false` | Do not report to Azure that the machine is ready. |
 
 pub(crate) mod certificates;
 mod ephemeral_disk;
@@ -45,7 +56,7 @@ pub const AZURE: Datasource = Datasource {
         hotplug_udev_match: "",
     },
     setup: Some(ephemeral_disk::set_up),
-    ..Datasource::new("Azure", find)
+    ..Datasource::with_requests("Azure", &provision::DEFAULTS, find)
 };
 
 /// Scripts of old Ubuntu images for further NICs, which the metadata configures too.

@@ -1,4 +1,8 @@
 //! OpenNebula: a disc with variables of a shell, context.sh, which no shell runs here.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `dsmode` | `local`, `net` or `disabled` | `net` | The stage in which user-data is processed, unless the metadata has it. `disabled` ignores the data. |
 
 mod network;
 
@@ -11,7 +15,7 @@ use system::{Result, System, debug, error, warning};
 
 use crate::{Datasource, Search, assignments, document, fields, media, standard};
 
-pub const OPENNEBULA: Datasource = Datasource { ..Datasource::new("OpenNebula", find) };
+pub const OPENNEBULA: Datasource = Datasource::new("OpenNebula", find);
 
 /// The only ID that OpenNebula's instances have.
 const ID: &str = "iid-dsopennebula";

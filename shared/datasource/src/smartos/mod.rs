@@ -1,5 +1,16 @@
 //! SmartOS: metadata from the second serial port of a virtual machine, or the socket of a zone. The host has single keys,
 //! some of which are JSON; the network configuration is one of them.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `serial_device` | a path | `/dev/ttyS1` | The serial port of a virtual machine. |
+//! | `serial_timeout` | seconds | `60` | Time limit for each response of the host. |
+//! | `max_wait_cached` | seconds | `10` | The same if an earlier boot has set up the instance. |
+//! | `metadata_sockfile` | a path | `/native/.zonecontrol/metadata.sock` | The socket of the host in a zone. |
+//! | `disk_aliases` | a map | `ephemeral0: /dev/vdb` | Names that modules use for devices. |
+//! | `base64_all` | true or false | `false` | All values of the host are in base64. |
+//! | `base64_keys` | a list | | The keys whose values are in base64. |
+//! | `no_base64_decode` | a list | | The keys whose values are never in base64. |
 
 pub(crate) mod client;
 mod files;

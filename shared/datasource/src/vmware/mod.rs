@@ -8,6 +8,11 @@
 //! host           addresses and routes ─► facts for the metadata    (pure)
 //! hooks          waits for the network, tells guestinfo about it
 //! ```
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `allow_raw_data` | true or false | `true` | Accept customization files that contain metadata. |
+//! | `vmware_cust_file_max_wait` | seconds | `15` | Time limit for the customization file. 0: it is not read. |
 
 pub(crate) mod customization;
 mod hooks;

@@ -13,32 +13,35 @@ use serde_json::Value;
 use state::{Instance, Layout};
 use system::{Result, System, WriteOptions};
 
-/// Datasources, their fixtures, and the setting that has their server instead of the cloud's (`{}`, `{port}`).
-pub const CASES: [(&str, &str, &str); 18] = [
-    ("Akamai", "akamai", "base_urls: {ipv4: '{}', ipv6: '{}'}"),
-    ("AliYun", "aliyun", "metadata_urls: ['{}']"),
-    ("Azure", "azure", "metadata_urls: ['{}']"),
-    // Its URL is in a file.
-    ("Bigstep", "bigstep", "url: null"),
-    ("CloudCIX", "cloudcix", "metadata_urls: ['{}']"),
-    ("CloudStack", "cloudstack", "metadata_urls: ['{}']"),
-    ("DigitalOcean", "digitalocean", "metadata_url: '{}/metadata/v1.json'"),
-    ("Ec2", "ec2", "metadata_urls: ['{}']"),
-    ("Exoscale", "exoscale", "metadata_url: '{}', password_server_port: {port}"),
-    ("GCE", "gce", "metadata_url: '{}/computeMetadata/v1/'"),
-    ("Hetzner", "hetzner", "metadata_urls: ['{}/hetzner/v1']"),
-    (
-        "MAAS",
-        "maas",
-        "metadata_url: '{}/MAAS/metadata/', consumer_key: c, consumer_secret: s, token_key: t, token_secret: u",
-    ),
-    ("NWCS", "nwcs", "metadata_url: '{}/api/v1/metadata'"),
-    ("OpenStack", "openstack", "metadata_urls: ['{}']"),
-    ("Oracle", "oracle", "metadata_urls: ['{}/opc']"),
-    ("UpCloud", "upcloud", "metadata_url: '{}/metadata/v1.json'"),
-    ("Vultr", "vultr", "url: '{}'"),
-    ("Vultr", "vultr-named", "url: '{}'"),
-];
+/// A fixture, and the setting of its datasource that has the server on loopback instead of the cloud's (`{}`, `{port}`).
+pub struct Case {
+    pub name: String,
+    pub directory: PathBuf,
+    pub datasource: String,
+    pub setting: String,
+}
+
+/// Returns the fixtures below `clouds` that can be served on loopback (`loopback` in the file `case`), by name.
+pub fn cases(clouds: &str) -> Vec<Case> {
+    let folders = std::fs::read_dir(clouds).expect("the directory exists").flatten();
+    let mut cases: Vec<Case> = folders
+        .filter_map(|folder| {
+            let directory = folder.path();
+            let text = std::fs::read_to_string(directory.join("case")).ok()?;
+            let setting = text.lines().find_map(|line| line.strip_prefix("loopback: "))?.to_string();
+            let datasource = std::fs::read_to_string(directory.join("datasource")).ok()?.trim().to_string();
+            Some(Case {
+                name: folder.file_name().to_string_lossy().into_owned(),
+                directory,
+                datasource,
+                setting,
+            })
+        })
+        .collect();
+    cases.sort_by(|a, b| a.name.cmp(&b.name));
+    assert!(cases.len() > 15, "{clouds} has only {} fixtures for loopback", cases.len());
+    cases
+}
 
 /// What a server has at its paths: a document, or text.
 pub type Answers = BTreeMap<String, Value>;
@@ -126,8 +129,8 @@ fn body(value: &Value) -> Vec<u8> {
 }
 
 /// Returns the answers of a fixture. Texts that are documents become those.
-pub fn answers(case: &Path) -> Answers {
-    let text = std::fs::read(case.join("server.json")).expect("the fixture has a server");
+pub fn answers(case: &Case) -> Answers {
+    let text = std::fs::read(case.directory.join("server.json")).expect("the fixture has a server");
     let server: Value = serde_json::from_slice(&text).expect("the server is JSON");
     let mut answers = Answers::new();
     for (path, value) in server["paths"].as_object().into_iter().flatten() {
@@ -178,21 +181,18 @@ impl Machine for OneNic {
 }
 
 /// Makes the fixture's machine below `top`, and searches for the instance there. The log is the machine's.
-pub fn find(
-    top: &Path,
-    (name, case, setting): (&str, &Path, &str),
-    server: &Server,
-) -> (System, Result<Option<Instance>>) {
+pub fn find(top: &Path, case: &Case, server: &Server) -> (System, Result<Option<Instance>>) {
     let sys = System::new(top);
-    let files = std::fs::read_dir(case.join("dmi")).expect("the fixture has firmware").flatten();
+    let files = std::fs::read_dir(case.directory.join("dmi")).expect("the fixture has firmware").flatten();
     for file in files {
         let text = std::fs::read(file.path()).expect("it is readable");
         let path = format!("/sys/class/dmi/id/{}", file.file_name().to_string_lossy());
         sys.write(&path, text, WriteOptions::default()).expect("the directory is writable");
     }
-    copy_files(&sys, &case.join("files"), "", server);
+    copy_files(&sys, &case.directory.join("files"), "", server);
     let port = server.base.rsplit(':').next().unwrap_or_default();
-    let setting = setting.replace("{}", &server.base).replace("{port}", port);
+    let name = case.datasource.as_str();
+    let setting = case.setting.replace("{}", &server.base).replace("{port}", port);
     let text = format!(
         "datasource_list: [{name}]\ndatasource: {{{name}: {{{setting}, max_wait: 2, timeout: 2, retries: 0}}}}\n"
     );
@@ -223,9 +223,4 @@ fn copy_files(sys: &System, from: &Path, to: &str, server: &Server) {
             Err(_) => copy_files(sys, &entry.path(), &path, server),
         }
     }
-}
-
-/// Returns the directory of a fixture, below the tests' directory `clouds`.
-pub fn fixture(clouds: &str, case: &str) -> PathBuf {
-    Path::new(clouds).join(case)
 }
