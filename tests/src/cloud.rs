@@ -39,7 +39,7 @@ impl Cloud {
     /// Sets up the cloud of a directory of `tests/clouds`: `server.json` (`tests/lib/imds`), `dmi`, `datasource` (its
     /// name), `addresses` of the cloud in addition to the default ones, `config` for the machine, `files` of the
     /// machine; `disks` (`disks.rs`), `programs` below its /usr, `proc` (files that replace the kernel's),
-    /// `environment` of its stages, and `physical` if its NIC counts as hardware.
+    /// `environment` of its stages, `physical` if its NIC counts as hardware, and `case` ([`crate::Case`]).
     pub fn new(case: &str) -> Cloud {
         let dir = tests_dir().join("clouds").join(case);
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).unwrap_or_default();

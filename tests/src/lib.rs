@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod book;
+mod case;
 mod check;
 mod cloud;
 mod disks;
@@ -30,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 pub use book::{Block, Page};
+pub use case::Case;
 pub use check::{first_boot, later_boot, new_instance, second_boot};
 pub use cloud::{Cloud, MAC, record_dir};
 pub use explain::{explained, install_explain};

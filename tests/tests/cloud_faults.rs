@@ -5,46 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tests::{Cloud, Reach};
-
-/// A cloud of `tests/clouds`, and how its machine reaches the service.
-struct Row {
-    case: &'static str,
-    /// The datasource's settings for short waits, in addition to those that all have.
-    settings: &'static str,
-    reach: Reach,
-}
-
-const fn row(case: &'static str, settings: &'static str, reach: Reach) -> Row {
-    Row { case, settings, reach }
-}
-
-const ROWS: &[Row] = &[
-    row("akamai", "sec_between_retries: 1", Reach::Dhcp),
-    row("aliyun", "sec_between_retries: 1", Reach::Dhcp),
-    row("azure", "sec_between_retries: 1", Reach::AzureDhcp),
-    row("bigstep", "sec_between_retries: 1", Reach::OWN),
-    row("brightbox", "sec_between_retries: 1", Reach::OWN),
-    row("cloudcix", "sec_between_retries: 1", Reach::OWN),
-    row("cloudstack", "sec_between_retries: 1", Reach::Dhcp),
-    row("digitalocean", "wait_retry: 1", Reach::LinkLocal),
-    row("e24cloud", "sec_between_retries: 1", Reach::OWN),
-    row("ec2", "sec_between_retries: 1", Reach::Dhcp),
-    row("exoscale", "sec_between_retries: 1", Reach::OWN),
-    row("gce", "sec_between_retries: 1", Reach::Dhcp),
-    row("hetzner", "sleep_time: 1", Reach::Dhcp),
-    row("maas", "sec_between_retries: 1", Reach::OWN),
-    row("nocloud", "sec_between_retries: 1", Reach::OWN),
-    row("nwcs", "wait_retry: 1", Reach::Dhcp),
-    row("openstack", "sec_between_retries: 1", Reach::Dhcp),
-    row("oracle", "sec_between_retries: 1", Reach::Dhcp),
-    row("outscale", "sec_between_retries: 1", Reach::Dhcp),
-    row("scaleway", "sec_between_retries: 1", Reach::Dhcp),
-    row("tilaa", "sec_between_retries: 1", Reach::OWN),
-    row("upcloud", "wait_retry: 1", Reach::Dhcp),
-    row("vultr", "wait: 1", Reach::Dhcp),
-    row("zstack", "sec_between_retries: 1", Reach::OWN),
-];
+use tests::{Case, Cloud, Reach};
 
 /// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata in spite of it.
 struct Fault {
@@ -74,18 +35,22 @@ const GONE: &str = "gone";
 /// The time for both stages of a boot with the settings of [`limit_waits`] on a busy host.
 const PATIENCE: Duration = Duration::from_secs(45);
 
+/// The pause between two attempts, by the names that datasources have for it.
+const PAUSES: &str = "sec_between_retries: 1, wait_retry: 1, sleep_time: 1, wait: 1";
+
 /// Configures how long the datasource waits: shortly for a service that stays broken. One that recovers is never slower
 /// than the limits, even on a busy host.
-fn limit_waits(cloud: &Cloud, row: &Row, is_overcome: bool) {
-    let name = std::fs::read_to_string(tests::tests_dir().join("clouds").join(row.case).join("datasource"));
-    let name = name.unwrap_or_default();
-    let (name, settings) = (name.trim(), row.settings);
+fn limit_waits(cloud: &Cloud, case: &Case, is_overcome: bool) {
+    let path = tests::tests_dir().join("clouds").join(&case.name).join("datasource");
+    let name = std::fs::read_to_string(path).unwrap_or_default();
+    let name = name.trim();
     let (wait, timeout) = if is_overcome { (20, 5) } else { (4, 1) };
     // A file of its own, which is merged with the cloud's. The machine's root is a directory, which cannot be resized.
     cloud.put(
         "/etc/cloud/cloud.cfg.d/96-short-waits.cfg",
         &format!(
-            "resize_rootfs: false\ndatasource: {{{name}: {{max_wait: {wait}, max_wait_cached: {wait}, timeout: {timeout}, retries: 1, {settings}}}}}\n"
+            "resize_rootfs: false\ndatasource: {{{name}: {{max_wait: {wait}, max_wait_cached: {wait}, timeout: {timeout}, retries: 1, \
+             {PAUSES}}}}}\n"
         ),
     );
 }
@@ -124,8 +89,8 @@ fn warnings(log: &str) -> Vec<&str> {
 /// Returns how many warnings and errors a first boot without metadata has: one in each stage that reads it (with upstream's
 /// words, which tools search for), and the error that the machine is set up by None, by which the status is an error.
 /// Azure's are the cause (an error of the service), that there is no instance, and that this could not be reported to Azure.
-fn lines_without_metadata(row: &Row) -> usize {
-    let stages = match row.reach {
+fn lines_without_metadata(case: &Case) -> usize {
+    let stages = match case.reach() {
         Reach::Dhcp | Reach::LinkLocal => 2,
         Reach::AzureDhcp => 3,
         Reach::Own(_) | Reach::Socket(_) => 1,
@@ -168,24 +133,20 @@ fn side_by_side(jobs: Vec<Box<dyn FnOnce() + Send>>) {
     assert_eq!(failed.into_inner().ok(), Some(0), "failed cases");
 }
 
-fn selected() -> impl Iterator<Item = &'static Row> {
-    let case = std::env::var("FIRSTLIGHT_CLOUD").unwrap_or_default();
-    ROWS.iter().filter(move |row| row.case.contains(&case))
-}
-
 #[test]
 fn failing_services_at_the_first_boot() {
     let mut jobs: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
     for fault in FAULTS {
-        jobs.extend(selected().map(|row| Box::new(|| first_boot(row, fault)) as Box<dyn FnOnce() + Send>));
+        let cases = Case::all("faults").into_iter();
+        jobs.extend(cases.map(|case| Box::new(move || first_boot(&case, fault)) as Box<dyn FnOnce() + Send>));
     }
     side_by_side(jobs);
 }
 
-fn first_boot(row: &Row, fault: &Fault) {
-    let place = format!("{}, {}", row.case, fault.name);
-    let cloud = Cloud::new(row.case).reached(row.reach);
-    limit_waits(&cloud, row, fault.is_overcome);
+fn first_boot(case: &Case, fault: &Fault) {
+    let place = format!("{}, {}", case.name, fault.name);
+    let cloud = Cloud::new(&case.name).reached(case.reach());
+    limit_waits(&cloud, case, fault.is_overcome);
     cloud.fault(fault.lines);
     let (id, instance, log) = boot(&cloud, &place);
     let said = warnings(&log);
@@ -194,31 +155,32 @@ fn first_boot(row: &Row, fault: &Fault) {
         assert!(said.is_empty(), "{place}: {said:?}");
         return;
     }
-    // Akamai's machines know their id without the service.
-    assert_eq!(id, if row.case == "akamai" { "akamai" } else { "none" }, "{place}: {instance}\n{log}");
-    let most = lines_without_metadata(row);
+    assert_eq!(id, case.get("without-service").unwrap_or("none"), "{place}: {instance}\n{log}");
+    let most = lines_without_metadata(case);
     assert!((1..=most).contains(&said.len()), "{place}: at most {most} lines: {said:#?}\n{log}");
     assert!(said.iter().any(|line| line.contains("http://")), "{place}: no line names the place: {said:#?}");
 }
 
 #[test]
 fn failing_services_at_later_boots() {
-    side_by_side(selected().map(|row| Box::new(|| later_boots(row)) as Box<dyn FnOnce() + Send>).collect());
+    let cases = Case::all("faults").into_iter();
+    side_by_side(
+        cases.map(|case| Box::new(move || later_boots(&case)) as Box<dyn FnOnce() + Send>).collect(),
+    );
 }
 
-fn later_boots(row: &Row) {
-    let cloud = Cloud::new(row.case).reached(row.reach);
-    limit_waits(&cloud, row, true);
-    let (id, instance, log) = boot(&cloud, row.case);
-    assert!(id != "none", "{}: {id}\n{log}", row.case);
+fn later_boots(case: &Case) {
+    let cloud = Cloud::new(&case.name).reached(case.reach());
+    limit_waits(&cloud, case, true);
+    let (id, instance, log) = boot(&cloud, &case.name);
+    assert!(id != "none", "{}: {id}\n{log}", case.name);
     let done = semaphores(&cloud);
     assert!(done.iter().any(|line| line.contains("config_users_groups")), "{done:?}");
     // The instance-id is in the firmware, so that nothing is requested.
-    let is_confirmed =
-        matches!(row.case, "akamai" | "digitalocean" | "maas" | "openstack" | "oracle" | "upcloud");
+    let is_confirmed = case.get("confirmed-by") == Some("firmware");
     for fault in FAULTS.iter().chain([&fault(GONE, "", false)]) {
-        let place = format!("{}, later: {}", row.case, fault.name);
-        limit_waits(&cloud, row, fault.is_overcome);
+        let place = format!("{}, later: {}", case.name, fault.name);
+        limit_waits(&cloud, case, fault.is_overcome);
         cloud.fault(fault.lines);
         if fault.name == GONE {
             let rule =
@@ -237,7 +199,7 @@ fn later_boots(row: &Row) {
         } else if !is_confirmed {
             let is_kept = said.iter().any(|line| line.contains("ing the cached"));
             // The instance of Hetzner's machines is confirmed; their network is read at each boot.
-            assert!(is_kept || row.case == "hetzner", "{place}: {said:?}\n{log}");
+            assert!(is_kept || case.name == "hetzner", "{place}: {said:?}\n{log}");
             assert!((1..=3).contains(&said.len()), "{place}: {said:?}\n{log}");
         }
     }

@@ -5,31 +5,21 @@
 
 use std::time::{Duration, Instant};
 
-use tests::{Cloud, Reach};
+use tests::{Case, Cloud, Reach};
 
 /// The limit in seconds for waiting for a service that does not answer; enough for a second DHCP attempt.
 const SHORT: &str = "datasource: {Ec2: {max_wait: 9, timeout: 1, retries: 1}}\n";
 
-#[test]
-fn ec2_matches_upstream() {
-    Cloud::new("ec2").dhcp(&[]).compare_with_upstream();
-}
+// A test for each cloud whose file `case` names the test `compare`.
+include!(concat!(env!("OUT_DIR"), "/clouds.rs"));
 
-#[test]
-fn openstack_matches_upstream() {
-    Cloud::new("openstack").dhcp(&[]).compare_with_upstream();
-}
-
-#[test]
-fn hetzner_matches_upstream() {
-    Cloud::new("hetzner").dhcp(&[]).compare_with_upstream();
-}
-
-/// A cloud with EC2's service and without tokens, whose region is derived from the zone, and that lists a tag without a
-/// value.
-#[test]
-fn outscale_matches_upstream() {
-    Cloud::new("outscale").dhcp(&[]).compare_with_upstream();
+fn matches_upstream(name: &str) {
+    let case = Case::read(name);
+    let cloud = Cloud::new(name).reached(case.reach());
+    cloud.compare_with_upstream();
+    if let (Some(expected), None) = (case.get("requests"), std::env::var_os("FIRSTLIGHT_RECORD")) {
+        assert_eq!(cloud.requests().lines().count().to_string(), expected, "{}", cloud.requests());
+    }
 }
 
 #[test]
@@ -55,73 +45,12 @@ fn digitalocean(case: &str) {
     }
 }
 
-#[test]
-fn gce_matches_upstream() {
-    Cloud::new("gce").dhcp(&[]).compare_with_upstream();
-}
-
-#[test]
-fn vultr_matches_upstream() {
-    Cloud::new("vultr").dhcp(&[]).compare_with_upstream();
-}
-
-/// With a network configuration that lacks only the names.
-#[test]
-fn vultr_with_interfaces_matches_upstream() {
-    Cloud::new("vultr-named").dhcp(&[]).compare_with_upstream();
-}
-
-#[test]
-fn scaleway_matches_upstream() {
-    Cloud::new("scaleway").dhcp(&[]).compare_with_upstream();
-}
-
-/// Token, instance and user-data over DHCP; nothing but these three is requested.
-#[test]
-fn akamai_matches_upstream() {
-    let cloud = Cloud::new("akamai").dhcp(&[]);
-    cloud.compare_with_upstream();
-    assert_eq!(cloud.requests().lines().count(), 3, "{}", cloud.requests());
-}
-
-#[test]
-fn aliyun_matches_upstream() {
-    Cloud::new("aliyun").dhcp(&[]).compare_with_upstream();
-}
-
-/// A name with a domain, which upstream does not split for this cloud.
-#[test]
-fn aliyun_with_domain_matches_upstream() {
-    Cloud::new("aliyun-named").dhcp(&[]).compare_with_upstream();
-}
-
-/// A service without the single document of all metadata.
-#[test]
-fn aliyun_tree_matches_upstream() {
-    Cloud::new("aliyun-tree").dhcp(&[]).compare_with_upstream();
-}
-
 /// Each NIC that both the metadata and the machine have, with a metric by the order of their names.
 #[test]
 fn aliyun_with_two_nics_matches_upstream() {
     let cloud = Cloud::new("aliyun-two-nics").dhcp(&[]);
     cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
     cloud.compare_with_upstream();
-}
-
-#[test]
-fn nwcs_matches_upstream() {
-    Cloud::new("nwcs").dhcp(&[]).compare_with_upstream();
-}
-
-#[test]
-fn upcloud_matches_upstream() {
-    Cloud::new("upcloud").dhcp(&[]).compare_with_upstream();
-}
-
-/// Clouds that are read in the network stage, over the machine's own network.
-fn in_network_stage(case: &str, differences: &[(&str, &str)]) {
-    Cloud::new(case).reached(Reach::OWN).compare_except(differences);
 }
 
 /// A seed on a server. Also the tables of links and routes that the network stage prints: of a second link that is up with
@@ -148,44 +77,16 @@ fn nocloud_seed_and_network_tables_match_upstream() {
     cloud.compare_with_upstream();
 }
 
-#[test]
-fn bigstep_matches_upstream() {
-    in_network_stage("bigstep", &[]);
-}
-
-#[test]
-fn cloudcix_matches_upstream() {
-    in_network_stage("cloudcix", &[]);
-}
-
-#[test]
-fn brightbox_matches_upstream() {
-    in_network_stage("brightbox", &[]);
-}
-
-#[test]
-fn e24cloud_matches_upstream() {
-    in_network_stage("e24cloud", &[]);
-}
-
-/// Without user-data, for which the service returns 404.
-#[test]
-fn zstack_matches_upstream() {
-    in_network_stage("zstack", &[]);
-}
-
 /// Upstream does not recognise this cloud, because it compares its name with a text in lower case.
 #[test]
 fn tilaa_matches_upstream_but_for_its_name() {
-    in_network_stage(
-        "tilaa",
-        &[
-            ("cloud-id-tilaa", "cloud-id-ec2"),
-            ("\"cloud_id\": \"tilaa\"", "\"cloud_id\": \"ec2\""),
-            ("\"cloud_name\": \"tilaa\"", "\"cloud_name\": \"unknown\""),
-            ("\"cloud-name\": \"tilaa\"", "\"cloud-name\": \"unknown\""),
-        ],
-    );
+    let differences = [
+        ("cloud-id-tilaa", "cloud-id-ec2"),
+        ("\"cloud_id\": \"tilaa\"", "\"cloud_id\": \"ec2\""),
+        ("\"cloud_name\": \"tilaa\"", "\"cloud_name\": \"unknown\""),
+        ("\"cloud-name\": \"tilaa\"", "\"cloud-name\": \"unknown\""),
+    ];
+    Cloud::new("tilaa").reached(Reach::OWN).compare_except(&differences);
 }
 
 /// The NIC with the metadata is the second by its number: its addresses have a table of their own, with the router of its
