@@ -7,7 +7,7 @@ mod cases;
 mod sandbox;
 
 use cases::machine::{Machine, all};
-use cases::{all_cases, matrix};
+use cases::{all_cases, matrix, table};
 use sandbox::{Sandbox, iso};
 
 fn check(machine: &Machine, number: usize) -> Result<(), String> {
@@ -26,6 +26,7 @@ fn check(machine: &Machine, number: usize) -> Result<(), String> {
 fn all_machines() {
     let mut machines: Vec<Machine> = all_cases().map(Machine::from).collect();
     machines.extend(matrix::machines(false));
+    machines.extend(table::machines());
     let wrong = all(&machines, check);
     assert!(wrong.is_empty(), "{} of {} wrong:\n{}", wrong.len(), machines.len(), wrong.join("\n"));
     assert!(machines.len() > 1000, "only {} machines", machines.len());

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use cases::machine::{Machine, all};
-use cases::{all_cases, matrix};
+use cases::{all_cases, matrix, table};
 
 /// Upstream runs this program if the manager does not set the virtualization (before 23.1 always).
 const DETECT: &str =
@@ -59,6 +59,7 @@ fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<Strin
     let text = std::fs::read_to_string(program).unwrap();
     let mut machines: Vec<Machine> = all_cases().map(Machine::from).collect();
     machines.extend(matrix::machines(true));
+    machines.extend(table::machines());
     machines.retain(|machine| machine.differs.is_none() && text.contains(&machine.newer));
     if suite == "bookworm" {
         let is_newer = |name: &str| SINCE_BOOKWORM.iter().any(|(words, _)| name.contains(words));

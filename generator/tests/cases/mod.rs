@@ -12,6 +12,7 @@ pub mod machine;
 pub mod matrix;
 mod media;
 mod policy;
+pub mod table;
 mod vmware;
 mod wsl;
 
