@@ -39,7 +39,7 @@ pub use facts::Facts;
 pub use instance_data::{instance_data, without_program_specific};
 pub use intact::{assert_intact, half_written};
 pub use machine::Machine;
-pub use module_case::ModuleCase;
+pub use module_case::{CaseMachines, ModuleCase};
 pub use net::{Net, RunResult};
 pub use reach::Reach;
 pub use sandbox::{Boot, STAGES, Sandbox};

@@ -49,6 +49,8 @@ pub struct ModuleCase {
     dir: PathBuf,
     root: PathBuf,
     packages: Rc<Packages>,
+    /// What replaces the case's cloud-config, and additional stand-ins.
+    other: Option<(String, String)>,
 }
 
 /// The installed files of the package for each distribution that the cases of a module need.
@@ -71,7 +73,7 @@ impl ModuleCase {
     fn at(module: &str, case: PathBuf, packages: Rc<Packages>) -> ModuleCase {
         let dir = work_dir(&format!("module-{module}"));
         let root = dir.join("machine");
-        ModuleCase { module: module.into(), case, dir, root, packages }
+        ModuleCase { module: module.into(), case, dir, root, packages, other: None }
     }
 
     /// Returns the name of the case's directory.
@@ -185,9 +187,11 @@ impl ModuleCase {
             copy_tree(&Path::new(lower).join("etc/cloud/templates"), &templates);
         }
         put("var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-case\nlocal-hostname: machine\n");
-        put("var/lib/cloud/seed/nocloud/user-data", &self.read("cloud-config.yaml"));
+        let (user_data, programs) =
+            self.other.clone().unwrap_or_else(|| (self.read("cloud-config.yaml"), String::new()));
+        put("var/lib/cloud/seed/nocloud/user-data", &user_data);
         let recorder = read_text(&tests_dir().join("lib/stand-in"));
-        for line in COMMON_PROGRAMS.lines().chain(self.read("programs").lines()) {
+        for line in COMMON_PROGRAMS.lines().chain(self.read("programs").lines()).chain(programs.lines()) {
             let (name, body) = line.split_once(' ').unwrap_or((line, ""));
             let path = if name.starts_with('/') { name.to_string() } else { format!("/usr/bin/{name}") };
             let path = root.join(path.trim_start_matches('/'));
@@ -254,6 +258,35 @@ impl ModuleCase {
         let mut found = BTreeMap::new();
         walk(&self.root, &self.root, &mut found);
         found
+    }
+}
+
+/// The machines of the cases, for other cloud-configs.
+pub struct CaseMachines {
+    packages: Rc<Packages>,
+}
+
+impl CaseMachines {
+    /// Makes the machines' common files.
+    pub fn new() -> CaseMachines {
+        CaseMachines { packages: Rc::new(Packages { dir: work_dir("packages") }) }
+    }
+
+    /// Runs a module twice with a cloud-config in the machine of the case `MODULE/NAME`, which has these stand-ins in addition;
+    /// returns the record.
+    pub fn apply(&self, module: &str, case: &str, programs: &str, cloud_config: &str) -> String {
+        let directory = tests_dir().join("modules").join(case);
+        assert!(directory.is_dir(), "{}: no such case", directory.display());
+        let mut case = ModuleCase::at(module, directory, Rc::clone(&self.packages));
+        case.other = Some((cloud_config.into(), programs.into()));
+        let record = case.record(None);
+        record + &case.logged_problems()
+    }
+}
+
+impl Default for CaseMachines {
+    fn default() -> CaseMachines {
+        CaseMachines::new()
     }
 }
 
