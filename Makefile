@@ -30,7 +30,7 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole record-check check-units package-tests \
+.PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole slow record-check check-units package-tests \
     root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures tutorial image test-all clean
 
 help: ## list the targets
@@ -125,6 +125,11 @@ check: devices check-units package-tests whole ## run every test that needs root
 whole: root deb ## run the whole-program tests of tests/tests (root)
 	$(if $(TESTS),JOBS='$(JOBS)' CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' tests/whole $(RUN) $(CARGO))
 
+# Boots that take minutes without KVM; `tests/whole` leaves them out.
+slow: root deb ## boot the virtual machines that take minutes (root, 8 min)
+	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
+	    --test boot_azure --test boot_late
+
 check-units: root release ## verify the systemd units with systemd-analyze and systemd (root)
 	$(AS_ROOT) tests/units.sh
 
@@ -163,7 +168,7 @@ image: root deb ## build minimal Debian images with mkosi, boot them, compare wi
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test init-systems tutorial dist-tests architectures ## run every test, and the slow ones: init systems, tutorial, source release, architectures (root)
+test-all: test slow init-systems tutorial dist-tests architectures ## run every test, and the slow ones: virtual machines, init systems, tutorial, source release, architectures (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
