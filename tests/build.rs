@@ -17,6 +17,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         })
         .map(|folder| folder.file_name().to_string_lossy().into_owned())
         .collect();
+    if cases.is_empty() {
+        return Err("no cloud of tests/clouds is compared".into());
+    }
     cases.sort();
     let mut tests = String::new();
     for case in cases {

@@ -28,7 +28,10 @@ impl Case {
             .filter(|name| name.contains(&selected))
             .collect();
         names.sort();
-        names.iter().map(|name| Case::read(name)).filter(|case| case.is_in(test)).collect()
+        let cases: Vec<Case> =
+            names.iter().map(|name| Case::read(name)).filter(|case| case.is_in(test)).collect();
+        assert!(!cases.is_empty() || !selected.is_empty(), "no cloud of tests/clouds is in the test {test}");
+        cases
     }
 
     /// Returns the value of a key.

@@ -195,20 +195,6 @@ impl Datasource {
             ..Datasource::new(name, find)
         }
     }
-
-    /// As [`Datasource::new`], with requests for seeds that have these limits.
-    #[cfg_attr(not(test), expect(unused_variables))]
-    const fn with_seeds(
-        name: &'static str,
-        defaults: &'static retry::Defaults,
-        find: fn(&Search<'_>) -> Result<Option<Instance>>,
-    ) -> Datasource {
-        Datasource {
-            #[cfg(test)]
-            requests: Requests::Seed(defaults),
-            ..Datasource::new(name, find)
-        }
-    }
 }
 
 /// Returns the stages of the cloud with this name, at compile time.

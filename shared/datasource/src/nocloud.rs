@@ -26,7 +26,12 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::seed::{self, Seed};
 use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, standard};
 
-pub const NOCLOUD: Datasource = Datasource { check, ..Datasource::with_seeds("NoCloud", &DEFAULTS, find) };
+pub const NOCLOUD: Datasource = Datasource {
+    check,
+    #[cfg(test)]
+    requests: crate::Requests::Seed(&DEFAULTS),
+    ..Datasource::new("NoCloud", find)
+};
 
 /// The time limit for a seed's server. Upstream has none; a server that is silent for half a minute will not respond.
 pub const DEFAULTS: Defaults = Defaults { urls: &[], timeout: 30, retries: 10, ..Defaults::COMMON };

@@ -10,7 +10,11 @@ use crate::guestinfo::{self, Guestinfo};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{Datasource, Search, Stage, document, field_types, fields, media, seed, standard, xml};
 
-pub const OVF: Datasource = Datasource::with_seeds("OVF", &DEFAULTS, find);
+pub const OVF: Datasource = Datasource {
+    #[cfg(test)]
+    requests: crate::Requests::Seed(&DEFAULTS),
+    ..Datasource::new("OVF", find)
+};
 
 const NAMESPACE: &str = "http://schemas.dmtf.org/ovf/environment/1";
 const FILES: [&str; 4] = ["ovf-env.xml", "ovf_env.xml", "OVF_ENV.XML", "OVF-ENV.XML"];
