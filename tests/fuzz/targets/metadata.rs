@@ -147,7 +147,7 @@ fn seed(sys: &System, which: usize, content: &[u8]) {
     let found =
         datasource(name).map(|row| (row.find)(&search(sys, &Node::null(), &Layout::default(), stage)));
     if let Some(Ok(Some(instance))) = found {
-        assert_eq!(instance.datasource, case.datasource);
+        assert_eq!(instance.datasource, name);
         assert!(!instance.id.trim().is_empty());
     }
 }
