@@ -15,7 +15,10 @@ use crate::{
 
 /// The MAC address of the machine's NIC in every case.
 pub const MAC: &str = "02:00:00:00:0a:01";
-const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
+pub(crate) const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
+/// The beginning of the machine's configuration.
+pub(crate) const USUAL: &str = "system_info: {network: {renderers: [networkd]}}\ndisable_network_activation: true\n\
+                                ssh_deletekeys: false\nssh_genkeytypes: []\n";
 
 /// A machine and the simulated cloud around it. Removed when dropped.
 pub struct Cloud {
@@ -109,9 +112,7 @@ impl Cloud {
 
     /// Appends to the machine's configuration. The network is rendered for networkd, which every test machine has.
     pub fn config(&self, text: &str) {
-        let usual = "system_info: {network: {renderers: [networkd]}}\ndisable_network_activation: true\n\
-                     ssh_deletekeys: false\nssh_genkeytypes: []\n";
-        let before = self.sandbox.file(CONFIG).unwrap_or_else(|| usual.into());
+        let before = self.sandbox.file(CONFIG).unwrap_or_else(|| USUAL.into());
         write(&self.sandbox.path(CONFIG), format!("{before}{text}"));
     }
 
@@ -385,7 +386,6 @@ impl Cloud {
     }
 
     fn compare(&self, except: &[&str], differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
-        let recorded = self.case.join("upstream");
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
             let case = self.case.file_name().unwrap_or_default().to_string_lossy();
             return std::thread::scope(|scope| {
@@ -395,19 +395,11 @@ impl Cloud {
         }
         let boot = self.boot_while(&["local", "network"], act);
         assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, self.log());
-        let ours = self.facts(&self.sandbox.root);
-        let read = |name: &str| std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
-        let mut different = Vec::new();
-        for (name, ours) in &ours {
-            let theirs = read(name);
-            let ours = differences.iter().fold(ours.clone(), |text, (from, to)| text.replace(from, to));
-            if ours != theirs && !except.contains(&name.as_str()) {
-                different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
-            }
+        let mut ours = self.facts(&self.sandbox.root);
+        for (_, text) in &mut ours {
+            *text = differences.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
         }
-        let count = std::fs::read_dir(&recorded).into_iter().flatten().count();
-        assert!(different.is_empty(), "{}\n{}", different.join("\n"), self.log());
-        assert_eq!(count, ours.len(), "number of facts");
+        assert_recorded(&self.case.join("upstream"), &ours, except, &self.log());
     }
 
     /// Compares the tables of links and routes that the network stage prints, too.
@@ -455,6 +447,20 @@ impl Cloud {
     }
 }
 
+/// Asserts that facts are those that are recorded in a directory, without some of them.
+pub(crate) fn assert_recorded(recorded: &Path, ours: &[(String, String)], except: &[&str], story: &str) {
+    let mut different = Vec::new();
+    for (name, ours) in ours {
+        let theirs = std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
+        if *ours != theirs && !except.contains(&name.as_str()) {
+            different.push(format!("--- {name}, ours:\n{ours}\n--- upstream's:\n{theirs}"));
+        }
+    }
+    let count = std::fs::read_dir(recorded).into_iter().flatten().count();
+    assert!(different.is_empty(), "{}: {}\n{story}", recorded.display(), different.join("\n"));
+    assert_eq!(count, ours.len(), "number of facts in {}", recorded.display());
+}
+
 /// Returns the directory where the results of a case are recorded: that of the case itself, or one in `FIRSTLIGHT_RECORD_TO`.
 pub fn record_dir(case: &str) -> PathBuf {
     match std::env::var_os("FIRSTLIGHT_RECORD_TO") {
@@ -476,7 +482,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Copies a directory recursively, if it exists.
-fn copy_all(from: &Path, to: &Path) {
+pub(crate) fn copy_all(from: &Path, to: &Path) {
     for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
         let (from, to) = (file.path(), to.join(file.file_name()));
         if from.is_dir() { copy_all(&from, &to) } else { copy(&from, &to) }
@@ -500,7 +506,7 @@ fn tables(output: &str) -> String {
 }
 
 /// Returns everything that a machine stored of its metadata, by name.
-fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
+pub(crate) fn facts(root: &Path, out: &Path) -> Vec<(String, String)> {
     let text = read_text;
     let read = |path: &str| text(&root.join(path.trim_start_matches('/')));
     let link = std::fs::read_link(root.join("var/lib/cloud/instance")).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Facts about a machine after a boot: one file per fact, written inside the machine by `tests/guest/collect`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -14,6 +14,11 @@ pub struct Facts {
 impl Facts {
     pub(crate) fn new(dir: PathBuf) -> Facts {
         Facts { dir }
+    }
+
+    /// Returns the directory of the facts.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.dir
     }
 
     /// Returns a fact by its name, without the line break at the end. A missing fact fails the test.

@@ -187,7 +187,7 @@ impl Machine {
     pub fn boot_vm_with(&self, arguments: &[&str]) -> Facts {
         let out = self.next_out();
         let (dir, to) = (text(&self.dir), text(&out));
-        script("vm", &[&[dir.as_str(), "boot", &to, "500"], arguments].concat());
+        script("vm", &[&[dir.as_str(), "boot", &to, "900"], arguments].concat());
         Facts::new(out)
     }
 
