@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole slow record-check check-units package-tests \
-    root fresh torture roots fuzz bench deb rpm dist dist-tests init-systems architectures tutorial image test-all clean
+    root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial image test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -168,7 +168,7 @@ image: root deb ## build minimal Debian images with mkosi, boot them, compare wi
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test slow init-systems tutorial dist-tests architectures ## run every test, and the slow ones: virtual machines, init systems, tutorial, source release, architectures (root)
+test-all: test slow fuzz-all init-systems tutorial dist-tests architectures ## run every test, and the slow ones: virtual machines, fuzzing, init systems, tutorial, source release, architectures (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
@@ -197,7 +197,12 @@ roots: root deb ## boot the smallest root of every suite (root, 5 min)
 # TARGET is a file of tests/fuzz/targets or generator/fuzz/fuzz_targets; without it they are listed.
 SECONDS ?= 60
 fuzz: ## fuzz a parser (TARGET= SECONDS=), with the compiler that builds everything else
+	@TARGET= packaging/deps fuzz
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run '$(TARGET)' '$(SECONDS)'
+
+fuzz-all: ## fuzz every parser for 10 seconds
+	@packaging/deps fuzz
+	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run all 10
 
 bench: deps release ## compare speed, memory and size with the packaged cloud-init (root, 10 min)
 	BIN=$(BIN) tests/bench.sh
