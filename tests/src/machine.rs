@@ -187,8 +187,15 @@ impl Machine {
     pub fn boot_vm_with(&self, arguments: &[&str]) -> Facts {
         let out = self.next_out();
         let (dir, to) = (text(&self.dir), text(&out));
-        script("vm", &[&[dir.as_str(), "boot", &to, "900"], arguments].concat());
+        script("vm", &[&[dir.as_str(), "boot", &to, "1200"], arguments].concat());
         Facts::new(out)
+    }
+
+    /// As [`Machine::boot_vm_with`], but cuts the power as soon as a disk image has so much data.
+    pub fn cut_power_of_vm(&self, image: &Path, kib: u64, arguments: &[&str]) {
+        let (dir, to) = (text(&self.dir), text(&self.next_out()));
+        let (image, kib) = (text(image), kib.to_string());
+        script("vm", &[&[dir.as_str(), "cut", &to, &image, &kib], arguments].concat());
     }
 
     /// Creates a directory on this host for a seed that the test writes.
