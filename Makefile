@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole slow record-check check-units package-tests \
-    root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial image test-all clean
+    root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide image test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -162,13 +162,16 @@ architectures: root release ## build for other architectures, and test them with
 tutorial: root deb ## follow docs/tutorial.md to the login on its virtual machine (root, 2 min)
 	$(AS_ROOT) tests/tutorial build/firstlight_*.deb
 
+guide: root deb ## follow docs/how-to/image.md from a cloud image to the second boot of its virtual machine (root, 5 min)
+	$(AS_ROOT) tests/guide build/firstlight_*.deb
+
 # The images are kept in build/image. BOOTS: how often each is booted.
 image: root deb ## build minimal Debian images with mkosi, boot them, compare with cloud-init's (root, 30 min; BOOTS=)
 	@packaging/deps test
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test slow fuzz-all init-systems tutorial dist-tests architectures ## run every test, and the slow ones: virtual machines, fuzzing, init systems, tutorial, source release, architectures (root)
+test-all: test slow fuzz-all init-systems tutorial guide dist-tests architectures ## run every test, and the slow ones: virtual machines, fuzzing, init systems, tutorial, guide, source release, architectures (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
