@@ -211,6 +211,7 @@ bench: deps release ## compare speed, memory and size with the packaged cloud-in
 	BIN=$(BIN) tests/bench.sh
 	BIN=$(BIN) tests/bench-network.sh
 	BIN=$(BIN) tests/bench-metadata.sh
+	BIN=$(BIN) tests/bench-imds.sh
 
 clean: ## remove build/ and target/
 	rm -rf build
