@@ -117,7 +117,7 @@ fn each_kind_of_bad_input() {
 
 /// Runs as another user, who must not read some files and devices: root reads everything.
 #[test]
-fn unreadable_files() {
+fn unreadable_files_are_reported() {
     let sandbox = Sandbox::new("hostile-closed");
     sandbox.write("/etc/cloud/cloud.cfg", LIST);
     sandbox.write("/etc/cloud/cloud.cfg.d/90.cfg", "datasource_list: [ Ec2 ]\n");
