@@ -91,7 +91,7 @@ fn file_systems_made_by_mkfs() {
 
 /// A disc as Azure makes it; the same of another standard, and without the anchor.
 #[test]
-fn udf_discs() {
+fn only_valid_udf_discs_are_recognised() {
     let sandbox = Sandbox::new();
     let disc = |name: &str, changes: &[(usize, u8)]| {
         let mut image = udf::disc();
