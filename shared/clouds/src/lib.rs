@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn default_lists() {
+    fn only_the_search_order_contains_none() {
         assert_eq!(SEARCH_ORDER[..2], ["NoCloud", "ConfigDrive"]);
         assert_eq!(SEARCH_ORDER.last(), Some(&"None"));
         assert_eq!(IDENTIFY_ORDER[..3], ["MAAS", "ConfigDrive", "NoCloud"]);
