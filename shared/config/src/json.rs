@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn bytes_values_and_depth_are_limited() {
         let list = |count: usize, item: &str| format!("[{}{item}]", format!("{item},").repeat(count - 1));
         for (text, fits) in [
             (list(MAX_NODES / 2, "0"), true),
@@ -441,7 +441,7 @@ mod tests {
 
     /// No document causes a panic, and both readers accept the same ones, except for those that are not UTF-8.
     #[test]
-    fn mutated_documents() {
+    fn mutated_documents_are_accepted_by_both_readers_or_by_neither() {
         let good =
             r#"{"a": [1, -2.5e+3, true, null, "\u00fc\ud83d\ude00\\\n"], "b": {"": {}}, "c": [[], 0]}"#;
         let (mut accepted, mut refused) = (0, 0);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn layers() {
+    fn layers_name_the_source_of_each_key() {
         let inputs = [
             piece("base", "a: 1\nm: {x: 1, y: 2}\ns: {t: 1}\n"),
             piece("vendor", "a: 2\nm: {y: 3}\n"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn parts() {
+    fn merged_parts_name_the_source_of_each_item() {
         let inputs = [
             piece("one", "l: [a, b]\nt: x\nd: {k: 1}\nn: 5\n"),
             piece("two", "l: [c]\nt: y\nd: {k: ~}\nn: 6\n"),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn positions() {
+    fn nodes_and_findings_have_positions() {
         let parsed = parse("f", "a: 1\nb:\n  - x\n  -  é: {c: 3}\na: 2").unwrap();
         let at = |node: &Node| format!("{}", node.at);
         assert_eq!(at(&parsed.root), "f:1:1");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_documents() {
+    fn invalid_documents_are_rejected_with_their_position() {
         for (text, place) in [
             ("a: 1\n\tb: 2", "f:2:1"),
             ("a: !nope 1", "f:1:4"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn billion_laughs() {
+    fn expansion_of_aliases_is_limited() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         let mut merges = String::from("a0: &a0 {x: 1}\n");
         for i in 1..30 {
