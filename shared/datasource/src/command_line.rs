@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ds_options() {
+    fn ds_option_names_datasource_and_settings() {
         let line = |text| parse(text).map(|l| (l.name, l.settings.len()));
         for (text, wanted) in [
             ("quiet ds=nocloud;i=x;s=http://h/?a=b ro", Some(("nocloud".to_string(), 2))),

@@ -503,7 +503,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn platforms() {
+    fn firmware_decides_which_platform_it_is() {
         let of = |uuid: &str, serial: &str, tag: &str, vendor: &str, product: &str| {
             let [uuid, serial, asset_tag, vendor, product] =
                 [uuid, serial, tag, vendor, product].map(Into::into);
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_ids() {
+    fn strict_id_accepts_only_its_documented_values() {
         for (text, expected) in [
             ("true", Some(StrictId::Yes)),
             ("False", Some(StrictId::No)),

@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expired_keys() {
+    fn expired_and_foreign_keys_are_dropped() {
         for (text, expected) in [
             ("1970-01-01T00:00:00+0000", Some(0)),
             ("2018-12-04T20:12:00+0000", Some(1_543_954_320)),

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings() {
+    fn setting_turns_the_warning_off_or_delays_the_login() {
         let on = |sleep| Some(Setting::On { sleep });
         for (text, expected) in [
             ("on", on(0)),

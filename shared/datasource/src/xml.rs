@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn documents() {
+    fn documents_are_parsed_or_rejected_with_their_line() {
         for (text, expected) in [
             ("<a/>", "|a=@"),
             ("\u{feff}<?xml version='1.0'?><!-- <x> --><a b='1' c = \"/>\"/>", "|a=@"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn elements_attributes_and_namespaces_are_limited() {
         let too_many = "too many elements, attributes or namespaces";
         let attributes = |count| (0..count).map(|i| format!(" a{i}=''")).collect::<String>();
         let namespaces = |count| (0..count).map(|i| format!(" xmlns:a{i}='u'")).collect::<String>();

@@ -58,7 +58,7 @@ fn a_pool_is_left_alone() {
 
 /// Azure's discs are UDF. Such a disc is read at its mount point; another file system is not.
 #[test]
-fn udf_discs() {
+fn only_udf_discs_are_read() {
     let with_disc = |image: Vec<u8>| {
         Machine::new()
             .firmware(&[("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77\n"), ("product_uuid", UUID)])

@@ -67,7 +67,7 @@ fn precedence_over_other_seeds() {
 }
 
 #[test]
-fn bad_credentials() {
+fn bad_credentials_are_reported_and_never_make_a_new_instance() {
     for bad in ["instance-id: [", "- a", "hello", "\u{0}\u{0}"] {
         let machine = with_credentials(&[("meta-data", bad), ("user-data", "u")]);
         let first = machine.found("NoCloud");
@@ -93,7 +93,7 @@ fn bad_credentials() {
 }
 
 #[test]
-fn the_cached_instance() {
+fn cached_instance_is_compared_with_the_credential() {
     let cached = Instance { id: "i-1".into(), datasource: "NoCloud".into(), ..Instance::default() };
     for (meta, line, expected) in [
         ("instance-id: i-1", "ds=nocloud;i=i-2", IdentityCheck::Same),

@@ -69,7 +69,7 @@ fn kernel_has(kind: &str) -> bool {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn labelled_disks() {
+fn only_disks_with_the_label_are_seeds() {
     let files = [("meta-data", "instance-id: i-disk"), ("user-data", "u")];
     let half = attach("CIDATA", &[("user-data", "u")]);
     let whole = attach("CIDATA", &files);
@@ -148,7 +148,7 @@ fn config_drives_of_any_kind() {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn config_drives() {
+fn config_drive_is_found_by_label_or_as_a_whole_disk() {
     let meta = [("openstack/latest/meta_data.json", "{\"uuid\": \"u-disk\"}")];
     let labelled = attach("CONFIG-2", &meta);
     let any = attach("ANY", &[("x", "y")]);

@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids() {
+    fn byte_swapped_uuids_are_the_same_machine() {
         for (uuid, expected) in [
             (UUID, Some("40302010-6050-8070-90a0-b0c0d0e0f000")),
             ("ABCDEF01-2345-6789-ABCD-EF0123456789", Some("01efcdab-4523-8967-abcd-ef0123456789")),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_data() {
+    fn missing_custom_data_is_noticed() {
         let of = Node::from_json(&json!({"extended": {"compute": {"hasCustomData": true}}}));
         let none = Ovf::default();
         assert!(is_missing_custom_data(&none, &of) && !is_missing_custom_data(&ovf(), &of));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_certificates() {
+    fn certificates_are_needed_only_for_keys_without_value() {
         let mut file = ovf();
         assert!(needs_certificates(&file, &Node::null()));
         let of_service = json!({"compute": {"publicKeys": [{"keyData": "ssh-rsa AAAA ida"}]}});
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nics_without_metadata() {
+    fn nics_without_metadata_are_reported() {
         let nic =
             |mac: &str, driver: &str| Nic { mac: mac.into(), driver: Some(driver.into()), ..Nic::default() };
         let configurable = vec![
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_and_files() {
+    fn fallback_network_has_the_driver_and_the_file_the_instance() {
         let mut nic = Nic { name: "eth0".into(), mac: "00:0d:3a:00:00:01".into(), driver: None };
         assert_eq!(fallback(&nic)["ethernets"]["eth0"]["match"], json!({"macaddress": "00:0d:3a:00:00:01"}));
         nic.driver = Some("hv_netvsc".into());

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports() {
+    fn reports_quote_special_characters() {
         let now = Duration::from_millis(1_714_558_830_123);
         let time = "timestamp=2024-05-01T10:20:30.123+00:00";
         let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn file_overrides_the_service_about_the_pool() {
         let of = |in_file: Option<&str>, of_service: &str, has_marker: bool| {
             let ovf = Ovf { pps_type: in_file.map(Into::into), ..Ovf::default() };
             let document = json!({"extended": {"compute": {"ppsType": of_service}}});
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_and_exchanges() {
+    fn ends_of_media_switch_and_exchange_are_recognised() {
         let mut switch = MediaSwitch { nic: "eth0", changes_before: Some(3), was_lost: false };
         for (changes, has_carrier, expected) in
             [(3, true, false), (4, false, false), (4, true, false), (5, false, false), (5, true, true)]

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn requests() {
+    fn requests_are_framed_with_length_and_checksum() {
         // The example in the description of the protocol has these bodies.
         assert_eq!(request(0xdc4f_ae17, "KEYS", None), line("dc4fae17 KEYS") + "\n");
         assert_eq!(request(0x2a, "GET", Some("sdc:uuid")), line("0000002a GET c2RjOnV1aWQ=") + "\n");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn responses() {
+    fn responses_with_a_wrong_frame_are_rejected() {
         let read = |line: &str| match parse(line.as_bytes()) {
             Ok((id, reply)) => format!("{id:x} {reply:?}"),
             Err(e) => e.to_string(),

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interpreters() {
+    fn text_without_an_interpreter_runs_in_bash() {
         for (script, is_added) in [
             (&b"#!/bin/sh\ntrue\n"[..], false),
             (b"echo hi\n", true),

@@ -75,7 +75,7 @@ fn find_in_zone(
 }
 
 #[test]
-fn kinds() {
+fn kernel_or_dmi_decides_the_kind_of_machine() {
     for (version, product, expected) in [
         (ZONE_KERNEL, None, Some(Kind::Zone)),
         ("#1 SMP", Some("SmartDC HVM"), Some(Kind::VirtualMachine)),
@@ -88,7 +88,7 @@ fn kinds() {
 }
 
 #[test]
-fn a_zone() {
+fn zone_gets_its_metadata_from_the_socket() {
     let (found, sys, _top) = find_in_zone(
         &[
             UUID,
@@ -125,7 +125,7 @@ fn outcome(fault: fn(&str, &str) -> Option<String>) -> String {
 }
 
 #[test]
-fn faults() {
+fn faulty_responses_are_reported_with_their_key() {
     const KEY: &str = "root_authorized_keys";
     let socket = "/native/.zonecontrol/metadata.sock";
     let late = |why: &str| format!("SmartOS: {KEY}: {socket}: {why}");
@@ -186,7 +186,7 @@ fn invalid_json_costs_only_itself() {
 }
 
 #[test]
-fn encoded_values() {
+fn base64_is_decoded_only_for_the_listed_keys() {
     let sys = System::new("/nonexistent");
     let base64 = Base64Keys {
         all: false,

@@ -221,7 +221,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn events() {
+    fn enabled_events_are_listed_in_order() {
         let text = |yaml: &str| events_text(enabled_events(&config::yaml::parse("t", yaml).unwrap().root));
         assert_eq!(text("{}"), "network=boot-new-instance;hotplug");
         assert_eq!(text("updates: {network: {when: [hotplug, boot, boot, 'x y']}}"), "network=boot;hotplug");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers() {
+    fn invalid_driver_names_are_not_put_into_udev_rules() {
         let sys = System::new("/nonexistent");
         let of = |drivers: Value| udev_match(&sys, &json!({ "network-drivers": drivers }));
         assert_eq!(

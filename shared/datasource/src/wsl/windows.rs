@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounted_drives() {
+    fn only_drvfs_mounts_are_windows_drives() {
         let mounts = "C:\\134 /mnt/c 9p rw,aname=drvfs;path=C:\\;uid=0 0 0\nD: /my\\040d 9p aname=drvfs 0 0\n\
                       none /mnt/wsl tmpfs rw 0 0\nE: /mnt/e 9p rw,aname=other 0 0\nbroken\n";
         assert_eq!(drives(mounts), ["/mnt/c", "/my d"]);

@@ -33,7 +33,7 @@ fn akamai_token_and_flags() {
 
 /// Paths, addresses of one family and preferred NICs can be configured; flags in DMI override the latter.
 #[test]
-fn akamai_settings() {
+fn akamai_flags_in_dmi_override_the_configuration() {
     let base = serve(&[
         ("PUT /t", "secret"),
         ("/v1/instance", r#"{"id": [7], "region": 5}"#),

@@ -76,7 +76,7 @@ pub fn aliyun(base: &str, settings: &str) -> Machine {
 }
 
 #[test]
-fn aliyuns_document() {
+fn aliyun_reads_all_metadata_from_one_document() {
     let base = serve(&[
         ("PUT /latest/api/token", "t"),
         ("/2016-01-01/meta-data/all", ALIYUN_ALL),

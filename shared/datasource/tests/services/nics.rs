@@ -6,7 +6,7 @@ use crate::common::{Machine, meta, text};
 use crate::server::{network, serve};
 
 #[test]
-fn hetzners_private_networks() {
+fn hetzner_configures_private_networks() {
     let metadata = "instance-id: 42\nhostname: h.example\nnetwork-config: {version: 1, config: [{type: physical, name: eth0}]}\n";
     let base = serve(&[
         ("/metadata", metadata),
@@ -40,7 +40,7 @@ fn hetzners_private_networks() {
 }
 
 #[test]
-fn vultrs_further_nics() {
+fn vultr_configures_every_configured_nic() {
     let document = |more: &str| {
         format!(
             r#"{{"instance-v2-id": "v-1", "hostname": "", "region": {{"regioncode": "EWR"}}, {more} "interfaces": [
@@ -104,7 +104,7 @@ pub const UPCLOUD: &str = r#"{"instance_id": "u-1", "hostname": "up", "public_ke
     {"mac": "02:00:00:00:00:99"}, 7]}}"#;
 
 #[test]
-fn upclouds_network() {
+fn upcloud_configures_the_nics_that_exist() {
     let base = serve(&[("/m", UPCLOUD)]);
     let machine = |uuid: &str| {
         Machine::new()
