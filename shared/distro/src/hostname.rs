@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_variables() {
+    fn shell_variables_are_replaced_or_appended() {
         let text = "# x\nNETWORKING=yes\nHOSTNAME=a\n";
         assert_eq!(set_variable(text, "HOSTNAME", "b"), "# x\nNETWORKING=yes\nHOSTNAME=b\n");
         assert_eq!(set_variable("", "hostname", "\"b\""), "hostname=\"b\"\n");

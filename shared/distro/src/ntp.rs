@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_by_distribution() {
+    fn ntp_client_depends_on_the_distribution() {
         for (distro, client, conf, service) in [
             ("debian", "chrony", "/etc/chrony/chrony.conf", "chrony"),
             ("rhel", "chrony", "/etc/chrony.conf", "chronyd"),

@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines() {
+    fn command_lines_depend_on_the_package_manager() {
         let some = [Package::new("a"), Package { name: "b".into(), version: Some("1".into()) }];
         for (manager, program, verb, line) in [
             (PackageManager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_for_people() {
+    fn descriptions_name_at_most_five_packages() {
         let packages: Vec<Package> = ["a", "b", "c", "d", "e", "f"].map(Package::new).into();
         assert_eq!(describe(Verb::Install, &packages[..2]), "installing a, b");
         assert_eq!(describe(Verb::Install, &packages), "installing a, b, c, d, e and 1 more");
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_command_overrides() {
+    fn apt_command_wrapper_and_subcommand_can_be_configured() {
         let options = AptOptions {
             command: Some(vec!["aptitude".into()]),
             wrapper: Wrapper::Command(vec!["nice".into(), "-5".into()], false),
