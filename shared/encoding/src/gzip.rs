@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip() {
+    fn compressed_bytes_are_inflated_to_themselves() {
         // Nothing; what shrinks to little; what does not shrink, longer than every buffer on the way.
         let mut noise = 1_u32;
         let random: Vec<u8> = std::iter::repeat_with(|| {
