@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn retries_and_failures() {
+    fn failed_requests_are_retried_unless_not_found() {
         let (port, thread) = server(&[(BAD, 0), ("junk\r\n\r\n", 0), (GOOD, 0)]);
         let fetch = get(port).retries(2, Duration::from_millis(5));
         assert_eq!(run(&[fetch], 20).unwrap().0, 0);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn text_round_trip() {
+    fn journal_text_is_parsed_to_itself() {
         let steps = vec![
             Rollback::Down,
             Rollback::Mtu(1500),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_journals() {
+    fn invalid_journals_are_rejected() {
         for text in [
             "",
             "process\n",

@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn infiniband() {
+    fn infiniband_uses_broadcast_and_a_client_identifier() {
         let address: Vec<u8> = (0..20).collect();
         let mut client = Client::new(Identity { hardware: 32, address, options: vec![] }, 1);
         let discover = sent(client.poll(Duration::ZERO));

@@ -255,7 +255,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn encoding_round_trip() {
+    fn encoded_messages_are_decoded_to_themselves() {
         let long: Vec<u8> = (0..700).map(|n| n as u8).collect();
         for options in [
             vec![],
@@ -270,7 +270,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn encoded_bytes() {
+    fn fields_are_encoded_at_their_offsets() {
         let bytes = message(vec![(53, vec![2]), (54, vec![192, 0, 2, 1])]).encode();
         assert_eq!(bytes[..12], [2, 1, 6, 0, 1, 2, 3, 4, 0, 3, 0x80, 0]);
         assert_eq!(bytes[16..20], [192, 0, 2, 7]);
