@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files() {
+    fn settings_files_are_parsed_line_by_line() {
         for (text, pairs) in [
             ("policy: enabled # why\n\tdatasource :  'Ec2' ", [("policy", "enabled"), ("datasource", "Ec2")]),
             ("policy: a\\\nb\nx: \"y'", [("policy", "ab"), ("x", "\"y'")]),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_round_trip() {
+    fn state_text_is_parsed_to_itself() {
         let state = UndecidedState {
             virtualization: Some("vm:kvm".into()),
             wait: Duration::from_millis(1500),

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounted_drives() {
+    fn only_drvfs_mounts_are_windows_drives() {
         let mounts = "C:\\134 /mnt/c 9p rw,aname=drvfs;path=C:\\;uid=0 0 0\n\
                       none /mnt/wsl tmpfs rw 0 0\nD: /mnt/d 9p rw,aname=other 0 0\nbroken\n";
         assert_eq!(windows_drives(mounts), ["/mnt/c"]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn names_by_release() {
+    fn seed_names_depend_on_the_release() {
         let names = seed_file_names("NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID='24.04'\n", "U");
         assert_eq!(names.pro, ["U.user-data", "agent.yaml"]);
         assert_eq!(
