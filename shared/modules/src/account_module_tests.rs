@@ -280,7 +280,7 @@ fn host_keys_are_kept() {
 }
 
 #[test]
-fn without_openssh() {
+fn missing_openssh_is_reported_only_if_expected() {
     // The configuration, a program of the machine, the number of warnings.
     for (config, program, complaints) in
         [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]

@@ -96,7 +96,7 @@ mod tests {
         "#\n# Created by cloud-init\n#\n# This file is written on first boot of an instance\n#\n\n";
 
     #[test]
-    fn repositories() {
+    fn repositories_are_written_from_the_configuration() {
         let mirror = "https://dl-cdn.alpinelinux.org/alpine";
         for (config, body) in [
             ("alpine_repo: {version: v3.19}", format!("{mirror}/v3.19/main\n\n")),

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn lines_are_split_outside_of_quotes() {
         for (line, parts) in [
             ("ssh-rsa AAA me@x", Some(("", "ssh-rsa", "AAA", "me@x"))),
             ("ssh-ed25519\tAAA", Some(("", "ssh-ed25519", "AAA", ""))),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn merging() {
+    fn new_keys_replace_equal_ones_and_the_rest_is_kept() {
         let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
         let new: Vec<AuthorizedKey> =
             ["ssh-rsa AAA new", "ssh-rsa CCC", "no-pty ssh-rsa CCC again", "ssh-rsa CCC"]

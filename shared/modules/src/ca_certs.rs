@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values() {
+    fn invalid_values_change_nothing() {
         for (text, fails) in [("ca_certs:", false), ("ca_certs: [x]", true), ("ca-certs: x", true)] {
             let sandbox = Sandbox::new(text);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");

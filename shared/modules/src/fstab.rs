@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn device_names_are_resolved_to_existing_partitions() {
         for (name, device) in [
             ("vda", Some("/dev/vda1")),
             ("/dev/vda", Some("/dev/vda1")),

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn alpine_and_cos() {
+    fn alpine_gets_a_configuration_and_cos_none() {
         let config = "ntp: {ntp_client: ntp, config: {template: \"## template: jinja\\n{{servers|join(' ')}};{{pools}}\"}}";
         let alpine = sandbox("alpine", config);
         program(&alpine, "/usr/sbin/ntpd");

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_by_preference() {
+    fn second_package_is_installed_if_the_first_fails() {
         let sandbox = machine("puppet: {start_service: false}");
         sandbox.stub("dnf", "[ \"$3\" != puppet-agent ]");
         sandbox.run(&MODULE).unwrap();

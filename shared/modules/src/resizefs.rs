@@ -198,7 +198,7 @@ mod tests {
     use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
-    fn words() {
+    fn resize_rootfs_is_a_boolean_or_noblock() {
         for (text, wanted) in [
             ("true", Some(Resize::Yes)),
             ("'no'", Some(Resize::No)),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tools() {
+    fn resize_command_depends_on_the_file_system() {
         let sandbox = Sandbox::new("{}");
         for (kind, line) in [
             ("ext3", "resize2fs /dev/vda1"),

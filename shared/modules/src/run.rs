@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupted_modules() {
+    fn interrupted_modules_do_not_run_scripts_again() {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn without_user_data() {
+    fn modules_wait_for_missing_user_data() {
         let sandbox = Sandbox::new("runcmd: [x]\n");
         let names = ["runcmd", "scripts_user", "scripts_per_once", "users_groups"];
         let waits = [ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Done];

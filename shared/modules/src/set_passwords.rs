@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn plans() {
+    fn passwords_are_sorted_into_plain_hashed_and_random() {
         let node = crate::test_sandbox::yaml(
             "users:\n- {name: a, password: x, type: text}\n- {name: b, password: $6$s$h}\n- {name: c, type: RANDOM}\n- {name: d}\n",
         );

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_once() {
+    fn registered_machines_do_not_register_again() {
         let first = "dnf -y install rhn-setup\nrhn-profile-sync --verbose\n";
         let register = "rhnreg_ks --serverUrl https://s/XMLRPC --profilename h.example.com";
         let key = "--sslCACert /usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn versions() {
+    fn major_version_of_openssh_is_parsed() {
         for (text, major) in [
             ("OpenSSH_9.2p1 Debian-2, OpenSSL 3\n", Some(9)),
             ("unknown option -- V\nOpenSSH_8.7p1, OpenSSL 3\nusage", Some(8)),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn entries() {
+    fn entry_is_added_unless_an_entry_has_all_names() {
         let names =
             HostnameInfo { hostname: "web".into(), fqdn: "web.example.com".into(), is_default: false };
         let line = "127.0.1.1\tweb.example.com\tweb\n";
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_entry() {
+    fn hosts_entry_is_added_once() {
         let mut sandbox = Sandbox::new("manage_etc_hosts: localhost\nfqdn: web.example.com");
         sandbox.run(&MODULE).unwrap();
         let (text, _) = sandbox.file("/etc/hosts");

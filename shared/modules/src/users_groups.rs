@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_users() {
+    fn each_user_has_its_configuration_key() {
         for (text, name, is_default, key) in [
             ("users: [default, bob, {name: eve}, [x, y], 'v, w']", "eve", false, "users[2]"),
             ("users: [default, bob]", "debian", true, "users[0]"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn locks() {
+    fn account_without_a_password_is_not_unlocked() {
         for (lock_passwd, given, new, has_password, wanted) in [
             (true, true, true, true, LockAction::Lock),
             (false, true, true, false, LockAction::Unlock),

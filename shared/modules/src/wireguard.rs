@@ -143,7 +143,7 @@ mod tests {
     const GOOD: &str = "{name: wg0, config_path: /etc/wireguard/wg0.conf, content: \"[Interface]\\n\"}";
 
     #[test]
-    fn interfaces_and_probes() {
+    fn failing_readiness_probe_does_not_stop_the_next() {
         let sandbox = sandbox(&format!(
             "wireguard: {{interfaces: [{GOOD}], readinessprobe: ['echo up >> /calls', 'exit 3', 'echo still >> /calls']}}"
         ));

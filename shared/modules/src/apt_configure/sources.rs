@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_sources() {
+    fn file_names_get_the_suffix_of_their_format() {
         for (file, is_deb822, path) in [
             ("a", false, "/etc/apt/sources.list.d/a.list"),
             ("a.list", false, "/etc/apt/sources.list.d/a.list"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn shorthands() {
+    fn only_ppas_and_archives_are_shorthands() {
         for (source, matches) in [
             ("ppa:a/b", true),
             ("cloud-archive:x", true),

@@ -147,7 +147,7 @@ fn invalid_proxies_keep_the_file() {
 }
 
 #[test]
-fn old_keys() {
+fn old_proxy_keys_are_still_read() {
     let sandbox = machine("{apt_proxy: http://p, apt_ftp_proxy: http://f, apt_preserve_sources_list: true}");
     sandbox.run(&MODULE).unwrap();
     let wanted = "Acquire::http::Proxy \"http://p\";\nAcquire::ftp::Proxy \"http://f\";\n";
@@ -182,7 +182,7 @@ fn mirrors_of_the_image() {
 }
 
 #[test]
-fn configured_mirrors() {
+fn first_existing_mirror_of_the_architecture_is_used() {
     let read = |text: &str| -> Vec<Mirror> { Vec::read(&yaml(text), &mut Reader::new()).unwrap() };
     let list = read(
         "[{arches: [default], search: [http://a, http://b]}, {arches: [s390x], uri: http://z}, \

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::device_tests::Disk;
 
 /// The name of the test that is a run to be killed, and the variables with its disk and configuration.
-const RUN: &str = "disk_setup::power_cut_tests::power_cut_run";
+const RUN: &str = "disk_setup::power_cut_tests::killed_run_of_disk_setup";
 const DEVICE: &str = "FIRSTLIGHT_TEST_DISK";
 const CONFIG: &str = "FIRSTLIGHT_TEST_CONFIG";
 /// Kills of each configuration.
@@ -43,7 +43,7 @@ fn run_and_kill(disk: &Disk, config: &str, after: Duration) {
 /// Is killed; does nothing by itself.
 #[test]
 #[ignore = "killed: started by `power_cut_on_an_empty_disk` and the other tests of this file"]
-fn power_cut_run() {
+fn killed_run_of_disk_setup() {
     if let (Ok(device), Ok(config)) = (std::env::var(DEVICE), std::env::var(CONFIG)) {
         Disk::existing(&device, |disk| drop(disk.set_up(&config)));
     }

@@ -82,7 +82,7 @@ fn requested_and_existing_partitions() {
 }
 
 #[test]
-fn places_of_partitions() {
+fn existing_partitions_must_be_at_the_same_places() {
     let table = |places: &[(u32, u64, u64)]| PartitionTable {
         partitions: places
             .iter()
@@ -145,7 +145,7 @@ fn invalid_values_of_an_entry() {
 }
 
 #[test]
-fn arguments_of_mkfs() {
+fn mkfs_arguments_depend_on_the_file_system() {
     for (text, force, line) in [
         ("{device: d, label: a b, filesystem: ext4}", false, "mkfs|-L|a b|/dev/x"),
         (
@@ -180,7 +180,7 @@ fn placeholders_of_a_command() {
 }
 
 #[test]
-fn names_of_devices() {
+fn device_names_are_resolved_through_aliases_and_metadata() {
     let metadata = serde_json::json!({ "ephemeral0": "vdb", "ephemeral1": "/dev/vdc", "swap": 1 });
     let aliases = [("data".to_string(), "/dev/vdd".to_string()), ("mine".into(), "ephemeral1".into())];
     let names = Names { aliases: &aliases, metadata: metadata.as_object().unwrap() };

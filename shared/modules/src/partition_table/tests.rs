@@ -153,7 +153,7 @@ fn mbr_grows_to_its_limit() {
 }
 
 #[test]
-fn four_kib_sectors() {
+fn mbr_partition_grows_on_four_kib_sectors() {
     // Not every release of sfdisk has an option for the sector size of a file, so the table is built here.
     let mut disk = vec![0; 8 << 20];
     let sectors = disk.len() as u64 / 4096;
