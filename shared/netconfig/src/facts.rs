@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn glob_patterns() {
+    fn glob_patterns_are_matched_like_by_glob() {
         for (pattern, name, fits) in [
             ("*", "", true),
             ("*.cfg", "50-x.cfg", true),

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_decisions() {
+    fn edited_files_are_kept_or_backed_up() {
         let (path, resolv) = ("/etc/x", "/etc/resolv.conf");
         let mut manifest = Manifest::default();
         for path in [path, resolv] {

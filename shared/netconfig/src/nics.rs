@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn configurable_nics() {
+    fn virtual_and_enslaved_nics_are_not_configurable() {
         let all = [
             nic("lo", "00:00:00:00:00:00"),
             nic("eth0", "52:54:00:00:00:01"),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_in_order() {
+    fn fallback_prefers_a_carrier_and_the_lowest_name() {
         let down = |name: &str, state: &str| Nic {
             carrier: false,
             operstate: state.into(),

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn plans() {
+    fn renames_free_names_that_are_in_use() {
         let up = |p: CurrentLink| CurrentLink { up: true, ..p };
         let in_use = |p: CurrentLink| CurrentLink { up: true, in_use: true, ..p };
         let other = |p: CurrentLink| CurrentLink { configurable: false, ..p };

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_modes() {
+    fn events_decide_whether_the_network_is_applied() {
         let base = BootContext { has_datasource: true, ..BootContext::default() };
         for (context, now) in [
             (BootContext::default(), true),

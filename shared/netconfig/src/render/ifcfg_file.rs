@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shell_quoting() {
+    fn values_are_quoted_for_the_shell() {
         let mut file = Ifcfg::default();
         file.set("B", "a b");
         file.set("A", "x");
