@@ -179,7 +179,7 @@ mod tests {
 
     /// The example of RFC 5849, section 3.4.4, is a signature of encoded secrets with `&` between them.
     #[test]
-    fn headers() {
+    fn header_is_signed_as_in_rfc_5849() {
         let credentials = credentials(ALL).unwrap().unwrap();
         assert_eq!(
             credentials.authorization(137_131_200, "abc"),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts() {
+    fn host_is_extracted_without_credentials() {
         for (url, expected) in [
             ("http://h:5240/MAAS/metadata", "h:5240"),
             ("https://u:p@h/", "h"),
