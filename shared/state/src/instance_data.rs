@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cloud_ids() {
+    fn cloud_id_depends_on_the_region() {
         for (name, region, platform, id) in [
             ("aws", Some("cn-north-1"), "ec2", "aws-china"),
             ("aws", Some("us-gov-west-1"), "ec2", "aws-gov"),

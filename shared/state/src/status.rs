@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_boots() {
+    fn boot_is_complete_only_with_a_result() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         assert_eq!(Status::previous_boot_completed(&sys, &layout), None);
