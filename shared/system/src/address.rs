@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn prefixes() {
+    fn prefixes_contain_the_addresses_of_their_network() {
         for (text, inside, outside, network) in [
             ("192.0.2.7/24", "192.0.2.255", "192.0.3.0", "192.0.2.0/24"),
             ("10.0.0.1/32", "10.0.0.1", "10.0.0.2", "10.0.0.1/32"),

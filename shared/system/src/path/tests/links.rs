@@ -172,7 +172,7 @@ fn hard_links_to_other_users_files_are_refused() {
 }
 
 #[test]
-fn proc_magic_links() {
+fn magic_links_of_proc_are_followed() {
     let top = TempDir::new();
     top.put("file", "old");
     use std::os::fd::AsRawFd;
