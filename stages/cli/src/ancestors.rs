@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stage_among_ancestors() {
+    fn stage_is_found_among_the_ancestors() {
         let of = |processes: &[(u32, u32, &str, &str)], from| {
             ancestor(from, |pid| {
                 let (_, parent, name, arguments) = processes.iter().find(|(p, ..)| *p == pid)?;

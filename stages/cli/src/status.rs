@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn error_while_running() {
+    fn errors_are_reported_while_running() {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
         let running = report(text, false);
         assert_eq!(

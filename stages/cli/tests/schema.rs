@@ -111,7 +111,7 @@ fn schema_of_files_that_are_not_utf8() {
 }
 
 #[test]
-fn schema_of_files() {
+fn schema_reports_the_findings_of_each_kind_of_file() {
     let machine = Machine::new();
     machine.put("bad", "#cloud-config\nruncmd: 3\nfoo: 1\nca-certs: {remove-defaults: true}\n");
     machine.put("good", "#cloud-config\nhostname: h\n");
@@ -211,7 +211,7 @@ fn schema_of_files() {
 
 /// The formats for programs have every finding with its place and no value.
 #[test]
-fn schema_for_programs() {
+fn formats_for_programs_have_places_and_no_values() {
     let machine = Machine::new();
     machine.put("bad", "#cloud-config\nhostnam: s3cr3t\nlocale: [s3cr3t]\nca-certs: {trusted: [x]}\nruncmd: [a]\nruncmd: [b]\n");
     machine.put("list", "#cloud-config\n- s3cr3t\n");
@@ -396,7 +396,7 @@ fn sarif_is_of_the_standard() {
 
 /// The result of a template is validated, also before the first boot.
 #[test]
-fn schema_of_templates() {
+fn rendered_templates_are_validated() {
     let machine = Machine::new();
     let file = |name: &str, text: &str| {
         machine.put(name, &format!("## template: jinja\n{text}"));

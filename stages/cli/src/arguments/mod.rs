@@ -159,7 +159,7 @@ mod tests {
 
     /// Options without effect beside another one are reported.
     #[test]
-    fn unused_options() {
+    fn options_without_effect_are_reported() {
         let warnings = |text: &str| match parse("cloud-init", words(text)) {
             Parsed::Run { warnings, .. } => warnings,
             Parsed::UsageError(message, _) | Parsed::Print(message) => vec![message],
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_errors() {
+    fn invalid_command_lines_are_usage_errors() {
         let message = |text: &str| match parse("cloud-init", words(text)) {
             Parsed::UsageError(message, help) => {
                 assert!(!help.is_empty());

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::prepared::done;
 
 #[test]
-fn query() {
+fn query_prints_values_keys_and_templates() {
     let machine = done();
     for (words, wanted) in [
         ("v1.cloud_name", "unknown\n"),
