@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packaged_logging_configurations() {
+    fn packaged_logging_configurations_are_understood() {
         let text = "[loggers]\nkeys=root,cloudinit\n[logger_root]\nlevel=DEBUG\nhandlers=con,file\n[logger_cloudinit]\nhandlers=\n\
                     [handler_con]\nclass=StreamHandler\nlevel=WARNING\nargs=(sys.stderr,)\n\
                     [handler_file]\nclass=FileHandler\nlevel=DEBUG\nargs=('/var/log/x.log', 'a', 'UTF-8')\n";
