@@ -156,7 +156,7 @@ fn broken_seed_keeps_the_instance() {
 }
 
 #[test]
-fn new_instance_id() {
+fn new_instance_id_keeps_the_old_files() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.seed("i-2");
@@ -187,7 +187,7 @@ fn manual_cache_clean_trusts_the_cache() {
 }
 
 #[test]
-fn unreadable_cache() {
+fn unreadable_cache_is_not_a_new_instance() {
     for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"instance-id\": 7}"] {
         let machine = Machine::new("i-1");
         machine.boot();
@@ -224,7 +224,7 @@ fn invalid_instance_id_file() {
 }
 
 #[test]
-fn upgrade_from_python() {
+fn upgrade_from_python_keeps_the_instance() {
     let machine = Machine::new("i-1");
     machine.put_python_state("i-1", "DataSourceNoCloud [seed=/var/lib/cloud/seed/nocloud]");
     let log = machine.boot();
@@ -277,7 +277,7 @@ fn upgrade_from_python_with_missing_seed() {
 }
 
 #[test]
-fn changed_datasource_list() {
+fn changed_datasource_list_ends_the_instance() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ConfigDrive]\n");
