@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_and_spans() {
+    fn blocks_spans_and_commands_are_found() {
         let text = "A `b c` and\n1. `d`\n   ```sh run fails\n   one \\\n     two\n   # three\n   ```\n\n    make x   # note\n";
         let page = Page { name: "p".into(), text: text.into() };
         let [block] = &page.blocks()[..] else { fail("expected one block") };

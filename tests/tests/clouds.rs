@@ -116,7 +116,7 @@ fn ec2_metadata_on_the_second_nic() {
 /// If netplan does not start, or fails for another reason, the file is kept; if it rejects the file, the network stays
 /// due, and the next boot tries again.
 #[test]
-fn failing_netplan() {
+fn rejected_netplan_file_is_tried_again_at_the_next_boot() {
     let path = "/etc/netplan/50-cloud-init.yaml";
     let refuses = format!("#!/bin/sh\necho '{path}:1:1: Error in network definition' >&2\nexit 1\n");
     for (program, is_refused) in [("not a program", false), ("#!/bin/sh\nexit 78\n", false), (&refuses, true)]
@@ -148,7 +148,7 @@ fn outcome(cloud: &Cloud) -> (String, Duration) {
 }
 
 #[test]
-fn failing_metadata_servers() {
+fn failing_metadata_servers_are_abandoned_in_time() {
     let cases = [
         ("silent", "* . silent", &["in time"][..]),
         ("none", "* . 404", &["status 404", "no token received"]),
@@ -179,7 +179,7 @@ fn failing_metadata_servers() {
 }
 
 #[test]
-fn recovering_metadata_servers() {
+fn recovering_metadata_servers_are_retried() {
     for (name, fault, words) in [
         ("expired", "GET user-data once:401", &["token expired"][..]),
         ("slow", "* instance slow:0.5", &[]),
@@ -197,7 +197,7 @@ fn recovering_metadata_servers() {
 }
 
 #[test]
-fn no_dhcp_server() {
+fn missing_dhcp_server_is_reported_in_time() {
     let cloud = Cloud::new("ec2");
     cloud.config(SHORT);
     let (id, took) = outcome(&cloud);
@@ -207,7 +207,7 @@ fn no_dhcp_server() {
 }
 
 #[test]
-fn ipv6_only_network() {
+fn ec2_is_found_without_ipv4() {
     let cloud = Cloud::new("ec2").router();
     cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     cloud.config("datasource: {Ec2: {max_wait: 30}}\n");
@@ -344,7 +344,7 @@ fn instance_identity_at_later_boots() {
 /// Clouds that serve everything in one document: if it is too large, a warning names its size and the limit, an existing
 /// instance keeps all that it has, and a new machine is set up from the paths of the document's parts.
 #[test]
-fn oversized_metadata_document() {
+fn oversized_document_does_not_change_an_instance() {
     // DigitalOcean's is not requested again while DMI has the same serial number.
     for (case, fault, is_asked_again, new_machine) in [
         ("gce", "GET instance/attributes huge", true, "gce"),

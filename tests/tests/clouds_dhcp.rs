@@ -113,7 +113,7 @@ fn exoscale_password_at_later_boots() {
 
 /// A service that fails for one path costs one line; the other paths are used.
 #[test]
-fn failing_services() {
+fn failing_paths_do_not_affect_the_others() {
     let short = "datasource: {Oracle: {max_wait: 4, timeout: 1}, CloudStack: {max_wait: 4, timeout: 1, retries: 0}}\n";
     let outcome = |case: &str, fault: &str| {
         let cloud = Cloud::new(case).dhcp(&[]);
@@ -155,7 +155,7 @@ fn failing_services() {
 
 /// The virtual router by its name, which is not the DHCP server.
 #[test]
-fn cloudstack_data_server() {
+fn cloudstack_router_is_found_by_name() {
     let cloud = Cloud::new("cloudstack").dhcp(&["--dhcp-option=option:router,10.0.0.1"]);
     cloud.net.in_cloud(&["ip", "address", "add", "10.0.0.9/24", "dev", "s0"]);
     for words in ["table inet t", "chain inet t in { type filter hook input priority 0; }"] {

@@ -55,7 +55,7 @@ fn network_tables_on_the_console() {
 
 /// The service has only its IPv6 address, which a router leads to.
 #[test]
-fn ec2_over_ipv6() {
+fn ec2_is_reached_over_routed_ipv6() {
     let cloud = Cloud::new("ec2").router();
     cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "s0"]);
     let local = cloud.boot(&["local"]);
@@ -72,7 +72,7 @@ fn ec2_over_ipv6() {
 
 /// The administrator's own address of the service is the only one that is tried.
 #[test]
-fn ec2_metadata_urls() {
+fn ec2_tries_only_the_configured_url() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
     cloud.config("datasource: {Ec2: {metadata_urls: ['http://10.0.0.1/']}}\n");
     assert!(cloud.boot(&["local"]).succeeded(), "{}", cloud.log());
@@ -162,7 +162,7 @@ fn openstack_on_bare_metal() {
 
 /// Where the modules of a machine run is the service's decision, and its network configuration the administrator's.
 #[test]
-fn openstack_modes() {
+fn openstack_dsmode_selects_the_stage() {
     for (mode, line) in [
         ("local", "is in local mode, will apply init modules now."),
         ("net", "not in local mode."),

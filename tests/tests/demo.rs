@@ -90,7 +90,7 @@ fn demo_as_current_user() {
 }
 
 #[test]
-fn demo_without_privileges() {
+fn demo_runs_without_privileges() {
     let done = Command::new("id").arg("-u").output().expect("id runs");
     if String::from_utf8_lossy(&done.stdout).trim() == "0" {
         demo("demo-user", &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]);

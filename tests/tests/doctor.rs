@@ -53,7 +53,7 @@ fn inventory(top: &Path) -> BTreeSet<(String, u64, i64, i64)> {
 }
 
 #[test]
-fn healthy_machine() {
+fn healthy_machine_has_no_findings() {
     let sandbox = Sandbox::new("doctor-healthy");
     assert!(sandbox.boot().succeeded());
     // The directories that the sandbox makes exist before the comparison.
@@ -261,7 +261,7 @@ fn typo_in_map_of_users() {
 }
 
 #[test]
-fn missing_user() {
+fn missing_user_is_reported() {
     let sandbox = Sandbox::new("doctor-user");
     sandbox.boot();
     let remove = "sed -i /^alice:/d $root/etc/passwd";
@@ -288,7 +288,7 @@ fn full_disk_and_wrong_clock() {
 }
 
 #[test]
-fn dead_datasource() {
+fn dead_datasource_is_reported_with_its_duration() {
     let sandbox = Sandbox::new("doctor-dead");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud"));
     let config =
@@ -312,7 +312,7 @@ fn dead_datasource() {
 }
 
 #[test]
-fn torn_state() {
+fn torn_state_is_reported() {
     let sandbox = Sandbox::new("doctor-torn");
     sandbox.boot();
     let tear = "printf '{\"v1\": {\"ini' >$root/var/lib/cloud/data/status.json; \

@@ -296,7 +296,7 @@ fn verdicts(schema: &Path, files: &[PathBuf]) -> Vec<String> {
 /// The JSON schemas accept our examples, and of the examples of Debian's cloud-init package those that its own schema
 /// accepts. Every key that an editor offers has a description.
 #[test]
-fn json_schemas() {
+fn json_schemas_accept_the_examples() {
     let schemas = tests_dir().join("../packaging/schema");
     let ours = verdicts(&schemas.join("cloud-config.json"), &examples());
     let invalid: Vec<&String> = ours.iter().filter(|line| !line.starts_with("valid ")).collect();
@@ -333,7 +333,7 @@ fn json_schemas() {
 /// The catalogue's entries are complete, name the schemas by their addresses, and the page about editors has their file names;
 /// each schema has valid and invalid samples in the layout of SchemaStore, and `cloud-init schema` agrees with them.
 #[test]
-fn schemas_for_schemastore() {
+fn catalogue_and_samples_fit_schemastore() {
     let top = tests_dir().join("../packaging/schema");
     let json = |path: &Path| -> serde_json::Value {
         let text = std::fs::read_to_string(path)
@@ -425,7 +425,7 @@ fn files_of_the_reference() {
 
 /// Debian's mdbook builds the book without a complaint.
 #[test]
-fn the_book() {
+fn mdbook_builds_the_book() {
     let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);
     let machine = Machine::from_root("book", &root);
     machine.put(&tests_dir().join("../docs"), "/book/docs");

@@ -78,7 +78,7 @@ fn power_state_takes_precedence() {
 }
 
 #[test]
-fn off_by_default() {
+fn exit_codes_mean_failure_by_default() {
     let machine = machine("exit-codes-off", "");
     let first = boot(&machine);
     check_boot!(machine, first, first.code("final") == 1);

@@ -94,7 +94,7 @@ fn cloud_config_url_over_https() {
 }
 
 #[test]
-fn untrusted_seed_server() {
+fn untrusted_seed_server_is_rejected() {
     for (name, trust, words) in [
         ("https-none", ":", "no CA certificates found"),
         (
@@ -115,7 +115,7 @@ fn untrusted_seed_server() {
 
 /// A server that requests a client certificate gets that of the instance or of the machine.
 #[test]
-fn client_certificates() {
+fn requested_client_certificate_is_sent() {
     let lib = tests_dir().join("lib").display().to_string();
     let server = format!(
         "{TRUST}; mkdir -p $root/var/lib/cloud/data/ssl; cat $root/pki/client.pem $root/pki/client.key \

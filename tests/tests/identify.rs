@@ -206,7 +206,7 @@ fn posing(name: &str) -> String {
 }
 
 #[test]
-fn spoofed_firmware() {
+fn firmware_identifies_each_cloud() {
     for (name, datasource) in [
         ("ec2", "Ec2"),
         ("gce", "GCE"),

@@ -45,7 +45,7 @@ fn is_in(text: &str, parts: &[String]) -> bool {
 }
 
 #[test]
-fn documented_log_lines() {
+fn documented_log_lines_are_written() {
     let sandbox = Sandbox::with_user_data("log-lines", USER_DATA);
     let first = sandbox.boot();
     let mut log = sandbox.log();

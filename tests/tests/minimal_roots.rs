@@ -107,7 +107,7 @@ const STAGES: &str = "
 
 /// Without systemd: the programs run in sequence, as another init would start them.
 #[test]
-fn stages_without_systemd() {
+fn stages_run_without_systemd() {
     let mut bad = Vec::new();
     for suite in suites() {
         let machine = prepared("no-systemd", &suite, "", "true");

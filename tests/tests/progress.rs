@@ -184,7 +184,7 @@ fn lock_of_apt_held_by_another_container() {
 
 /// The metadata service accepts connections and answers only after 36 s.
 #[test]
-fn wait_for_metadata() {
+fn wait_for_metadata_is_shown() {
     let serve = "cd $root/opt/seed; python3 $root/opt/serve </dev/null >/dev/null 2>&1 & \
         until [ -s $root/opt/ready ]; do sleep 0.1; done";
     let sandbox = Sandbox::new("metadata-wait").before("network", serve);

@@ -222,7 +222,7 @@ fn decoded(text: &str) -> String {
 
 /// At a later boot the handlers of user-data and vendor-data get the events of the local stage too.
 #[test]
-fn later_boots() {
+fn later_boots_report_the_local_stage() {
     let machine = machine("reporting-later").before("local", &server());
     machine.run(&["on", "local", "network", "config", "final"]);
     let first = received(&machine).len();
@@ -331,7 +331,7 @@ fn a_server_of_another_time() {
 
 /// As with cloud-init, a single module's events are sent with `--report` only, from the module's start on.
 #[test]
-fn a_single_module() {
+fn single_module_reports_only_on_request() {
     let single = |option: &str| {
         format!("$BIN/cloud-init-config --root $root --single write_files --frequency always {option}; ")
     };
@@ -355,7 +355,7 @@ fn a_single_module() {
 
 /// What is invalid is named once, with its position, and skipped.
 #[test]
-fn bad_handlers() {
+fn invalid_handlers_are_reported_and_skipped() {
     let machine = machine("reporting-bad").before("local", &server());
     let text = case("machine.cfg")
         + "  logging: false\n  \

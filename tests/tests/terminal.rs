@@ -63,7 +63,7 @@ fn live_line_of_status_wait() {
 }
 
 #[test]
-fn colours_of_schema() {
+fn schema_is_coloured_only_on_a_terminal() {
     let sandbox = Sandbox::new("colours");
     let file = sandbox.path("/root/user-data");
     tests::write(&file, "#cloud-config\nhostnam: s3cr3t\n");

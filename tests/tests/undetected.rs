@@ -45,7 +45,7 @@ fn unknown_name_in_the_list() {
 /// A machine without `datasource_list`: each name of the built-in list is searched once in each of its stages, and none of them
 /// is unknown.
 #[test]
-fn built_in_list() {
+fn built_in_list_is_searched_once_per_stage() {
     // On an unknown platform Ec2's service would be waited for, as by cloud-init.
     let sandbox = without_seed("built-in-list", "datasource: {Ec2: {strict_id: true}}\n");
     let image = sandbox.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg");
@@ -81,7 +81,7 @@ fn built_in_list() {
 
 /// As with cloud-init the machine is set up by None, but it is an error.
 #[test]
-fn recognised_but_unreadable() {
+fn recognised_but_unreadable_datasource_is_an_error() {
     let sandbox = without_seed(
         "unreadable",
         "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
@@ -97,7 +97,7 @@ fn recognised_but_unreadable() {
 
 /// Nothing was recognised: None alone is no error.
 #[test]
-fn nothing_but_none() {
+fn none_alone_is_no_error() {
     let sandbox = without_seed("nothing", "datasource_list: [NoCloud, None]\n");
     let boot = boot(&sandbox);
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
@@ -107,7 +107,7 @@ fn nothing_but_none() {
 
 /// A list without None: the machine has a network and an error, and no instance.
 #[test]
-fn no_instance() {
+fn list_without_none_ends_without_an_instance() {
     let sandbox = without_seed("no-instance", "datasource_list: [NoCloud, GCE]\n");
     let boot = boot(&sandbox);
     assert_eq!((boot.codes["local"], boot.codes["network"]), (0, 1), "{:?}\n{}", boot.codes, boot.output);
@@ -126,7 +126,7 @@ fn no_instance() {
 
 /// What ds-identify reports does not select the datasource, but another one is worth a warning at login.
 #[test]
-fn unexpected_datasource() {
+fn unexpected_datasource_warns_at_login() {
     let sandbox = Sandbox::with_user_data("unexpected", "#cloud-config\nusers: []\n");
     configure(&sandbox, "di_report: {datasource_list: [ Ec2, None ]}\n");
     let file = "/var/lib/cloud/instance/warnings/dsid_missing_source";
