@@ -29,7 +29,7 @@ pub struct Cloud {
     pub identify_order: usize,
     /// The evidence for this cloud, the cheapest first.
     pub signs: &'static [Sign],
-    /// What identifies the cloud, for the manual page; empty if the signs say it all.
+    /// A description of the evidence, for the manual page; empty if the signs suffice.
     pub note: &'static str,
 }
 
