@@ -65,7 +65,7 @@ impl Findings {
         self.0.iter()
     }
 
-    /// Tells whether there are no findings.
+    /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -38,7 +38,7 @@ impl std::error::Error for JsonError {}
 /// Parses a document. Its values have no position; of duplicate keys the last value is used.
 ///
 /// # Errors
-/// The text is not valid JSON, or is too large or nested too deeply.
+/// Fails if the text is not valid JSON, is too large or is nested too deeply.
 pub fn parse(text: &str) -> Result<Node, JsonError> {
     if text.len() > MAX_BYTES {
         return Err(TOO_LARGE);
@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> Result<Node, JsonError> {
 /// Parses a document as serde_json's value, which cannot hold `NaN` and infinities: they become null.
 ///
 /// # Errors
-/// The bytes are not valid JSON, or are too large or nested too deeply.
+/// Fails if the bytes are not valid JSON, are too large or are nested too deeply.
 pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
     if !is_within_limits(bytes) {
         return Err(TOO_LARGE);

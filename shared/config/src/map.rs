@@ -150,7 +150,7 @@ impl Map {
         self.entries().len()
     }
 
-    /// Tells whether the map has no entries.
+    /// Returns whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }

@@ -103,7 +103,7 @@ impl Node {
         Node::default()
     }
 
-    /// Tells whether the value is null.
+    /// Returns whether the value is null.
     pub fn is_null(&self) -> bool {
         self.value == Value::Null
     }
@@ -174,7 +174,7 @@ impl Node {
         })
     }
 
-    /// Tells whether the value is false in Python: null, false, zero or empty.
+    /// Returns whether the value is false in Python: null, false, zero or empty.
     pub fn is_falsy(&self) -> bool {
         match &self.value {
             Value::Null => true,

@@ -61,7 +61,7 @@ impl Format {
         }
     }
 
-    /// Tells whether text has this form.
+    /// Returns whether text has this form.
     pub fn matches(self, text: &str) -> bool {
         let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
         match self {

@@ -33,7 +33,7 @@ use crate::Position;
 /// Parses one document; an empty text is null. `source` names the text in positions.
 ///
 /// # Errors
-/// The text is not valid YAML, has several documents, or exceeds a limit.
+/// Fails if the text is not valid YAML, has several documents, or exceeds a limit.
 pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
     let source: Rc<str> = source.into();
     if text.len() > MAX_BYTES {
@@ -46,7 +46,7 @@ pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
 /// Parses bytes from a file or the network, as [`parse`] does text.
 ///
 /// # Errors
-/// As for [`parse`]; also bytes that are not UTF-8, with the position of the first.
+/// Fails as [`parse`] does, and for bytes that are not UTF-8, with the position of the first.
 pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, YamlError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(source, text),
