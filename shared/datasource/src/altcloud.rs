@@ -20,7 +20,7 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The names of the file with user-data, in the order of preference.
 const FILES: [&str; 2] = ["deltacloud-user-data.txt", "user-data.txt"];
 
-/// The virtualization.
+/// The virtualization platform of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Rhev,

@@ -35,7 +35,7 @@ pub fn named_datasource(command_line: &str) -> Option<String> {
     last_option(command_line, &["ds=", "ci.ds=", "ci.datasource="]).map(|line| line.name.to_lowercase())
 }
 
-/// Words of a command line; double quotes may surround a word or its value (kernel parameters manual).
+/// Returns the words of a command line; double quotes may surround a word or its value (kernel parameters manual).
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;

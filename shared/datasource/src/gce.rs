@@ -141,7 +141,7 @@ fn user_data(sys: &System, attributes: &Node) -> Blobs {
     Blobs(vec![bytes])
 }
 
-/// The lines `USER:KEY` that are meant for this instance: its own, and the project's unless it wants none.
+/// Returns the lines `USER:KEY` for this instance: its own, and the project's unless the instance blocks them.
 fn keys(instance: &Node, project: &Node) -> Vec<String> {
     let lines = |node: &Node, key: &str| -> Vec<String> {
         node.get(key).and_then(Node::as_str).into_iter().flat_map(str::lines).map(Into::into).collect()
@@ -154,7 +154,7 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
     keys
 }
 
-/// The keys among these lines for the user that this machine has, unless their time is over. `now` in seconds of 1970.
+/// Returns the keys in these lines for the default user that have not expired. `now` is in seconds since the epoch.
 fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
     let of_line = |line: &String| {
         let (whose, key) = line.split_once(':')?;
@@ -164,7 +164,7 @@ fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
     lines.iter().filter_map(of_line).collect()
 }
 
-/// Google's own tools write when a key ends into its comment; what cannot be read never ends.
+/// Returns whether a key has expired. Google's tools write the expiry into the comment; an invalid one is ignored.
 fn is_expired(key: &str, now: u64) -> bool {
     let mut words = key.trim().splitn(4, ' ');
     let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
@@ -172,7 +172,7 @@ fn is_expired(key: &str, now: u64) -> bool {
     json["expireOn"].as_str().and_then(parse_timestamp).is_some_and(|end| end < now as i64)
 }
 
-/// `2018-12-04T20:12:00+0000` in seconds of 1970.
+/// Parses `2018-12-04T20:12:00+0000`; returns seconds since the epoch.
 fn parse_timestamp(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     if text.len() != 24 || !text.is_ascii() || text.get(10..11) != Some("T") {

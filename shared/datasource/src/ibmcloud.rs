@@ -30,7 +30,7 @@ const FIELDS: [Field; 4] = [
     ("random_seed", Data, false),
 ];
 
-/// How the machine was made.
+/// The way in which the machine was provisioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     OsCode,

@@ -138,7 +138,7 @@ fn read_guestinfo(ctx: &Search<'_>) -> Result<Option<(String, String)>> {
 pub(crate) struct Properties {
     /// Keys and values, in order; the last of equal keys is valid.
     values: Vec<(String, String)>,
-    /// What is wrong with the properties that are ignored.
+    /// The problems of the properties that are ignored, as messages.
     invalid: Vec<String>,
 }
 

@@ -68,7 +68,7 @@ pub(crate) struct Documents {
     pub metadata: Node,
     pub user_data: Blobs,
     pub vendor_data: Blobs,
-    /// `None`: fetched over IPv6.
+    /// The DHCP lease; `None` if the documents were fetched over IPv6.
     pub lease: Option<Lease>,
     pub base: String,
     pub nic: String,

@@ -38,10 +38,10 @@ pub fn is_missing_custom_data(ovf: &Ovf, document: &Node) -> bool {
     is_given && ovf.custom_data.is_empty()
 }
 
-/// What is known of a machine.
+/// The provisioning data of a machine, from all sources.
 pub struct ProvisioningData<'a> {
     pub ovf: &'a Ovf,
-    /// The metadata service's document, or nothing.
+    /// The document of the metadata service; null if there is none.
     pub document: &'a Node,
     /// The hash of the file's password.
     pub hash: Option<String>,
@@ -107,7 +107,7 @@ impl ProvisioningData<'_> {
         keys
     }
 
-    /// Custom data come with the file; the service has other user-data beside them.
+    /// Returns the user-data: the custom data of the file, else the user-data of the service.
     fn user_data(&self, warnings: &mut Vec<String>) -> Blobs {
         if !self.ovf.custom_data.is_empty() {
             return Blobs(vec![self.ovf.custom_data.clone()]);
@@ -122,8 +122,7 @@ impl ProvisioningData<'_> {
         }
     }
 
-    /// Cloud-config that the machine's own has no word for: the first user, whether passwords are taken, the disk that
-    /// comes and goes.
+    /// Returns the cloud-config of the datasource: the first user, password authentication and the temporary disk.
     fn config(&self) -> Json {
         let mut config = json!({});
         let name =

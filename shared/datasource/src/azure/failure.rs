@@ -7,11 +7,11 @@ use std::time::Duration;
 const AGENT: &str = concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"));
 const DOCUMENTATION: &str = "https://aka.ms/linuxprovisioningerror";
 
-/// A failure, in Azure's own words if it has some.
+/// A provisioning failure, in Azure's own wording where Azure defines one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub reason: String,
-    /// More information, by Azure's name for it.
+    /// Further details, by the names that Azure gives them.
     pub details: Vec<(&'static str, String)>,
 }
 

@@ -34,7 +34,7 @@ const FIELDS: [Field; 12] = [
     ("network.interface", FieldType::List, false),
 ];
 
-/// Why there is no metadata.
+/// The reason why no metadata is available.
 #[derive(Debug)]
 pub enum Error {
     /// No response, or an error response.

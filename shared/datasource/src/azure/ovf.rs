@@ -32,7 +32,7 @@ pub enum Key {
     Fingerprint(String),
 }
 
-/// Why the file is not usable, without its content.
+/// The reason why the file cannot be used. It never contains content of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
     /// It is not XML.

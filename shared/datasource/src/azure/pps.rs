@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_secs(60);
 /// stage: the limit of its unit.
 const START_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How a machine waits in a pool.
+/// The way in which a machine waits in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolKind {
     /// Its NIC loses the carrier and gets it back, on the other network.
@@ -92,7 +92,7 @@ pub fn tick(sys: &System) {
     sys.extend_start_timeout(START_TIMEOUT, "Azure: waiting in a pool for the machine's owner");
 }
 
-/// A NIC that is to be connected to another network.
+/// A NIC that the host is going to connect to another network.
 #[derive(Debug)]
 pub struct MediaSwitch<'n> {
     nic: &'n str,

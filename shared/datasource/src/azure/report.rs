@@ -130,7 +130,7 @@ fn host_pool(config: &Node) -> Option<String> {
     Some(handler.get("kvp_file_path").and_then(Node::as_str).unwrap_or(KVP_POOL).to_string())
 }
 
-/// Azure takes the disc away only from an open drive.
+/// Opens the drive: Azure removes the disc only from an open one.
 fn eject(sys: &System, device: &str) {
     const HELPER: &str = "/lib/udev/cdrom_id";
     let command = match sys.which("eject") {

@@ -18,7 +18,7 @@ const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-
 /// The cipher that the certificates are encrypted with.
 const CIPHER: &str = "DES_EDE3_CBC";
 
-/// What Azure calls this machine at this moment.
+/// The current identifiers of this machine, which reports to Azure contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GoalState {
     incarnation: String,

@@ -21,14 +21,14 @@ const READY: &[u8] = b"invalid command";
 pub struct Client<'a> {
     sys: &'a System,
     channel: Channel,
-    /// The longest silence.
+    /// The time limit for each pause in a response.
     timeout: Duration,
     /// The time limit for all requests.
     until: Deadline,
     request_id: u32,
 }
 
-/// What a response says.
+/// The content of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The value, unless it is empty.
@@ -193,7 +193,7 @@ fn printable(line: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// A line of version 2 with this body.
+    /// Returns a line of version 2 with this body.
     fn line(body: &str) -> String {
         format!("V2 {} {:08x} {body}", body.len(), encoding::gzip::crc32(body.as_bytes()))
     }

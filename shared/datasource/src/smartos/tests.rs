@@ -115,7 +115,7 @@ fn zone_gets_its_metadata_from_the_socket() {
     assert!(sys.log().logged_warnings().is_empty());
 }
 
-/// What the exchange comes to if the host responds like this to a request for the keys of root.
+/// Returns the result of a search in which the host responds like this to a request for the keys of root.
 fn outcome(fault: fn(&str, &str) -> Option<String>) -> String {
     let (found, _, _top) = find_in_zone(&[UUID, ("root_authorized_keys", "ssh-rsa A a")], fault);
     match found {

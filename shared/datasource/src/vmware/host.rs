@@ -9,7 +9,7 @@ use system::{Link, LinkAddress, Prefix, Route};
 /// ARPHRD_ETHER.
 const ETHERNET: u16 = 1;
 
-/// What the kernel says about the network.
+/// The addresses and routes that the kernel reports.
 #[derive(Debug, Default)]
 pub struct Network {
     pub links: Vec<Link>,
@@ -50,7 +50,7 @@ fn only<'a>(mut all: impl Iterator<Item = &'a LinkAddress>) -> Option<&'a LinkAd
     all.next().is_none().then_some(first)
 }
 
-/// Neither loopback nor link-local nor unspecified.
+/// Returns whether an address is neither loopback nor link-local nor unspecified.
 fn is_reachable(address: IpAddr) -> bool {
     let is_link_local = match address {
         IpAddr::V4(a) => a.is_link_local(),
