@@ -4,7 +4,7 @@ use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::{Distro, InitSystem, make_header};
 
-/// How a hostname is stored and set.
+/// The method of storing and setting a hostname.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostnameMethod {
     /// hostname(5), and the kernel's hostname.

@@ -4,7 +4,7 @@ use system::{Command, Error, Result, System, WriteOptions, debug};
 
 use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
-/// How a locale is stored and generated.
+/// The method of storing and generating a locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocaleMethod {
     /// locale.gen(5), locale-gen(8), update-locale(8).

@@ -78,15 +78,15 @@ pub struct AptOptions {
     pub upgrade: Option<String>,
 }
 
-/// When to run apt-get through the wrapper program.
+/// The use of a wrapper program for apt-get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Wrapper {
-    /// If the wrapper is installed.
+    /// Runs apt-get through the wrapper if that is installed.
     #[default]
     Auto,
-    /// Without the wrapper.
+    /// Runs apt-get without the wrapper.
     Never,
-    /// A command line, and whether it is used even if its program is not found.
+    /// Runs apt-get through this command line; the flag says whether it is used even if its program is not found.
     Command(Vec<String>, bool),
 }
 
@@ -249,9 +249,9 @@ impl Distro {
         self.install_requested(sys, &wanted, &AptOptions::default())
     }
 
-    /// Installs packages with the distribution's package manager. Packages that it does not have are installed as snaps if
     /// Installs packages with the distribution's package manager. Packages that it does not have are installed as snaps
     /// if snaps are supported. The caller has updated the index.
+    ///
     /// # Errors
     /// Fails if a package manager fails, or with the names of the packages that no package manager has.
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
