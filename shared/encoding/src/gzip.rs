@@ -8,7 +8,7 @@ use flate2::{Compression, Crc};
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Why gzip data cannot be decompressed.
+/// The reason why gzip data cannot be decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GzipError {
     /// The data does not begin with gzip's magic number.
