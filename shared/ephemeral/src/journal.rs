@@ -125,7 +125,7 @@ impl Journal {
     }
 }
 
-/// The settings that are ever changed: a journal must not lead to any other file.
+/// Returns whether this program changes the setting: a journal must not lead to any other file.
 fn is_known_sysctl(key: &str) -> bool {
     ["accept_ra", "autoconf"].contains(&key)
 }

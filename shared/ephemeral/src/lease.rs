@@ -34,7 +34,7 @@ pub struct Lease {
     pub domain: Option<String>,
     /// The host name.
     pub host_name: Option<String>,
-    /// `None`: the server did not say, or the lease is permanent.
+    /// The lifetime of the lease; `None` if the server sent none or the lease is permanent.
     pub lifetime: Option<Duration>,
     /// All options as received, for those that only one cloud uses (245: Azure's wire server).
     pub options: BTreeMap<u8, Vec<u8>>,
