@@ -15,7 +15,7 @@ pub enum Mode {
     Disabled,
 }
 
-/// How many of the found datasources are selected.
+/// The number of found datasources that are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFound {
     All,

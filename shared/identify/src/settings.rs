@@ -13,7 +13,8 @@ pub struct Settings {
     pub datasource: Option<String>,
     /// The policy.
     pub policy: Policy,
-    /// How long the local stage waits for udev without progress before the second look; zero disables the second look.
+    /// The time for which the local stage waits for udev without progress before the second look; zero disables the
+    /// second look.
     pub settle: Duration,
     /// `ci.datasource.ec2.strict_id` of the file; see the check of Ec2.
     pub strict_id_in_file: Option<String>,

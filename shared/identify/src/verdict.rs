@@ -91,7 +91,7 @@ impl Enablement {
     }
 }
 
-/// What cloud.cfg is to say.
+/// The content that cloud.cfg is going to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// These datasources, and further lines of cloud.cfg.

@@ -107,9 +107,9 @@ pub fn decode_utf16(bytes: &[u8]) -> String {
 /// Names of files with user-data, in the order in which they are searched.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SeedFileNames {
-    /// In the directory of Ubuntu Pro.
+    /// The names in the directory of Ubuntu Pro.
     pub pro: Vec<String>,
-    /// In cloud-init's directory.
+    /// The names in cloud-init's directory.
     pub standard: Vec<String>,
 }
 
