@@ -50,7 +50,7 @@ impl AuthorizedKey {
     }
 }
 
-/// `TYPE BASE64 [COMMENT]`.
+/// Parses `TYPE BASE64 [COMMENT]`.
 fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     let (kind, rest) = text.trim().split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
@@ -270,7 +270,7 @@ fn parents(path: &str) -> Vec<String> {
     path.match_indices('/').skip(1).map(|(end, _)| path[..end].to_string()).collect()
 }
 
-/// The home directory and those above it are not created here.
+/// Returns whether a path is the home directory or one above it, which are not created here.
 fn is_home_or_above(user: &User, directory: &str) -> bool {
     let home = user.home.trim_end_matches('/');
     directory == home || home.starts_with(&format!("{directory}/"))

@@ -5,7 +5,7 @@
 const CLOUDCONFIG_OPTION: &str = "comment=cloudconfig";
 pub const FIELD_COUNT: usize = 6;
 
-/// The facts about devices that a plan needs.
+/// Access to the facts about devices that a plan needs.
 pub trait DeviceLookup {
     /// Returns whether a device path exists.
     fn exists(&self, path: &str) -> bool;
@@ -78,7 +78,7 @@ fn is_kernel_disk_name(name: &str) -> bool {
         || name.strip_prefix("sr").is_some_and(|n| !n.is_empty() && digits(n))
 }
 
-/// Returns a line of the configuration, completed to six fields.
+/// A line of fstab(5): a line of the configuration, completed to six fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FstabEntry(pub [String; FIELD_COUNT]);
 

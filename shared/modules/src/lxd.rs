@@ -27,7 +27,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// The bridge that `lxd init` may create.
 const DEFAULT_BRIDGE: &str = "lxdbr0";
-/// Where packages of LXD, as they were before the snap, configure the bridge.
+/// The configuration file of the bridge in packages of LXD from before the snap.
 const BRIDGE_FILE: &str = "/etc/default/lxd-bridge";
 /// Longer than `lxd waitready` waits.
 const READY_TIMEOUT: Duration = Duration::from_secs(330);

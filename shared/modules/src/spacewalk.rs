@@ -62,8 +62,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     argv.extend(["--sslCACert", CERTIFICATE]);
     let mut command = Command::new(argv);
     if let Some(Word(key)) = &wanted.activation_key {
-        let shown = format!("{} --activationkey …", command.command_line());
-        command = command.arg("--activationkey").arg(key).redacted(shown);
+        let redacted = format!("{} --activationkey …", command.command_line());
+        command = command.arg("--activationkey").arg(key).redacted(redacted);
     }
     sys.run(&command.output(OutputMode::Inherit)).map(drop)
 }

@@ -90,7 +90,7 @@ fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
     }
 }
 
-/// Keys that require a home directory with one that prevents it; or keys that exclude each other.
+/// Returns keys that conflict: one requires a home directory and another one prevents it, or they exclude each other.
 fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     let without = [("no_create_home", keys.no_create_home), ("system", keys.system)];
     let needing = [

@@ -60,7 +60,7 @@ fn disable_lines(text: &str, suites: &[String]) -> String {
     lines.collect()
 }
 
-/// The suite of `deb [OPTIONS] URI SUITE …`.
+/// Returns the suite of `deb [OPTIONS] URI SUITE …`.
 fn suite_of_line(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace().skip(1).peekable();
     if words.peek()?.starts_with('[') {
