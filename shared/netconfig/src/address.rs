@@ -12,7 +12,7 @@ pub struct Network {
     pub prefix: u8,
 }
 
-/// What [`parse_prefix`] expects of a mask that is not contiguous.
+/// The expectation that [`parse_prefix`] reports for a mask that is not contiguous.
 pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
 
 pub fn is_ipv6(address: &str) -> bool {

@@ -18,7 +18,7 @@ pub struct Manifest {
     files: BTreeMap<String, Vec<String>>,
 }
 
-/// What to do with a rendered file.
+/// The decision about a rendered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteDecision {
     /// Write it.

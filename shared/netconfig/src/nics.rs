@@ -63,7 +63,7 @@ pub struct Nic {
     pub ovs_internal: bool,
     /// Whether the MAC address was copied from another device.
     pub stolen_mac: bool,
-    /// What it is a port of.
+    /// The kind of device that it is a port of, if any.
     pub master: Option<Master>,
     /// Its role in a failover pair.
     pub failover: Failover,

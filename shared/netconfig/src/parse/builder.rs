@@ -13,11 +13,11 @@ use super::sanitize::is_shell_special;
 /// A parsed configuration.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// What the configuration says.
+    /// The model of the configuration.
     pub model: Model,
     /// Invalid or unknown parts, with their positions.
     pub findings: Findings,
-    /// Those findings that report devices which depend on themselves: invalid for every network service.
+    /// The findings about devices that depend on themselves, which are invalid for every network service.
     pub cycles: Findings,
     /// The first part that is ignored because it is invalid; `None` if the configuration is used as a whole.
     pub first_discarded: Option<Finding>,

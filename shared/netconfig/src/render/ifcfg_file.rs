@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(file.text(), format!("{HEADER}{expected}"));
     }
 
-    /// A shell reads what was quoted.
+    /// Checks that a shell reads back each quoted value.
     #[test]
     fn quoted_values_are_read_back() {
         let words = |text: &str| crate::parse::klibc::shell_words(text);
