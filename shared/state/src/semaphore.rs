@@ -9,7 +9,7 @@ use system::{Result, System, WriteOptions};
 
 use crate::Layout;
 
-/// How often something runs.
+/// The frequency of a module or script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frequency {
     /// Once per instance.

@@ -21,15 +21,15 @@ pub const ACTIVITY_FILE: &str = "activity";
 /// The key of the record of hotplug errors; absent if there were none.
 pub const HOTPLUG: &str = "hotplug";
 
-/// One stage's record.
+/// The record of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StageStatus {
-    /// When it began, in seconds since boot; `None` before that.
+    /// The time at which it began, in seconds since boot; `None` before that.
     pub start: Option<f64>,
-    /// When it ended, in seconds since boot; `None` before that.
+    /// The time at which it ended, in seconds since boot; `None` before that.
     pub finished: Option<f64>,
-    /// Its errors.
+    /// The errors of the stage.
     pub errors: Vec<String>,
     /// The messages of each level, by the level's name.
     pub recoverable_errors: BTreeMap<String, Vec<String>>,
