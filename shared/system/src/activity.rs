@@ -91,14 +91,14 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// What a stage is doing, as its file says.
+/// The current work of a stage, as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentWork {
     /// The process of the stage.
     pub pid: u32,
     /// The key of the stage in status.json.
     pub stage: String,
-    /// What it does, the outermost first, and since when, in seconds since the machine started.
+    /// The activities, the outermost first, each with the time of its beginning in seconds since the machine started.
     pub activities: Vec<(String, f64)>,
 }
 
