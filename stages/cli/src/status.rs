@@ -354,7 +354,7 @@ fn describe_activities(activities: &[(String, f64)]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns how it was decided whether cloud-init runs.
+/// Returns the `boot_status_code`.
 fn boot_code(machine: &Machine) -> &'static str {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let line = sys.kernel_command_line();
