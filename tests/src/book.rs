@@ -27,7 +27,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Tells whether a word is behind the language.
+    /// Returns whether a word is behind the language.
     pub fn is(&self, word: &str) -> bool {
         self.words.iter().any(|have| have == word)
     }

@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// Tells whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
+/// Returns whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
 fn matches(shown: &[&str], output: &[&str]) -> bool {
     match (shown, output) {
         ([], rest) => rest.is_empty(),
@@ -376,7 +376,7 @@ fn catalogue_and_samples_fit_schemastore() {
     assert_eq!(entries.len(), 2);
 }
 
-/// Tells whether a path is one of the reference's: `*` and words in capitals are any text.
+/// Returns whether a path is one of the reference's: `*` and words in capitals are any text.
 fn is_listed_file(path: &str, listed: &str) -> bool {
     let is_placeholder = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase());
     let pattern: Vec<String> = listed
