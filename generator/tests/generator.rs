@@ -92,7 +92,7 @@ fn target_is_linked_in_the_only_directory_argument() {
 }
 
 #[test]
-fn a_dangling_link_and_a_split_usr() {
+fn dangling_link_is_replaced_on_a_split_usr() {
     let sandbox = machine("dangling");
     std::fs::remove_file(sandbox.path("/lib")).unwrap();
     std::fs::create_dir(sandbox.path("/lib")).unwrap();
