@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn insertion_order_and_lookup() {
+    fn keys_keep_their_insertion_order() {
         let mut map = Map::new();
         for key in ["c", "a", "b"] {
             map.insert(key, key);

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_like_python_repr() {
+    fn floats_are_printed_like_by_python() {
         for (f, text) in [(1.0, "1.0"), (0.1, "0.1"), (1e16, "1e+16"), (1.5e-7, "1.5e-07"), (-0.0, "-0.0")] {
             assert_eq!(python_float(f), text);
         }
