@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_shell_is_named() {
+    fn assignments_that_need_a_shell_are_skipped() {
         for (text, expected, what) in [
             ("A=1\nA=$(id)\nB=2", "B=2", "A"),
             ("A=`id; touch /x`\nB=2", "B=2", "A"),

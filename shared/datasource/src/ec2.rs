@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn machines_without_a_vpc() {
+    fn machine_without_a_vpc_id_has_no_vpc() {
         let of = |text: &str| is_without_vpc(&config::yaml::parse("t", text).unwrap().root);
         assert!(of("{}") && of("network: 7") && of("network: {interfaces: {macs: {a: {x: 1}, b: text}}}"));
         assert!(!of("network: {interfaces: {macs: {a: {x: 1}, b: {vpc-id: vpc-1}}}}"));
@@ -550,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn nics_with_their_own_routing_table() {
+    fn only_further_nics_get_a_routing_table() {
         let nic = |(name, mac): (&str, &str)| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
         let whole = "local-ipv4s: 10.0.0.5, subnet-ipv4-cidr-block: 10.0.0.0/24";
         let of = |entries: &[(&str, &str, String)]| {

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn instance_and_project_keys() {
+    fn instance_can_block_the_keys_of_its_project() {
         let of = |instance: &str| {
             let node = |text: &str| config::yaml::parse("t", text).map(|p| p.root).unwrap_or_default();
             keys(&node(instance), &node("{ssh-keys: 'p:1', sshKeys: 'p:2'}")).join(" ")

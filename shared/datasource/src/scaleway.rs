@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_fields_cost_only_themselves() {
+    fn invalid_fields_do_not_affect_the_others() {
         let long = "x".repeat(20_000);
         for bad in ["[[1]]", "{x: {y: 1}}", "\"a\\u0007\"", long.as_str()] {
             let text = format!(

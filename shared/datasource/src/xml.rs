@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn text_at_a_path() {
+    fn text_is_found_only_without_a_namespace() {
         let document = parse("<a><b><c> 1 </c><c>2</c></b><d/><e xmlns='u'>3</e></a>").unwrap();
         assert_eq!(plain_text(&document, &["b", "c"]).as_deref(), Some("1"));
         for path in [&["d"][..], &["b", "x"], &["e"]] {

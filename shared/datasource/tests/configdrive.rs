@@ -39,14 +39,14 @@ const WHOLE: &[(&str, &str)] = &[
 
 /// The order of keys matters to readers that use only the first.
 #[test]
-fn keys_in_the_order_of_the_document() {
+fn keys_keep_the_order_of_the_document() {
     let keys = r#"{"uuid": "u-1", "public_keys": {"z": "ssh-rsa Z", "a": "ssh-rsa A", "m": "ssh-rsa M"}}"#;
     let instance = found(&[("openstack/latest/meta_data.json", keys)]);
     assert_eq!(instance.public_keys, ["ssh-rsa Z", "ssh-rsa A", "ssh-rsa M"]);
 }
 
 #[test]
-fn a_complete_config_drive() {
+fn complete_config_drive_is_read() {
     let machine = drive(WHOLE);
     let i = machine.found("ConfigDrive");
     assert_eq!(i.description, "DataSourceConfigDrive [local,ver=2][source=/config-drive]");

@@ -19,7 +19,7 @@ fn with_credentials(files: &[(&str, &str)]) -> Machine {
 }
 
 #[test]
-fn a_seed_of_its_own() {
+fn credentials_with_user_data_or_metadata_are_a_seed() {
     let all = with_credentials(&[
         ("meta-data", "instance-id: i-c\nlocal-hostname: c"),
         ("user-data", "#cloud-config\n"),
@@ -46,7 +46,7 @@ fn a_seed_of_its_own() {
 }
 
 #[test]
-fn precedence_over_other_seeds() {
+fn credentials_override_other_seeds() {
     let machine = with_credentials(&[("meta-data", "instance-id: C\na: 1"), ("user-data", "uc")])
         .seed(SEED, "instance-id: D\nb: 2", "ud")
         .files(SEED, &[("vendor-data", "vd"), ("network-config", "version: 2")])

@@ -100,7 +100,7 @@ fn oracle_falls_back_to_version_1() {
 
 /// The VNICs are requested only if they are needed.
 #[test]
-fn oracle_with_a_network_of_the_initramfs() {
+fn oracle_requests_vnics_only_if_they_are_needed() {
     let server =
         serve(&[("/opc/v2/instance/ Bearer Oracle", INSTANCE), ("/opc/v2/vnics/ Bearer Oracle", VNICS)]);
     let i = oracle(&server, "").file("/run/net-ens3.conf", "DEVICE=ens3\n").found("Oracle");

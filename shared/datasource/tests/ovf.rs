@@ -49,7 +49,7 @@ fn every_property_is_applied() {
 }
 
 #[test]
-fn other_directories_and_names() {
+fn seed_is_found_under_other_names_and_directories() {
     for path in ["/var/lib/cloud/seed/OVF-ENV.XML", "/var/lib/cloud/seed/ovf/ovf-env.xml"] {
         let instance = Machine::new().file(path, environment(&[("user-data", "#!/bin/sh\n")])).found("OVF");
         assert_eq!(instance.description, format!("DataSourceOVF [seed={path}]"));

@@ -166,7 +166,7 @@ fn server_error_is_retried() {
 }
 
 #[test]
-fn optional_file_that_fails() {
+fn failing_optional_file_is_skipped() {
     let server = with(&[("/vendor-data", vec![status("500 No", "")])]);
     let machine = server.machine(1);
     assert_eq!(machine.found("NoCloud").id, "i-http");

@@ -41,7 +41,7 @@ fn other_machines_are_not_searched() {
 }
 
 #[test]
-fn metadata_and_user_data_files() {
+fn metadata_and_user_data_are_read_from_files() {
     let cust = "[CLOUDINIT]\nMETADATA = meta\nUSERDATA = user\n";
     let metadata = "{instance-id: i-imc, local-hostname: a, network: {version: 2, ethernets: {e: {dhcp4: true}}}, \
                     public-keys-data: \"ssh-rsa A\\nssh-rsa B\", public-keys: no}";

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ovf_env_without_imds() {
+    fn ovf_env_suffices_without_imds() {
         let (instance, warnings) = filled(&ovf(), &Json::Null, Some("$6$x"));
         assert_eq!((&*instance.id, instance.local_hostname.as_deref()), (UUID, Some("of-file")));
         assert_eq!(instance.public_keys, ["ssh-rsa F"]);

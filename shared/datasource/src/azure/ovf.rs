@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn redacted_and_generated_files() {
+    fn passwords_are_redacted_in_any_notation() {
         let nested = "<a><UserPassword>x<b:UserPassword xmlns:b='u'>y</b:UserPassword></UserPassword><UserPassword/>\
                       <OldUserPassword>z</OldUserPassword></a>";
         let expected = "<a><UserPassword>REDACTED</UserPassword><UserPassword/>\

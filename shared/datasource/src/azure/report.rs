@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pools_of_the_host() {
+    fn pool_of_the_handler_telemetry_is_used() {
         for (config, expected) in [
             ("reporting: {telemetry: {type: hyperv}}", Some(KVP_POOL)),
             ("reporting: {telemetry: {type: hyperv, kvp_file_path: /x}}", Some("/x")),

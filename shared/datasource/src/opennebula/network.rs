@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_cost_only_themselves() {
+    fn invalid_values_do_not_affect_the_others() {
         for (key, value) in [
             ("ETH0_IP", "10.0.0.1/24"),
             ("ETH0_MASK", "255.0.255.0"),

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_and_go() {
+    fn files_without_content_are_removed() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let (user, operator) = ("/data/user-script", "/data/operator-script");

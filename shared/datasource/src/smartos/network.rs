@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_routes_and_resolvers() {
+    fn gateways_routes_and_resolvers_are_converted() {
         let (config, warnings) = converted(
             json!([
                 {"interface": "net0", "mac": "90:b8:d0:00:00:01", "mtu": 1500, "ips": ["dhcp", "addrconf"]},

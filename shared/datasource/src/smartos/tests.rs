@@ -177,7 +177,7 @@ fn faulty_responses_are_reported_with_their_key() {
 }
 
 #[test]
-fn invalid_json_costs_only_itself() {
+fn invalid_json_does_not_affect_the_other_keys() {
     let (found, sys, _top) =
         find_in_zone(&[UUID, ("sdc:nics", "[{"), ("sdc:routes", "{}"), ("sdc:resolvers", "7")], |_, _| None);
     assert_eq!(found.unwrap().network, None);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_each_boot() {
+    fn facts_of_a_boot_are_added_and_removed() {
         let mut instance = Instance {
             crawled: json!({ "meta_data": { "local-hostname": "own", "network": { "config": {} } } }),
             ..Instance::default()

@@ -4,7 +4,7 @@ use crate::common::{Machine, text};
 use crate::server::serve;
 
 #[test]
-fn akamai_token_and_flags() {
+fn akamai_flags_in_dmi_disable_services() {
     let base = serve(&[
         ("/v1/token", "secret"),
         ("/v1/instance", r#"{"id": 77, "label": "web", "region": "us-ord"}"#),
@@ -60,7 +60,7 @@ fn akamai_flags_in_dmi_override_the_configuration() {
 }
 
 #[test]
-fn akamai_without_a_service() {
+fn akamai_is_identified_without_a_service() {
     let machine = Machine::new()
         .firmware(&[("sys_vendor", "Akamai"), ("product_serial", "78")])
         .config(&format!(

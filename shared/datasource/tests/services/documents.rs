@@ -96,7 +96,7 @@ type Make<'m> = &'m dyn Fn(&str) -> Machine;
 
 /// Each field of a document missing or of a wrong type: it is named in one warning, and everything else is kept.
 #[test]
-fn invalid_fields_cost_only_themselves() {
+fn invalid_fields_do_not_affect_the_others() {
     let upcloud = |document: &str| {
         let base = serve(&[("/m", document)]);
         Machine::new()

@@ -75,7 +75,7 @@ fn vultr_configures_every_configured_nic() {
 }
 
 #[test]
-fn droplets_with_a_private_network() {
+fn droplet_configures_a_private_network_alone() {
     let document = r#"{"droplet_id": 7, "hostname": "d", "interfaces": {
         "private": [{"mac": "02:00:00:00:00:02", "type": "private",
                      "ipv4": {"ip_address": "10.1.0.2", "netmask": "255.255.0.0", "gateway": "10.1.0.1"}}]}}"#;
@@ -144,7 +144,7 @@ pub fn nwcs(document: &str) -> Machine {
 }
 
 #[test]
-fn nwcs_names_of_nics() {
+fn nwcs_nics_get_their_local_names() {
     let i = nwcs(NWCS).found("NWCS");
     assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("n-1", "u", "v"));
     assert_eq!(network(&i)["config"][1]["name"], "eth1");
