@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_package_names_without_suffixes() {
+    fn suffixes_of_apt_package_names_are_removed() {
         for (written, bare) in
             [("a", "a"), ("a=1", "a"), ("a/sid", "a"), ("a-", "a"), ("lamp-server^", "lamp-server")]
         {
