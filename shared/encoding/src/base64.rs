@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc_4648_vectors_both_ways() {
+    fn matches_the_vectors_of_rfc_4648() {
         for (plain, text) in [
             ("", ""),
             ("f", "Zg=="),
