@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_of_both_services() {
+    fn leases_of_both_services_are_found_while_valid() {
         let top = std::env::temp_dir().join(format!("ephemeral-held-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn running_processes_are_left_alone() {
+    fn changes_of_running_processes_are_not_rolled_back() {
         let (sys, top) = sandbox("living");
         sys.write(
             "/proc/9/stat",

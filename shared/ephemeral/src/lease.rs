@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_of_a_lease() {
+    fn every_option_of_a_lease_is_read() {
         let all = lease(vec![
             (1, vec![255, 255, 255, 0]),
             (3, vec![192, 0, 2, 1, 192, 0, 2, 2]),

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn discover_offer_request_ack() {
+    fn discover_offer_request_and_ack_lead_to_a_lease() {
         let mut client = client();
         let discover = sent(client.poll(Duration::ZERO));
         assert_eq!((discover.kind(), discover.address.as_slice()), (Some(MessageType::Discover), &MAC[..]));

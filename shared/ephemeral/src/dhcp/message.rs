@@ -279,7 +279,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn overloaded_fields_and_pieces() {
+    fn options_in_overloaded_fields_are_joined() {
         let mut bytes = message(vec![(53, vec![5]), (52, vec![3])]).encode();
         bytes[108..117].copy_from_slice(&[0, 3, 4, 192, 0, 2, 9, 255, 12]);
         bytes[44..52].copy_from_slice(&[121, 2, 0, 10, 121, 1, 9, 255]);
@@ -291,7 +291,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn options_of_wrong_lengths() {
+    fn options_of_wrong_lengths_are_ignored() {
         let m =
             message(vec![(26, vec![5, 220]), (51, vec![0, 1, 0, 0]), (3, vec![1, 2, 3, 4, 5]), (6, vec![1])]);
         assert_eq!((m.number_option(26), m.number_option(51)), (Some(1500), Some(65536)));
