@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_on_the_command_line() {
+    fn candidates_are_read_from_the_command_line() {
         for (line, expected) in [
             ("cc: {datasource_list: [ A, 'B' ]} end_cc", &["A", "B"][..]),
             ("cc:{datasource_list:[A]} datasource_list:[C,]", &["C"]),

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_windows_programs() {
+    fn output_of_windows_programs_is_decoded() {
         let bytes: Vec<u8> = "C:\\Users\\Zoë\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(decode_utf16(&bytes), "C:\\Users\\Zoë");
         assert_eq!(decode_utf16(&[0x41]), "");
