@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_kept() {
+    fn repositories_file_is_kept_without_a_version() {
         for (config, fails) in [
             ("preserve_repositories: true, alpine_repo: {version: v3}", false),
             ("alpine_repo: null", false),

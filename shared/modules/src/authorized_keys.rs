@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn authorized_keys_file_paths() {
+    fn authorized_keys_file_paths_are_expanded() {
         let wanted = [
             ("/etc/keys/bob".to_string(), true),
             ("/home/bob/.ssh/a%".to_string(), true),

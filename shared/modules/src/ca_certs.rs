@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_and_update_command_by_distribution() {
+    fn directory_and_update_command_depend_on_the_distribution() {
         let config = format!("ca_certs: {{trusted: [{0:?}, {0:?}]}}", PEM);
         for (distro, directory, refresh) in [
             ("debian", "/usr/local/share/ca-certificates", "update-ca-certificates"),

@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn validation_key_and_old_directories() {
+    fn validation_key_is_removed_and_old_directories_are_moved() {
         let sandbox = with_client(&format!(
             "{{{REQUIRED}, validation_cert: system, exec: true, delete_validation_post_exec: true}}"
         ));
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_cost_only_themselves() {
+    fn invalid_values_do_not_affect_the_others() {
         for (config, fails, warnings) in [
             ("null", false, 0),
             ("x", true, 1),

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn off_by_default_and_for_every_boot() {
+    fn exit_codes_have_no_meaning_by_default_or_per_boot() {
         let (off, out) = sandbox("{}", "scripts_user");
         assert!(matches!(boot(&off, "scripts_user"), ModuleResult::Failed(_)));
         assert_eq!(boot(&off, "scripts_user"), ModuleResult::AlreadyRan);

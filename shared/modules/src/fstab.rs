@@ -269,7 +269,7 @@ mod tests {
     const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
 
     #[test]
-    fn metadata_devices_unless_listed() {
+    fn devices_of_clouds_are_added_unless_listed() {
         assert_eq!(plan("", &[], None), format!("{EPHEMERAL}{SWAP}"));
         let fstab = "/dev/vdb /x ext4 defaults 0 1\n";
         assert_eq!(plan(fstab, &[&[Some("swap"), None]], None), fstab);

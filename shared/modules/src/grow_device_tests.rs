@@ -151,13 +151,13 @@ fn ext4_grows_on_mbr() {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn ext4_on_gpt_of_large_sectors() {
+fn ext4_grows_on_gpt_of_large_sectors() {
     assert_grows(4096, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn ext4_on_mbr_of_large_sectors() {
+fn ext4_grows_on_mbr_of_large_sectors() {
     assert_grows(4096, "dos", &["mkfs.ext4", "-q"]);
 }
 

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_from_fqdn_hostname_and_metadata() {
+    fn fqdn_overrides_hostname_and_metadata() {
         for (hostname, fqdn, cloud, wanted) in [
             (None, Some("a.b.c"), Some("x"), Some(("a", "a.b.c"))),
             (Some("z"), Some("a.b.c"), None, Some(("z", "a.b.c"))),

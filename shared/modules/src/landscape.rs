@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registered_client_is_left_alone() {
+    fn registered_client_is_not_changed() {
         let registered = sandbox(CONFIG, "");
         registered.run(&MODULE).unwrap();
         assert!(registered.calls().ends_with("landscape-config --silent --is-registered\n"));

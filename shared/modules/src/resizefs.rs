@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_zpool_and_btrfs() {
+    fn output_of_zpool_and_btrfs_is_parsed() {
         let status = "  pool: rpool\n state: ONLINE\nconfig:\n\tNAME STATE READ\n\trpool ONLINE 0\n\
                       \t  mirror-0 ONLINE 0\n\t    vda2 ONLINE 0\n";
         assert_eq!(online_disk_of_pool(status, "rpool"), Some("vda2"));

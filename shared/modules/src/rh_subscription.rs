@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do_and_failures() {
+    fn failed_registration_is_an_error() {
         for (config, body, calls, warnings, fails) in [
             ("{username: u}", MANAGER, 0, 0, false),
             ("{username: u, password: p}", "", 1, 0, false),

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_cost_only_themselves() {
+    fn invalid_values_do_not_affect_the_others() {
         let mut sandbox = Sandbox::new(
             "rsyslog: {configs: [[x], {filename: \"a\\nb\", content: n}, good], remotes: {a: 'x y z', b: 192.0.2.2}, packages: 7}",
         );

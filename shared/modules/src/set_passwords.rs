@@ -329,7 +329,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn names_that_would_be_options() {
+    fn names_that_would_be_options_are_rejected() {
         for config in [
             "{list: '-x:secret'}",
             "{users: [{name: -x, password: secret, type: text}]}",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_the_old_form() {
+    fn hashes_of_the_old_form_are_recognised() {
         for (text, hash) in [
             ("$6$salt$abc", true),
             ("$1$a$b", true),

@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_host_keys() {
+    fn host_key_names_have_type_and_part() {
         assert_eq!(parse_host_key_name("rsa_private"), Some(("rsa", HostKeyFile::Private)));
         assert_eq!(parse_host_key_name("ed25519_certificate"), Some(("ed25519", HostKeyFile::Certificate)));
         for name in ["dsa_private", "rsa", "rsa_", "ecdsa-sk_public", ""] {

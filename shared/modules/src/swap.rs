@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn meminfo_swaps_and_uuid() {
+    fn meminfo_swaps_and_uuid_are_parsed() {
         assert_eq!(parse_mem_total("MemTotal:        2000 kB\nMemFree: 1 kB\n"), Some(2_048_000));
         assert_eq!(parse_mem_total("MemTotal: x kB\n"), None);
         let swaps = "Filename Type Size Used Priority\n/swap.img   file 1 0 -2\n";

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_file_from_its_template() {
+    fn template_replaces_the_whole_file() {
         for (config, notices) in [
             ("manage_etc_hosts: true\nfqdn: web.example.com", 0),
             ("manage_etc_hosts: 'True'\nhostname: web.example.com", 0),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_invalid_templates() {
+    fn missing_and_invalid_templates_are_errors() {
         for (template, wanted) in [
             (None, "writing /etc/hosts: no template found: /etc/cloud/templates/hosts.debian.tmpl"),
             (

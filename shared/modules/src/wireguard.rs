@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_interface_costs_only_itself() {
+    fn invalid_interface_does_not_affect_the_others() {
         let sandbox = sandbox(&format!(
             "wireguard: {{interfaces: [{{name: wg1}}, {{name: ../x, config_path: /x, content: y}}, \
              {{name: wg2, config_path: x, content: y}}, {{name: [x]}}, {GOOD}]}}"

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_repositories_cost_only_themselves() {
+    fn invalid_repositories_do_not_affect_the_others() {
         for (bad, message) in [
             ("{baseurl: x}", "zypper.repos[0].id: required, but missing"),
             ("{id: a}", "zypper.repos[0].baseurl: required, but missing"),

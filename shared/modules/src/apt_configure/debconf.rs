@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_of_selections_and_lists() {
+    fn package_names_are_read_from_selections_and_lists() {
         let selections = "# x y\ntzdata tzdata/Areas select Etc\nlocales:amd64 a b c\n\n  d e\n";
         assert_eq!(Vec::from_iter(packages(selections)), ["locales", "tzdata"]);
         let list =

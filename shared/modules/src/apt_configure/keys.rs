@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_key_files() {
+    fn key_file_is_named_after_the_source() {
         for (name, wanted) in [
             ("a", "a"),
             ("a.list", "a"),

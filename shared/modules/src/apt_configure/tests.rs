@@ -30,7 +30,7 @@ fn machine(config: &str) -> Sandbox {
 }
 
 #[test]
-fn files_of_a_typical_configuration() {
+fn typical_configuration_writes_its_files_once() {
     if !is_root("files of apt") {
         return;
     }
@@ -155,7 +155,7 @@ fn old_proxy_keys_are_still_read() {
 }
 
 #[test]
-fn mirrors_of_the_image() {
+fn mirrors_of_the_image_depend_on_the_location() {
     let mirrors = yaml(
         "[{arches: [arm64], failsafe: {primary: http://arm/}}, {arches: [default], failsafe: {primary: http://a, \
          security: http://s}, search: {primary: ['http://%(ec2_region)s.ec2/', 'http://%(availability_zone)s.az/', \

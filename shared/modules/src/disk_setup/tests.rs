@@ -17,7 +17,7 @@ fn file_system(text: &str) -> FileSystem {
 }
 
 #[test]
-fn arguments_of_the_partitioning_tools() {
+fn layouts_become_input_of_the_partitioning_tools() {
     const SECTORS: u64 = 10_000;
     let of = |table, text| parts(table, &layout(text), SECTORS).map_err(|e| e.to_string());
     for (text, script) in [
@@ -54,7 +54,7 @@ fn arguments_of_the_partitioning_tools() {
 }
 
 #[test]
-fn requested_and_existing_partitions() {
+fn existing_partitions_are_compared_with_the_layout() {
     const LINUX: &str = "0fc63daf-8483-4772-8e79-3d69d8477de4";
     for (text, kinds, same) in [
         ("true", &[][..], Some(false)),
@@ -107,7 +107,7 @@ fn existing_partitions_must_be_at_the_same_places() {
 }
 
 #[test]
-fn invalid_values_of_an_entry() {
+fn invalid_values_of_an_entry_are_reported() {
     for (text, count) in [
         ("{layout: sometimes}", 1),
         ("{layout: [0]}", 1),
@@ -164,7 +164,7 @@ fn mkfs_arguments_depend_on_the_file_system() {
 }
 
 #[test]
-fn placeholders_of_a_command() {
+fn placeholders_of_a_command_are_filled() {
     let wanted = file_system("{device: d, label: 'a%(device)s', filesystem: ext4}");
     for (text, filled) in [
         ("mkfs", Some("mkfs")),
@@ -206,7 +206,7 @@ fn device_names_are_resolved_through_aliases_and_metadata() {
 }
 
 #[test]
-fn invalid_entries_cost_only_themselves() {
+fn invalid_entries_do_not_affect_the_others() {
     let sandbox = Sandbox::live(
         "disk_setup: {/dev/none-a: {layout: [0]}, /dev/none-b: {layout: true}, x: 1, /dev/none-c: {layout: false}}\n\
          fs_setup: [{device: /dev/none-a, filesystem: 'a/b'}, {device: /dev/none-b, filesystem: ext4}, x]\n",

@@ -115,7 +115,7 @@ fn lengths_match_growpart() {
 }
 
 #[test]
-fn gpt_entries_beyond_the_first_page() {
+fn gpt_entries_beyond_the_first_page_are_read() {
     let script: String = (1..=127).map(|i| format!("{i}: start={}, size=2048\n", 2048 * i)).collect();
     let image = Image::new(200, &format!("label: gpt\n{script}"));
     assert_eq!(image.grow(400, 127), 272);
