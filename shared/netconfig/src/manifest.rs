@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trip_on_disk() {
+    fn stored_manifest_is_read_back() {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let path = "/var/lib/cloud/data/network-files.json";

@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn config_from_command_line() {
+    fn command_line_configuration_is_decoded() {
         let plain = encoding::base64::encode(b"version: 2\n");
         // gzip -n of the same text.
         let zipped = encoding::base64::encode(&[
