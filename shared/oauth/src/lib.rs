@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_or_none() {
+    fn some_keys_without_the_others_are_an_error() {
         assert_eq!(credentials(&[]).unwrap(), None);
         assert_eq!(credentials(&[("consumer_secret", "x"), ("token_key", "")]).unwrap(), None);
         for missing in [0, 2, 3] {
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_of_the_server() {
+    fn rejected_request_corrects_the_clock() {
         let top = scratch::TempDir::new();
         let sys = System::new(&*top);
         top.put("run/oauth_skew.json", "[not a map]");
