@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_page_in_two_forms() {
+    fn page_becomes_markdown_and_manual() {
         let mut page = Document::default();
         page.section("Keys");
         page.text("Set `a`.");
