@@ -253,7 +253,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn round_trip_on_disk() {
+    fn stored_status_is_read_back() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let mut status = Status::new();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_programs() {
+    fn files_of_other_programs_are_read_with_unknown_fields() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let read = |text: &str| {
