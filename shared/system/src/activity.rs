@@ -266,7 +266,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn lines_on_the_console() {
+    fn console_shows_work_that_takes_long() {
         let (mut console, start) = (Console::default(), Instant::now());
         let entry = |id, what: &str| Entry { id, what: what.into(), began: start, uptime: 1.0 };
         let all = [entry(1, "running growpart"), entry(2, "running sfdisk")];
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_the_current_work() {
+    fn file_of_the_current_work_is_parsed() {
         let entry = Entry { id: 1, what: "running runcmd".into(), began: Instant::now(), uptime: 12.5 };
         let found = parse(&file_text("17 modules-final\n", &[entry])).unwrap();
         let activities = vec![("running runcmd".to_string(), 12.5)];

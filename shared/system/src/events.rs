@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn sinks_and_kept_events() {
+    fn late_sink_gets_the_kept_events() {
         let sys = System::new("/nonexistent");
         sys.events().keep();
         let step = sys.begin_step("a/b", "doing b");

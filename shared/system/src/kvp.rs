@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_not_released() {
+    fn held_lock_is_an_error() {
         let top = TempDir::new();
         let sys = System::new(&top);
         sys.append_kvp(KVP_POOL, &[]).unwrap();

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exchange_over_ipv6() {
+    fn exchange_works_over_ipv6() {
         let listener = std::net::TcpListener::bind("[::1]:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {

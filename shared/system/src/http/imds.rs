@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn daemons_that_do_not_help() {
+    fn unusable_daemons_are_errors_in_time() {
         let other = json!({"parameters": {"dataUrl": "http://192.0.2.1/latest"}}).to_string() + "\0";
         for (first, expected) in [
             (error("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported"),
