@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_part_limits() {
+    fn depth_and_parts_are_limited() {
         let nested = |levels: usize| {
             let open: String = (0..levels)
                 .map(|i| format!("Content-Type: multipart/x; boundary=b{i}\n\n--b{i}\n"))

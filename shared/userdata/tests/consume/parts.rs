@@ -125,7 +125,7 @@ fn http_includes_are_fetched_and_cached() {
 }
 
 #[test]
-fn templates_of_every_kind() {
+fn templates_of_every_kind_are_rendered() {
     let machine = Machine::new("jinja");
     fs::create_dir_all(&machine.top).unwrap();
     fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
