@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn activities_of_a_running_stage() {
+    fn activities_of_a_running_stage_are_shown() {
         let text = r#"{"v1": {"stage": "modules-final", "modules-final": {"start": 1}}}"#;
         let mut running = report(text, false);
         assert!(!running.tabular(true).contains("activity") && running.json().get("activity").is_none());

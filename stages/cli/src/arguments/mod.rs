@@ -187,7 +187,7 @@ mod tests {
 
     /// What the table names beside an option exists in the same command, with such a value.
     #[test]
-    fn unused_with_existing_options() {
+    fn options_are_compared_only_with_existing_ones() {
         fn check(command: &CommandSpec) {
             let positional = command.positional.iter().flat_map(|positional| positional.unused_with);
             for other in command.options.iter().flat_map(|option| option.unused_with).chain(positional) {

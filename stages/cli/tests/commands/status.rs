@@ -6,7 +6,7 @@ use crate::common::Machine;
 use crate::prepared::{done, enabled, run_as, status_file, with_status};
 
 #[test]
-fn status_of_every_state() {
+fn status_reports_every_state() {
     let fresh = enabled();
     let disabled = enabled();
     std::fs::remove_file(disabled.root.join("run/cloud-init/enabled")).unwrap();
@@ -118,7 +118,7 @@ fn wait_ends_with_the_result() {
 
 /// Status files of other programs and releases, as 26.2 shows them.
 #[test]
-fn status_files_of_other_versions() {
+fn status_files_of_other_versions_are_read() {
     for (text, finished, code, said) in [
         ("{}", false, 0, json!({"status": "running", "datasource": ""})),
         (r#"{"v1": {}}"#, true, 0, json!({"status": "not started", "datasource": ""})),
