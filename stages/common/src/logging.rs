@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_a_mode() {
+    fn output_of_a_mode_overrides_that_of_all() {
         let of = |text: &str| {
             let (out, err) = output_targets(&config::yaml::parse("t", text).unwrap().root, "init");
             (out.unwrap_or_default(), err.unwrap_or_default())
