@@ -208,7 +208,7 @@ fn unreadable_cache_is_not_a_new_instance() {
 }
 
 #[test]
-fn invalid_instance_id_file() {
+fn invalid_instance_id_file_keeps_the_instance() {
     for bytes in [&b""[..], b"\n", b"  \n"] {
         let machine = Machine::new("i-1");
         machine.boot();
@@ -239,7 +239,7 @@ fn upgrade_from_python_keeps_the_instance() {
 /// Pickles of each protocol, which begin differently, are state of Python's cloud-init, not damage: no warning makes the
 /// status degraded.
 #[test]
-fn upgrade_from_older_pickles() {
+fn upgrade_from_older_pickles_keeps_the_instance() {
     let pickles: [&[u8]; 5] = [
         b"\x80\x02}q\x00.",
         b"\x80\x04\x95rest",
@@ -259,7 +259,7 @@ fn upgrade_from_older_pickles() {
 }
 
 #[test]
-fn upgrade_from_python_with_missing_seed() {
+fn upgrade_from_python_survives_a_missing_seed() {
     let machine = Machine::new("i-1");
     machine.lose_seed();
     machine.put_python_state("i-1", "DataSourceNoCloud [seed=/dev/sr0]");
