@@ -181,7 +181,7 @@ fn password_of_ovf_env_sets_the_login_and_is_redacted() {
 
 /// Settings that only the file has, if the service has no valid SSH keys.
 #[test]
-fn ovf_env_ssh_keys() {
+fn keys_of_ovf_env_are_used_without_the_service() {
     let cloud = azure("azure-file");
     cloud.fault("GET instance 403");
     cloud.config(SHORT);
@@ -294,7 +294,7 @@ fn failed_ready_report_is_repeated_at_the_next_boot() {
 
 /// A DHCP server without options for Azure's services, which are at their default addresses.
 #[test]
-fn dhcp_without_azure_options() {
+fn default_addresses_are_used_without_dhcp_options() {
     let cloud = Cloud::new("azure").dhcp(&[]);
     cloud.net.in_cloud(&["ip", "address", "add", "168.63.129.16/32", "dev", "lo"]);
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
@@ -391,7 +391,7 @@ fn keys_of_certificates_are_read_once() {
 
 /// Images of Azure configure the handler that reports to the host through Hyper-V.
 #[test]
-fn reports_to_the_host() {
+fn result_is_reported_to_the_host() {
     const POOL: &str = "/var/lib/hyperv/.kvp_pool_1";
     let run = |fault: &str, expected: &[&str]| {
         let cloud = azure("azure");

@@ -92,7 +92,7 @@ fn tilaa_matches_upstream_but_for_its_name() {
 /// The NIC with the metadata is the second by its number: its addresses have a table of their own, with the router of its
 /// DHCP server.
 #[test]
-fn ec2_metadata_on_the_second_nic() {
+fn ec2_reads_metadata_through_the_second_nic() {
     let mut cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
     cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
     cloud.net.dnsmasq(&[
@@ -222,7 +222,7 @@ fn ec2_is_found_without_ipv4() {
 }
 
 #[test]
-fn link_local_ipv6_only() {
+fn service_is_reached_over_link_local_ipv6_alone() {
     for (case, says) in [
         ("openstack", "metadata (http://[fe80::a9fe:a9fe%25c0])"),
         ("hetzner", "\"instance_id\": \"12345678\""),
@@ -269,7 +269,7 @@ fn existing_lease_is_reused() {
 /// The local stage is killed while it fetches: the network stage reverts its changes and fetches itself. After SIGTERM it
 /// reverts them itself.
 #[test]
-fn killed_while_fetching_metadata() {
+fn killed_stage_leaves_changes_that_the_next_reverts() {
     for (signal, code) in [("KILL", 137), ("TERM", 124)] {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         let cloud = if signal == "KILL" { cloud.killed_after(10) } else { cloud.limit(10) };
@@ -290,7 +290,7 @@ fn killed_while_fetching_metadata() {
 
 /// The local stage is stopped (SIGTERM) while it fetches: its unit reverts its changes before a network service starts.
 #[test]
-fn stopped_while_fetching_metadata() {
+fn stopped_stage_is_rolled_back_by_its_unit() {
     let cloud = Cloud::new("ec2").dhcp(&[]).limit(10).with_units();
     cloud.fault("GET user-data slow:50");
     let boot = cloud.boot(&["local"]);
@@ -318,7 +318,7 @@ fn firmware_decides_which_cloud_is_probed() {
 /// The instance at later boots: the same if the service confirms it or is silent; another one if the service says so,
 /// or on another machine.
 #[test]
-fn instance_identity_at_later_boots() {
+fn only_a_new_id_or_machine_is_another_instance() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
     cloud.config(SHORT);
     let boot = || {

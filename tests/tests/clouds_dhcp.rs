@@ -72,7 +72,7 @@ fn exoscale_matches_upstream() {
 /// A password that the owner has requested replaces the previous one at the next boot. At a boot without a service, or
 /// without a requested password, the password that the user has set since stays.
 #[test]
-fn exoscale_password_at_later_boots() {
+fn exoscale_sets_a_requested_password_at_later_boots() {
     let mut cloud = Cloud::new("exoscale").reached(Reach::OWN);
     cloud.config("datasource: {Exoscale: {max_wait_cached: 2, timeout: 1, retries: 0}}\n");
     cloud.config("cloud_config_modules: [set_passwords]\n");
@@ -171,7 +171,7 @@ fn cloudstack_router_is_found_by_name() {
 
 /// Without a local stage that could use DHCP, the lease of the network service leads to the virtual router.
 #[test]
-fn cloudstack_in_the_network_stage() {
+fn cloudstack_uses_the_lease_of_the_network_service() {
     for (name, path, lease) in [
         (
             "networkd",

@@ -37,7 +37,7 @@ fn gce_publishes_host_keys() {
 
 /// The network stage prints the machine's links and routes, each line with the prefix that console logs are searched for.
 #[test]
-fn network_tables_on_the_console() {
+fn network_tables_are_printed_on_the_console() {
     let cloud = Cloud::new("gce").dhcp(&[]);
     let boots = boot(&cloud);
     let lines: Vec<&str> =
@@ -83,7 +83,7 @@ fn ec2_tries_only_the_configured_url() {
 
 /// Without the full configuration there is DHCP on the primary NIC, and no address of the metadata.
 #[test]
-fn ec2_without_its_full_network() {
+fn ec2_uses_dhcp_without_its_full_network() {
     for (setting, is_full) in [("true", true), ("false", false)] {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         cloud.config(&format!("datasource: {{Ec2: {{apply_full_imds_network_config: {setting}}}}}\n"));
@@ -96,7 +96,7 @@ fn ec2_without_its_full_network() {
 
 /// A service on a platform that nothing identifies is used, with a warning at login, once for an instance.
 #[test]
-fn ec2_of_an_unknown_platform() {
+fn ec2_on_an_unknown_platform_warns_at_login() {
     let file = "/var/lib/cloud/instance/warnings/non_ec2_md";
     let problem = "the metadata source is not authenticated";
     for (setting, warns, is_found) in [
@@ -121,7 +121,7 @@ fn ec2_of_an_unknown_platform() {
 
 /// A cloud without private networks: its network configuration is applied at every boot.
 #[test]
-fn ec2_without_a_vpc() {
+fn ec2_without_a_vpc_applies_the_network_at_every_boot() {
     let cloud = Cloud::new("outscale").dhcp(&[]);
     let served = cloud.net.dir.join("served/server.json");
     let text = std::fs::read_to_string(&served).expect("what is served");
@@ -136,7 +136,7 @@ fn ec2_without_a_vpc() {
 /// Bare metal, whose firmware does not name the cloud: the administrator does, by a list of this name alone or on the kernel
 /// command line.
 #[test]
-fn openstack_on_bare_metal() {
+fn openstack_on_bare_metal_is_named_by_the_administrator() {
     for (list, line, is_found) in [
         // Without DMI at all, as on other architectures, OpenStack is always tried.
         ("OpenStack, None", "ro", !cfg!(target_arch = "x86_64")),

@@ -85,7 +85,7 @@ fn check(done: &Output) {
 }
 
 #[test]
-fn demo_as_current_user() {
+fn demo_runs_as_the_current_user() {
     demo("demo", &[]);
 }
 

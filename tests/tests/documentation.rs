@@ -191,7 +191,7 @@ fn try_page(page: &Page) -> Vec<String> {
 }
 
 #[test]
-fn commands_of_the_documentation() {
+fn documented_commands_run_or_are_listed() {
     let pages = Page::all();
     let mut wrong: Vec<String> =
         pages.iter().filter(|page| !page.name.starts_with("docs/reference/")).flat_map(try_page).collect();
@@ -209,7 +209,7 @@ fn commands_of_the_documentation() {
 
 /// Commands in the text are run on a machine, unless they have a placeholder: then their options must exist.
 #[test]
-fn commands_in_the_text() {
+fn commands_in_the_text_run() {
     let sandbox = Sandbox::new("spans");
     assert!(sandbox.boot().succeeded());
     let directory = sandbox.root.clone();
@@ -262,7 +262,7 @@ fn examples() -> Vec<PathBuf> {
 
 /// Each example of the reference is valid, and a boot with it is planned without an error.
 #[test]
-fn examples_of_the_reference() {
+fn examples_of_the_reference_are_valid_and_planned() {
     let sandbox = Sandbox::new("examples");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
     let directory = sandbox.root.clone();
@@ -391,7 +391,7 @@ fn is_listed_file(path: &str, listed: &str) -> bool {
 
 /// The page of the files has each file that a boot leaves.
 #[test]
-fn files_of_the_reference() {
+fn reference_lists_every_file_of_a_boot() {
     let page = Page::read("docs/reference/files.md");
     let listed: Vec<String> = page.spans();
     let sandbox = Sandbox::new("files");

@@ -26,7 +26,7 @@ fn run(net: &Net, words: &[&str]) -> RunResult {
 const ONCE_LOST: Duration = Duration::from_secs(6);
 
 #[test]
-fn lease_routes_and_metadata() {
+fn lease_sets_mtu_and_route_and_leads_to_metadata() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&[RANGE, "--dhcp-option=26,1400", "--dhcp-option=245,168.63.129.16"]);
     net.metadata("plain");
@@ -58,7 +58,7 @@ fn classless_routes_win() {
 }
 
 #[test]
-fn gateway_outside_of_the_subnet() {
+fn gateway_outside_of_the_subnet_is_used() {
     let mut net = Net::new(&[CLOUD, "10.0.0.1/32", "169.254.169.254/32"]);
     net.dnsmasq(&[RANGE, "--dhcp-option=1,255.255.255.255", "--dhcp-option=3,10.0.0.1"]);
     net.metadata("off-link");
@@ -115,7 +115,7 @@ fn nak_restarts_the_discovery() {
 }
 
 #[test]
-fn server_that_always_sends_nak() {
+fn server_that_always_sends_nak_is_reported() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "naks");
     let ran = run(&net, &["c0", "--deadline", "9"]);
@@ -143,7 +143,7 @@ fn lease_without_options_gets_defaults() {
 }
 
 #[test]
-fn offers_without_an_address() {
+fn offers_without_an_address_are_ignored() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "odd");
     let ran = run(&net, &["c0", "--deadline", "15"]);
@@ -216,7 +216,7 @@ fn routers_are_solicited_for_routed_metadata() {
 }
 
 #[test]
-fn address_without_a_lease() {
+fn link_local_address_leads_to_metadata() {
     let mut net = Net::new(&["169.254.169.254/16"]);
     net.metadata("ipv4ll");
     let ran = run(&net, &["c0", "--ipv4ll", "--url", "http://169.254.169.254/who", "--tries", "5"]);

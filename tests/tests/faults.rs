@@ -51,7 +51,7 @@ fn broken_yaml_is_reported_and_the_boot_continues() {
 }
 
 #[test]
-fn wrong_types_and_unknown_keys() {
+fn wrong_types_and_unknown_keys_are_reported() {
     let text = "#cloud-config\nhostname: [a]\nwrite_files:\n  - path: /srv/good\n    content: x\n  - path: 5\n    content: {a: b}\n\
                 bootcmd: 17\nchpasswd:\n  users:\n    - {name: root, password: [hunter2secret], type: text}\n\
                 ssh_pwauth: maybe\nno_such_key: 1\nruncmd:\n  - touch /srv/ran\n";
@@ -116,7 +116,7 @@ fn binary_user_data_is_reported() {
 }
 
 #[test]
-fn not_utf8_and_empty() {
+fn empty_and_non_utf8_user_data_do_not_stop_the_boot() {
     let sandbox = Sandbox::with_user_data(
         "fault-latin",
         b"#cloud-config\nruncmd:\n  - touch /srv/caf\xe9\n  - touch /srv/ran\n",

@@ -55,7 +55,7 @@ const TRUST: &str =
     "mkdir -p $root/etc/ssl/certs; cp $root/pki/ca.pem $root/etc/ssl/certs/ca-certificates.crt";
 
 #[test]
-fn datasource_and_includes_over_https() {
+fn seed_and_includes_are_fetched_over_https() {
     let machine = machine("https").before("network", TRUST);
     let boot = machine.boot();
     ended(&machine, &boot);
@@ -78,7 +78,7 @@ fn datasource_and_includes_over_https() {
 }
 
 #[test]
-fn cloud_config_url_over_https() {
+fn cloud_config_url_is_fetched_over_https() {
     let line = "env DEBUG_PROC_CMDLINE=cloud-config-url=https://localhost:8443/kernel?token=hidden";
     let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
     let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));

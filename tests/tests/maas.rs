@@ -34,7 +34,7 @@ fn maas_seed_matches_upstream() {
 
 /// The keys are in a file that the kernel command line names, as on machines that MAAS boots over the network.
 #[test]
-fn keys_from_the_kernel_command_line() {
+fn keys_are_fetched_from_the_kernel_command_line() {
     const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
     let cloud = with_network("maas").kernel_line("ro cloud-config-url=http://10.0.0.1/preseed");
     let config = cloud.file(CONFIG);

@@ -89,7 +89,7 @@ fn restarting_openstack_service_is_retried_once() {
 /// The instance at a later boot, when its service is silent or sends garbage: unchanged, after ten seconds, with the
 /// default settings, which wait for minutes at a first boot.
 #[test]
-fn later_boots_with_unreachable_metadata() {
+fn unreachable_metadata_costs_later_boots_ten_seconds() {
     let cases: [(&str, &[&str], &str, &str, &str); 6] = [
         ("ec2", &[], "aws", "* . silent", "i-0abc1234567890def"),
         ("ec2", &[], "aws", "* . 503", "i-0abc1234567890def"),
@@ -144,7 +144,7 @@ fn later_boots_with_unreachable_metadata() {
 
 /// A silent service at a first boot, with the default settings of a cloud that waits shortly.
 #[test]
-fn first_boot_with_silent_metadata() {
+fn silent_metadata_does_not_stop_the_first_boot() {
     let cloud = Cloud::new("cloudcix");
     join_network(&cloud);
     cloud.fault("* . silent");

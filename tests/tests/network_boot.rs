@@ -158,7 +158,7 @@ fn answers(boot: &Facts, of: &[(&str, &str)]) {
 
 /// `routing-policy` of version 2 through networkd, in a container: names suffice to identify its NICs.
 #[test]
-fn second_nic_with_routing_policy() {
+fn second_nic_replies_by_its_routing_policy() {
     let machine = Machine::new("network-policy");
     let seed = "/var/lib/cloud/seed/nocloud";
     machine.write(&format!("{seed}/meta-data"), "instance-id: i-policy\nlocal-hostname: wired\n");

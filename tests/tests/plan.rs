@@ -144,7 +144,7 @@ fn effects_name_their_source() {
 }
 
 #[test]
-fn apply_to_an_image() {
+fn apply_changes_an_image_and_never_this_machine() {
     let sandbox = Sandbox::new("plan-apply");
     let done = cloud_init(&sandbox, &["apply"]);
     let said = [done.stdout, done.stderr].concat();
@@ -158,7 +158,7 @@ fn apply_to_an_image() {
 
 /// A datasource that would not read the user-data is refused, as is one that does not exist.
 #[test]
-fn user_data_of_another_datasource() {
+fn datasource_that_ignores_user_data_is_refused() {
     let sandbox = Sandbox::new("plan-other");
     let file = sandbox.root.join("data").display().to_string();
     std::fs::write(&file, "#cloud-config\ntimezone: Asia/Tokyo\n")

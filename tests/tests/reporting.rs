@@ -276,7 +276,7 @@ fn a_silent_server_has_a_deadline() {
 }
 
 #[test]
-fn a_server_that_fails_for_a_moment() {
+fn event_is_repeated_after_a_short_failure() {
     let webhook = "endpoint: 'http://127.0.0.1:8085/once-500', retries: 2";
     let machine = with_webhook("reporting-once", "", webhook).before("local", &server());
     let boot = machine.run(&["on", "local", "network", "config", "final"]);
@@ -293,7 +293,7 @@ fn a_server_that_fails_for_a_moment() {
 }
 
 #[test]
-fn a_server_that_always_fails() {
+fn failing_server_is_reported_and_delays_nothing() {
     let webhook = "endpoint: 'http://127.0.0.1:8085/always-500'";
     let machine = with_webhook("reporting-500", "", webhook).before("local", &server());
     let began = Instant::now();
@@ -318,7 +318,7 @@ fn a_server_that_is_there_with_the_network() {
 }
 
 #[test]
-fn a_server_of_another_time() {
+fn signature_uses_the_clock_of_the_server() {
     let keys = "consumer_key: c, token_key: t, token_secret: s";
     let webhook = format!("endpoint: 'http://127.0.0.1:8085/another-clock', {keys}");
     let machine = with_webhook("reporting-clock", "", &webhook).before("local", &server());

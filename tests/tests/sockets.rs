@@ -71,7 +71,7 @@ fn cloudsigma_matches_upstream() {
 
 /// As many requests as upstream's, and at the second boot only that for the instance-id.
 #[test]
-fn lxd_requests_and_later_boots() {
+fn lxd_requests_only_the_id_at_later_boots() {
     let cloud = lxd();
     let (id, instance, _) = outcome(&cloud);
     assert_eq!((&*id, &*instance), ("lxd", LXD_ID), "{}", cloud.log());
