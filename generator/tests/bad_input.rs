@@ -37,7 +37,7 @@ fn identify(sandbox: &Sandbox, env: &[(&str, &str)]) -> (Option<i32>, String, St
 }
 
 #[test]
-fn each_kind_of_bad_input() {
+fn bad_input_is_reported_and_tolerated() {
     type Spoil = fn(&Sandbox);
     let cases: [(&str, &str, Spoil); 15] = [
         ("garbage in DMI", "", |s| s.write("/sys/class/dmi/id/sys_vendor", [0xff, 0, 0xfe, b'\\', 10, 1])),
@@ -117,7 +117,7 @@ fn each_kind_of_bad_input() {
 
 /// Runs as another user, who must not read some files and devices: root reads everything.
 #[test]
-fn unreadable_files() {
+fn unreadable_files_are_reported() {
     let sandbox = Sandbox::new("hostile-closed");
     sandbox.write("/etc/cloud/cloud.cfg", LIST);
     sandbox.write("/etc/cloud/cloud.cfg.d/90.cfg", "datasource_list: [ Ec2 ]\n");
@@ -145,7 +145,7 @@ fn unreadable_files() {
 }
 
 #[test]
-fn labels_that_are_not_utf8() {
+fn labels_that_are_not_utf8_are_tolerated() {
     for (number, label) in
         [&b"\xff\xfe"[..], b"cid\0ata", b"cidata\xff", b"\"'`$(x)\n", b""].into_iter().enumerate()
     {
@@ -162,7 +162,7 @@ fn labels_that_are_not_utf8() {
 /// Tools that hang delay the result by one second each, once. Without other evidence, silence is not an answer: the
 /// datasources ask again. One tool that answers is enough.
 #[test]
-fn programs_that_time_out() {
+fn programs_that_time_out_leave_the_answer_unknown() {
     const HANGS: &str = "#!/bin/sh\nexec sleep 60\n";
     const NOTHING_SET: &str = "#!/bin/sh\necho 'No value found' >&2\nexit 1\n";
     for (case, vmtoolsd, has_disc, timeouts, list) in [

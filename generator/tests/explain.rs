@@ -17,7 +17,7 @@ fn explain(sandbox: &Sandbox, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn evidence_as_text() {
+fn explain_prints_the_evidence_of_each_datasource() {
     let sandbox = Sandbox::new("explain");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ MAAS, NoCloud, ConfigDrive, GCE ]\n");
     sandbox.write("/sys/class/dmi/id/product_name", "Google Compute Engine\n");
@@ -57,7 +57,7 @@ fn evidence_as_text() {
 
 /// The printed remedy enables cloud-init.
 #[test]
-fn remedy_line() {
+fn printed_remedy_enables_cloud_init() {
     let list = "datasource_list: [ NoCloud, Ec2 ]\n";
     const IN_FILE: &str = "in /etc/cloud/ds-identify.cfg, add the line ";
     const OFF: &str = "remove cloud-init=disabled from the kernel command line";
@@ -109,7 +109,7 @@ fn remedy_line() {
 }
 
 #[test]
-fn as_json() {
+fn json_has_decision_verdicts_and_remedy() {
     let sandbox = Sandbox::new("explain-json");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, ConfigDrive ]\n");
     sandbox.write("/etc/cloud/ds-identify.cfg", "policy: some\"thing\n");
@@ -131,7 +131,7 @@ fn as_json() {
 }
 
 #[test]
-fn invalid_arguments() {
+fn invalid_arguments_print_the_usage() {
     let sandbox = Sandbox::new("explain-usage");
     for words in [&["--explain", "--what"][..], &["--explain", "--root"]] {
         let output = sandbox.run(&sandbox.path("ds-identify"), words, &[VM]);

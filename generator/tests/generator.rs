@@ -71,7 +71,7 @@ fn found_then_switched_off_then_on() {
 }
 
 #[test]
-fn nothing_found() {
+fn machine_without_datasource_is_disabled() {
     let sandbox = machine("nothing");
     assert_eq!(generate(&sandbox, &[]), 0);
     assert_eq!(state(&sandbox), (None, false, true));
@@ -79,7 +79,7 @@ fn nothing_found() {
 }
 
 #[test]
-fn single_directory_argument() {
+fn target_is_linked_in_the_only_directory_argument() {
     let sandbox = machine("one");
     sandbox.device("sr0", &iso("cidata"));
     let early = sandbox.path("early");
@@ -92,7 +92,7 @@ fn single_directory_argument() {
 }
 
 #[test]
-fn a_dangling_link_and_a_split_usr() {
+fn dangling_link_is_replaced_on_a_split_usr() {
     let sandbox = machine("dangling");
     std::fs::remove_file(sandbox.path("/lib")).unwrap();
     std::fs::create_dir(sandbox.path("/lib")).unwrap();
@@ -121,7 +121,7 @@ fn result_cannot_be_written() {
 
 /// Eight concurrent runs, as with reloads during a boot: one result, and no partial file.
 #[test]
-fn concurrent_runs() {
+fn concurrent_runs_agree_and_leave_no_temporary_file() {
     let sandbox = machine("at-once");
     sandbox.device("sr0", &iso("cidata"));
     std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn concurrent_runs() {
 
 /// In the initrd it decides as in the system, and logs the manager's variables.
 #[test]
-fn in_the_initrd() {
+fn initrd_decides_like_the_system() {
     let sandbox = machine("initrd");
     sandbox.write("/sys/bus/pci/devices/0000:00:04.0/class", "0x010601\n");
     assert_eq!(generate(&sandbox, &[("SYSTEMD_IN_INITRD", "1"), ("SYSTEMD_FIRST_BOOT", "1")]), 0);

@@ -23,7 +23,7 @@ fn check(machine: &Machine, number: usize) -> Result<(), String> {
 }
 
 #[test]
-fn all_machines() {
+fn every_sample_machine_is_identified() {
     let mut machines: Vec<Machine> = all_cases().map(Machine::from).collect();
     machines.extend(matrix::machines(false));
     machines.extend(table::machines());
@@ -36,7 +36,7 @@ const LIST: &str = "datasource_list: [ NoCloud, ConfigDrive, None ]\n";
 const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
 
 #[test]
-fn labels_on_devices() {
+fn file_system_labels_identify_datasources() {
     for (label, code, config) in [
         ("cidata", 0, "datasource_list: [ NoCloud, None ]\n"),
         ("config-2", 0, "datasource_list: [ ConfigDrive, None ]\n"),
@@ -129,7 +129,7 @@ fn environment_overrides_paths() {
 
 /// The kind of virtualization, if the manager does not set it.
 #[test]
-fn virtualization_without_systemd() {
+fn virtualization_is_detected_without_systemd() {
     let cpu = |flags: &str| format!("processor : 0\nflags\t\t: fpu {flags}\n{}", "x\n".repeat(100_000));
     let (bare, virtual_cpu) = (cpu("vmx"), cpu("hypervisor"));
     type Files<'a> = &'a [(&'a str, &'a str)];
@@ -159,7 +159,7 @@ fn virtualization_without_systemd() {
 
 /// Lines that tools search for.
 #[test]
-fn log_lines() {
+fn log_has_the_lines_that_tools_parse() {
     let sandbox = Sandbox::new("log");
     sandbox.write("/etc/cloud/cloud.cfg", LIST);
     sandbox.device("sr0", &iso("config-2"));

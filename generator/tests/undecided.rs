@@ -45,7 +45,7 @@ const DISABLED: [bool; 4] = [false, false, true, false];
 const UNDECIDED: [bool; 4] = [true, false, false, true];
 
 #[test]
-fn undecided_is_possible() {
+fn decision_is_deferred_only_where_devices_can_appear() {
     let container = ("SYSTEMD_VIRTUALIZATION", "container:lxc");
     type Change = fn(&Sandbox);
     let nothing: Change = |_| {};
@@ -117,7 +117,7 @@ fn device_appears_while_udev_is_busy() {
 }
 
 #[test]
-fn no_device_appears() {
+fn wait_without_a_new_device_ends_disabled() {
     let sandbox = machine("never", "settle: 0.3\n");
     assert_eq!(generate(&sandbox, &[VM]), 0);
     sandbox.write("/run/udev/control", "");

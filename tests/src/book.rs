@@ -27,7 +27,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Tells whether a word is behind the language.
+    /// Returns whether a word is behind the language.
     pub fn is(&self, word: &str) -> bool {
         self.words.iter().any(|have| have == word)
     }
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_and_spans() {
+    fn blocks_spans_and_commands_are_found() {
         let text = "A `b c` and\n1. `d`\n   ```sh run fails\n   one \\\n     two\n   # three\n   ```\n\n    make x   # note\n";
         let page = Page { name: "p".into(), text: text.into() };
         let [block] = &page.blocks()[..] else { fail("expected one block") };

@@ -40,7 +40,7 @@ impl Case {
         pairs.find_map(|(name, value)| (name == key).then_some(value))
     }
 
-    /// Tells whether the case is one of this test.
+    /// Returns whether the case is one of this test.
     pub fn is_in(&self, test: &str) -> bool {
         self.get("tests").unwrap_or_default().split(' ').any(|word| word == test)
     }

@@ -116,7 +116,7 @@ fn record(root: &str) {
 }
 
 #[test]
-fn every_configuration_as_upstream() {
+fn every_configuration_acts_like_upstream() {
     if let Ok(root) = std::env::var("FIRSTLIGHT_RECORD") {
         return record(&root);
     }

@@ -136,7 +136,7 @@ fn files(at: &Path, all: &mut Vec<(String, Vec<u8>)>) {
 }
 
 #[test]
-fn ovf_env_password() {
+fn password_of_ovf_env_sets_the_login_and_is_redacted() {
     let cloud = azure("azure-file");
     cloud.put(FILE, &file_with_password());
     assert_eq!(boot(&cloud), "azure-china", "{}", cloud.log());
@@ -181,7 +181,7 @@ fn ovf_env_password() {
 
 /// Settings that only the file has, if the service has no valid SSH keys.
 #[test]
-fn ovf_env_ssh_keys() {
+fn keys_of_ovf_env_are_used_without_the_service() {
     let cloud = azure("azure-file");
     cloud.fault("GET instance 403");
     cloud.config(SHORT);
@@ -210,7 +210,7 @@ fn ovf_env_ssh_keys() {
 }
 
 #[test]
-fn recovering_services() {
+fn recovering_services_are_retried() {
     let run = |name: &str, fault: &str, words: &[&str]| {
         let cloud = azure("azure");
         cloud.fault(fault);
@@ -237,7 +237,7 @@ fn recovering_services() {
 
 /// Without metadata and without a file the machine is not identified as Azure's, and this is reported to Azure.
 #[test]
-fn failing_metadata_service() {
+fn failing_metadata_service_is_reported_to_azure() {
     let run = |name: &str, fault: &str, reason: &str| {
         let cloud = azure("azure");
         cloud.config(SHORT);
@@ -266,7 +266,7 @@ fn failing_metadata_service() {
 }
 
 #[test]
-fn failing_wire_server() {
+fn failed_ready_report_is_repeated_at_the_next_boot() {
     let run = |name: &str, fault: &str| {
         let cloud = azure("azure");
         cloud.config(SHORT);
@@ -294,7 +294,7 @@ fn failing_wire_server() {
 
 /// A DHCP server without options for Azure's services, which are at their default addresses.
 #[test]
-fn dhcp_without_azure_options() {
+fn default_addresses_are_used_without_dhcp_options() {
     let cloud = Cloud::new("azure").dhcp(&[]);
     cloud.net.in_cloud(&["ip", "address", "add", "168.63.129.16/32", "dev", "lo"]);
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
@@ -304,7 +304,7 @@ fn dhcp_without_azure_options() {
 
 /// An installation without a metadata service, whose DHCP server names no route to it: only the file is used.
 #[test]
-fn missing_metadata_service() {
+fn file_is_used_without_a_metadata_service() {
     let cloud = Cloud::new("azure-file").dhcp(&OPTIONS[..1]);
     cloud.fault("GET instance 500");
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
@@ -315,7 +315,7 @@ fn missing_metadata_service() {
 
 /// No DHCP server responds: only the file is used.
 #[test]
-fn missing_network() {
+fn file_is_used_without_a_network() {
     let cloud = Cloud::new("azure-file");
     cloud.config(SHORT);
     cloud.put(FILE, &file_with_password());
@@ -329,7 +329,7 @@ fn missing_network() {
 
 /// Invalid files are reported to Azure, and the metadata of the service is used.
 #[test]
-fn invalid_ovf_env() {
+fn invalid_ovf_env_is_reported_and_skipped() {
     for (from, to, words) in [
         ("</ns0:Environment>", "", "an element is not closed"),
         ("HostName>", "Name>", "missing configuration for 'HostName'"),
@@ -355,7 +355,7 @@ fn state_matches_upstream_with_keys_of_certificates() {
 
 /// Keys that only certificates of the wire server have are read once.
 #[test]
-fn keys_of_certificates() {
+fn keys_of_certificates_are_read_once() {
     let key = "0Cj5uOQjbp6NpfVYLC";
     let asked = |cloud: &Cloud| count(&cloud.requests(), "comp=certificates");
     let keys = |cloud: &Cloud| cloud.file("/home/fay/.ssh/authorized_keys");
@@ -391,7 +391,7 @@ fn keys_of_certificates() {
 
 /// Images of Azure configure the handler that reports to the host through Hyper-V.
 #[test]
-fn reports_to_the_host() {
+fn result_is_reported_to_the_host() {
     const POOL: &str = "/var/lib/hyperv/.kvp_pool_1";
     let run = |fault: &str, expected: &[&str]| {
         let cloud = azure("azure");
@@ -415,7 +415,7 @@ fn reports_to_the_host() {
 
 /// Settings that only this datasource has.
 #[test]
-fn datasource_settings() {
+fn settings_of_the_datasource_are_obeyed() {
     let cloud = azure("azure");
     cloud.config(
         "datasource: {Azure: {experimental_skip_ready_report: true, apply_network_config_set_name: false, data_dir: /srv/agent}}\n",

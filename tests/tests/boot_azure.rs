@@ -48,7 +48,7 @@ fn boot(machine: &Machine, disc: Option<&str>) -> Facts {
 }
 
 #[test]
-fn provisioning_disc_and_services() {
+fn azure_boots_from_its_disc_and_services() {
     let machine = Machine::new("vm-azure");
     machine.connect_metadata(MAC, &tests_dir().join("clouds/azure-file"), DHCP);
     machine.write("/usr/local/sbin/facts-more", MORE);

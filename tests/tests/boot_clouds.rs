@@ -104,7 +104,7 @@ fn check(f: &Facts, expected: &Expected, boots: usize) {
 
 /// The second serial port is a socket, as the host has it.
 #[test]
-fn serial_port() {
+fn cloudsigma_boots_from_the_serial_port() {
     let machine = Machine::new("vm-cloudsigma");
     let expected = Expected {
         name: "CloudSigma",
@@ -132,7 +132,7 @@ fn serial_port() {
 /// A stand-in of vmware-rpctool, whose values are files. Without the hypervisor's bit in CPUID, the virtualization is
 /// identified by SMBIOS: qemu's own signature would go before it.
 #[test]
-fn guestinfo() {
+fn vmware_boots_from_guestinfo() {
     const TOOL: &str = "#!/bin/sh\n\
         # Stand-in of VMware's tool: guestinfo is files.\n\
         cd /srv/guestinfo || exit\n\
@@ -169,7 +169,7 @@ fn guestinfo() {
 
 /// The local stage finds the metadata service through DHCP; the network that the metadata describes is up at the end.
 #[test]
-fn http_with_dhcp() {
+fn hetzner_boots_over_http_and_dhcp() {
     let machine = Machine::new("vm-hetzner");
     let expected = Expected {
         name: "Hetzner",

@@ -7,7 +7,7 @@ const FIRST: &str = "i-first-0001";
 const OTHER: &str = "i-other-0002";
 
 #[test]
-fn first_second_and_new_instance_boot() {
+fn container_boots_twice_and_as_a_new_instance() {
     let machine = Machine::new("container");
     machine.seed("typical");
     let first = machine.boot();

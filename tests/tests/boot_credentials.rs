@@ -7,7 +7,7 @@ const FIRST: &str = "i-first-0001";
 const OTHER: &str = "i-other-0002";
 
 #[test]
-fn seed_in_credentials() {
+fn container_boots_from_a_seed_in_credentials() {
     let machine = Machine::new("credentials");
     for name in ["meta-data", "user-data", "network-config"] {
         let content =

@@ -10,7 +10,7 @@ fn assert_root_grew(facts: &Facts) {
 }
 
 #[test]
-fn nocloud_iso() {
+fn nocloud_iso_boots_twice() {
     let machine = Machine::new("vm-iso");
     machine.attach_iso(&tests_dir().join("seeds/typical"));
     machine.make_disk();
@@ -27,7 +27,7 @@ fn nocloud_iso() {
 /// elsewhere a kernel that is started without firmware has no SMBIOS.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
-fn nocloud_serial() {
+fn nocloud_seed_of_the_serial_number_boots() {
     let machine = Machine::new("vm-serial");
     machine.put(&tests_dir().join("seeds/typical"), "/srv/seed");
     machine.make_disk();
@@ -45,7 +45,7 @@ fn nocloud_serial() {
 /// in the image.
 #[test]
 #[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
-fn seed_in_credentials() {
+fn virtual_machine_boots_from_a_seed_in_credentials() {
     let seed = tests_dir().join("seeds/typical");
     let machine = Machine::new("vm-credentials");
     machine.make_disk();
@@ -64,7 +64,7 @@ fn seed_in_credentials() {
 }
 
 #[test]
-fn configdrive_vfat() {
+fn configdrive_on_vfat_boots() {
     let machine = Machine::new("vm-configdrive");
     machine.attach_vfat(&tests_dir().join("seeds/configdrive"), "config-2");
     machine.make_disk();
@@ -79,7 +79,7 @@ fn configdrive_vfat() {
 
 /// The second NIC is removed from the bus and found again, like one that is plugged in: the driver is loaded by then.
 #[test]
-fn hotplugged_nic() {
+fn hotplugged_nic_is_configured() {
     let nic = |mac: &str, address: &str, id: u32| {
         (
             format!(r#"{{"id": "l{id}", "type": "phy", "ethernet_mac_address": "{mac}"}}"#),

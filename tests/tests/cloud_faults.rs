@@ -134,7 +134,7 @@ fn side_by_side(jobs: Vec<Box<dyn FnOnce() + Send>>) {
 }
 
 #[test]
-fn failing_services_at_the_first_boot() {
+fn failing_services_do_not_stop_the_first_boot() {
     let mut jobs: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
     for fault in FAULTS {
         let cases = Case::all("faults").into_iter();
@@ -162,7 +162,7 @@ fn first_boot(case: &Case, fault: &Fault) {
 }
 
 #[test]
-fn failing_services_at_later_boots() {
+fn failing_services_do_not_change_later_boots() {
     let cases = Case::all("faults").into_iter();
     side_by_side(
         cases.map(|case| Box::new(move || later_boots(&case)) as Box<dyn FnOnce() + Send>).collect(),

@@ -92,7 +92,7 @@ fn tilaa_matches_upstream_but_for_its_name() {
 /// The NIC with the metadata is the second by its number: its addresses have a table of their own, with the router of its
 /// DHCP server.
 #[test]
-fn ec2_metadata_on_the_second_nic() {
+fn ec2_reads_metadata_through_the_second_nic() {
     let mut cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
     cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
     cloud.net.dnsmasq(&[
@@ -116,7 +116,7 @@ fn ec2_metadata_on_the_second_nic() {
 /// If netplan does not start, or fails for another reason, the file is kept; if it rejects the file, the network stays
 /// due, and the next boot tries again.
 #[test]
-fn failing_netplan() {
+fn rejected_netplan_file_is_tried_again_at_the_next_boot() {
     let path = "/etc/netplan/50-cloud-init.yaml";
     let refuses = format!("#!/bin/sh\necho '{path}:1:1: Error in network definition' >&2\nexit 1\n");
     for (program, is_refused) in [("not a program", false), ("#!/bin/sh\nexit 78\n", false), (&refuses, true)]
@@ -148,7 +148,7 @@ fn outcome(cloud: &Cloud) -> (String, Duration) {
 }
 
 #[test]
-fn failing_metadata_servers() {
+fn failing_metadata_servers_are_abandoned_in_time() {
     let cases = [
         ("silent", "* . silent", &["in time"][..]),
         ("none", "* . 404", &["status 404", "no token received"]),
@@ -179,7 +179,7 @@ fn failing_metadata_servers() {
 }
 
 #[test]
-fn recovering_metadata_servers() {
+fn recovering_metadata_servers_are_retried() {
     for (name, fault, words) in [
         ("expired", "GET user-data once:401", &["token expired"][..]),
         ("slow", "* instance slow:0.5", &[]),
@@ -197,7 +197,7 @@ fn recovering_metadata_servers() {
 }
 
 #[test]
-fn no_dhcp_server() {
+fn missing_dhcp_server_is_reported_in_time() {
     let cloud = Cloud::new("ec2");
     cloud.config(SHORT);
     let (id, took) = outcome(&cloud);
@@ -207,7 +207,7 @@ fn no_dhcp_server() {
 }
 
 #[test]
-fn ipv6_only_network() {
+fn ec2_is_found_without_ipv4() {
     let cloud = Cloud::new("ec2").router();
     cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     cloud.config("datasource: {Ec2: {max_wait: 30}}\n");
@@ -222,7 +222,7 @@ fn ipv6_only_network() {
 }
 
 #[test]
-fn link_local_ipv6_only() {
+fn service_is_reached_over_link_local_ipv6_alone() {
     for (case, says) in [
         ("openstack", "metadata (http://[fe80::a9fe:a9fe%25c0])"),
         ("hetzner", "\"instance_id\": \"12345678\""),
@@ -269,7 +269,7 @@ fn existing_lease_is_reused() {
 /// The local stage is killed while it fetches: the network stage reverts its changes and fetches itself. After SIGTERM it
 /// reverts them itself.
 #[test]
-fn killed_while_fetching_metadata() {
+fn killed_stage_leaves_changes_that_the_next_reverts() {
     for (signal, code) in [("KILL", 137), ("TERM", 124)] {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         let cloud = if signal == "KILL" { cloud.killed_after(10) } else { cloud.limit(10) };
@@ -290,7 +290,7 @@ fn killed_while_fetching_metadata() {
 
 /// The local stage is stopped (SIGTERM) while it fetches: its unit reverts its changes before a network service starts.
 #[test]
-fn stopped_while_fetching_metadata() {
+fn stopped_stage_is_rolled_back_by_its_unit() {
     let cloud = Cloud::new("ec2").dhcp(&[]).limit(10).with_units();
     cloud.fault("GET user-data slow:50");
     let boot = cloud.boot(&["local"]);
@@ -318,7 +318,7 @@ fn firmware_decides_which_cloud_is_probed() {
 /// The instance at later boots: the same if the service confirms it or is silent; another one if the service says so,
 /// or on another machine.
 #[test]
-fn instance_identity_at_later_boots() {
+fn only_a_new_id_or_machine_is_another_instance() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
     cloud.config(SHORT);
     let boot = || {
@@ -344,7 +344,7 @@ fn instance_identity_at_later_boots() {
 /// Clouds that serve everything in one document: if it is too large, a warning names its size and the limit, an existing
 /// instance keeps all that it has, and a new machine is set up from the paths of the document's parts.
 #[test]
-fn oversized_metadata_document() {
+fn oversized_document_does_not_change_an_instance() {
     // DigitalOcean's is not requested again while DMI has the same serial number.
     for (case, fault, is_asked_again, new_machine) in [
         ("gce", "GET instance/attributes huge", true, "gce"),

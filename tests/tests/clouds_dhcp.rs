@@ -72,7 +72,7 @@ fn exoscale_matches_upstream() {
 /// A password that the owner has requested replaces the previous one at the next boot. At a boot without a service, or
 /// without a requested password, the password that the user has set since stays.
 #[test]
-fn exoscale_password_at_later_boots() {
+fn exoscale_sets_a_requested_password_at_later_boots() {
     let mut cloud = Cloud::new("exoscale").reached(Reach::OWN);
     cloud.config("datasource: {Exoscale: {max_wait_cached: 2, timeout: 1, retries: 0}}\n");
     cloud.config("cloud_config_modules: [set_passwords]\n");
@@ -113,7 +113,7 @@ fn exoscale_password_at_later_boots() {
 
 /// A service that fails for one path costs one line; the other paths are used.
 #[test]
-fn failing_services() {
+fn failing_paths_do_not_affect_the_others() {
     let short = "datasource: {Oracle: {max_wait: 4, timeout: 1}, CloudStack: {max_wait: 4, timeout: 1, retries: 0}}\n";
     let outcome = |case: &str, fault: &str| {
         let cloud = Cloud::new(case).dhcp(&[]);
@@ -155,7 +155,7 @@ fn failing_services() {
 
 /// The virtual router by its name, which is not the DHCP server.
 #[test]
-fn cloudstack_data_server() {
+fn cloudstack_router_is_found_by_name() {
     let cloud = Cloud::new("cloudstack").dhcp(&["--dhcp-option=option:router,10.0.0.1"]);
     cloud.net.in_cloud(&["ip", "address", "add", "10.0.0.9/24", "dev", "s0"]);
     for words in ["table inet t", "chain inet t in { type filter hook input priority 0; }"] {
@@ -171,7 +171,7 @@ fn cloudstack_data_server() {
 
 /// Without a local stage that could use DHCP, the lease of the network service leads to the virtual router.
 #[test]
-fn cloudstack_in_the_network_stage() {
+fn cloudstack_uses_the_lease_of_the_network_service() {
     for (name, path, lease) in [
         (
             "networkd",

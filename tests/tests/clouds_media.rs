@@ -90,7 +90,7 @@ fn opennebula_runs_nothing() {
 
 /// A disk of OpenNebula that cannot be mounted is reported; no other cloud is assumed.
 #[test]
-fn unreadable_disk() {
+fn unreadable_disk_is_reported() {
     let cloud = Cloud::new("opennebula-unreadable");
     cloud.boot(&["local"]);
     assert!(cloud.logged(&["WARNING", "OpenNebula", "/dev/vdb"]), "{}", cloud.log());

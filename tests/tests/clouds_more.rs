@@ -37,7 +37,7 @@ fn gce_publishes_host_keys() {
 
 /// The network stage prints the machine's links and routes, each line with the prefix that console logs are searched for.
 #[test]
-fn network_tables_on_the_console() {
+fn network_tables_are_printed_on_the_console() {
     let cloud = Cloud::new("gce").dhcp(&[]);
     let boots = boot(&cloud);
     let lines: Vec<&str> =
@@ -55,7 +55,7 @@ fn network_tables_on_the_console() {
 
 /// The service has only its IPv6 address, which a router leads to.
 #[test]
-fn ec2_over_ipv6() {
+fn ec2_is_reached_over_routed_ipv6() {
     let cloud = Cloud::new("ec2").router();
     cloud.net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "s0"]);
     let local = cloud.boot(&["local"]);
@@ -72,7 +72,7 @@ fn ec2_over_ipv6() {
 
 /// The administrator's own address of the service is the only one that is tried.
 #[test]
-fn ec2_metadata_urls() {
+fn ec2_tries_only_the_configured_url() {
     let cloud = Cloud::new("ec2").dhcp(&[]);
     cloud.config("datasource: {Ec2: {metadata_urls: ['http://10.0.0.1/']}}\n");
     assert!(cloud.boot(&["local"]).succeeded(), "{}", cloud.log());
@@ -83,7 +83,7 @@ fn ec2_metadata_urls() {
 
 /// Without the full configuration there is DHCP on the primary NIC, and no address of the metadata.
 #[test]
-fn ec2_without_its_full_network() {
+fn ec2_uses_dhcp_without_its_full_network() {
     for (setting, is_full) in [("true", true), ("false", false)] {
         let cloud = Cloud::new("ec2").dhcp(&[]);
         cloud.config(&format!("datasource: {{Ec2: {{apply_full_imds_network_config: {setting}}}}}\n"));
@@ -96,7 +96,7 @@ fn ec2_without_its_full_network() {
 
 /// A service on a platform that nothing identifies is used, with a warning at login, once for an instance.
 #[test]
-fn ec2_of_an_unknown_platform() {
+fn ec2_on_an_unknown_platform_warns_at_login() {
     let file = "/var/lib/cloud/instance/warnings/non_ec2_md";
     let problem = "the metadata source is not authenticated";
     for (setting, warns, is_found) in [
@@ -121,7 +121,7 @@ fn ec2_of_an_unknown_platform() {
 
 /// A cloud without private networks: its network configuration is applied at every boot.
 #[test]
-fn ec2_without_a_vpc() {
+fn ec2_without_a_vpc_applies_the_network_at_every_boot() {
     let cloud = Cloud::new("outscale").dhcp(&[]);
     let served = cloud.net.dir.join("served/server.json");
     let text = std::fs::read_to_string(&served).expect("what is served");
@@ -136,7 +136,7 @@ fn ec2_without_a_vpc() {
 /// Bare metal, whose firmware does not name the cloud: the administrator does, by a list of this name alone or on the kernel
 /// command line.
 #[test]
-fn openstack_on_bare_metal() {
+fn openstack_on_bare_metal_is_named_by_the_administrator() {
     for (list, line, is_found) in [
         // Without DMI at all, as on other architectures, OpenStack is always tried.
         ("OpenStack, None", "ro", !cfg!(target_arch = "x86_64")),
@@ -162,7 +162,7 @@ fn openstack_on_bare_metal() {
 
 /// Where the modules of a machine run is the service's decision, and its network configuration the administrator's.
 #[test]
-fn openstack_modes() {
+fn openstack_dsmode_selects_the_stage() {
     for (mode, line) in [
         ("local", "is in local mode, will apply init modules now."),
         ("net", "not in local mode."),

@@ -85,12 +85,12 @@ fn check(done: &Output) {
 }
 
 #[test]
-fn demo_as_current_user() {
+fn demo_runs_as_the_current_user() {
     demo("demo", &[]);
 }
 
 #[test]
-fn demo_without_privileges() {
+fn demo_runs_without_privileges() {
     let done = Command::new("id").arg("-u").output().expect("id runs");
     if String::from_utf8_lossy(&done.stdout).trim() == "0" {
         demo("demo-user", &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]);

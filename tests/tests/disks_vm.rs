@@ -318,7 +318,7 @@ fn root_on_lvm_is_left_as_it_is() {
 /// The power is cut when the partition table is written, while the first file system is made, and the second; the next boot
 /// finishes the work.
 #[test]
-fn power_cuts() {
+fn next_boot_finishes_after_a_power_cut() {
     const CONFIG: &str = "\
 disk_setup:
   /dev/vdd: {table_type: gpt, layout: true}

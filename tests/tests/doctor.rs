@@ -53,7 +53,7 @@ fn inventory(top: &Path) -> BTreeSet<(String, u64, i64, i64)> {
 }
 
 #[test]
-fn healthy_machine() {
+fn healthy_machine_has_no_findings() {
     let sandbox = Sandbox::new("doctor-healthy");
     assert!(sandbox.boot().succeeded());
     // The directories that the sandbox makes exist before the comparison.
@@ -118,7 +118,7 @@ fn follow(sandbox: &Sandbox, command: &str) -> (Option<i32>, String) {
 
 /// A key with a typing error in a vendor part, and the user that was therefore not made: the page "Debug a boot" to its end.
 #[test]
-fn typo_in_vendor_part() {
+fn typo_in_a_vendor_part_is_found_and_corrected() {
     let page = Page::read("docs/how-to/debug.md");
     let blocks = page.blocks();
     let vendor_data = blocks.iter().find(|block| block.file() == Some("vendor-data")).expect("vendor-data");
@@ -170,7 +170,7 @@ fn typo_in_vendor_part() {
 
 /// Two keys with typing errors in one part.
 #[test]
-fn typos_in_vendor_part() {
+fn each_typo_in_a_vendor_part_is_reported() {
     let sandbox = Sandbox::with_user_data("doctor-typos", "#cloud-config\nhostname: h\n");
     sandbox
         .seed("vendor-data", "#cloud-config\nusers:\n- default\n- nmae: bob\n- name: ann\n  shel: /bin/sh\n");
@@ -193,7 +193,7 @@ fn typos_in_vendor_part() {
 
 /// What differs from the boot before: another instance, whose script fails; then the same instance without the script.
 #[test]
-fn changes_since_the_boot_before() {
+fn changes_since_the_previous_boot_are_listed() {
     let sandbox = Sandbox::with_user_data("doctor-changes", "#cloud-config\nruncmd: [\"true\"]\n");
     assert!(sandbox.boot().succeeded());
     sandbox.seed("meta-data", "instance-id: i-other\n");
@@ -238,7 +238,7 @@ fn changes_since_the_boot_before() {
 
 /// The map form of `users`, which is deprecated: its typing errors, and its users that do not exist.
 #[test]
-fn typo_in_map_of_users() {
+fn typo_in_the_map_of_users_is_reported() {
     let sandbox = Sandbox::with_user_data(
         "doctor-map",
         "#cloud-config\nusers:\n  default: true\n  ann:\n    shlel: /bin/sh\n  bob: true\n",
@@ -261,7 +261,7 @@ fn typo_in_map_of_users() {
 }
 
 #[test]
-fn missing_user() {
+fn missing_user_is_reported() {
     let sandbox = Sandbox::new("doctor-user");
     sandbox.boot();
     let remove = "sed -i /^alice:/d $root/etc/passwd";
@@ -276,7 +276,7 @@ fn missing_user() {
 }
 
 #[test]
-fn full_disk_and_wrong_clock() {
+fn full_disk_and_wrong_clock_are_reported() {
     let sandbox = Sandbox::new("doctor-disk");
     sandbox.boot();
     let fill = "mount -t tmpfs -o size=8m none $root/tmp; head -c 9m /dev/zero >$root/tmp/full 2>/dev/null; \
@@ -288,7 +288,7 @@ fn full_disk_and_wrong_clock() {
 }
 
 #[test]
-fn dead_datasource() {
+fn dead_datasource_is_reported_with_its_duration() {
     let sandbox = Sandbox::new("doctor-dead");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud"));
     let config =
@@ -312,7 +312,7 @@ fn dead_datasource() {
 }
 
 #[test]
-fn torn_state() {
+fn torn_state_is_reported() {
     let sandbox = Sandbox::new("doctor-torn");
     sandbox.boot();
     let tear = "printf '{\"v1\": {\"ini' >$root/var/lib/cloud/data/status.json; \

@@ -90,7 +90,7 @@ impl Place {
     }
 }
 
-/// Tells whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
+/// Returns whether the output has the shown lines. `…` in a line is any text, and a line of its own any lines.
 fn matches(shown: &[&str], output: &[&str]) -> bool {
     match (shown, output) {
         ([], rest) => rest.is_empty(),
@@ -191,7 +191,7 @@ fn try_page(page: &Page) -> Vec<String> {
 }
 
 #[test]
-fn commands_of_the_documentation() {
+fn documented_commands_run_or_are_listed() {
     let pages = Page::all();
     let mut wrong: Vec<String> =
         pages.iter().filter(|page| !page.name.starts_with("docs/reference/")).flat_map(try_page).collect();
@@ -209,7 +209,7 @@ fn commands_of_the_documentation() {
 
 /// Commands in the text are run on a machine, unless they have a placeholder: then their options must exist.
 #[test]
-fn commands_in_the_text() {
+fn commands_in_the_text_run() {
     let sandbox = Sandbox::new("spans");
     assert!(sandbox.boot().succeeded());
     let directory = sandbox.root.clone();
@@ -262,7 +262,7 @@ fn examples() -> Vec<PathBuf> {
 
 /// Each example of the reference is valid, and a boot with it is planned without an error.
 #[test]
-fn examples_of_the_reference() {
+fn examples_of_the_reference_are_valid_and_planned() {
     let sandbox = Sandbox::new("examples");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed"));
     let directory = sandbox.root.clone();
@@ -296,7 +296,7 @@ fn verdicts(schema: &Path, files: &[PathBuf]) -> Vec<String> {
 /// The JSON schemas accept our examples, and of the examples of Debian's cloud-init package those that its own schema
 /// accepts. Every key that an editor offers has a description.
 #[test]
-fn json_schemas() {
+fn json_schemas_accept_the_examples() {
     let schemas = tests_dir().join("../packaging/schema");
     let ours = verdicts(&schemas.join("cloud-config.json"), &examples());
     let invalid: Vec<&String> = ours.iter().filter(|line| !line.starts_with("valid ")).collect();
@@ -333,7 +333,7 @@ fn json_schemas() {
 /// The catalogue's entries are complete, name the schemas by their addresses, and the page about editors has their file names;
 /// each schema has valid and invalid samples in the layout of SchemaStore, and `cloud-init schema` agrees with them.
 #[test]
-fn schemas_for_schemastore() {
+fn catalogue_and_samples_fit_schemastore() {
     let top = tests_dir().join("../packaging/schema");
     let json = |path: &Path| -> serde_json::Value {
         let text = std::fs::read_to_string(path)
@@ -376,7 +376,7 @@ fn schemas_for_schemastore() {
     assert_eq!(entries.len(), 2);
 }
 
-/// Tells whether a path is one of the reference's: `*` and words in capitals are any text.
+/// Returns whether a path is one of the reference's: `*` and words in capitals are any text.
 fn is_listed_file(path: &str, listed: &str) -> bool {
     let is_placeholder = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_uppercase());
     let pattern: Vec<String> = listed
@@ -391,7 +391,7 @@ fn is_listed_file(path: &str, listed: &str) -> bool {
 
 /// The page of the files has each file that a boot leaves.
 #[test]
-fn files_of_the_reference() {
+fn reference_lists_every_file_of_a_boot() {
     let page = Page::read("docs/reference/files.md");
     let listed: Vec<String> = page.spans();
     let sandbox = Sandbox::new("files");
@@ -425,7 +425,7 @@ fn files_of_the_reference() {
 
 /// Debian's mdbook builds the book without a complaint.
 #[test]
-fn the_book() {
+fn mdbook_builds_the_book() {
     let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);
     let machine = Machine::from_root("book", &root);
     machine.put(&tests_dir().join("../docs"), "/book/docs");

@@ -26,7 +26,7 @@ fn run(net: &Net, words: &[&str]) -> RunResult {
 const ONCE_LOST: Duration = Duration::from_secs(6);
 
 #[test]
-fn lease_routes_and_metadata() {
+fn lease_sets_mtu_and_route_and_leads_to_metadata() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&[RANGE, "--dhcp-option=26,1400", "--dhcp-option=245,168.63.129.16"]);
     net.metadata("plain");
@@ -58,7 +58,7 @@ fn classless_routes_win() {
 }
 
 #[test]
-fn gateway_outside_of_the_subnet() {
+fn gateway_outside_of_the_subnet_is_used() {
     let mut net = Net::new(&[CLOUD, "10.0.0.1/32", "169.254.169.254/32"]);
     net.dnsmasq(&[RANGE, "--dhcp-option=1,255.255.255.255", "--dhcp-option=3,10.0.0.1"]);
     net.metadata("off-link");
@@ -85,7 +85,7 @@ fn lost_responses_are_retried() {
 }
 
 #[test]
-fn slow_server() {
+fn slow_dhcp_server_is_awaited() {
     let mut net = Net::new(&[CLOUD]);
     net.dnsmasq(&[RANGE, "--dhcp-reply-delay=2"]);
     let ran = run(&net, &["c0", "--deadline", "30"]);
@@ -93,7 +93,7 @@ fn slow_server() {
 }
 
 #[test]
-fn two_servers() {
+fn silent_dhcp_server_does_not_hide_another() {
     let mut net = Net::new(&[]);
     net.with_bridge();
     // One namespace, two servers on two addresses of the link: each receives every message.
@@ -115,7 +115,7 @@ fn nak_restarts_the_discovery() {
 }
 
 #[test]
-fn server_that_always_sends_nak() {
+fn server_that_always_sends_nak_is_reported() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "naks");
     let ran = run(&net, &["c0", "--deadline", "9"]);
@@ -134,7 +134,7 @@ fn garbage_is_ignored() {
 }
 
 #[test]
-fn lease_without_options() {
+fn lease_without_options_gets_defaults() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "bare");
     let ran = run(&net, &["c0"]);
@@ -143,7 +143,7 @@ fn lease_without_options() {
 }
 
 #[test]
-fn offers_without_an_address() {
+fn offers_without_an_address_are_ignored() {
     let mut net = Net::new(&[CLOUD]);
     net.bad_dhcp("s0", "192.0.2.1", "odd");
     let ran = run(&net, &["c0", "--deadline", "15"]);
@@ -151,7 +151,7 @@ fn offers_without_an_address() {
 }
 
 #[test]
-fn no_server() {
+fn missing_dhcp_server_ends_at_the_deadline() {
     let net = Net::new(&[]);
     let ran = run(&net, &["c0", "--deadline", "2.5"]);
     ran.check(!ran.ok && ran.fact("error").contains("no DHCP server responded"), "it says so");
@@ -167,7 +167,7 @@ fn no_server() {
 }
 
 #[test]
-fn link_local_metadata() {
+fn link_local_metadata_is_reached_without_dhcp() {
     let mut net = Net::new(&["fe80::a9fe:a9fe/64"]);
     net.metadata("link-local");
     // In parallel with DHCP, which no server answers: the first family that is up suffices.
@@ -198,7 +198,7 @@ fn silent_ipv6_does_not_delay_ipv4() {
 }
 
 #[test]
-fn routed_ipv6_metadata() {
+fn routers_are_solicited_for_routed_metadata() {
     let mut net = Net::new(&["fd00:1::1/64", "fe80::1/64"]);
     net.in_cloud(&["ip", "address", "add", "fd00:ec2::254/128", "dev", "lo"]);
     net.metadata("routed");
@@ -216,7 +216,7 @@ fn routed_ipv6_metadata() {
 }
 
 #[test]
-fn address_without_a_lease() {
+fn link_local_address_leads_to_metadata() {
     let mut net = Net::new(&["169.254.169.254/16"]);
     net.metadata("ipv4ll");
     let ran = run(&net, &["c0", "--ipv4ll", "--url", "http://169.254.169.254/who", "--tries", "5"]);

@@ -37,7 +37,7 @@ fn written(machine: &Sandbox) -> (String, Vec<String>) {
 }
 
 #[test]
-fn reboots_and_further_runs() {
+fn exit_codes_request_reboots_and_further_runs() {
     let machine = machine("exit-codes", "scripts: {exit_codes: cloudbase}");
     for (ran, shutdowns) in [("abr", 1), ("abrab", 2), ("abrabab", 2), ("abrababa", 2)] {
         let boot = boot(&machine);
@@ -78,7 +78,7 @@ fn power_state_takes_precedence() {
 }
 
 #[test]
-fn off_by_default() {
+fn exit_codes_mean_failure_by_default() {
     let machine = machine("exit-codes-off", "");
     let first = boot(&machine);
     check_boot!(machine, first, first.code("final") == 1);

@@ -29,7 +29,7 @@ fn config_findings(sandbox: &Sandbox) -> Vec<String> {
 }
 
 #[test]
-fn nothing_wrong() {
+fn boot_without_a_fault_has_no_warning() {
     let sandbox = Sandbox::new("fault-none");
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
@@ -39,7 +39,7 @@ fn nothing_wrong() {
 }
 
 #[test]
-fn broken_yaml() {
+fn broken_yaml_is_reported_and_the_boot_continues() {
     let text = "#cloud-config\nbootcmd:\n  - touch /srv/done\nruncmd: [\n  - a: b: c\n";
     let sandbox = Sandbox::with_user_data("fault-yaml", text);
     let boot = sandbox.boot();
@@ -51,7 +51,7 @@ fn broken_yaml() {
 }
 
 #[test]
-fn wrong_types_and_unknown_keys() {
+fn wrong_types_and_unknown_keys_are_reported() {
     let text = "#cloud-config\nhostname: [a]\nwrite_files:\n  - path: /srv/good\n    content: x\n  - path: 5\n    content: {a: b}\n\
                 bootcmd: 17\nchpasswd:\n  users:\n    - {name: root, password: [hunter2secret], type: text}\n\
                 ssh_pwauth: maybe\nno_such_key: 1\nruncmd:\n  - touch /srv/ran\n";
@@ -81,7 +81,7 @@ fn wrong_types_and_unknown_keys() {
 }
 
 #[test]
-fn wrong_network_configuration() {
+fn invalid_network_configuration_is_reported_with_its_position() {
     let sandbox = Sandbox::new("fault-network");
     let text = "version: 2\nethernets:\n  eth0:\n    match: {name: 'e*'}\n    dhcp4: true\n    routes: [{to: here, via: 192.0.2.1}]\n";
     sandbox.seed("network-config", text);
@@ -95,7 +95,7 @@ fn wrong_network_configuration() {
 }
 
 #[test]
-fn binary_user_data() {
+fn binary_user_data_is_reported() {
     let mut seed = 0x9e37_79b9_u32;
     let mut noise = Vec::new();
     for _ in 0..65536 {
@@ -116,7 +116,7 @@ fn binary_user_data() {
 }
 
 #[test]
-fn not_utf8_and_empty() {
+fn empty_and_non_utf8_user_data_do_not_stop_the_boot() {
     let sandbox = Sandbox::with_user_data(
         "fault-latin",
         b"#cloud-config\nruncmd:\n  - touch /srv/caf\xe9\n  - touch /srv/ran\n",
@@ -132,7 +132,7 @@ fn not_utf8_and_empty() {
 }
 
 #[test]
-fn missing_meta_data() {
+fn seed_without_meta_data_is_ignored() {
     let sandbox = Sandbox::new("fault-meta");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud/meta-data")).expect("the seed has it");
     let boot = sandbox.boot();
@@ -144,7 +144,7 @@ fn missing_meta_data() {
 }
 
 #[test]
-fn seed_vanishes() {
+fn boot_completes_without_the_seed_after_the_local_stage() {
     let sandbox = Sandbox::new("fault-vanish").before("network", "rm -rf $root/var/lib/cloud/seed");
     let boot = sandbox.boot();
     ended(&sandbox, &boot);
@@ -153,7 +153,7 @@ fn seed_vanishes() {
 }
 
 #[test]
-fn failing_script() {
+fn failing_script_does_not_stop_the_next() {
     let text = "Content-Type: multipart/mixed; boundary=b\nMIME-Version: 1.0\n\n--b\nContent-Type: text/x-shellscript\nContent-Disposition: \
                 attachment; filename=\"1-bad.sh\"\n\n#!/bin/sh\necho before; exit 3\n--b\nContent-Type: \
                 text/x-shellscript\nContent-Disposition: attachment; filename=\"2-good.sh\"\n\n#!/bin/sh\ntouch /srv/ran\n--b--\n";
@@ -172,7 +172,7 @@ fn failing_script() {
 }
 
 #[test]
-fn script_without_end() {
+fn endless_script_is_stopped_and_not_started_again() {
     let sandbox =
         Sandbox::with_user_data("fault-endless", "#!/bin/sh\necho began >>/var/log/demo\nsleep 1000\n")
             .limit(2);
@@ -189,7 +189,7 @@ fn script_without_end() {
 }
 
 #[test]
-fn full_disk() {
+fn next_boot_completes_after_a_full_disk() {
     let fill = "cp -a $root/var/lib/cloud $root/var/keep; mount -t tmpfs -o size=64k,mode=755 tmpfs $root/var/lib/cloud; \
                 cp -a $root/var/keep/. $root/var/lib/cloud/; cat /dev/zero >$root/var/lib/cloud/fill 2>/dev/null || :";
     let sandbox = Sandbox::new("fault-full").before("local", fill).before(
@@ -210,7 +210,7 @@ fn full_disk() {
 }
 
 #[test]
-fn read_only_etc() {
+fn read_only_etc_is_reported_and_scripts_run() {
     let line = "mount --bind $root/etc $root/etc && mount -o remount,bind,ro $root/etc";
     let sandbox = Sandbox::new("fault-etc").before("local", line);
     let boot = sandbox.boot();

@@ -55,7 +55,7 @@ const TRUST: &str =
     "mkdir -p $root/etc/ssl/certs; cp $root/pki/ca.pem $root/etc/ssl/certs/ca-certificates.crt";
 
 #[test]
-fn datasource_and_includes_over_https() {
+fn seed_and_includes_are_fetched_over_https() {
     let machine = machine("https").before("network", TRUST);
     let boot = machine.boot();
     ended(&machine, &boot);
@@ -78,7 +78,7 @@ fn datasource_and_includes_over_https() {
 }
 
 #[test]
-fn cloud_config_url_over_https() {
+fn cloud_config_url_is_fetched_over_https() {
     let line = "env DEBUG_PROC_CMDLINE=cloud-config-url=https://localhost:8443/kernel?token=hidden";
     let machine = machine("https-kernel").before("network", TRUST).wrap("local", line);
     let machine = machine.wrap("network", &format!("{line} http_proxy=localhost:3128"));
@@ -94,7 +94,7 @@ fn cloud_config_url_over_https() {
 }
 
 #[test]
-fn untrusted_seed_server() {
+fn untrusted_seed_server_is_rejected() {
     for (name, trust, words) in [
         ("https-none", ":", "no CA certificates found"),
         (
@@ -115,7 +115,7 @@ fn untrusted_seed_server() {
 
 /// A server that requests a client certificate gets that of the instance or of the machine.
 #[test]
-fn client_certificates() {
+fn requested_client_certificate_is_sent() {
     let lib = tests_dir().join("lib").display().to_string();
     let server = format!(
         "{TRUST}; mkdir -p $root/var/lib/cloud/data/ssl; cat $root/pki/client.pem $root/pki/client.key \

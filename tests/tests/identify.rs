@@ -171,7 +171,7 @@ fn is_harmless(call: &str) -> bool {
 
 /// Everything is read-only but /run; then /run is not writable either, and the error is in the kernel's log.
 #[test]
-fn read_only_file_systems() {
+fn read_only_run_is_reported_in_the_kernels_log() {
     let root = Root::new("read-only");
     root.write("sys/class/dmi/id/sys_vendor", "Hetzner\n");
     let kmsg = std::env::temp_dir().join(format!("identify-kmsg-{}", std::process::id()));
@@ -206,7 +206,7 @@ fn posing(name: &str) -> String {
 }
 
 #[test]
-fn spoofed_firmware() {
+fn firmware_identifies_each_cloud() {
     for (name, datasource) in [
         ("ec2", "Ec2"),
         ("gce", "GCE"),
@@ -231,7 +231,7 @@ fn spoofed_firmware() {
 /// Two disks that answer every read with an error, and then not at all: the seed on a third one is found within three
 /// seconds, and each of the two is reported.
 #[test]
-fn failing_and_hanging_disks() {
+fn failing_and_hanging_disks_do_not_hide_the_seed() {
     let said = posing("faulty");
     let (errors, hung) = said.split_once("== hung").unwrap_or_else(|| fail(&said));
     for disk in ["/dev/sda", "/dev/sdb"] {

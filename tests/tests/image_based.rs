@@ -36,7 +36,7 @@ fn make_extensions(dir: &Path) {
 }
 
 #[test]
-fn read_only_usr_and_overlays() {
+fn image_with_read_only_usr_boots_twice() {
     let machine = Machine::with("image-based", &[]);
     make_extensions(&machine.scratch("extensions"));
     for place in ["etc", "var", "home", "root", "srv"] {

@@ -5,7 +5,7 @@
 use tests::torture::{PROGRAMS, Torture, holds, only, spread};
 
 #[test]
-fn any_call() {
+fn any_system_call_may_fail() {
     let machines = Torture::new("inject");
     let mut points = Vec::new();
     for stage in PROGRAMS {

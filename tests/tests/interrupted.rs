@@ -73,7 +73,7 @@ fn a_script_that_ignores_sigterm_is_killed() {
 
 /// Whatever a stage is doing, the signal ends it in order, and the next boot does the rest.
 #[test]
-fn a_signal_at_any_system_call() {
+fn signal_at_any_system_call_ends_the_stage_in_order() {
     let mut machine = Sandbox::new("signal");
     assert_eq!(machine.run(&["generator"]).code("generator"), 0);
     for stage in STAGES {
@@ -110,7 +110,7 @@ fn a_signal_at_any_system_call() {
 }
 
 #[test]
-fn users_that_a_kill_has_cut_off() {
+fn next_boot_completes_users_after_a_kill() {
     let names = ["alice", "bob", "carol", "dave", "erin", "frank"];
     let users: String =
         names.iter().map(|name| format!("- {{name: {name}, ssh_authorized_keys: ['{KEY}']}}\n")).collect();
@@ -143,7 +143,7 @@ fn users_that_a_kill_has_cut_off() {
 }
 
 #[test]
-fn scripts_that_a_kill_has_cut_off() {
+fn killed_scripts_do_not_run_again() {
     let text = "#cloud-config\nruncmd: ['echo began >>/srv/log', 'kill -9 $PPID', 'sleep 1']\n";
     let machine = Sandbox::with_user_data("kill-runcmd", text);
     let boot = machine.boot();

@@ -8,7 +8,7 @@ use tests::torture::{PROGRAMS, Torture, holds, only, spread};
 use tests::{STAGES, Sandbox};
 
 #[test]
-fn any_instant() {
+fn stages_may_be_killed_at_any_instant() {
     let machines = Torture::new("kill");
     let mut points = Vec::new();
     for stage in PROGRAMS {

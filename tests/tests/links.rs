@@ -21,7 +21,7 @@ fn details(sandbox: &Sandbox, boot: &Boot) -> String {
 
 /// Debian without the package `locales` has a link to a missing file.
 #[test]
-fn dangling_system_links() {
+fn dangling_system_links_are_written_through() {
     for live in [false, true] {
         let sandbox = Sandbox::with_user_data("links-default", "");
         let sandbox = if live { sandbox.live() } else { sandbox };

@@ -45,7 +45,7 @@ fn is_in(text: &str, parts: &[String]) -> bool {
 }
 
 #[test]
-fn documented_log_lines() {
+fn documented_log_lines_are_written() {
     let sandbox = Sandbox::with_user_data("log-lines", USER_DATA);
     let first = sandbox.boot();
     let mut log = sandbox.log();
@@ -127,7 +127,7 @@ fn recoverable_errors_match_upstream() {
 /// With the output that images set up, the first line of a stage is on standard output, and with a file only there, as
 /// upstream's.
 #[test]
-fn the_first_line_of_a_stage() {
+fn first_line_of_a_stage_is_on_standard_output() {
     let sandbox = Sandbox::with_user_data("first-line", "#cloud-config\n{}\n");
     sandbox.run(&["on", "local", "network"]);
     for (output, is_printed) in [("| tee -a /var/log/own.log", true), (">> /var/log/own.log", false)] {
@@ -150,7 +150,7 @@ fn the_first_line_of_a_stage() {
 
 /// A template of the image is rendered once the instance is known, in every stage and for every command.
 #[test]
-fn templates_in_the_system_configuration() {
+fn templates_in_the_system_configuration_are_rendered() {
     let sandbox = Sandbox::new("templates");
     let put = |name: &str, text: &str| tests::write(&sandbox.path("/etc/cloud/cloud.cfg.d").join(name), text);
     put(
@@ -217,7 +217,7 @@ fn status_wait_in_a_boot_script_fails() {
 
 /// The steps around user-data, in upstream's order.
 #[test]
-fn events_around_user_data() {
+fn events_around_user_data_have_upstreams_order() {
     let sandbox = Sandbox::with_user_data("events", "#cloud-config\nusers: []\n");
     sandbox.boot();
     let log = sandbox.log();

@@ -17,7 +17,7 @@ fn mode(machine: &Sandbox, path: &str) -> u32 {
 }
 
 #[test]
-fn mode_and_file_of_the_log() {
+fn mode_and_file_of_the_log_are_obeyed() {
     let machine = machine(
         "log-mode",
         "log_cfgs: []\ndef_log_file: /var/log/own.log\ndef_log_file_mode: 0600\nsyslog_fix_perms:\n",
@@ -49,7 +49,7 @@ fn output_of_user_data_is_that_of_programs() {
 }
 
 #[test]
-fn a_logging_configuration_in_a_file() {
+fn logging_configuration_in_a_file_is_obeyed() {
     let machine = machine("log-file", "log_cfgs: [/etc/log.conf]\n");
     write(
         &machine.path("/etc/log.conf"),
@@ -94,7 +94,7 @@ log_cfgs:
 
 /// No owner of the list exists.
 #[test]
-fn owners_that_do_not_exist() {
+fn missing_owners_of_the_log_are_reported_once() {
     let machine = machine("log-owners", "syslog_fix_perms: ['none:such', 'nor:he']\n").live();
     let boot = machine.run(&STAGES);
     check_boot!(machine, boot, boot.ended_normally());

@@ -34,7 +34,7 @@ fn maas_seed_matches_upstream() {
 
 /// The keys are in a file that the kernel command line names, as on machines that MAAS boots over the network.
 #[test]
-fn keys_from_the_kernel_command_line() {
+fn keys_are_fetched_from_the_kernel_command_line() {
     const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
     let cloud = with_network("maas").kernel_line("ro cloud-config-url=http://10.0.0.1/preseed");
     let config = cloud.file(CONFIG);
@@ -82,7 +82,7 @@ fn later_boots_do_not_ask() {
 
 /// Each of these is an error that names the service, within the configured time, and no instance of MAAS.
 #[test]
-fn failing_services() {
+fn failing_services_are_reported_in_time() {
     for fault in ["404", "500", "silent", "garbage", "cut", "401"] {
         let cloud = with_network("maas");
         cloud.config("datasource: {MAAS: {metadata_url: \"http://10.0.0.1/MAAS/metadata\", max_wait: 4, timeout: 2}}\n");
@@ -97,7 +97,7 @@ fn failing_services() {
 
 /// With wrong keys the server refuses every request; half of the keys are an error of the configuration. No secret is logged.
 #[test]
-fn wrong_keys() {
+fn wrong_keys_are_reported_without_secrets() {
     let url = "metadata_url: \"http://10.0.0.1/MAAS/metadata\", max_wait: 3";
     for (keys, words) in [
         ("consumer_key: x, token_key: y, token_secret: hidden", "status 401"),

@@ -57,7 +57,7 @@ fn gce_without_a_resolver_does_not_wait() {
 
 /// The first DISCOVER is lost.
 #[test]
-fn lost_dhcp_discover() {
+fn lost_dhcp_reply_costs_one_retry() {
     let cloud = Cloud::new("vultr").dhcp(&[]);
     for rule in [
         "add table inet lossy",
@@ -72,7 +72,7 @@ fn lost_dhcp_discover() {
 
 /// Nova's proxy restarts: one more attempt suffices, and a service that stays down is abandoned soon.
 #[test]
-fn openstack_service_restart() {
+fn restarting_openstack_service_is_retried_once() {
     for status in ["503", "502", "429"] {
         let cloud = Cloud::new("openstack").dhcp(&[]);
         cloud.fault(&format!("GET ^/openstack$ once:{status}"));
@@ -89,7 +89,7 @@ fn openstack_service_restart() {
 /// The instance at a later boot, when its service is silent or sends garbage: unchanged, after ten seconds, with the
 /// default settings, which wait for minutes at a first boot.
 #[test]
-fn later_boots_with_unreachable_metadata() {
+fn unreachable_metadata_costs_later_boots_ten_seconds() {
     let cases: [(&str, &[&str], &str, &str, &str); 6] = [
         ("ec2", &[], "aws", "* . silent", "i-0abc1234567890def"),
         ("ec2", &[], "aws", "* . 503", "i-0abc1234567890def"),
@@ -144,7 +144,7 @@ fn later_boots_with_unreachable_metadata() {
 
 /// A silent service at a first boot, with the default settings of a cloud that waits shortly.
 #[test]
-fn first_boot_with_silent_metadata() {
+fn silent_metadata_does_not_stop_the_first_boot() {
     let cloud = Cloud::new("cloudcix");
     join_network(&cloud);
     cloud.fault("* . silent");
@@ -156,7 +156,7 @@ fn first_boot_with_silent_metadata() {
 
 /// A large seed over a slow line takes its time, which is not a silence; a trickle of bytes has a limit.
 #[test]
-fn slow_downloads() {
+fn slow_downloads_complete_and_trickles_end() {
     for (rate, id, least, most) in [(350_000, "nocloud", 8.0, 30.0), (20, "none", 3.0, 30.0)] {
         let cloud = Cloud::new("nocloud");
         join_network(&cloud);
@@ -177,7 +177,7 @@ fn slow_downloads() {
 
 /// A redirect to itself is not followed twice, whatever the limits.
 #[test]
-fn azure_redirect_loop() {
+fn redirect_loop_is_not_followed_twice() {
     let cloud = Cloud::new("azure").dhcp(&AZURES);
     cloud.fault("GET /metadata loop");
     let (_, took) = boot(&cloud, &["local"]);
@@ -188,7 +188,7 @@ fn azure_redirect_loop() {
 
 /// Oversized user-data is reported; the machine keeps its id and keys.
 #[test]
-fn oversized_user_data() {
+fn oversized_user_data_keeps_id_and_keys() {
     for (case, path, id) in [
         ("ec2", "/user-data$", "aws"),
         ("openstack", "/user_data$", "openstack"),

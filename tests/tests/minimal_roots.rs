@@ -107,7 +107,7 @@ const STAGES: &str = "
 
 /// Without systemd: the programs run in sequence, as another init would start them.
 #[test]
-fn stages_without_systemd() {
+fn stages_run_without_systemd() {
     let mut bad = Vec::new();
     for suite in suites() {
         let machine = prepared("no-systemd", &suite, "", "true");
@@ -153,7 +153,7 @@ fn boot_initrd(name: &str, user_data: &str) -> (String, Vec<String>, Vec<String>
 }
 
 #[test]
-fn stages_in_a_root_like_an_initrd() {
+fn stages_run_in_a_root_like_an_initrd() {
     let (status, warnings, missing) = boot_initrd(
         "initrd",
         "#cloud-config
@@ -177,7 +177,7 @@ runcmd: [echo ran >/srv/test/runcmd]
 
 /// What user-data requests and the root cannot do is reported, and the boot is degraded or failed; the rest is done.
 #[test]
-fn requests_that_an_initrd_cannot_fulfil() {
+fn requests_that_an_initrd_cannot_fulfil_are_reported() {
     let mut bad = Vec::new();
     for (request, extended, expected) in [
         (

@@ -126,7 +126,7 @@ fn no_source_uses_fallback() {
 }
 
 #[test]
-fn update_events() {
+fn changed_configuration_is_applied_on_enabled_events() {
     for (name, when, follows) in [
         ("usual", None, false),
         ("boot", Some("[boot]"), true),
@@ -222,7 +222,7 @@ fn user_data_enables_event_boot() {
 
 /// The lines that scripts and cloud-init's own tests search for, at a first boot and at a later one.
 #[test]
-fn log_lines() {
+fn log_has_the_lines_that_scripts_search_for() {
     let sandbox = machine("network-log-lines");
     sandbox.seed(
         SEED,
@@ -401,7 +401,7 @@ fn unknown_key_is_reported() {
 
 /// Interfaces files, as in old config drives and NoCloud metadata.
 #[test]
-fn eni_input() {
+fn interfaces_files_are_converted() {
     let sandbox = machine("network-eni-metadata");
     std::fs::remove_file(sandbox.path("/var/lib/cloud/seed/nocloud").join(SEED)).expect("the seed's");
     put(&sandbox, "/etc/network/interfaces.d/more", "iface eth1 inet static\n  address 10.1.0.7\n");

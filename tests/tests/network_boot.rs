@@ -110,22 +110,22 @@ fn boots(service: &str, unit: &str, file: &str) {
 }
 
 #[test]
-fn networkd() {
+fn networkd_boots_with_swapped_nics() {
     boots("networkd", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth1.network");
 }
 
 #[test]
-fn ifupdown() {
+fn ifupdown_boots_with_swapped_nics() {
     boots("ifupdown", "networking", "/etc/network/interfaces.d/50-cloud-init");
 }
 
 #[test]
-fn netplan() {
+fn netplan_boots_with_swapped_nics() {
     boots("netplan.io", "systemd-networkd", "/etc/netplan/50-cloud-init.yaml");
 }
 
 #[test]
-fn network_manager() {
+fn network_manager_boots_with_swapped_nics() {
     let file = "/etc/NetworkManager/system-connections/cloud-init-eth1.nmconnection";
     boots("network-manager", "NetworkManager", file);
 }
@@ -158,7 +158,7 @@ fn answers(boot: &Facts, of: &[(&str, &str)]) {
 
 /// `routing-policy` of version 2 through networkd, in a container: names suffice to identify its NICs.
 #[test]
-fn second_nic_with_routing_policy() {
+fn second_nic_replies_by_its_routing_policy() {
     let machine = Machine::new("network-policy");
     let seed = "/var/lib/cloud/seed/nocloud";
     machine.write(&format!("{seed}/meta-data"), "instance-id: i-policy\nlocal-hostname: wired\n");
@@ -174,7 +174,7 @@ fn second_nic_with_routing_policy() {
 /// EC2's metadata of a second NIC through netplan: its router is queried by DHCP, its addresses have rules and a table.
 /// In a virtual machine, because netplan requires permanent addresses.
 #[test]
-fn ec2_second_nic() {
+fn ec2_second_nic_gets_policy_routes() {
     let machine = Machine::with("network-ec2", SERVICES);
     machine.run(&["dpkg", "--purge", "ifupdown", "network-manager"]);
     machine.install();

@@ -11,7 +11,7 @@ const SERVER: &str = "exec \"$WEB\" --port 80 --files \"$1/srv/repo\"";
 const PACKAGES: [&str; 5] = ["dnf", "zypper", "pacman-package-manager", "createrepo-c", "rpm"];
 
 #[test]
-fn packages_of_other_distributions() {
+fn packages_of_other_distributions_are_installed() {
     let machine = Machine::with("package-managers", &PACKAGES);
     let scratch = machine.scratch("srv");
     let copy = |from: &std::path::Path, name: &str| {

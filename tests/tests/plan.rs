@@ -144,7 +144,7 @@ fn effects_name_their_source() {
 }
 
 #[test]
-fn apply_to_an_image() {
+fn apply_changes_an_image_and_never_this_machine() {
     let sandbox = Sandbox::new("plan-apply");
     let done = cloud_init(&sandbox, &["apply"]);
     let said = [done.stdout, done.stderr].concat();
@@ -158,7 +158,7 @@ fn apply_to_an_image() {
 
 /// A datasource that would not read the user-data is refused, as is one that does not exist.
 #[test]
-fn user_data_of_another_datasource() {
+fn datasource_that_ignores_user_data_is_refused() {
     let sandbox = Sandbox::new("plan-other");
     let file = sandbox.root.join("data").display().to_string();
     std::fs::write(&file, "#cloud-config\ntimezone: Asia/Tokyo\n")
@@ -263,7 +263,7 @@ impl RunningPlan {
 
 /// Ctrl-C while a stage of the plan waits: all processes end, and its files are removed.
 #[test]
-fn interrupted_plan() {
+fn interrupted_plan_removes_its_files() {
     let mut waiting = RunningPlan::new("plan-interrupted");
     assert_eq!(waiting.leftovers().len(), 1);
     let begun = std::time::Instant::now();
@@ -274,7 +274,7 @@ fn interrupted_plan() {
 
 /// A killed plan cannot remove anything: its files were in a tmpfs of its mount namespace.
 #[test]
-fn killed_plan() {
+fn killed_plan_leaves_no_files_behind() {
     let mut waiting = RunningPlan::new("plan-killed");
     assert_eq!(waiting.end_with("-KILL", ""), Some(9));
     let left = waiting.leftovers();
@@ -293,7 +293,7 @@ fn killed_plan() {
 
 /// Ctrl-C while a script runs in an image: the script ends too, and the seed is removed from the image.
 #[test]
-fn interrupted_apply() {
+fn interrupted_apply_stops_the_script() {
     let sandbox = Sandbox::new("apply-interrupted");
     let _ = std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud"));
     let script = "#!/bin/sh\nsetsid sleep 300 &\necho $$ $! >/srv/new && mv /srv/new /srv/pids\nsleep 300\n";

@@ -124,7 +124,7 @@ fn console(sandbox: &Sandbox, work: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn lock_of_apt_and_slow_installation() {
+fn lock_of_apt_and_slow_installation_are_shown() {
     let hold = "python3 $root/opt/hold $root/var/lib/dpkg/lock-frontend $root/opt/pid $root/dev/console </dev/null >/dev/null 2>&1 & \
         until [ -s $root/opt/pid ]; do sleep 0.1; done";
     let sandbox = with_slow_apt("apt-lock", hold);
@@ -154,7 +154,7 @@ fn lock_of_apt_and_slow_installation() {
 
 /// The holder has no id in the machine's PID namespace: it is a process of another container, here the test.
 #[test]
-fn lock_of_apt_held_by_another_container() {
+fn lock_of_another_container_is_shown() {
     let sandbox = with_slow_apt("apt-lock-outside", "sed -i s/36/1/ $root/opt/apt");
     let file = std::fs::File::options().write(true).open(sandbox.path("/var/lib/dpkg/lock-frontend"));
     let mut file = Some(file.expect("the lock's file"));
@@ -184,7 +184,7 @@ fn lock_of_apt_held_by_another_container() {
 
 /// The metadata service accepts connections and answers only after 36 s.
 #[test]
-fn wait_for_metadata() {
+fn wait_for_metadata_is_shown() {
     let serve = "cd $root/opt/seed; python3 $root/opt/serve </dev/null >/dev/null 2>&1 & \
         until [ -s $root/opt/ready ]; do sleep 0.1; done";
     let sandbox = Sandbox::new("metadata-wait").before("network", serve);
@@ -330,9 +330,9 @@ fn browser() -> Option<&'static str> {
 
 /// Boots of a second and of ten minutes, in both colour schemes.
 #[test]
-fn pixels_of_short_and_long_boots() {
+fn pixels_of_short_and_long_boots_are_readable() {
     let Some(browser) = browser() else {
-        return not_tried("pixels_of_short_and_long_boots", "no chromium or chrome");
+        return not_tried("pixels_of_short_and_long_boots_are_readable", "no chromium or chrome");
     };
     let sandbox = Sandbox::new("pixels");
     for (seconds, tick) in [(1.0, ">0.9 s<"), (600.0, ">9 min<")] {

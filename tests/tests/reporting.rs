@@ -222,7 +222,7 @@ fn decoded(text: &str) -> String {
 
 /// At a later boot the handlers of user-data and vendor-data get the events of the local stage too.
 #[test]
-fn later_boots() {
+fn later_boots_report_the_local_stage() {
     let machine = machine("reporting-later").before("local", &server());
     machine.run(&["on", "local", "network", "config", "final"]);
     let first = received(&machine).len();
@@ -276,7 +276,7 @@ fn a_silent_server_has_a_deadline() {
 }
 
 #[test]
-fn a_server_that_fails_for_a_moment() {
+fn event_is_repeated_after_a_short_failure() {
     let webhook = "endpoint: 'http://127.0.0.1:8085/once-500', retries: 2";
     let machine = with_webhook("reporting-once", "", webhook).before("local", &server());
     let boot = machine.run(&["on", "local", "network", "config", "final"]);
@@ -293,7 +293,7 @@ fn a_server_that_fails_for_a_moment() {
 }
 
 #[test]
-fn a_server_that_always_fails() {
+fn failing_server_is_reported_and_delays_nothing() {
     let webhook = "endpoint: 'http://127.0.0.1:8085/always-500'";
     let machine = with_webhook("reporting-500", "", webhook).before("local", &server());
     let began = Instant::now();
@@ -318,7 +318,7 @@ fn a_server_that_is_there_with_the_network() {
 }
 
 #[test]
-fn a_server_of_another_time() {
+fn signature_uses_the_clock_of_the_server() {
     let keys = "consumer_key: c, token_key: t, token_secret: s";
     let webhook = format!("endpoint: 'http://127.0.0.1:8085/another-clock', {keys}");
     let machine = with_webhook("reporting-clock", "", &webhook).before("local", &server());
@@ -331,7 +331,7 @@ fn a_server_of_another_time() {
 
 /// As with cloud-init, a single module's events are sent with `--report` only, from the module's start on.
 #[test]
-fn a_single_module() {
+fn single_module_reports_only_on_request() {
     let single = |option: &str| {
         format!("$BIN/cloud-init-config --root $root --single write_files --frequency always {option}; ")
     };
@@ -355,7 +355,7 @@ fn a_single_module() {
 
 /// What is invalid is named once, with its position, and skipped.
 #[test]
-fn bad_handlers() {
+fn invalid_handlers_are_reported_and_skipped() {
     let machine = machine("reporting-bad").before("local", &server());
     let text = case("machine.cfg")
         + "  logging: false\n  \

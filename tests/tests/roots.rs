@@ -91,7 +91,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
 }
 
 #[test]
-fn root_option_spellings() {
+fn every_spelling_of_the_root_gives_the_same_output() {
     let wanted = said(NAMES[0].0, NAMES[0].1);
     let text = wanted.join("\n");
     // The comparison must not be empty.

@@ -71,7 +71,7 @@ fn cloudsigma_matches_upstream() {
 
 /// As many requests as upstream's, and at the second boot only that for the instance-id.
 #[test]
-fn lxd_requests_and_later_boots() {
+fn lxd_requests_only_the_id_at_later_boots() {
     let cloud = lxd();
     let (id, instance, _) = outcome(&cloud);
     assert_eq!((&*id, &*instance), ("lxd", LXD_ID), "{}", cloud.log());
@@ -86,7 +86,7 @@ fn lxd_requests_and_later_boots() {
 
 /// Failures of the API end in time. Unreadable data does not count as missing, and a later boot keeps its instance.
 #[test]
-fn lxd_faults() {
+fn lxd_failures_end_in_time() {
     for (fault, is_found, words) in [
         ("* . 404", false, "unexpected status 404"),
         ("* . 500", false, "status 500"),
@@ -141,7 +141,7 @@ fn lxd_is_silent_at_the_second_boot() {
 
 /// Without vendor-data of the operator, a script that runs the scripts of the user and the operator is installed.
 #[test]
-fn smartos_scripts() {
+fn smartos_scripts_are_installed() {
     let cloud = Cloud::new("smartos-scripts").serial_port(PORT);
     let (id, instance, _) = outcome(&cloud);
     assert_eq!((&*id, &*instance), ("joyent", SMARTOS_ID), "{}", cloud.log());
@@ -168,7 +168,7 @@ fn smartos_scripts() {
 
 /// Failures of the host end in time, and no response is used for another request.
 #[test]
-fn smartos_faults() {
+fn smartos_failures_end_in_time() {
     for (fault, is_found, words) in [
         ("* silent", false, "waiting for the metadata service of the host: /dev/ttyS1: no response in time"),
         ("* half", false, ""),
@@ -216,7 +216,7 @@ fn kernel_of_a_zone() -> String {
 
 /// A zone has a socket in the place of the serial port, and no firmware; its kernel names the host.
 #[test]
-fn smartos_zone() {
+fn smartos_zone_uses_its_socket() {
     const ZONE: &str = "/native/.zonecontrol/metadata.sock";
     let cloud = Cloud::new("smartos").host_socket(ZONE);
     for name in ["product_name", "product_uuid", "sys_vendor"] {
@@ -253,7 +253,7 @@ fn smartos_zone() {
 }
 
 #[test]
-fn cloudsigma_faults() {
+fn cloudsigma_failures_end_in_time() {
     for (fault, words) in
         [("CONTEXT garbage", "server context: expected JSON"), ("CONTEXT huge", "larger than")]
     {
@@ -284,7 +284,7 @@ fn cloudsigma_is_silent_at_the_second_boot() {
 
 /// A port without another end, or a file that is not a port.
 #[test]
-fn no_port() {
+fn missing_serial_port_is_reported() {
     for case in ["smartos", "cloudsigma"] {
         for is_file in [false, true] {
             let cloud = Cloud::new(case);

@@ -49,7 +49,7 @@ fn the_state_is_removed() {
 
 /// Then the file in /var/lib/cloud names the boot.
 #[test]
-fn run_is_full() {
+fn full_run_does_not_stop_the_boot() {
     let line = "at=$root/run/cloud-init; cp -a $at $root/var/keep; mount -t tmpfs -o size=64k,nr_inodes=20,mode=755 tmpfs $at; \
                 cp -a $root/var/keep/. $at/; cat /dev/zero >$at/fill 2>/dev/null; \
                 for i in $(seq 30); do : >$at/fill$i; done 2>/dev/null";
@@ -68,7 +68,7 @@ fn run_is_full() {
 }
 
 #[test]
-fn instance_ids() {
+fn unusual_instance_ids_are_stable_directories() {
     let long = "i".repeat(300);
     for (id, begin) in [
         (&*long, &*"i".repeat(48)),
@@ -104,7 +104,7 @@ fn instance_ids() {
 }
 
 #[test]
-fn torn_state() {
+fn torn_state_keeps_the_instance() {
     let tears: [(&str, &str); 6] = [
         ("cache", "cd $root/var/lib/cloud/instances/i-demo-0001; head -c 300 obj.pkl >x; mv -f x obj.pkl"),
         ("empty-cache", "cd $root/var/lib/cloud/instances/i-demo-0001; rm obj.pkl; : >obj.pkl"),
@@ -163,7 +163,7 @@ fn work_on_a_read_only_disk_runs_at_the_next_boot() {
 
 /// A killed generator leaves no decision: no stage will run, and `status --wait` reports it.
 #[test]
-fn killed_generator() {
+fn killed_generator_is_reported_by_status() {
     let machine = Sandbox::new("no-verdict");
     let killed = Boot { codes: [("generator".to_string(), 137)].into(), ..Boot::default() };
     let boot = machine.resume(&killed, &["on", "status"]);

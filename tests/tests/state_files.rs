@@ -101,7 +101,7 @@ fn assert_same_instance(machine: &Sandbox) {
 
 /// `tests/states/VERSION` is /var/lib/cloud after the first boot of the demonstration with that release, without the seed.
 #[test]
-fn states_of_all_releases() {
+fn states_of_all_releases_keep_the_instance() {
     let states = tests::tests_dir().join("states");
     let own = states.join(env!("CARGO_PKG_VERSION"));
     assert!(own.is_dir(), "{}: see tests/README.md", own.display());
@@ -113,7 +113,7 @@ fn states_of_all_releases() {
 
 /// Fields of a later release stay, and the instance is the same.
 #[test]
-fn state_of_a_later_release() {
+fn state_of_a_later_release_keeps_its_fields() {
     let machine =
         with_state("state-later", &tests::tests_dir().join("states").join(env!("CARGO_PKG_VERSION")));
     let add = |path: &str, change: &dyn Fn(&mut Value)| {

@@ -120,17 +120,17 @@ fn closed_service(fault: Option<&str>, reason: &str) {
 }
 
 #[test]
-fn closed_service_without_systemd_imdsd() {
+fn missing_systemd_imdsd_is_reported() {
     closed_service(None, "No such file");
 }
 
 #[test]
-fn closed_service_with_a_dead_socket() {
+fn dead_socket_of_systemd_imdsd_is_reported() {
     closed_service(Some("refused"), "refused");
 }
 
 #[test]
-fn closed_service_with_systemd_imdsd_that_refuses() {
+fn refusal_of_systemd_imdsd_is_reported() {
     closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported");
 }
 
@@ -140,18 +140,18 @@ fn closed_service_with_systemd_imdsd_that_hangs_up() {
 }
 
 #[test]
-fn closed_service_with_garbage_from_systemd_imdsd() {
+fn garbage_from_systemd_imdsd_is_reported() {
     closed_service(Some("garbage"), "the answer is invalid");
 }
 
 #[test]
-fn closed_service_with_silent_systemd_imdsd() {
+fn silent_systemd_imdsd_is_reported() {
     closed_service(Some("silent"), "no answer in time");
 }
 
 /// A lock of both addresses is seen without a wait for routers.
 #[test]
-fn closed_service_of_both_families() {
+fn lock_of_both_families_is_noticed_at_once() {
     let cloud = locked();
     cloud.net.in_machine(&["ip", "-6", "route", "add", "prohibit", "fd00:ec2::254"]);
     let (took, lines) = boot(&cloud);
@@ -161,7 +161,7 @@ fn closed_service_of_both_families() {
 }
 
 #[test]
-fn user_data_of_systemd_imds_is_left_alone() {
+fn user_data_of_systemd_imds_is_skipped() {
     let user_data = r#"{"systemd.credentials": [{"name": "firstboot.hostname", "text": "secret-name"}]}"#;
     let sandbox = Sandbox::with_user_data("systemd-userdata", user_data);
     let boot = sandbox.boot();

@@ -17,7 +17,7 @@ fn cloud_init(sandbox: &Sandbox, term: Option<&str>, words: &[&str]) -> Command 
 
 /// Boots, and runs `status --wait` on a terminal of each kind while the final stage works.
 #[test]
-fn live_line_of_status_wait() {
+fn status_wait_has_a_live_line_on_a_terminal() {
     let sandbox = Sandbox::with_user_data("live-line", "#cloud-config\nruncmd: [\"sleep 6\"]\n");
     std::thread::scope(|scope| {
         let boot = scope.spawn(|| sandbox.boot());
@@ -63,7 +63,7 @@ fn live_line_of_status_wait() {
 }
 
 #[test]
-fn colours_of_schema() {
+fn schema_is_coloured_only_on_a_terminal() {
     let sandbox = Sandbox::new("colours");
     let file = sandbox.path("/root/user-data");
     tests::write(&file, "#cloud-config\nhostnam: s3cr3t\n");

@@ -231,7 +231,7 @@ fn disabled_user_data_is_not_waited_for() {
 
 /// A part handler that handles all cloud-config and writes none: consumed nevertheless.
 #[test]
-fn a_handler_that_handles_all_cloud_config() {
+fn handler_of_all_cloud_config_counts_as_consumed() {
     let handler = "def list_types():\n    return ['text/cloud-config', 'text/cloud-config-jsonp']\n\
                    def handle_part(data, ctype, filename, payload):\n    pass\n";
     let user_data = format!(

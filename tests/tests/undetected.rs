@@ -26,7 +26,7 @@ fn count(text: &str, part: &str) -> usize {
 }
 
 #[test]
-fn unknown_name_in_the_list() {
+fn unknown_name_in_the_list_is_an_error() {
     let sandbox = Sandbox::new("unknown-name");
     configure(&sandbox, "datasource_list: [Nimbus, NoCloud, 7, None]\n");
     let boot = boot(&sandbox);
@@ -45,7 +45,7 @@ fn unknown_name_in_the_list() {
 /// A machine without `datasource_list`: each name of the built-in list is searched once in each of its stages, and none of them
 /// is unknown.
 #[test]
-fn built_in_list() {
+fn built_in_list_is_searched_once_per_stage() {
     // On an unknown platform Ec2's service would be waited for, as by cloud-init.
     let sandbox = without_seed("built-in-list", "datasource: {Ec2: {strict_id: true}}\n");
     let image = sandbox.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg");
@@ -81,7 +81,7 @@ fn built_in_list() {
 
 /// As with cloud-init the machine is set up by None, but it is an error.
 #[test]
-fn recognised_but_unreadable() {
+fn recognised_but_unreadable_datasource_is_an_error() {
     let sandbox = without_seed(
         "unreadable",
         "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
@@ -97,7 +97,7 @@ fn recognised_but_unreadable() {
 
 /// Nothing was recognised: None alone is no error.
 #[test]
-fn nothing_but_none() {
+fn none_alone_is_no_error() {
     let sandbox = without_seed("nothing", "datasource_list: [NoCloud, None]\n");
     let boot = boot(&sandbox);
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
@@ -107,7 +107,7 @@ fn nothing_but_none() {
 
 /// A list without None: the machine has a network and an error, and no instance.
 #[test]
-fn no_instance() {
+fn list_without_none_ends_without_an_instance() {
     let sandbox = without_seed("no-instance", "datasource_list: [NoCloud, GCE]\n");
     let boot = boot(&sandbox);
     assert_eq!((boot.codes["local"], boot.codes["network"]), (0, 1), "{:?}\n{}", boot.codes, boot.output);
@@ -126,7 +126,7 @@ fn no_instance() {
 
 /// What ds-identify reports does not select the datasource, but another one is worth a warning at login.
 #[test]
-fn unexpected_datasource() {
+fn unexpected_datasource_warns_at_login() {
     let sandbox = Sandbox::with_user_data("unexpected", "#cloud-config\nusers: []\n");
     configure(&sandbox, "di_report: {datasource_list: [ Ec2, None ]}\n");
     let file = "/var/lib/cloud/instance/warnings/dsid_missing_source";
@@ -150,7 +150,7 @@ fn unexpected_datasource() {
 /// ds-identify reports only, and what it saw is gone before the local stage: the datasource is another one. The packaged script
 /// shows the warning in a login shell, until the administrator turns it off.
 #[test]
-fn unexpected_datasource_in_report_mode() {
+fn unexpected_datasource_warns_at_login_in_report_mode() {
     const SCRIPT: &str = "etc/profile.d/Z99-cloudinit-warnings.sh";
     let sandbox = Sandbox::with_user_data("report-mode", "#cloud-config\nusers: []\n")
         .before("generator", "printf 'ro ci.di.policy=report' >$root/tmp/.cmdline")
@@ -196,7 +196,7 @@ fn unexpected_datasource_in_report_mode() {
 
 /// A cloud that only the local stage can read, and whose service fails: the network stage reports it too.
 #[test]
-fn unreadable_in_the_local_stage() {
+fn failure_of_the_local_stage_is_reported_again() {
     let cloud = Cloud::new("digitalocean").dhcp(&[]);
     cloud.fault("* . 500\n");
     cloud.config("datasource: {DigitalOcean: {retries: 1, wait_retry: 1, timeout: 1}}\n");
@@ -215,7 +215,7 @@ fn unreadable_in_the_local_stage() {
 
 /// An instance that an earlier boot set up is kept, and None is not used.
 #[test]
-fn unreadable_at_a_later_boot() {
+fn unreadable_datasource_keeps_the_cached_instance() {
     let sandbox = Sandbox::with_user_data("unreadable-later", "#cloud-config\nusers: []\n");
     assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
     std::fs::remove_dir_all(sandbox.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
@@ -233,7 +233,7 @@ fn unreadable_at_a_later_boot() {
 /// A machine on which only `cloud-init single` and the module stages run, as in a container: with the datasource None they
 /// work, as with cloud-init, and the machine gets no instance.
 #[test]
-fn modules_before_any_boot() {
+fn modules_run_before_any_boot_without_an_instance() {
     let config = "datasource_list: [NoCloud, None]\ncloud_config_modules: [write_files]\ncloud_final_modules: []\n\
                   write_files: [{path: /srv/lines, append: true, content: \"x\\n\"}]\n";
     let single = "$BIN/cloud-init-config --root $root --single write_files; echo $? >$root/single";

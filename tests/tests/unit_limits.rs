@@ -66,7 +66,7 @@ runcmd:
 ";
 
 #[test]
-fn sandboxing_of_units() {
+fn scripts_are_unrestricted_and_hotplug_is_not() {
     let machine = Machine::new("limits");
     machine.write("/var/lib/cloud/seed/nocloud/user-data", USER_DATA);
     machine.write("/var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-limits\n");

@@ -33,7 +33,7 @@ fn by_path(list: Vec<String>) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn upgrade_from_debian_cloud_init() {
+fn upgrade_from_debian_cloud_init_changes_nothing() {
     let machine = Machine::with_upstream("upgrade");
     machine.seed("typical");
     let first = machine.boot();

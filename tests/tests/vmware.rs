@@ -229,7 +229,7 @@ fn network_is_waited_for() {
 
 /// A script that fails, and a NIC that does not exist: reported, and the owner still gets hostname and timezone.
 #[test]
-fn failing_customization() {
+fn failing_customization_still_sets_hostname_and_timezone() {
     let cloud = customized();
     cloud.config(SHORT);
     cloud.put("/var/run/vmware-imc/site.sh", "#!/bin/sh\necho broken >&2\nexit 3\n");
@@ -256,7 +256,7 @@ fn failing_customization() {
 
 /// vmware-rpctool fails and vmtoolsd is used. If both fail, the machine is not set up by None with another ID.
 #[test]
-fn failing_tools() {
+fn failing_tool_falls_back_to_the_other() {
     const FAILS: &str = "#!/bin/sh\necho 'Failed to open channel' >&2\nexit 2\n";
     let cloud = with_network(Cloud::new("vmware"));
     cloud.config(SHORT);
@@ -277,7 +277,7 @@ fn failing_tools() {
 
 /// Tools that hang at a later boot cost the time of `max_wait_cached` together, and the instance stays.
 #[test]
-fn hanging_tools() {
+fn hanging_tools_cost_only_the_cached_wait() {
     let cloud = with_network(with_tools("vmware"));
     cloud.config("datasource: {VMware: {vmware_cust_file_max_wait: 1, max_wait_cached: 8}}\n");
     boot(&cloud);
@@ -294,7 +294,7 @@ fn hanging_tools() {
 
 /// Values of a wrong kind, each in one line of the log; user-data and the ID survive.
 #[test]
-fn invalid_guestinfo() {
+fn invalid_guestinfo_is_reported_and_skipped() {
     let cloud = with_network(with_tools("vmware"));
     let values = [
         (

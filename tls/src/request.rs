@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn valid_and_invalid_requests() {
+    fn invalid_requests_are_rejected() {
         let mut bytes = &b"name h.example\nroots 3\n\nPEMGET / HTTP/1.1"[..];
         let request = read(&mut bytes).unwrap();
         assert!(request == Request { name: "h.example".into(), roots: b"PEM".into(), identity: None });

@@ -126,7 +126,7 @@ fn assert_contains(text: &str, part: &str) {
 }
 
 #[test]
-fn trusted_servers() {
+fn trusted_servers_are_accepted() {
     let machine = Machine::trusting(&["stranger", "ca"]);
     for (certificate, more) in [("good", &[][..]), ("rsa", &[])] {
         let server = Server::new(Some(certificate), more);
@@ -139,7 +139,7 @@ fn trusted_servers() {
 }
 
 #[test]
-fn tls_versions() {
+fn both_tls_versions_are_spoken() {
     let machine = Machine::trusting(&["ca"]);
     for (version, spoken) in [("1.2", "TLSv1.2"), ("1.3", "TLSv1.3")] {
         for certificate in ["good", "rsa"] {
@@ -150,7 +150,7 @@ fn tls_versions() {
 }
 
 #[test]
-fn untrusted_servers() {
+fn untrusted_servers_are_rejected_with_the_reason() {
     let machine = Machine::trusting(&["ca"]);
     for (certificate, part) in [
         ("unknown", "certificate is not signed by a trusted CA"),
@@ -189,7 +189,7 @@ fn untrusted_servers() {
 }
 
 #[test]
-fn missing_certificate_bundle() {
+fn missing_certificate_bundle_is_reported() {
     let machine = Machine::bare();
     let server = Server::new(Some("good"), &[]);
     assert_contains(&machine.get(&server.url("/hello")), "no CA certificates found");
@@ -221,7 +221,7 @@ fn helper_program_is_missing() {
 }
 
 #[test]
-fn request_bytes() {
+fn method_headers_and_body_are_sent() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     let body = "x".repeat(3 << 20);
@@ -237,7 +237,7 @@ fn request_bytes() {
 }
 
 #[test]
-fn truncated_responses() {
+fn truncated_responses_are_rejected() {
     let machine = Machine::trusting(&["ca"]);
     for version in ["1.2", "1.3"] {
         let server = Server::new(Some("good"), &["--tls", version]);
@@ -251,7 +251,7 @@ fn truncated_responses() {
 }
 
 #[test]
-fn large_responses() {
+fn large_responses_have_a_limit() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
@@ -262,7 +262,7 @@ fn large_responses() {
 }
 
 #[test]
-fn slow_servers() {
+fn slow_servers_have_time_limits() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     // A server that accepts and sends nothing.
@@ -312,7 +312,7 @@ fn server_does_not_speak_tls() {
 }
 
 #[test]
-fn redirects() {
+fn redirects_never_leak_credentials() {
     let machine = Machine::trusting(&["ca"]);
     let (secure, open) = (Server::new(Some("good"), &[]), Server::new(None, &[]));
     let to = |server: &Server, place: &str| server.url(&format!("/to?302,{place}"));
@@ -349,7 +349,7 @@ fn redirects() {
 }
 
 #[test]
-fn client_certificates() {
+fn requested_client_certificate_is_sent() {
     let ca = pki().join("ca.pem").display().to_string();
     let machine = Machine::trusting(&["ca"]);
     let dirs = ["/instance/ssl".to_string(), "/machine/ssl".to_string()];

@@ -20,41 +20,42 @@ const MAX_PARTITIONS: i32 = 1024;
 /// Where the superblock of XFS has the flag `inprogress`.
 const XFS_IN_PROGRESS: u64 = 126;
 
-/// What a device holds.
+/// The content of a device, as libblkid identifies it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Its file system, swap area, or volume.
+    /// The superblock of the file system, swap area or volume, if there is one.
     pub superblock: Option<Superblock>,
-    /// The program that makes the file system did not finish; the kernel does not mount it. Recorded by XFS only.
+    /// Whether the program that makes the file system did not finish, so that the kernel does not mount it. Recorded by
+    /// XFS only.
     pub is_unfinished: bool,
-    /// Signatures of several types collide.
+    /// Whether signatures of several types collide.
     pub is_ambivalent: bool,
-    /// Its partition table.
+    /// The partition table, if there is one.
     pub table: Option<PartitionTable>,
 }
 
-/// A partition table.
+/// A partition table, as libblkid reads it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PartitionTable {
     /// The kind by libblkid's name: `dos`, `gpt`.
     pub kind: String,
     /// The partitions in the order of the table, extended ones included.
     pub partitions: Vec<TablePartition>,
-    /// A GPT without its protective MBR, perhaps only the backup at the end of the disk. The kernel and most tools see no
-    /// table then.
+    /// Whether this is a GPT without its protective MBR, perhaps only the backup at the end of the disk. The kernel and
+    /// most tools see no table then.
     pub is_damaged: bool,
 }
 
 /// A partition as its table describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TablePartition {
-    /// Its number, from 1.
+    /// The number of the partition, from 1.
     pub number: u32,
     /// The type: a GUID in lower case, or two hexadecimal digits.
     pub kind: String,
-    /// Where it starts, in sectors of 512 bytes.
+    /// The start, in sectors of 512 bytes.
     pub start: u64,
-    /// Its size, in sectors of 512 bytes.
+    /// The size, in sectors of 512 bytes.
     pub size: u64,
 }
 
@@ -95,9 +96,9 @@ fn read_contents(file: &File) -> Result<Contents> {
     if contents.superblock.is_some() || contents.is_ambivalent || has_partitions {
         return Ok(contents);
     }
-    // Whoever lost the first sectors of a disk wants to restore the rest.
-    let lost = probe_contents(file, true)?.table.filter(|table| !table.partitions.is_empty());
-    let table = lost.map(|table| PartitionTable { is_damaged: true, ..table }).or(contents.table);
+    // After a loss of the first sectors of a disk, its user wants to restore the rest.
+    let damaged = probe_contents(file, true)?.table.filter(|table| !table.partitions.is_empty());
+    let table = damaged.map(|table| PartitionTable { is_damaged: true, ..table }).or(contents.table);
     Ok(Contents { table, ..contents })
 }
 

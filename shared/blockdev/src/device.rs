@@ -117,7 +117,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn partition_names() {
+    fn partition_names_extend_the_name_of_their_disk() {
         for (partition, disk, is) in [
             ("sda1", "sda", true),
             ("sdaa1", "sda", false),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn disks_of_partitions() {
+    fn partitions_of_listed_disks_are_recognised() {
         let names = ["loop", "mmcblk0", "nvme0n1", "sda", "sdp", "vda"].map(String::from);
         for (partition, has) in [
             ("sda1", true),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn listed_devices() {
+    fn only_devices_that_can_hold_data_are_listed() {
         let top = TempDir::new();
         let sys = System::new(&top);
         for (name, size, partition) in [

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_across_chunk_boundaries() {
+    fn text_across_chunk_boundaries_is_found() {
         for at in [0, 1, (64 << 10) - 3, 64 << 10, (64 << 10) + 2, 200_000] {
             let mut bytes = vec![b'.'; 300_000];
             bytes[at..at + 6].copy_from_slice(b"http:/");

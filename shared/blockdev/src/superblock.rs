@@ -13,7 +13,7 @@ use system::{Error, Result};
 pub struct Superblock {
     /// The type by libblkid's name: `vfat`, `iso9660`, `ext4`.
     pub fstype: String,
-    /// The label.
+    /// The label of the file system.
     pub label: Option<String>,
     /// The label in the boot sector of a FAT file system, which may differ from `label`.
     pub label_fatboot: Option<String>,

@@ -62,7 +62,7 @@ fn block(fstype: &str, label: Option<&str>, fatboot: Option<&str>, uuid: Option<
 }
 
 #[test]
-fn file_systems_made_by_mkfs() {
+fn file_systems_made_by_mkfs_are_identified() {
     let sandbox = Sandbox::new();
     let sys = sandbox.sys();
     tool(&["mkfs.vfat", "-n", "CIDATA", "-i", "12345678"], &sandbox.disk("vda", 4096));
@@ -91,7 +91,7 @@ fn file_systems_made_by_mkfs() {
 
 /// A disc as Azure makes it; the same of another standard, and without the anchor.
 #[test]
-fn udf_discs() {
+fn only_valid_udf_discs_are_recognised() {
     let sandbox = Sandbox::new();
     let disc = |name: &str, changes: &[(usize, u8)]| {
         let mut image = udf::disc();
@@ -108,7 +108,7 @@ fn udf_discs() {
 }
 
 #[test]
-fn devices_without_a_file_system() {
+fn unreadable_devices_are_reported_and_empty_ones_omitted() {
     let sandbox = Sandbox::new();
     let sys = sandbox.sys();
     let garbage: Vec<u8> = (0_u32..1 << 18).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
@@ -135,7 +135,7 @@ fn devices_without_a_file_system() {
 }
 
 #[test]
-fn labels_that_are_not_utf8() {
+fn labels_that_are_not_utf8_equal_no_name() {
     let sandbox = Sandbox::new();
     let path = sandbox.disk("vda", 4096);
     tool(&["mkfs.vfat", "-n", "CIDATA"], &path);

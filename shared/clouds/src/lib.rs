@@ -29,7 +29,7 @@ pub struct Cloud {
     pub identify_order: usize,
     /// The evidence for this cloud, the cheapest first.
     pub signs: &'static [Sign],
-    /// What identifies the cloud, for the manual page; empty if the signs say it all.
+    /// A description of the evidence, for the manual page; empty if the signs suffice.
     pub note: &'static str,
 }
 
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn default_lists() {
+    fn only_the_search_order_contains_none() {
         assert_eq!(SEARCH_ORDER[..2], ["NoCloud", "ConfigDrive"]);
         assert_eq!(SEARCH_ORDER.last(), Some(&"None"));
         assert_eq!(IDENTIFY_ORDER[..3], ["MAAS", "ConfigDrive", "NoCloud"]);

@@ -26,8 +26,8 @@ const IDENTIFIED: usize = {
     count
 };
 
-/// What ds-identify checks when the configuration has no `datasource_list`, in upstream's order. A gap or a duplicate in
-/// the positions is a compile-time error.
+/// The clouds that ds-identify checks when the configuration has no `datasource_list`, in upstream's order. A gap or a
+/// duplicate in the positions is a compile-time error.
 pub const IDENTIFY_ORDER: [&str; IDENTIFIED] = {
     let mut names = [""; IDENTIFIED];
     let mut at = 0;

@@ -5,7 +5,7 @@
 pub enum Sign {
     /// A DMI field of the firmware. It does not count in a container, where it is the host's.
     Dmi(DmiField, Match),
-    /// As [`Sign::Dmi`], but ds-identify accepts it in a container too, as upstream does.
+    /// Like [`Sign::Dmi`], but ds-identify accepts it in a container too, as upstream does.
     HostDmi(DmiField, Match),
     /// The variable `product_name` in the environment of PID 1 has this value.
     Pid1ProductName(&'static str),
@@ -52,7 +52,7 @@ impl DmiField {
     }
 }
 
-/// What the value of a field must be.
+/// A condition for the value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
     /// One of these texts.
@@ -99,7 +99,7 @@ impl Sign {
     }
 }
 
-/// The labels, each in its first spelling only.
+/// Returns the labels, each in its first spelling only.
 fn spellings(labels: &[&'static str]) -> Vec<&'static str> {
     let mut distinct: Vec<&str> = Vec::new();
     for label in labels {

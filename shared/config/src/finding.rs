@@ -65,7 +65,7 @@ impl Findings {
         self.0.iter()
     }
 
-    /// Tells whether there are no findings.
+    /// Returns whether there are no findings.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -129,7 +129,7 @@ fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn suggestions() {
+    fn suggestion_is_a_key_with_few_edits() {
         let known = ["hostname", "runcmd", "bootcmd"];
         assert_eq!(super::did_you_mean("runcmds", known), Some("runcmd"));
         assert_eq!(super::did_you_mean("host_name", known), Some("hostname"));

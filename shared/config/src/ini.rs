@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_and_values() {
+    fn last_value_of_a_key_counts() {
         let ini = Ini::parse(
             "lost = 1\r\n[A]\n# no\nk = v = w\nK: yes\n; no\nn|1=a\nn|2=b\nn|4=d\nodd\n[B] x\nk=\n[A]\nk=2\n",
         );

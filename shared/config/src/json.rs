@@ -38,7 +38,7 @@ impl std::error::Error for JsonError {}
 /// Parses a document. Its values have no position; of duplicate keys the last value is used.
 ///
 /// # Errors
-/// The text is not valid JSON, or is too large or nested too deeply.
+/// Fails if the text is not valid JSON, is too large or is nested too deeply.
 pub fn parse(text: &str) -> Result<Node, JsonError> {
     if text.len() > MAX_BYTES {
         return Err(TOO_LARGE);
@@ -55,7 +55,7 @@ pub fn parse(text: &str) -> Result<Node, JsonError> {
 /// Parses a document as serde_json's value, which cannot hold `NaN` and infinities: they become null.
 ///
 /// # Errors
-/// The bytes are not valid JSON, or are too large or nested too deeply.
+/// Fails if the bytes are not valid JSON, are too large or are nested too deeply.
 pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
     if !is_within_limits(bytes) {
         return Err(TOO_LARGE);
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn bytes_values_and_depth_are_limited() {
         let list = |count: usize, item: &str| format!("[{}{item}]", format!("{item},").repeat(count - 1));
         for (text, fits) in [
             (list(MAX_NODES / 2, "0"), true),
@@ -441,7 +441,7 @@ mod tests {
 
     /// No document causes a panic, and both readers accept the same ones, except for those that are not UTF-8.
     #[test]
-    fn mutated_documents() {
+    fn mutated_documents_are_accepted_by_both_readers_or_by_neither() {
         let good =
             r#"{"a": [1, -2.5e+3, true, null, "\u00fc\ud83d\ude00\\\n"], "b": {"": {}}, "c": [[], 0]}"#;
         let (mut accepted, mut refused) = (0, 0);

@@ -5,7 +5,7 @@
 use crate::schema::{self, DefaultValue, Deprecation, Field, Type};
 use crate::{Node, Reader, Value};
 
-/// What the reader of a key needs.
+/// The name, the other spellings and the default of a key, for its reader.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Key {
     /// The key.
@@ -14,7 +14,7 @@ pub struct Key {
     pub aliases: &'static [Alias],
     /// The value of a key that is not set.
     pub default: Option<&'static DefaultValue>,
-    /// The key itself is deprecated.
+    /// The deprecation of the key itself, if it is deprecated.
     pub deprecated: Option<&'static Deprecation>,
 }
 
@@ -23,7 +23,8 @@ pub struct Key {
 pub struct Alias {
     /// The spelling.
     pub name: &'static str,
-    /// The spelling is deprecated in favour of the key. Without a version it is accepted without a finding.
+    /// The deprecation of the spelling in favour of the key. If it has no version, the spelling is accepted without a
+    /// finding.
     pub deprecated: Deprecation,
 }
 

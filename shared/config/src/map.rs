@@ -150,7 +150,7 @@ impl Map {
         self.entries().len()
     }
 
-    /// Tells whether the map has no entries.
+    /// Returns whether the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.entries().is_empty()
     }
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn insertion_order_and_lookup() {
+    fn keys_keep_their_insertion_order() {
         let mut map = Map::new();
         for key in ["c", "a", "b"] {
             map.insert(key, key);
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn indexed_map_lookup() {
+    fn large_maps_find_and_replace_keys() {
         let mut map: Map = (0..100).map(|i| (Node::from(i), Node::from(i))).collect();
         for i in 0..100 {
             map.insert(format!("k{i}"), i);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn remove_and_reinsert() {
+    fn removed_keys_can_be_inserted_again() {
         let mut map: Map = (0..40i64).map(|i| (Node::from(format!("k{i}")), Node::from(i))).collect();
         let whole = map.clone();
         for round in 0..50i64 {
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn copy_on_write() {
+    fn clones_do_not_share_later_changes() {
         let mut map: Map = (0..20).map(|i| (Node::from(i), Node::from(i))).collect();
         map.insert("below", [(Node::from("x"), Node::from(1))].into_iter().collect::<Map>());
         let before = map.clone();

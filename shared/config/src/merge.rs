@@ -85,7 +85,7 @@ impl Strategy {
         Strategy(rules.into_iter().flatten().collect())
     }
 
-    /// Tells whether the strategy has no rules, as from an empty text; the default applies then.
+    /// Returns whether the strategy has no rules, as from an empty text; the default applies then.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -93,7 +93,7 @@ impl Strategy {
     /// Parses the value of `merge_how` or `merge_type`, in either form.
     ///
     /// # Errors
-    /// The value has another form, or names an unknown merger.
+    /// Fails if the value has another form or names an unknown merger.
     pub fn parse(value: &Node) -> Result<Strategy, StrategyError> {
         let bad = |at: &Node, message: String| StrategyError { at: at.at.clone(), message };
         let items = match &value.value {
@@ -141,7 +141,7 @@ impl Strategy {
     /// Parses the text form, also used in headers of MIME parts: `name(option,option)+name()`.
     ///
     /// # Errors
-    /// The text has another form, or names an unknown merger.
+    /// Fails if the text has another form or names an unknown merger.
     pub fn parse_text(text: &str) -> Result<Strategy, String> {
         let mut rules = Vec::new();
         for word in text.split('+') {
@@ -163,7 +163,7 @@ impl Strategy {
     /// Removes and returns the strategy that a configuration names.
     ///
     /// # Errors
-    /// The strategy is invalid (see [`Strategy::parse`]).
+    /// Fails if the strategy is invalid (see [`Strategy::parse`]).
     pub fn take_from(config: &mut Node) -> Result<Option<Strategy>, StrategyError> {
         let Some(map) = config.as_map_mut() else { return Ok(None) };
         let given = match map.remove("merge_how") {

@@ -103,7 +103,7 @@ impl Node {
         Node::default()
     }
 
-    /// Tells whether the value is null.
+    /// Returns whether the value is null.
     pub fn is_null(&self) -> bool {
         self.value == Value::Null
     }
@@ -174,7 +174,7 @@ impl Node {
         })
     }
 
-    /// Tells whether the value is false in Python: null, false, zero or empty.
+    /// Returns whether the value is false in Python: null, false, zero or empty.
     pub fn is_falsy(&self) -> bool {
         match &self.value {
             Value::Null => true,
@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_like_python_repr() {
+    fn floats_are_printed_like_by_python() {
         for (f, text) in [(1.0, "1.0"), (0.1, "0.1"), (1e16, "1e+16"), (1.5e-7, "1.5e-07"), (-0.0, "-0.0")] {
             assert_eq!(python_float(f), text);
         }

@@ -5,7 +5,7 @@
 
 use crate::{Map, Node, Position, Value};
 
-/// What merging did with an input's value for a key.
+/// The result of merging an input's value for a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MergeResult {
     /// The value was used, or (of a list) some of its items.
@@ -33,13 +33,13 @@ impl MergeResult {
 /// An input's value for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contribution {
-    /// What merging did with the value.
+    /// The result of merging the value.
     pub result: MergeResult,
     /// The name of the input.
     pub input: String,
     /// The position of the value.
     pub at: Position,
-    /// For a list from several inputs: the number of items from this one.
+    /// The number of items from this input, for a list from several inputs.
     pub items: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ pub struct KeyProvenance {
 pub struct MergeInput {
     /// The name of the source.
     pub name: String,
-    /// Its configuration.
+    /// The configuration to merge.
     pub config: Node,
 }
 
@@ -122,7 +122,7 @@ fn by_text<'a>(map: &'a Map, key: &str) -> Option<&'a Node> {
     map.iter().find(|(k, _)| k.as_str().is_none() && k.scalar_text().as_deref() == Some(key)).map(|(_, v)| v)
 }
 
-/// Tells whether a value on the way to that path is not a map.
+/// Returns whether a value on the way to that path is not a map.
 fn has_value_on_path(node: &Node, path: &[String]) -> bool {
     (1..=path.len())
         .any(|n| value_at(node, &path[..n]).is_some_and(|found| n == path.len() || found.as_map().is_none()))
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn layers() {
+    fn layers_name_the_source_of_each_key() {
         let inputs = [
             piece("base", "a: 1\nm: {x: 1, y: 2}\ns: {t: 1}\n"),
             piece("vendor", "a: 2\nm: {y: 3}\n"),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn parts() {
+    fn merged_parts_name_the_source_of_each_item() {
         let inputs = [
             piece("one", "l: [a, b]\nt: x\nd: {k: 1}\nn: 5\n"),
             piece("two", "l: [c]\nt: y\nd: {k: ~}\nn: 6\n"),

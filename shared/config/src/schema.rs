@@ -18,19 +18,19 @@ pub struct Type {
     pub min: Option<i8>,
     /// The largest number, or the largest length of a list or map.
     pub max: Option<u16>,
-    /// The items of a list must differ.
+    /// Whether the items of a list must differ.
     pub unique: bool,
-    /// A key and its deprecated spelling exclude each other.
+    /// Whether a key and its deprecated spelling exclude each other.
     pub once: bool,
-    /// Keys without an entry in the table are accepted.
+    /// Whether keys without an entry in the table are accepted.
     pub allows_unknown: bool,
     /// The form that text must have.
     pub format: Option<Format>,
     /// Keys of a map of which some must be set.
     pub needs: Option<&'static Needs>,
-    /// What a map holds under keys of the user's choice. The name of this field is a placeholder, `<name>`.
+    /// The values of a map with keys of the user's choice. The name of this field is a placeholder, `<name>`.
     pub additional: Option<&'static Field>,
-    /// This form is accepted, but deprecated.
+    /// The deprecation of this form, if it is deprecated; it is still accepted.
     pub deprecated: Option<&'static Deprecation>,
 }
 
@@ -39,7 +39,7 @@ pub struct Type {
 pub struct Needs {
     /// The keys.
     pub keys: &'static [&'static str],
-    /// Only one of them may be set.
+    /// Whether only one of them may be set.
     pub only_one: bool,
 }
 
@@ -81,14 +81,14 @@ pub struct Definition {
     pub types: &'static [Type],
 }
 
-/// Since which version something is deprecated, and its replacement.
+/// The version in which something was deprecated, and its replacement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deprecation {
     /// The version of cloud-init.
     pub since: &'static str,
-    /// A key, or advice in words. Empty: there is no replacement.
+    /// The key that replaces it, or advice in words. Empty if there is no replacement.
     pub replacement: &'static str,
-    /// Upstream's whole message, if it is not made of the other two. Empty: it is.
+    /// Upstream's whole message. Empty if it is composed of the other two fields.
     pub message: &'static str,
 }
 
@@ -136,7 +136,7 @@ impl DefaultValue {
         }
     }
 
-    /// Part of [`keys!`](crate::keys): the value of a literal, from its source text and its content.
+    /// Part of [`keys!`](crate::keys): returns the value of a literal, from its source text and its content.
     #[doc(hidden)]
     pub const fn from_literal(source: &str, content: &'static str) -> DefaultValue {
         match source.as_bytes() {
@@ -173,15 +173,15 @@ pub struct Field {
     pub name: &'static str,
     /// The types that its value may have.
     pub types: &'static [Type],
-    /// What the key is for, in a sentence. Empty: not documented.
+    /// The purpose of the key, in a sentence. Empty if the key is not documented.
     pub doc: &'static str,
     /// The value of a key that is not set.
     pub default: Option<&'static DefaultValue>,
-    /// The key is accepted, but deprecated.
+    /// The deprecation of the key, if it is deprecated; it is still accepted.
     pub deprecated: Option<&'static Deprecation>,
     /// The form that the key itself must have, for keys of the user's choice.
     pub format: Option<Format>,
-    /// The key must be set.
+    /// Whether the key must be set.
     pub required: bool,
 }
 
@@ -315,7 +315,7 @@ impl Type {
         matches!(self.base, BaseType::Int | BaseType::Number | BaseType::List(_) | BaseType::Map(_))
     }
 
-    /// Tells whether a default of this kind can have this type.
+    /// Returns whether a default of this kind can have this type.
     const fn accepts(&self, default: &DefaultValue) -> bool {
         match self.base {
             BaseType::Any | BaseType::Ref(_) => true,

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn json_with_positions() {
+    fn positions_survive_a_round_trip_through_json() {
         let text = "version: 2\nethernets:\n  z: {mtu: 1, 1: a, '1': b}\n  a:\n  - {dhcp4: x}\n";
         let node = read("net", text);
         let again = from_json(&node.to_json(), "/dev/sr0/network-config", &positions(&node));

@@ -11,7 +11,7 @@ fn recorded(part: &str) -> Vec<Node> {
 }
 
 #[test]
-fn pairs() {
+fn merges_of_two_values_match_upstream() {
     let cases = recorded("pairs");
     assert!(cases.len() > 300);
     for case in cases {
@@ -29,7 +29,7 @@ fn pairs() {
 }
 
 #[test]
-fn stacks() {
+fn merges_of_several_layers_match_upstream() {
     let cases = recorded("stacks");
     assert!(cases.len() > 50);
     for case in cases {

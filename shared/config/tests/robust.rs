@@ -136,7 +136,7 @@ fn random_bytes_do_not_panic() {
 }
 
 #[test]
-fn size_limits() {
+fn documents_over_the_size_limits_are_rejected() {
     let values = yaml::parse("values", &",x".repeat(yaml::MAX_NODES).replacen(',', "[", 1)).unwrap_err();
     assert_eq!(values.to_string(), "values:1:4000000: more than 2000000 values");
     let bytes = yaml::parse("bytes", &" ".repeat(yaml::MAX_BYTES + 1)).unwrap_err();

@@ -138,7 +138,7 @@ fn public_keys(metadata: &Node) -> Vec<String> {
     keys.map(|key| key.trim().to_string()).collect()
 }
 
-/// The source of the network configuration, which is rendered again whenever it is due.
+/// Returns the source of the network configuration, which is rendered again whenever it is due.
 fn network(ctx: &Search<'_>, metadata: &Node, nic: String) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).filter(|macs| macs.as_map().is_some());
     let Some(macs) = macs else {

@@ -20,7 +20,7 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The names of the file with user-data, in the order of preference.
 const FILES: [&str; 2] = ["deltacloud-user-data.txt", "user-data.txt"];
 
-/// The virtualization.
+/// The virtualization platform of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Rhev,
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds() {
+    fn cloud_info_overrides_dmi() {
         for (info, product, expected) in [
             (Some("rhev\n"), None, Some(Kind::Rhev)),
             (Some("vSphere"), Some("RHEV Hypervisor"), Some(Kind::Vsphere)),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn deltacloud_user_data_overrides_user_data_txt() {
         let top = scratch::TempDir::new();
         let sys = System::new(&*top);
         assert_eq!(user_data(&sys, "/d").unwrap(), None);

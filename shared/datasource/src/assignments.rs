@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn quoting() {
+    fn quotes_escapes_and_variables_are_read_like_in_a_shell() {
         for (text, expected) in [
             ("A=1\nB='x y'\nC=\"z\"", "A=1|B=x y|C=z"),
             ("A='it'\\''s'", "A=it's"),
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_shell_is_named() {
+    fn assignments_that_need_a_shell_are_skipped() {
         for (text, expected, what) in [
             ("A=1\nA=$(id)\nB=2", "B=2", "A"),
             ("A=`id; touch /x`\nB=2", "B=2", "A"),
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds() {
+    fn expansion_and_nesting_are_limited() {
         let mut text = format!("A={}\n", "x".repeat(1000));
         for _ in 0..60 {
             text.push_str("A=$A$A\n");

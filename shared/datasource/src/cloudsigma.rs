@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn invalid_server_names_are_replaced_by_the_uuid() {
         let long = "a".repeat(70);
         for (name, expected) in [
             (Some("web-1.test"), "web-1.test"),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts() {
+    fn context_is_read_despite_end_of_transmission_bytes() {
         let (found, warnings) = read(
             "\u{4}{\"uuid\": \"u-1\", \"name\": \"n\", \"meta\": {\"ssh_public_key\": \"ssh-rsa A\", \
              \"base64_fields\": \"x,cloudinit-user-data\", \"cloudinit-user-data\": \"I2hp\"}}\u{4}\u{4}",
@@ -157,7 +157,7 @@ mod tests {
 
     /// A field of a wrong type is named and skipped; the others are used.
     #[test]
-    fn invalid_fields() {
+    fn invalid_fields_are_named_and_skipped() {
         for (json, warnings) in [
             (r#"{"uuid": "u-1"}"#, 1),
             (r#"{"uuid": "u-1", "meta": []}"#, 1),

@@ -35,7 +35,7 @@ pub fn named_datasource(command_line: &str) -> Option<String> {
     last_option(command_line, &["ds=", "ci.ds=", "ci.datasource="]).map(|line| line.name.to_lowercase())
 }
 
-/// Words of a command line; double quotes may surround a word or its value (kernel parameters manual).
+/// Returns the words of a command line; double quotes may surround a word or its value (kernel parameters manual).
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ds_options() {
+    fn ds_option_names_datasource_and_settings() {
         let line = |text| parse(text).map(|l| (l.name, l.settings.len()));
         for (text, wanted) in [
             ("quiet ds=nocloud;i=x;s=http://h/?a=b ro", Some(("nocloud".to_string(), 2))),

@@ -60,7 +60,7 @@ const FIELDS: [Field; 8] = [
     ("vendor_data", Data, false),
 ];
 
-/// The serial number is the droplet's id, and the name of a droplet without one.
+/// Returns the instance. The serial number is the droplet's ID, and the name of a droplet without one.
 fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Result<Instance> {
     if ["droplet_id", "interfaces"].iter().all(|key| metadata.get(key).is_none_or(Node::is_null)) {
         return Err(Error::new(format!("{url}: metadata has neither droplet_id nor interfaces")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use system::{Error, Result, System};
 
-/// The names of values in configurations, and the kernel's files.
+/// The DMI keys of configurations and the names of their sysfs files.
 const FILES: &[(&str, &str)] = &[
     ("baseboard-asset-tag", "board_asset_tag"),
     ("baseboard-manufacturer", "board_vendor"),

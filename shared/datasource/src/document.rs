@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lone_surrogates() {
+    fn lone_surrogates_become_replacement_characters() {
         for (text, expected) in [
             (r#"{"a": "x\ud83dy"}"#, "x\u{fffd}y"),
             (r#"{"a": "\uDE00\ud83d"}"#, "\u{fffd}\u{fffd}"),

@@ -279,7 +279,7 @@ const IDENTITY_FIELDS: [Field; 4] = [
     ("document.region", Text, false),
 ];
 
-/// A token from the first of these services that gives one. A refusal is final and is not retried.
+/// Returns a token from the first of these services that issues one. A refusal is final and is not retried.
 fn fetch_token(
     sys: &System,
     net: &mut MetadataNetwork<'_>,
@@ -403,7 +403,7 @@ fn is_without_vpc(metadata: &Node) -> bool {
     !macs.is_some_and(|macs| macs.iter().any(|(_, of_mac)| of_mac.get("vpc-id").is_some()))
 }
 
-/// The source of the network configuration, which is rendered again whenever it is due.
+/// Returns the source of the network configuration, which is rendered again whenever it is due.
 fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).and_then(Node::as_map);
     let Some(macs) = macs.filter(|macs| macs.iter().next().is_some()) else {
@@ -432,7 +432,7 @@ fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option
     })
 }
 
-/// The routers that DHCP names on further NICs: what leaves their addresses is to leave through them.
+/// Returns the routers that DHCP offers on the further NICs, for policy routing of packets from their addresses.
 fn routers(ctx: &Search<'_>, nics: &Nics, macs: &config::Map) -> Json {
     let mut routers = serde_json::Map::new();
     for nic in secondary_nics(nics, macs) {
@@ -448,8 +448,8 @@ fn routers(ctx: &Search<'_>, nics: &Nics, macs: &config::Map) -> Json {
     routers.into()
 }
 
-/// The NICs that get a routing table with a default route: all but the one that EC2 ranks first (card, number, MAC),
-/// whichever of them led to the metadata, that have what a table is made of.
+/// Returns the NICs that get a routing table with a default route: all that have the data for one, except for the NIC
+/// that EC2 ranks first (card, number, MAC), regardless of which NIC led to the metadata.
 fn secondary_nics<'a>(nics: &'a Nics, macs: &config::Map) -> Vec<&'a Nic> {
     let described = |nic: &'a Nic| {
         let of_mac =
@@ -470,7 +470,8 @@ fn secondary_nics<'a>(nics: &'a Nics, macs: &config::Map) -> Vec<&'a Nic> {
     further.map(|(nic, _)| nic).collect()
 }
 
-/// Block devices by EC2's names for them. What the metadata call sdb the kernel may have by another name.
+/// Returns the block devices by EC2's names for them. The kernel's name of a device may differ from that in the metadata
+/// (`sdb`).
 fn devices(sys: &System, metadata: &Node) -> serde_json::Map<String, Json> {
     let Some(map) = metadata.get("block-device-mapping").and_then(Node::as_map) else {
         return serde_json::Map::new();
@@ -503,7 +504,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn platforms() {
+    fn firmware_decides_which_platform_it_is() {
         let of = |uuid: &str, serial: &str, tag: &str, vendor: &str, product: &str| {
             let [uuid, serial, asset_tag, vendor, product] =
                 [uuid, serial, tag, vendor, product].map(Into::into);
@@ -526,14 +527,14 @@ mod tests {
     }
 
     #[test]
-    fn machines_without_a_vpc() {
+    fn machine_without_a_vpc_id_has_no_vpc() {
         let of = |text: &str| is_without_vpc(&config::yaml::parse("t", text).unwrap().root);
         assert!(of("{}") && of("network: 7") && of("network: {interfaces: {macs: {a: {x: 1}, b: text}}}"));
         assert!(!of("network: {interfaces: {macs: {a: {x: 1}, b: {vpc-id: vpc-1}}}}"));
     }
 
     #[test]
-    fn strict_ids() {
+    fn strict_id_accepts_only_its_documented_values() {
         for (text, expected) in [
             ("true", Some(StrictId::Yes)),
             ("False", Some(StrictId::No)),
@@ -549,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn nics_with_their_own_routing_table() {
+    fn only_further_nics_get_a_routing_table() {
         let nic = |(name, mac): (&str, &str)| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
         let whole = "local-ipv4s: 10.0.0.5, subnet-ipv4-cidr-block: 10.0.0.0/24";
         let of = |entries: &[(&str, &str, String)]| {

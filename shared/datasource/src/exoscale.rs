@@ -90,7 +90,7 @@ fn without_port(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn urls_without_ports() {
+    fn port_is_removed_from_the_url() {
         for (url, expected) in [
             ("http://192.0.2.1", "http://192.0.2.1"),
             ("http://192.0.2.1:81", "http://192.0.2.1"),

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn invalid_fields() {
+    fn fields_of_a_wrong_type_are_dropped_and_reported() {
         let fields = [
             ("id", FieldType::Text, true),
             ("name", FieldType::Text, true),

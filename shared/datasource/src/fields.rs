@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_fields() {
+    fn fields_of_a_wrong_type_are_skipped_and_reported() {
         let sys = System::new("/nonexistent");
         let long = "x".repeat(MAX_LINE + 1);
         let document = format!(

@@ -141,7 +141,7 @@ fn user_data(sys: &System, attributes: &Node) -> Blobs {
     Blobs(vec![bytes])
 }
 
-/// The lines `USER:KEY` that are meant for this instance: its own, and the project's unless it wants none.
+/// Returns the lines `USER:KEY` for this instance: its own, and the project's unless the instance blocks them.
 fn keys(instance: &Node, project: &Node) -> Vec<String> {
     let lines = |node: &Node, key: &str| -> Vec<String> {
         node.get(key).and_then(Node::as_str).into_iter().flat_map(str::lines).map(Into::into).collect()
@@ -154,7 +154,7 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
     keys
 }
 
-/// The keys among these lines for the user that this machine has, unless their time is over. `now` in seconds of 1970.
+/// Returns the keys in these lines for the default user that have not expired. `now` is in seconds since the epoch.
 fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
     let of_line = |line: &String| {
         let (whose, key) = line.split_once(':')?;
@@ -164,7 +164,7 @@ fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
     lines.iter().filter_map(of_line).collect()
 }
 
-/// Google's own tools write when a key ends into its comment; what cannot be read never ends.
+/// Returns whether a key has expired. Google's tools write the expiry into the comment; an invalid one is ignored.
 fn is_expired(key: &str, now: u64) -> bool {
     let mut words = key.trim().splitn(4, ' ');
     let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
@@ -172,7 +172,7 @@ fn is_expired(key: &str, now: u64) -> bool {
     json["expireOn"].as_str().and_then(parse_timestamp).is_some_and(|end| end < now as i64)
 }
 
-/// `2018-12-04T20:12:00+0000` in seconds of 1970.
+/// Parses `2018-12-04T20:12:00+0000`; returns seconds since the epoch.
 fn parse_timestamp(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
     if text.len() != 24 || !text.is_ascii() || text.get(10..11) != Some("T") {
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn expired_keys() {
+    fn expired_and_foreign_keys_are_dropped() {
         for (text, expected) in [
             ("1970-01-01T00:00:00+0000", Some(0)),
             ("2018-12-04T20:12:00+0000", Some(1_543_954_320)),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn instance_and_project_keys() {
+    fn instance_can_block_the_keys_of_its_project() {
         let of = |instance: &str| {
             let node = |text: &str| config::yaml::parse("t", text).map(|p| p.root).unwrap_or_default();
             keys(&node(instance), &node("{ssh-keys: 'p:1', sshKeys: 'p:2'}")).join(" ")

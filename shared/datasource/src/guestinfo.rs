@@ -17,7 +17,7 @@ const NOT_SET: &str = "No value found";
 type Tool = (&'static str, Option<&'static str>);
 const TOOLS: [Tool; 2] = [("vmware-rpctool", None), ("vmtoolsd", Some("--cmd"))];
 
-/// The tools that are installed.
+/// Access to guestinfo variables through the installed VMware tools.
 pub struct Guestinfo<'s> {
     sys: &'s System,
     tools: Vec<Tool>,
@@ -33,7 +33,7 @@ pub fn is_vmware_platform(sys: &System) -> bool {
 }
 
 impl<'s> Guestinfo<'s> {
-    /// Returns `None` if no tool is installed.
+    /// Returns access through the installed tools; `None` if no tool is installed.
     pub fn new(sys: &'s System) -> Option<Guestinfo<'s>> {
         let tools: Vec<Tool> = TOOLS.into_iter().filter(|(name, _)| sys.which(name).is_some()).collect();
         if tools.is_empty() {

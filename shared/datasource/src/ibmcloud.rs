@@ -30,7 +30,7 @@ const FIELDS: [Field; 4] = [
     ("random_seed", Data, false),
 ];
 
-/// How the machine was made.
+/// The way in which the machine was provisioned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     OsCode,
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn disks() {
+    fn label_and_uuid_of_a_disk_decide_the_variant() {
         for (label, uuid, expected) in [
             ("config-2", "9796-932E", Some(Variant::OsCode)),
             ("CONFIG-2", "9796-932e", Some(Variant::OsCode)),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn provisioning() {
+    fn provisioning_is_recognised_by_its_files() {
         let top = scratch::TempDir::new();
         let sys = System::new(&*top);
         assert!(!is_provisioning(&sys));

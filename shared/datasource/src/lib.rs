@@ -75,7 +75,7 @@ use config::Node;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, warning};
 
-/// What a stage can offer to a datasource.
+/// The boot stage in which a datasource is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Before networking: files, devices, firmware.
@@ -100,9 +100,9 @@ pub enum NetworkSource {
 /// The answer to "is this still the instance that the cache describes?".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IdentityCheck {
-    /// It is.
+    /// It is the same instance.
     Same,
-    /// It is another one, for this reason.
+    /// It is another instance, for this reason.
     Different(String),
     /// There is no evidence either way, for this reason.
     Unknown(String),
@@ -120,7 +120,7 @@ pub struct Datasource {
     pub check: fn(&Search<'_>, &Instance) -> IdentityCheck,
     /// The sources of the network configuration, by descending precedence.
     pub network_order: &'static [NetworkSource],
-    /// When the network configuration is applied.
+    /// The events at which the network configuration is applied.
     pub events: UpdateEvents,
     /// Runs before user-data and vendor-data are processed, at every boot: for work that needs the network, which is up
     /// by then unless the instance's `dsmode` is `local`. Its configuration is the machine's.
@@ -128,7 +128,7 @@ pub struct Datasource {
     /// Runs after user-data and vendor-data were processed and before the init modules, at every boot. Its configuration
     /// is the merged one. It does not run while the user-data of the instance could not be processed.
     pub activate: Option<Hook>,
-    /// For tests of all datasources, and for the reference.
+    /// How the datasource makes requests, for tests of all datasources and for the reference.
     #[cfg(test)]
     requests: Requests,
 }
@@ -137,13 +137,13 @@ pub struct Datasource {
 #[cfg(test)]
 #[derive(Clone, Copy)]
 enum Requests {
-    /// It makes none over HTTP that can be configured.
+    /// It makes no HTTP requests that can be configured.
     None,
-    /// A service.
+    /// Requests to a metadata service.
     Service(&'static service::MetadataService<'static>),
-    /// A service whose first request is the datasource's own.
+    /// Requests to a metadata service whose first request is the datasource's own.
     Own(&'static retry::Defaults),
-    /// A seed: attempts are counted, the total time is not limited.
+    /// Requests for a seed: the number of attempts is limited, the total time is not.
     Seed(&'static retry::Defaults),
 }
 
@@ -170,7 +170,7 @@ impl Datasource {
         }
     }
 
-    /// As [`Datasource::new`], with the name of a service.
+    /// Like [`Datasource::new`], with the name of a service.
     const fn of_service(
         service: &'static service::MetadataService<'static>,
         find: fn(&Search<'_>) -> Result<Option<Instance>>,
@@ -182,7 +182,7 @@ impl Datasource {
         }
     }
 
-    /// As [`Datasource::new`], with requests that have these limits.
+    /// Like [`Datasource::new`], with requests that have these limits.
     #[cfg_attr(not(test), expect(unused_variables))]
     const fn with_requests(
         name: &'static str,
@@ -271,7 +271,7 @@ pub struct Nics {
     pub candidates: Vec<Nic>,
     /// The NICs that a network configuration can contain.
     pub configurable: Vec<Nic>,
-    /// The configuration will be rendered for netplan.
+    /// Whether the configuration will be rendered for netplan.
     pub uses_netplan: bool,
 }
 
@@ -315,7 +315,7 @@ impl Search<'_> {
         self.config.at_path(&["datasource", name])
     }
 
-    /// Tells whether the administrator selects this datasource regardless of the firmware: on the kernel command line,
+    /// Returns whether the administrator selects this datasource regardless of the firmware: on the kernel command line,
     /// or by a list that contains nothing else.
     pub fn is_forced(&self, name: &str) -> bool {
         let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
@@ -323,7 +323,7 @@ impl Search<'_> {
         is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
     }
 
-    /// Tells whether this machine is on the cloud of this name: the firmware matches its row in the crate `clouds`, or
+    /// Returns whether this machine is on the cloud of this name: the firmware matches its row in the crate `clouds`, or
     /// the administrator selects it ([`Search::is_forced`]).
     pub(crate) fn is_on(&self, name: &str) -> bool {
         let row = clouds::cloud(name);
@@ -358,7 +358,7 @@ impl Search<'_> {
         if texts.is_empty() { default.into() } else { texts.join(",") }
     }
 
-    /// Tells whether a setting of a datasource is true; it is by default.
+    /// Returns whether a setting of a datasource is true; it is by default.
     pub(crate) fn is_enabled(&self, name: &str, key: &str) -> bool {
         self.settings(name).and_then(|s| s.get(key)).is_none_or(|node| !node.is_falsy())
     }

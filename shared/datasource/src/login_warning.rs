@@ -20,7 +20,7 @@ pub struct LoginWarning<'a> {
     pub name: &'a str,
     /// The problem in one sentence, which the log has too.
     pub problem: String,
-    /// What the administrator can do. Lines that begin with a space are not wrapped.
+    /// Advice for the administrator. Lines that begin with a space are not wrapped.
     pub advice: &'a str,
     /// The seconds by which the boot is delayed if the setting does not say otherwise.
     pub sleep: u64,
@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings() {
+    fn setting_turns_the_warning_off_or_delays_the_login() {
         let on = |sleep| Some(Setting::On { sleep });
         for (text, expected) in [
             ("on", on(0)),

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn precedence() {
+    fn cloud_init_keys_override_user_keys() {
         let sys = System::new("/nonexistent");
         let values: BTreeMap<String, Vec<u8>> = [
             ("user.user-data", "u"),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn user_metadata() {
+    fn user_metadata_does_not_override_the_instance_id() {
         let sys = System::new("/nonexistent");
         let mut metadata = document::parse_map("t", b"instance-id: a\nlocal-hostname: b\n").unwrap();
         merge(&sys, &mut metadata, b"local-hostname: c\nx: 1\n");

@@ -233,7 +233,7 @@ pub fn unescaped(point: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn mount_points() {
+    fn escaped_mount_points_are_decoded() {
         let text = "/dev/vda1 / ext4 rw 0 0\n/dev/sr0 /media/my\\040cd iso9660 ro 0 0\n";
         assert_eq!(super::mount_point(text, "/dev/sr0").as_deref(), Some("/media/my cd"));
         assert_eq!(super::mount_point(text, "/dev/sr1"), None);

@@ -59,15 +59,15 @@ impl<'a> MetadataNetwork<'a> {
     }
 }
 
-/// How a datasource reaches its metadata service before the machine has a network.
+/// The network that a datasource needs to reach its metadata service before the machine has one.
 pub struct NetworkRequirements {
-    /// How IPv4 comes up, if it is used.
+    /// The configuration method of IPv4, if it is used.
     pub v4: Option<Ipv4Method>,
-    /// How IPv6 comes up, if it is used.
+    /// The configuration method of IPv6, if it is used.
     pub v6: Option<Ipv6Method>,
     /// The time limit for a NIC to come up; at most [`LINK_TIMEOUT`].
     pub link_timeout: Duration,
-    /// With a cached instance, the service must begin to respond by then.
+    /// The deadline by which the service must begin to respond, if there is a cached instance.
     pub first_response_deadline: Option<Deadline>,
     /// If one of these succeeds over the existing network, no NIC is set up. Each is made once.
     pub probes: Vec<Request>,

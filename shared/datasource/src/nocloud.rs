@@ -226,7 +226,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     build_instance(ctx, all)
 }
 
-/// Tells whether this stage reads `base`: remote ones in the network stage, local ones before.
+/// Returns whether this stage reads `base`: remote ones in the network stage, local ones before.
 fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
     let sys = ctx.sys;
     match ctx.stage {
@@ -243,7 +243,8 @@ fn is_for_this_stage(ctx: &Search<'_>, base: &str) -> bool {
     }
 }
 
-/// Warns of a seed directory with only one of the two required files: a mistake that is otherwise hard to find.
+/// Logs a warning about a seed directory with only one of the two required files, a mistake that is otherwise hard to
+/// find.
 fn warn_incomplete_seed(ctx: &Search<'_>, directory: &str) {
     let has = |name: &str| ctx.sys.exists(format!("{directory}/{name}"));
     match (has("meta-data"), has("user-data")) {
@@ -378,8 +379,8 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
     Ok(Some(instance))
 }
 
-/// Without a readable id, metadata would make a known machine a new instance with new host keys. At a first boot the rest
-/// of the seed is better than nothing.
+/// Fails unless this is a first boot: metadata without a readable ID would make a known machine a new instance with new
+/// host keys. At a first boot the rest of the seed is used.
 fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
     let previous_id = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
     match previous_id.trim() {

@@ -39,7 +39,7 @@ const VERSIONS: [&str; 8] = [
     "2018-08-27",
 ];
 
-/// The files of a version.
+/// The names of the files in the directory of a metadata version.
 pub const FILES: [&str; 5] =
     ["meta_data.json", "user_data", "vendor_data.json", "vendor_data2.json", "network_data.json"];
 
@@ -228,7 +228,7 @@ impl OpenStackData {
     }
 }
 
-/// The names of block devices in EC2's format.
+/// Returns the names of block devices in EC2's format.
 fn block_devices(ec2: &Node) -> serde_json::Map<String, Json> {
     let Some(Value::Map(map)) = ec2.get("block-device-mapping").map(|n| &n.value) else {
         return serde_json::Map::new();

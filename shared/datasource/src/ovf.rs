@@ -138,7 +138,7 @@ fn read_guestinfo(ctx: &Search<'_>) -> Result<Option<(String, String)>> {
 pub(crate) struct Properties {
     /// Keys and values, in order; the last of equal keys is valid.
     values: Vec<(String, String)>,
-    /// What is wrong with the properties that are ignored.
+    /// The problems of the properties that are ignored, as messages.
     invalid: Vec<String>,
 }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn properties() {
+    fn invalid_properties_are_reported_and_ignored() {
         let text = document(
             "<Property oe:key='a' oe:value='1 &amp; 2'/><Property key='b' value=''/><Property oe:key='c'/>\
              <Property oe:value='x'/><Other oe:key='d' oe:value='4'/>",
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn networks() {
+    fn network_config_is_a_map_in_base64() {
         let parse = |text: &str| {
             let found = parse_network("t", &encoding::base64::encode(text.as_bytes()));
             found.map(|network| network.map(|n| n.to_json().to_string())).map_err(|e| e.to_string())

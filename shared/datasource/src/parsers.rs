@@ -71,10 +71,10 @@ fn values(ctx: &Search<'_>, at: &str) -> Result<BTreeMap<String, Vec<u8>>> {
     names.into_iter().map(|name| Ok((name.clone(), ctx.sys.read(format!("{at}/{name}"))?))).collect()
 }
 
-/// A parser of what a machine got. Its value is discarded.
+/// A parser of data from outside the machine. Its result is discarded.
 pub type Parser = fn(&Search<'_>, &[u8]);
 
-/// What they parse, and the parsers.
+/// All parsers, each with a description of its input.
 pub const PARSERS: [(&str, Parser); 14] = [
     ("Azure: ovf-env.xml", azure_file),
     ("Azure: wire server", azure_wire_server),

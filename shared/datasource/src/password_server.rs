@@ -76,7 +76,7 @@ mod tests {
     use super::parse;
 
     #[test]
-    fn responses() {
+    fn only_a_single_line_is_a_password() {
         for (body, expected) in [
             (&b" pw x\n"[..], Ok(Some("pw x"))),
             (b"", Ok(None)),

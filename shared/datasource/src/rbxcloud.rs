@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_document() {
+    fn document_sets_user_password_keys_and_network() {
         let (instance, warnings) = parsed(
             r#"{"vm": {"_id": "5e", "name": "one"}, "netadp": [{"macaddress": "02:AB:00:00:00:01",
                 "ip": [{"address": "192.0.2.7"}, {"address": "192.0.2.8"}],
@@ -231,7 +231,7 @@ mod tests {
 
     /// A wrong field does not affect the others.
     #[test]
-    fn wrong_fields() {
+    fn fields_of_a_wrong_type_do_not_affect_the_others() {
         let one =
             |adapter: &str| format!(r#"{{"vm": {{"_id": 5, "name": "n"}}, "netadp": [{{{adapter}}}]}}"#);
         let mac = r#""macaddress": "02:00:00:00:00:01""#;

@@ -14,7 +14,7 @@ pub struct RetryPolicy {
     pub urls: Vec<String>,
     /// The time limit for the first response; zero disables the service.
     pub max_wait: Duration,
-    /// With a cached instance, the service must begin to respond by then.
+    /// The deadline by which the service must begin to respond, if there is a cached instance.
     pub first_response_deadline: Option<Deadline>,
     /// The time limit for a connection, and for each pause in a response.
     pub timeout: Duration,
@@ -31,7 +31,7 @@ pub struct Defaults {
     /// The key for the URLs: a list, a map whose values are URLs, or the text of a single URL. Empty if they come from
     /// elsewhere.
     pub urls_key: &'static str,
-    /// Configured URLs are added to the default ones; otherwise they replace them.
+    /// Whether configured URLs are added to the default ones; otherwise they replace them.
     pub adds_urls: bool,
     /// See [`RetryPolicy::max_wait`].
     pub max_wait: u32,
@@ -72,7 +72,7 @@ impl Defaults {
 
 /// The limit of each configured number: longer waits are typing errors, and a boot has to finish.
 const MAX_SECONDS: f64 = 3600.0;
-/// With a cached instance, the default time limit in seconds for a service that does not respond.
+/// The default time limit in seconds for a service that does not respond, if there is a cached instance.
 pub const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
 /// The time limit for transient failures (5xx, refused connections) of a request that is made once.
 const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);

@@ -68,7 +68,7 @@ pub(crate) struct Documents {
     pub metadata: Node,
     pub user_data: Blobs,
     pub vendor_data: Blobs,
-    /// `None`: fetched over IPv6.
+    /// The DHCP lease; `None` if the documents were fetched over IPv6.
     pub lease: Option<Lease>,
     pub base: String,
     pub nic: String,
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_fields_cost_only_themselves() {
+    fn invalid_fields_do_not_affect_the_others() {
         let long = "x".repeat(20_000);
         for bad in ["[[1]]", "{x: {y: 1}}", "\"a\\u0007\"", long.as_str()] {
             let text = format!(

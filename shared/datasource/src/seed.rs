@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_urls() {
+    fn file_name_is_appended_or_replaces_the_placeholder() {
         for (base, wanted) in [
             ("http://h/x", "http://h/x/meta-data"),
             ("http://h/x/", "http://h/x/meta-data"),

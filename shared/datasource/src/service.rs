@@ -17,7 +17,7 @@ use crate::retry::{Defaults, RetryPolicy};
 use crate::tree::{self, Prefetched};
 use crate::{Nic, Search, document, standard};
 
-/// How a metadata service is reached. A cloud names what differs from [`MetadataService::COMMON`].
+/// The description of a metadata service. A cloud sets only the fields that differ from [`MetadataService::COMMON`].
 pub struct MetadataService<'s> {
     /// The datasource's name.
     pub name: &'static str,
@@ -29,7 +29,7 @@ pub struct MetadataService<'s> {
     pub method: fn(String) -> Request,
     /// Headers of each request.
     pub headers: &'s [(&'s str, &'s str)],
-    /// How often the first request is made.
+    /// Returns the first request with its retries.
     pub attempts: fn(&RetryPolicy, Request) -> Request,
     /// The header in which later requests carry the response to the first one, if that is a token.
     pub token_header: Option<&'s str>,
@@ -39,9 +39,9 @@ pub struct MetadataService<'s> {
     pub timeout: fn(&RetryPolicy) -> Duration,
     /// The path of a request over the existing network: if it succeeds, no ephemeral network is set up.
     pub probe: Option<&'s str>,
-    /// How IPv4 comes up in the local stage, if it is used.
+    /// The configuration method of IPv4 in the local stage, if it is used.
     pub ipv4: Option<Ipv4Method>,
-    /// How IPv6 comes up in the local stage, if it is used.
+    /// The configuration method of IPv6 in the local stage, if it is used.
     pub ipv6: Option<Ipv6Method>,
     /// The time limit for a NIC to come up, if less than a minute.
     pub link_timeout: fn(&RetryPolicy) -> Duration,
@@ -83,7 +83,7 @@ struct Token<'s> {
 pub type Read<'f, T> = &'f mut dyn FnMut(&mut Session<'_, '_>) -> Result<T>;
 
 impl<'s> MetadataService<'s> {
-    /// What most services have in common.
+    /// The values that most services have in common.
     pub const COMMON: MetadataService<'static> = MetadataService {
         name: "",
         defaults: Defaults::COMMON,

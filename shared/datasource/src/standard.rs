@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_key_formats() {
+    fn public_keys_are_read_from_text_lists_and_maps() {
         let keys = |text: &str| public_keys(Some(&config::yaml::parse("t", text).unwrap().root));
         assert_eq!(keys("'ssh-rsa A\n\nssh-rsa B'"), ["ssh-rsa A", "ssh-rsa B"]);
         assert_eq!(keys("[a, '', b, 3]"), ["a", "b"]);
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_fields() {
+    fn standard_fields_are_normalised() {
         let node = config::yaml::parse(
             "t",
             "{instance-id: 007, local-hostname: 10.0.0.1, placement: {availability-zone: z}, launch-index: '2', cloud-name: AWS}",

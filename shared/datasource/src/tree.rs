@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn trees() {
+    fn listed_paths_are_fetched_into_a_map() {
         for (files, expected) in [
             (&[("m/", "")][..], "{}"),
             (&[("m/", "a\n b \nnone\n"), ("m/a", "1"), ("m/b", "x\ny\n")], "{a:1,b:[x,y]}"),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds() {
+    fn depth_entries_and_size_are_limited() {
         let sys = System::new("/nonexistent");
         let e = read(&sys, "m/", &mut |_| Ok(Some(b"again/\n".to_vec()))).unwrap_err().to_string();
         assert!(e.contains("deeper than"), "{e}");

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn documents() {
+    fn documents_are_parsed_or_rejected_with_their_line() {
         for (text, expected) in [
             ("<a/>", "|a=@"),
             ("\u{feff}<?xml version='1.0'?><!-- <x> --><a b='1' c = \"/>\"/>", "|a=@"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn limits() {
+    fn elements_attributes_and_namespaces_are_limited() {
         let too_many = "too many elements, attributes or namespaces";
         let attributes = |count| (0..count).map(|i| format!(" a{i}=''")).collect::<String>();
         let namespaces = |count| (0..count).map(|i| format!(" xmlns:a{i}='u'")).collect::<String>();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn text_at_a_path() {
+    fn text_is_found_only_without_a_namespace() {
         let document = parse("<a><b><c> 1 </c><c>2</c></b><d/><e xmlns='u'>3</e></a>").unwrap();
         assert_eq!(plain_text(&document, &["b", "c"]).as_deref(), Some("1"));
         for path in [&["d"][..], &["b", "x"], &["e"]] {

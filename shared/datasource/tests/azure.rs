@@ -37,7 +37,7 @@ fn machine(platform: &str) -> Machine {
 
 /// An image or a plan of a machine in a pool neither waits nor becomes an instance of the pool.
 #[test]
-fn a_pool_is_left_alone() {
+fn images_and_plans_do_not_wait_in_a_pool() {
     let plain = machine("").found("Azure");
     assert_eq!((&*plain.id, plain.local_hostname.as_deref()), (UUID, Some("one")));
     for platform in [
@@ -58,7 +58,7 @@ fn a_pool_is_left_alone() {
 
 /// Azure's discs are UDF. Such a disc is read at its mount point; another file system is not.
 #[test]
-fn udf_discs() {
+fn only_udf_discs_are_read() {
     let with_disc = |image: Vec<u8>| {
         Machine::new()
             .firmware(&[("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77\n"), ("product_uuid", UUID)])
@@ -108,7 +108,7 @@ fn with_element(name: &str, value: Option<&str>) -> String {
 /// Each element, missing, huge, with control characters, with elements in the place of text, twice. Either it costs only
 /// itself, or the file is unusable, as for cloud-init, and one message names the element. No value is repeated.
 #[test]
-fn fields_of_ovf_env() {
+fn invalid_elements_of_ovf_env_are_named_without_their_value() {
     // Without these Azure's file is not one, and half of a password or of data would be another one.
     let is_fatal = |name: &str, what: &str| match name {
         "HostName" => what == "missing",
@@ -242,7 +242,7 @@ fn is_due_again(sys: &System, settings: &str, is_new: bool) -> (bool, bool) {
 }
 
 #[test]
-fn temporary_disks_that_are_not_formatted() {
+fn temporary_disks_with_other_content_are_kept() {
     for (name, partitions, settings) in [
         ("no disk", &[][..], ""),
         ("no partition", &[("", &b"x"[..])], ""),
@@ -278,7 +278,7 @@ fn temporary_disks_that_are_not_formatted() {
 /// The only partition, or the second of two, has nothing but what Azure puts there: it is formatted, and if this is not the
 /// instance's first boot, the modules for it are due again. One more file prevents both.
 #[test]
-fn temporary_disks_that_are_formatted_again() {
+fn temporary_disks_with_only_the_notice_are_formatted_again() {
     for (partitions, last) in [(&["-part1"][..], "-part1"), (&["-part1", "-part2"], "-part2")] {
         let mut machine = Machine::new()
             .file(DISK, "x")

@@ -39,7 +39,7 @@ fn run(case: &Case, server: &Server, answers: &Documents) -> Run {
 }
 
 #[test]
-fn each_field_costs_only_itself() {
+fn invalid_fields_do_not_affect_the_others() {
     let selected = std::env::var("FIRSTLIGHT_CLOUD").ok();
     let cases = served::cases(CLOUDS);
     let cases = cases.iter().filter(|case| selected.as_ref().is_none_or(|name| *name == case.name));

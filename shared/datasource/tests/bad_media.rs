@@ -151,7 +151,7 @@ fn media() -> Vec<Medium> {
             )
         },
         Medium {
-            // The name of the file that has all metadata: see `names_of_vmware_files`.
+            // The name of the file that has all metadata: see `invalid_names_of_vmware_files_are_reported_once`.
             rules: Rules { texts_only: &[".cfg"], exceptions: &["CLOUDINIT/METADATA"], ..Rules::default() },
             ..medium(
                 "VMware",
@@ -330,7 +330,7 @@ fn run(medium: &Medium, documents: &Documents) -> Run {
 }
 
 #[test]
-fn each_field_costs_only_itself() {
+fn invalid_fields_do_not_affect_the_others() {
     let selected = std::env::var("FIRSTLIGHT_CLOUD").ok();
     let media: Vec<Medium> = media()
         .into_iter()
@@ -348,7 +348,7 @@ fn each_field_costs_only_itself() {
 
 /// A name of a file that is invalid is reported once, by its key and without the name; the other file is used.
 #[test]
-fn names_of_vmware_files() {
+fn invalid_names_of_vmware_files_are_reported_once() {
     let good = media().into_iter().find(|medium| medium.documents.contains_key("meta")).unwrap();
     for (key, other) in [("METADATA", "user-data"), ("USERDATA", "hostname")] {
         for bad in

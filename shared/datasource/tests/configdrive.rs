@@ -39,14 +39,14 @@ const WHOLE: &[(&str, &str)] = &[
 
 /// The order of keys matters to readers that use only the first.
 #[test]
-fn keys_in_the_order_of_the_document() {
+fn keys_keep_the_order_of_the_document() {
     let keys = r#"{"uuid": "u-1", "public_keys": {"z": "ssh-rsa Z", "a": "ssh-rsa A", "m": "ssh-rsa M"}}"#;
     let instance = found(&[("openstack/latest/meta_data.json", keys)]);
     assert_eq!(instance.public_keys, ["ssh-rsa Z", "ssh-rsa A", "ssh-rsa M"]);
 }
 
 #[test]
-fn a_complete_config_drive() {
+fn complete_config_drive_is_read() {
     let machine = drive(WHOLE);
     let i = machine.found("ConfigDrive");
     assert_eq!(i.description, "DataSourceConfigDrive [local,ver=2][source=/config-drive]");
@@ -81,7 +81,7 @@ fn files_are_injected_once() {
 }
 
 #[test]
-fn versions() {
+fn newest_supported_version_is_used() {
     let at = |version: &str, id: &str| {
         (format!("openstack/{version}/meta_data.json"), format!("{{\"uuid\": \"{id}\"}}"))
     };
@@ -110,7 +110,7 @@ fn the_seed_directory_goes_first() {
 }
 
 #[test]
-fn version_1_layout() {
+fn version_1_drives_are_read() {
     let one = found(&[
         (
             "meta.js",
@@ -132,7 +132,7 @@ fn version_1_layout() {
 }
 
 #[test]
-fn modes() {
+fn only_the_administrator_selects_dsmode() {
     let meta = |more: &str| {
         found(&[("openstack/latest/meta_data.json", &format!("{{\"uuid\": \"u\"{more}}}"))]).dsmode
     };
@@ -146,7 +146,7 @@ fn modes() {
 }
 
 #[test]
-fn vendor_data() {
+fn vendor_data_is_text_or_the_key_cloud_init() {
     for (json, wanted) in [
         ("null", ""),
         ("\"\"", ""),
@@ -164,7 +164,7 @@ fn vendor_data() {
 }
 
 #[test]
-fn network_configuration() {
+fn empty_network_data_counts() {
     let with = |json: &str| {
         found(&[
             ("openstack/latest/meta_data.json", "{\"uuid\": \"u\"}"),
@@ -178,7 +178,7 @@ fn network_configuration() {
 }
 
 #[test]
-fn broken_drives() {
+fn broken_drives_are_rejected_or_reported() {
     const META: &str = "openstack/latest/meta_data.json";
     let good = (META, "{\"uuid\": \"u\"}");
     for (files, said) in [
@@ -242,13 +242,13 @@ fn broken_drives() {
 }
 
 #[test]
-fn no_drive() {
+fn machine_without_a_drive_has_no_instance() {
     assert_eq!(Machine::new().find("ConfigDrive").unwrap(), None);
     assert_eq!(drive(&[("x", "y")]).find("ConfigDrive").unwrap(), None);
 }
 
 #[test]
-fn the_cached_instance() {
+fn cached_instance_is_compared_with_the_dmi_uuid() {
     let machine = Machine::new().file("/sys/class/dmi/id/product_uuid", "ABCD-1\n");
     let ask = |id: &str| {
         machine.check(&Instance { id: id.into(), datasource: "ConfigDrive".into(), ..Instance::default() })

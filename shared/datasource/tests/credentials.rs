@@ -19,7 +19,7 @@ fn with_credentials(files: &[(&str, &str)]) -> Machine {
 }
 
 #[test]
-fn a_seed_of_its_own() {
+fn credentials_with_user_data_or_metadata_are_a_seed() {
     let all = with_credentials(&[
         ("meta-data", "instance-id: i-c\nlocal-hostname: c"),
         ("user-data", "#cloud-config\n"),
@@ -46,7 +46,7 @@ fn a_seed_of_its_own() {
 }
 
 #[test]
-fn precedence_over_other_seeds() {
+fn credentials_override_other_seeds() {
     let machine = with_credentials(&[("meta-data", "instance-id: C\na: 1"), ("user-data", "uc")])
         .seed(SEED, "instance-id: D\nb: 2", "ud")
         .files(SEED, &[("vendor-data", "vd"), ("network-config", "version: 2")])
@@ -67,7 +67,7 @@ fn precedence_over_other_seeds() {
 }
 
 #[test]
-fn bad_credentials() {
+fn bad_credentials_are_reported_and_never_make_a_new_instance() {
     for bad in ["instance-id: [", "- a", "hello", "\u{0}\u{0}"] {
         let machine = with_credentials(&[("meta-data", bad), ("user-data", "u")]);
         let first = machine.found("NoCloud");
@@ -93,7 +93,7 @@ fn bad_credentials() {
 }
 
 #[test]
-fn the_cached_instance() {
+fn cached_instance_is_compared_with_the_credential() {
     let cached = Instance { id: "i-1".into(), datasource: "NoCloud".into(), ..Instance::default() };
     for (meta, line, expected) in [
         ("instance-id: i-1", "ds=nocloud;i=i-2", IdentityCheck::Same),

@@ -66,7 +66,7 @@ const VNICS: &str =
     r#"[{"macAddr": "02:00:00:00:00:01", "privateIp": "10.0.0.2", "subnetCidrBlock": "10.0.0.0/24"}]"#;
 
 #[test]
-fn oracle_versions() {
+fn oracle_falls_back_to_version_1() {
     let v2 = serve(&[
         ("/opc/v2/instance/ Bearer Oracle", INSTANCE),
         ("/opc/v2/vnics/ Bearer Oracle", VNICS),
@@ -100,7 +100,7 @@ fn oracle_versions() {
 
 /// The VNICs are requested only if they are needed.
 #[test]
-fn oracle_with_a_network_of_the_initramfs() {
+fn oracle_requests_vnics_only_if_they_are_needed() {
     let server =
         serve(&[("/opc/v2/instance/ Bearer Oracle", INSTANCE), ("/opc/v2/vnics/ Bearer Oracle", VNICS)]);
     let i = oracle(&server, "").file("/run/net-ens3.conf", "DEVICE=ens3\n").found("Oracle");
@@ -113,7 +113,7 @@ fn oracle_with_a_network_of_the_initramfs() {
 
 /// A wrong field does not affect the others.
 #[test]
-fn oracle_wrong_fields() {
+fn oracle_fields_of_a_wrong_type_do_not_affect_the_others() {
     for (key, value, warning) in [
         ("ociAdName", json!(["x"]), "Oracle's metadata: ociAdName: expected text"),
         ("ociAdName", Value::Null, "Oracle's metadata: ociAdName: missing"),
@@ -164,7 +164,7 @@ const TREE: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn exoscale_passwords() {
+fn exoscale_confirms_the_password_that_it_has_read() {
     let metadata = serve(&TREE);
     let send = "/1.0/ send_my_password";
     for (paths, password, warning) in [
@@ -205,7 +205,7 @@ fn exoscale_passwords() {
 
 /// A tree that lacks the instance-id, and one that does not list it.
 #[test]
-fn exoscale_instance_ids() {
+fn exoscale_requires_a_valid_instance_id() {
     let passwords = serve(&[]);
     for (id, expected) in [("id-1", Some("id-1")), (" id-2\n", Some("id-2")), ("", None), ("a b", None)] {
         let server =
@@ -219,7 +219,7 @@ fn exoscale_instance_ids() {
 }
 
 #[test]
-fn cloudstack_seed() {
+fn cloudstack_seed_precedes_the_service() {
     let machine = || {
         Machine::new()
             .firmware(&[("product_name", "CloudStack KVM Hypervisor\n")])

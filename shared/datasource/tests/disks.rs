@@ -69,7 +69,7 @@ fn kernel_has(kind: &str) -> bool {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn labelled_disks() {
+fn only_disks_with_the_label_are_seeds() {
     let files = [("meta-data", "instance-id: i-disk"), ("user-data", "u")];
     let half = attach("CIDATA", &[("user-data", "u")]);
     let whole = attach("CIDATA", &files);
@@ -130,7 +130,7 @@ fn attach_ext4(label: &str, name: &str, content: &str, dirty: bool) -> Loop {
 /// A label suffices, whatever file system has it; nothing is written to it, and its journal is not replayed.
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn config_drives_of_any_kind() {
+fn config_drives_are_read_without_a_write() {
     assert!(kernel_has("ext4"), "this kernel has no ext4");
     for dirty in [false, true] {
         let disk =
@@ -148,7 +148,7 @@ fn config_drives_of_any_kind() {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn config_drives() {
+fn config_drive_is_found_by_label_or_as_a_whole_disk() {
     let meta = [("openstack/latest/meta_data.json", "{\"uuid\": \"u-disk\"}")];
     let labelled = attach("CONFIG-2", &meta);
     let any = attach("ANY", &[("x", "y")]);
@@ -174,7 +174,7 @@ fn config_drives() {
 }
 
 #[test]
-fn device_without_a_file_system() {
+fn device_without_a_file_system_is_skipped() {
     // Below another root there are no devices, whatever its /sys has.
     let machine = Machine::new().file("/sys/class/block/vdz/size", "2048\n");
     assert_eq!(machine.find("NoCloud").unwrap(), None);

@@ -37,7 +37,7 @@ fn with_seed(meta: &str) -> Machine {
 }
 
 #[test]
-fn seed_sources() {
+fn sources_of_the_seed_are_combined_by_precedence() {
     let whole = || {
         with_seed("instance-id: D\nk: 2")
             .file(&format!("{SEED}/vendor-data"), "dv")
@@ -292,7 +292,7 @@ fn seed_sources() {
 }
 
 #[test]
-fn no_seed() {
+fn incomplete_or_disabled_seeds_are_no_instance() {
     let own = |inside: &str| machine().config(&format!("datasource: {{NoCloud: {inside}}}"));
     for (name, machine) in [
         ("nothing", machine()),
@@ -314,7 +314,7 @@ fn no_seed() {
 }
 
 #[test]
-fn modes() {
+fn dsmode_of_the_metadata_is_used() {
     for (name, machine, mode) in
         [("metadata's", with_seed("dsmode: local"), "local"), ("none", with_seed("dsmode: pass"), "net")]
     {
@@ -324,7 +324,7 @@ fn modes() {
 }
 
 #[test]
-fn standard_fields() {
+fn standard_fields_are_read_from_the_metadata() {
     let instance = with_seed(
         "instance-id: |\n  i-1\nlocal-hostname: web.example.com\ncloud-name: MyCloud\nregion: r\n\
          availability_zone: z\nlaunch-index: 3\npublic-keys: {a: k1, b: [k2, k3]}\n",
@@ -341,7 +341,7 @@ fn standard_fields() {
 }
 
 #[test]
-fn interfaces_in_metadata() {
+fn network_config_overrides_network_interfaces() {
     let meta = "network-interfaces: |\n  auto eth0\n  iface eth0 inet dhcp\n";
     let network = with_seed(meta).found("NoCloud").network.unwrap();
     assert_eq!((&*network.format, network.content.as_str().unwrap().lines().count()), ("eni", 2));
@@ -352,7 +352,7 @@ fn interfaces_in_metadata() {
 /// Bad metadata is reported with its position and never causes a panic; at a first boot the rest of the seed is used,
 /// and a known machine does not become another instance.
 #[test]
-fn bad_metadata() {
+fn bad_metadata_is_reported_with_its_position() {
     for (name, bytes, said) in [
         ("broken", &b"a: 1\ninstance-id: ["[..], "meta-data:3:1: invalid YAML"),
         ("a list", b"- a", "expected a map"),
@@ -374,7 +374,7 @@ fn bad_metadata() {
 }
 
 #[test]
-fn bad_seeds() {
+fn bad_seeds_are_reported_and_the_rest_is_used() {
     let network = with_seed("instance-id: i").file(&format!("{SEED}/network-config"), "version: [");
     assert_eq!(network.found("NoCloud").network, None);
     assert!(network.warnings().contains("network-config:2:1: "), "{}", network.warnings());
@@ -429,7 +429,7 @@ fn symlinks_in_a_seed_resolve_below_the_root() {
 }
 
 #[test]
-fn the_cached_instance() {
+fn cached_instance_is_compared_with_all_evidence() {
     let cached = Instance { id: "i-1".into(), datasource: "NoCloud".into(), ..Instance::default() };
     for (name, machine, wanted) in [
         ("no evidence", machine(), "?"),

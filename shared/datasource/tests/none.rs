@@ -8,7 +8,7 @@ use common::{Machine, text};
 use datasource::IdentityCheck;
 
 #[test]
-fn metadata_and_user_data_from_the_configuration() {
+fn metadata_and_user_data_are_read_from_the_configuration() {
     let bare = Machine::new().network_stage().found("None");
     assert_eq!(
         (&*bare.id, &*bare.description, &*bare.dsmode),
@@ -31,7 +31,7 @@ fn metadata_and_user_data_from_the_configuration() {
 }
 
 #[test]
-fn when_it_is_found() {
+fn none_is_found_last_in_the_network_stage() {
     let list = ["NoCloud", "None"];
     let local = Machine::new().search(&list);
     assert!(local.found.is_none());

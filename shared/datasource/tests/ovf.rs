@@ -22,7 +22,7 @@ fn environment(properties: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn seed() {
+fn every_property_is_applied() {
     let all = [
         ("instance-id", "i-ovf"),
         ("hostname", "appliance.example.org"),
@@ -49,7 +49,7 @@ fn seed() {
 }
 
 #[test]
-fn other_directories_and_names() {
+fn seed_is_found_under_other_names_and_directories() {
     for path in ["/var/lib/cloud/seed/OVF-ENV.XML", "/var/lib/cloud/seed/ovf/ovf-env.xml"] {
         let instance = Machine::new().file(path, environment(&[("user-data", "#!/bin/sh\n")])).found("OVF");
         assert_eq!(instance.description, format!("DataSourceOVF [seed={path}]"));
@@ -60,7 +60,7 @@ fn other_directories_and_names() {
 }
 
 #[test]
-fn seedfrom() {
+fn seedfrom_adds_the_files_of_a_seed() {
     let properties = |base: &str| environment(&[("instance-id", "i-own"), ("seedfrom", base)]);
     let machine = Machine::new()
         .file(PATH, properties("/srv/seed/"))
@@ -81,7 +81,7 @@ fn seedfrom() {
 }
 
 #[test]
-fn unusable_documents() {
+fn unusable_documents_are_errors_with_their_path() {
     for (text, expected) in [
         ("<Environment>", "an element is not closed"),
         ("<!DOCTYPE a><Environment/>", "a document type"),
@@ -99,7 +99,7 @@ fn unusable_documents() {
 
 /// An invalid property does not affect the others.
 #[test]
-fn invalid_properties() {
+fn invalid_properties_do_not_affect_the_others() {
     let text = environment(&[("instance-id", ""), ("hostname", "a&#9;b"), ("user-data", "")]);
     let text = text.replace("</PropertySection>", "<Property oe:key=\"password\"/></PropertySection>");
     let machine = Machine::new().file(PATH, text);
@@ -138,7 +138,7 @@ fn with_disc(machine: Machine, name: &str, label: &str) -> Machine {
 
 /// A disc in a drive is read whatever its label, at its mount point if it is mounted.
 #[test]
-fn discs() {
+fn discs_in_drives_are_read_whatever_their_label() {
     let mounts = "/dev/sr0 /media/cd0 iso9660 ro 0 0\n/dev/sr1 /media/cd1 iso9660 ro 0 0\n\
                   /dev/sdb /media/usb iso9660 ro 0 0\n";
     let all = [("instance-id", "i-disc"), ("network-config", &base64::encode(b"network: {version: 2}"))];

@@ -99,7 +99,7 @@ fn with(more: &[(&str, Vec<String>)]) -> Server {
 }
 
 #[test]
-fn a_complete_seed() {
+fn complete_seed_is_fetched() {
     let server = with(&[("/vendor-data", vec![ok("v")]), ("/network-config", vec![ok("version: 2")])]);
     let instance = server.machine(3).found("NoCloud");
     assert_eq!(
@@ -166,7 +166,7 @@ fn server_error_is_retried() {
 }
 
 #[test]
-fn optional_file_that_fails() {
+fn failing_optional_file_is_skipped() {
     let server = with(&[("/vendor-data", vec![status("500 No", "")])]);
     let machine = server.machine(1);
     assert_eq!(machine.found("NoCloud").id, "i-http");
@@ -175,7 +175,7 @@ fn optional_file_that_fails() {
 }
 
 #[test]
-fn truncated_body() {
+fn truncated_body_is_fetched_again() {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 500\r\nConnection: close\r\n\r\n#cloud-config\nruncmd: ["
         .to_string();
     let server = with(&[("/user-data", vec![half.clone(), ok("whole")])]);
@@ -195,7 +195,7 @@ fn silent_server_times_out() {
 }
 
 #[test]
-fn connection_refused() {
+fn refused_connections_are_an_error() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let machine = Machine::new()
         .line(&format!("ds=nocloud;s=http://{closed}/"))
@@ -205,7 +205,7 @@ fn connection_refused() {
 }
 
 #[test]
-fn redirects() {
+fn redirects_are_followed_but_not_in_a_loop() {
     let other = with(&[]);
     let to = |path: &str| status("302 Found", &format!("Location: {}{path}\r\n", other.base));
     let server = with(&[("/meta-data", vec![to("/meta-data")]), ("/user-data", vec![to("/user-data")])]);
@@ -216,7 +216,7 @@ fn redirects() {
 }
 
 #[test]
-fn addresses() {
+fn urls_may_have_queries_and_placeholders() {
     let server = serve(&[
         ("/x?f=meta-data", &[ok("instance-id: query")]),
         ("/x?f=user-data", &[ok("")]),
@@ -238,7 +238,7 @@ fn addresses() {
 }
 
 #[test]
-fn unsupported_url_schemes() {
+fn unsupported_url_schemes_are_reported() {
     for (scheme, said) in [("ftp", "unsupported URL scheme ftp"), ("FTPS", "unsupported URL scheme ftps")] {
         let machine = Machine::new().line(&format!("ds=nocloud;s={scheme}://127.0.0.1/")).network_stage();
         assert!(machine.find("NoCloud").unwrap_err().to_string().contains(said), "{scheme}");
@@ -247,7 +247,7 @@ fn unsupported_url_schemes() {
 
 /// A response that announces too large a size is not read, and not retried.
 #[test]
-fn too_large() {
+fn oversized_response_is_neither_read_nor_retried() {
     let huge = "HTTP/1.1 200 OK\r\nContent-Length: 73400320\r\nConnection: close\r\n\r\n".to_string();
     let server = with(&[("/user-data", vec![huge.clone()]), ("/vendor-data", vec![huge])]);
     let machine = server.machine(3);

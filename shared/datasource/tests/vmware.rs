@@ -31,7 +31,7 @@ fn customized(file: &str) -> Machine {
 }
 
 #[test]
-fn other_machines() {
+fn other_machines_are_not_searched() {
     let other =
         || Machine::new().file(PLUGIN, "").file(&format!("{IMC}/cust.cfg"), "[CLOUDINIT]\nMETADATA=m\n");
     assert_eq!(other().find("VMware").unwrap(), None);
@@ -41,7 +41,7 @@ fn other_machines() {
 }
 
 #[test]
-fn metadata_and_user_data_files() {
+fn metadata_and_user_data_are_read_from_files() {
     let cust = "[CLOUDINIT]\nMETADATA = meta\nUSERDATA = user\n";
     let metadata = "{instance-id: i-imc, local-hostname: a, network: {version: 2, ethernets: {e: {dhcp4: true}}}, \
                     public-keys-data: \"ssh-rsa A\\nssh-rsa B\", public-keys: no}";
@@ -67,7 +67,7 @@ fn metadata_and_user_data_files() {
 
 /// An invalid file does not affect the others.
 #[test]
-fn invalid_files() {
+fn invalid_files_do_not_affect_the_others() {
     let machine = |cust: &str| {
         let files =
             [("cust.cfg", cust), ("user", "u"), ("broken", "{"), ("list", "[1]"), ("id", "instance-id: [1]")];
@@ -97,7 +97,7 @@ const SETTINGS: &str = "[NETWORK]\nHOSTNAME = vm\nDOMAINNAME = example.org\nNETW
     [NIC1]\nMACADDR = 02:00:00:00:00:02\nONBOOT = yes\nBOOTPROTO = dhcp\n[DATETIME]\nTIMEZONE = Europe/Berlin\nUTC = yes\n";
 
 #[test]
-fn settings() {
+fn customization_settings_are_applied() {
     let machine = customized(SETTINGS);
     let instance = machine.found("VMware");
     assert_eq!(instance.id, UUID.to_lowercase());
@@ -116,7 +116,7 @@ fn settings() {
 
 /// Settings that fail: the hostname and the valid ones are applied.
 #[test]
-fn failing_settings() {
+fn failing_settings_do_not_affect_the_others() {
     let custom = "[MISC]\nMARKER-ID = m-1\n[CUSTOM-SCRIPT]\nSCRIPT-NAME = s.sh\n[PASSWORD]\n-PASS = ???\n";
     let text = format!("{SETTINGS}{custom}").replace(":02\n", ":09\n");
     let machine = customized(&text);
@@ -142,7 +142,7 @@ fn failing_settings() {
 
 /// The file exists only at the first boot. Later the instance is the cached one, unless the machine is another.
 #[test]
-fn cached_customization() {
+fn customization_of_the_first_boot_is_kept() {
     let store = |machine: &Machine, instance: &Instance| {
         let layout = Layout::default();
         state::instancify(&machine.sys, &layout, instance).unwrap();
@@ -158,7 +158,7 @@ fn cached_customization() {
 }
 
 #[test]
-fn huge_customization_file() {
+fn huge_customization_file_is_rejected() {
     let machine = customized(&"x".repeat((1 << 20) + 1));
     assert!(machine.find("VMware").unwrap_err().is_too_large());
     assert!(machine.warnings().contains("reading the customization file"), "{}", machine.warnings());

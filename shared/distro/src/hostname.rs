@@ -4,7 +4,7 @@ use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::{Distro, InitSystem, make_header};
 
-/// How a hostname is stored and set.
+/// The method of storing and setting a hostname.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostnameMethod {
     /// hostname(5), and the kernel's hostname.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_variables() {
+    fn shell_variables_are_replaced_or_appended() {
         let text = "# x\nNETWORKING=yes\nHOSTNAME=a\n";
         assert_eq!(set_variable(text, "HOSTNAME", "b"), "# x\nNETWORKING=yes\nHOSTNAME=b\n");
         assert_eq!(set_variable("", "hostname", "\"b\""), "hostname=\"b\"\n");

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_debians_file() {
+    fn debian_file_has_every_variable() {
         let keymap = Keymap { layout: "ch".into(), variant: "fr".into(), ..Keymap::default() };
         assert_eq!(
             debian_file(&keymap),

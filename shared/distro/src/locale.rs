@@ -4,7 +4,7 @@ use system::{Command, Error, Result, System, WriteOptions, debug};
 
 use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
-/// How a locale is stored and generated.
+/// The method of storing and generating a locale.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LocaleMethod {
     /// locale.gen(5), locale-gen(8), update-locale(8).
@@ -212,7 +212,7 @@ mod tests {
     const LIST: &str = "de_DE.UTF-8 UTF-8\nde_DE ISO-8859-1\nde_DE@euro ISO-8859-15\nfi_FI ISO-8859-1\nfi_FI.UTF-8 UTF-8\nxx_XX KOI8-R\n";
 
     #[test]
-    fn locale_gen_lines() {
+    fn locale_gen_lines_have_the_supported_charset() {
         for (asked, line) in [
             ("de_DE", "de_DE.UTF-8 UTF-8"),
             ("de_DE.UTF-8", "de_DE.UTF-8 UTF-8"),

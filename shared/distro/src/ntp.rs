@@ -4,7 +4,7 @@ use system::System;
 
 use crate::{Distro, Family};
 
-/// The columns of a distribution's row.
+/// The NTP settings of a distribution: columns of its row in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NtpSettings {
     /// Whether upstream's `ntp` supports the distribution.
@@ -41,7 +41,7 @@ impl NtpSettings {
     };
 }
 
-/// What one client needs.
+/// The files, packages and service of one NTP client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NtpClient {
     /// The name of the client.
@@ -52,7 +52,7 @@ pub struct NtpClient {
     pub config_path: String,
     /// The packages that provide it.
     pub packages: Vec<String>,
-    /// Its service.
+    /// The service of the client.
     pub service: String,
     /// The names of its templates, the most specific first.
     pub templates: Vec<String>,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_by_distribution() {
+    fn ntp_client_depends_on_the_distribution() {
         for (distro, client, conf, service) in [
             ("debian", "chrony", "/etc/chrony/chrony.conf", "chrony"),
             ("rhel", "chrony", "/etc/chrony.conf", "chronyd"),

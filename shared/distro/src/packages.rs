@@ -78,15 +78,15 @@ pub struct AptOptions {
     pub upgrade: Option<String>,
 }
 
-/// When to run apt-get through the wrapper program.
+/// The use of a wrapper program for apt-get.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Wrapper {
-    /// If the wrapper is installed.
+    /// Runs apt-get through the wrapper if that is installed.
     #[default]
     Auto,
-    /// Without the wrapper.
+    /// Runs apt-get without the wrapper.
     Never,
-    /// A command line, and whether it is used even if its program is not found.
+    /// Runs apt-get through this command line; the flag says whether it is used even if its program is not found.
     Command(Vec<String>, bool),
 }
 
@@ -249,9 +249,9 @@ impl Distro {
         self.install_requested(sys, &wanted, &AptOptions::default())
     }
 
-    /// Installs packages with the distribution's package manager. Packages that it does not have are installed as snaps if
     /// Installs packages with the distribution's package manager. Packages that it does not have are installed as snaps
     /// if snaps are supported. The caller has updated the index.
+    ///
     /// # Errors
     /// Fails if a package manager fails, or with the names of the packages that no package manager has.
     pub fn install_requested(&self, sys: &System, wanted: &PackageRequest, apt: &AptOptions) -> Result<()> {
@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines() {
+    fn command_lines_depend_on_the_package_manager() {
         let some = [Package::new("a"), Package { name: "b".into(), version: Some("1".into()) }];
         for (manager, program, verb, line) in [
             (PackageManager::Dnf, "dnf", Verb::Install, "dnf -y install a b-1"),
@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_for_people() {
+    fn descriptions_name_at_most_five_packages() {
         let packages: Vec<Package> = ["a", "b", "c", "d", "e", "f"].map(Package::new).into();
         assert_eq!(describe(Verb::Install, &packages[..2]), "installing a, b");
         assert_eq!(describe(Verb::Install, &packages), "installing a, b, c, d, e and 1 more");
@@ -487,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_command_overrides() {
+    fn apt_command_wrapper_and_subcommand_can_be_configured() {
         let options = AptOptions {
             command: Some(vec!["aptitude".into()]),
             wrapper: Wrapper::Command(vec!["nice".into(), "-5".into()], false),
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn apt_package_names_without_suffixes() {
+    fn suffixes_of_apt_package_names_are_removed() {
         for (written, bare) in
             [("a", "a"), ("a=1", "a"), ("a/sid", "a"), ("a-", "a"), ("lamp-server^", "lamp-server")]
         {

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sudoers_include_lines() {
+    fn sudoers_include_lines_are_recognised() {
         for (text, there) in [
             ("#includedir /etc/sudoers.d\n", true),
             ("  @includedir\t/etc/sudoers.d/ ", true),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn doas_rules() {
+    fn doas_rules_must_name_the_user() {
         for (rule, ok) in [
             ("permit nopass bob", true),
             ("permit nopass setenv { A B=c } bob as root cmd ls args -l", true),

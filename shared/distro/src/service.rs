@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn command_lines() {
+    fn command_lines_depend_on_the_init_system() {
         for (init, action, line) in [
             (InitSystem::Systemd, ServiceAction::Reload, "systemctl reload-or-restart x"),
             (InitSystem::OpenRc, ServiceAction::Enable, "rc-update --nocolor add x"),

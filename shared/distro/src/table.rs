@@ -29,7 +29,7 @@ pub enum Family {
 pub struct Distro {
     /// The name, as `distro:` in the configuration.
     pub name: &'static str,
-    /// The family.
+    /// The family that the distribution belongs to.
     pub family: Family,
     /// The name in templates that a family shares: `hosts.debian.tmpl`.
     pub template_suffix: &'static str,
@@ -37,13 +37,13 @@ pub struct Distro {
     pub localhost_ip: &'static str,
     /// Whether the hostname is the FQDN if the configuration does not say.
     pub prefers_fqdn: bool,
-    /// How the hostname is stored.
+    /// The method of storing the hostname.
     pub hostname: HostnameMethod,
-    /// How the locale is stored.
+    /// The method of storing the locale.
     pub locale: LocaleMethod,
     /// The default locale.
     pub default_locale: &'static str,
-    /// How the time zone is stored.
+    /// The method of storing the time zone.
     pub timezone: TimezoneMethod,
     /// The package manager.
     pub package_manager: PackageManager,

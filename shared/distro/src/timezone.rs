@@ -4,7 +4,7 @@ use system::{Error, Result, System, WriteOptions};
 
 use crate::{Distro, Family, InitSystem, set_variable};
 
-/// How a time zone is stored.
+/// The method of storing a time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimezoneMethod {
     /// /etc/timezone, and /etc/localtime.

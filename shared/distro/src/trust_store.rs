@@ -1,6 +1,6 @@
 //! Certificates that the machine trusts: where a distribution stores them, and how a change takes effect.
 
-/// The columns of a distribution's row.
+/// The trust store of a distribution: columns of its row in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustStore {
     /// Whether upstream's `ca_certs` supports the distribution.
@@ -11,11 +11,11 @@ pub struct TrustStore {
     pub extension: &'static str,
     /// The program that applies a change, run without arguments.
     pub update_command: &'static str,
-    /// How default certificates are removed.
+    /// The method of removing default certificates.
     pub remove_defaults: RemoveDefaults,
 }
 
-/// How the certificates that the distribution brings are removed.
+/// The method of removing the certificates that the distribution provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoveDefaults {
     /// Each line of the list at `path` gets a `!`. With `debconf`, its question about new certificates is answered too.

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn useradd_command_lines() {
+    fn useradd_and_adduser_get_every_option() {
         let plain = NewUser { name: "a".into(), ..NewUser::default() };
         assert_eq!(useradd_argv(&plain, false).join(" "), "useradd a -m");
         let full = NewUser {
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn shadow_passwords() {
+    fn shadow_has_passwords_and_locks() {
         let text = "root:*:1:::::\nab:!:2:\na::3:\nlast:$y$x:4";
         for (name, field) in
             [("root", Some("*")), ("ab", Some("!")), ("a", Some("")), ("last", Some("$y$x")), ("b", None)]

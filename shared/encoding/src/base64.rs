@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rfc_4648_vectors_both_ways() {
+    fn matches_the_vectors_of_rfc_4648() {
         for (plain, text) in [
             ("", ""),
             ("f", "Zg=="),
@@ -148,7 +148,7 @@ mod tests {
     /// No input causes a panic, the output is never longer than three quarters of the input, and a more lenient decoder reads
     /// what a stricter one accepts in the same way.
     #[test]
-    fn mutated_input() {
+    fn mutated_input_is_decoded_consistently() {
         let good =
             [encode(&[0xa5; 40]), "\n".into(), encode(b"a"), "\r\n==".into(), encode(b"bcdefgh")].concat();
         let (mut accepted, mut refused) = (0, 0);

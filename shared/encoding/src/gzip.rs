@@ -8,7 +8,7 @@ use flate2::{Compression, Crc};
 
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// Why gzip data cannot be decompressed.
+/// The reason why gzip data cannot be decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GzipError {
     /// The data does not begin with gzip's magic number.
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn round_trip() {
+    fn compressed_bytes_are_inflated_to_themselves() {
         // Nothing; what shrinks to little; what does not shrink, longer than every buffer on the way.
         let mut noise = 1_u32;
         let random: Vec<u8> = std::iter::repeat_with(|| {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_header_fields_and_sizes() {
+    fn optional_header_fields_are_skipped() {
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         for flags in 0..32 {
             assert_eq!(inflate(&gzip_member(b"hello", flags), 100).unwrap(), b"hello", "flags {flags}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_and_corrupted_input() {
+    fn truncated_and_corrupted_input_is_rejected() {
         let good = gzip_member(b"some content that is long enough to compress, compress, compress", 31);
         for end in 0..good.len() {
             assert!(inflate(&good[..end], 1000).is_err(), "cut at {end}");

@@ -15,7 +15,7 @@ pub fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn rfc_1321_vectors() {
+    fn matches_the_vectors_of_rfc_1321() {
         for (text, digest) in [
             ("", "d41d8cd98f00b204e9800998ecf8427e"),
             ("abc", "900150983cd24fb0d6963f7d28e17f72"),

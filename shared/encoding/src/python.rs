@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_python_writes_it() {
+    fn text_is_quoted_like_by_python() {
         for (text, repr, json) in [
             ("", "''", r#""""#),
             ("it's", r#""it's""#, r#""it's""#),

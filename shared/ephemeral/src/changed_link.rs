@@ -46,7 +46,7 @@ impl<T> FamilyState<T> {
 /// A link with the changes made to it.
 pub struct ChangedLink<'a> {
     pub sys: &'a System,
-    /// What the kernel says of it.
+    /// The state of the link, as last read from the kernel.
     pub info: Link,
     journal: Journal,
     journal_dir: String,

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn networkd() {
+    fn networkd_leases_are_parsed() {
         let lease = parse_networkd(NETWORKD).unwrap();
         assert_eq!(lease.address.to_string(), "10.0.2.15/24");
         assert_eq!((lease.mtu, lease.lifetime), (Some(1400), Some(Duration::from_secs(600))));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn dhclient() {
+    fn dhclient_leases_of_the_nic_are_parsed() {
         let block = |nic: &str, address: &str, server: &str| {
             format!(
                 "lease {{\n  interface \"{nic}\";\n  fixed-address {address};\n  option subnet-mask 255.255.255.0;\n  \
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn leases_of_both_services() {
+    fn leases_of_both_services_are_found_while_valid() {
         let top = std::env::temp_dir().join(format!("ephemeral-held-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);

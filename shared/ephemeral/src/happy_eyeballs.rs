@@ -26,7 +26,7 @@ struct Attempt {
     transient_since: Option<Duration>,
     /// The result of the last attempt.
     last_error: Option<Error>,
-    /// When the last attempt began, since the start of the race.
+    /// The beginning of the last attempt, as time since the start of the race.
     began: Duration,
     /// The address has no route yet, as its family is still coming up.
     is_pending: bool,
@@ -74,7 +74,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Returns whether an address is reachable by now.
+/// Whether an address is reachable, or may become so while its family is still coming up.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Reachability {
     Reachable,
@@ -86,12 +86,12 @@ pub enum Reachability {
 pub trait Network {
     fn sys(&self) -> &System;
     fn reachability(&self, to: SocketAddr) -> Reachability;
-    /// The link for link-local addresses without a zone; 0 for none.
+    /// Returns the index of the link for link-local addresses without a zone; 0 for none.
     fn link(&self) -> u32;
-    /// Whether names can be resolved.
+    /// Returns whether the network is up, so that names can be resolved.
     fn is_up(&self) -> bool;
     fn wait(&mut self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline);
-    /// The problem of the network itself.
+    /// Returns the problems of the network itself.
     fn network_errors(&self) -> String;
 }
 
@@ -326,7 +326,7 @@ fn check_response(
     }
 }
 
-/// One message for all of them. The error of a single candidate keeps its kind.
+/// Returns one error for all candidates. The error of a single candidate keeps its kind.
 fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors: &str) -> Error {
     if let ([fetch], [Attempt { state: State::Failed, last_error: Some(e), .. }]) =
         (candidates, &attempts[..])
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn retries_and_failures() {
+    fn failed_requests_are_retried_unless_not_found() {
         let (port, thread) = server(&[(BAD, 0), ("junk\r\n\r\n", 0), (GOOD, 0)]);
         let fetch = get(port).retries(2, Duration::from_millis(5));
         assert_eq!(run(&[fetch], 20).unwrap().0, 0);

@@ -22,7 +22,7 @@ const MAX_PACKETS_PER_TURN: usize = 64;
 /// A smaller MTU would disable IPv6 on the link (RFC 8200).
 const MIN_MTU: u32 = 1280;
 
-/// How IPv4 is configured.
+/// The method of configuring IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv4Method {
     /// By DHCP, requesting these options in addition to the default ones ([`crate::dhcp::message::option`]).

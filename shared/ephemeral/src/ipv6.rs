@@ -17,7 +17,7 @@ const MAX_SOLICITATIONS: u32 = 3;
 /// By then a kernel that creates a link-local address has begun to: it may notice the carrier a second late.
 const KERNEL_ADDRESS_TIMEOUT: Duration = Duration::from_millis(2000);
 
-/// How IPv6 is configured.
+/// The method of configuring IPv6.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ipv6Method {
     /// The link's own address suffices: the metadata has a link-local address.

@@ -125,7 +125,7 @@ impl Journal {
     }
 }
 
-/// The settings that are ever changed: a journal must not lead to any other file.
+/// Returns whether this program changes the setting: a journal must not lead to any other file.
 fn is_known_sysctl(key: &str) -> bool {
     ["accept_ra", "autoconf"].contains(&key)
 }
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn text_round_trip() {
+    fn journal_text_is_parsed_to_itself() {
         let steps = vec![
             Rollback::Down,
             Rollback::Mtu(1500),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_journals() {
+    fn invalid_journals_are_rejected() {
         for text in [
             "",
             "process\n",
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn running_processes_are_left_alone() {
+    fn changes_of_running_processes_are_not_rolled_back() {
         let (sys, top) = sandbox("living");
         sys.write(
             "/proc/9/stat",

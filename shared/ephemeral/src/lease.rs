@@ -34,7 +34,7 @@ pub struct Lease {
     pub domain: Option<String>,
     /// The host name.
     pub host_name: Option<String>,
-    /// `None`: the server did not say, or the lease is permanent.
+    /// The lifetime of the lease; `None` if the server sent none or the lease is permanent.
     pub lifetime: Option<Duration>,
     /// All options as received, for those that only one cloud uses (245: Azure's wire server).
     pub options: BTreeMap<u8, Vec<u8>>,
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn masks() {
+    fn non_contiguous_masks_are_rejected() {
         for (mask, expected) in [
             ([255, 255, 255, 255], Some(32)),
             ([255, 255, 254, 0], Some(23)),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_addresses() {
+    fn unusable_addresses_are_rejected() {
         for bytes in [[0, 0, 0, 0], [255, 255, 255, 255], [224, 0, 0, 1], [127, 0, 0, 1]] {
             let mut bad = message(vec![]);
             bad.yiaddr = bytes.into();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn all_fields_of_a_lease() {
+    fn every_option_of_a_lease_is_read() {
         let all = lease(vec![
             (1, vec![255, 255, 255, 0]),
             (3, vec![192, 0, 2, 1, 192, 0, 2, 2]),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn broadcasts() {
+    fn broadcast_address_defaults_to_the_last_of_the_subnet() {
         for (mask, given, expected) in [
             ([255, 255, 255, 0], None, Some([192, 0, 2, 255])),
             ([255, 255, 255, 0], Some([192, 0, 2, 63]), Some([192, 0, 2, 63])),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn routes() {
+    fn classless_routes_override_the_router() {
         let mask = (1, vec![255, 255, 255, 0]);
         let router = (3, vec![192, 0, 2, 1]);
         let host = (1, vec![255, 255, 255, 255]);

@@ -51,9 +51,9 @@ const MAX_WAIT: Duration = Duration::from_secs(600);
 pub struct NetworkRequest<'a> {
     /// The current name of the interface.
     pub nic: &'a str,
-    /// How IPv4 comes up, if it is used.
+    /// The configuration method of IPv4, if it is used.
     pub v4: Option<Ipv4Method>,
-    /// How IPv6 comes up, if it is used.
+    /// The configuration method of IPv6, if it is used.
     pub v6: Option<Ipv6Method>,
     /// The directory of the journal: [`JOURNAL_DIR`] below the run directory.
     pub journal_dir: &'a str,

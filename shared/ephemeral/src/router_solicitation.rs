@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn solicitation_bytes() {
+    fn solicitation_has_a_valid_checksum_and_the_mac() {
         let mac = [0x52, 0x54, 0, 0x12, 0x34, 0x56];
         let from = eui64_link_local(&mac).unwrap();
         assert_eq!(from.to_string(), "fe80::5054:ff:fe12:3456");

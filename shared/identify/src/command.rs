@@ -27,7 +27,7 @@ pub struct Commands<'a> {
     deadline: Deadline,
     /// Programs that failed to run or timed out.
     unusable: RefCell<Vec<String>>,
-    /// Those of them that were to be run since [`Commands::take_failed`].
+    /// The unusable programs that were requested since [`Commands::take_failed`] was called.
     failed: RefCell<Vec<String>>,
 }
 

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures() {
+    fn signature_names_the_hypervisor() {
         let of = |ebx, ecx, edx| signature(CpuidResult { eax: 0, ebx, ecx, edx });
         // The registers for "KVMKVMKVM", and an unknown signature.
         assert_eq!(name(of(0x4b4d_564b, 0x564b_4d56, 0x4d)), Some("kvm"));

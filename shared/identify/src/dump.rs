@@ -9,8 +9,7 @@ use crate::facts::Facts;
 const NOT_NEEDED: &str = "unavailable:not-needed";
 
 impl Facts<'_> {
-    /// Returns one line `NAME=value` for each fact, as in upstream's log. Facts that no check needed are not gathered for
-    /// it.
+    /// Returns one line `NAME=value` for each fact, as in upstream's log. Facts that no check needed are not read for it.
     pub fn dump(&self) -> String {
         let dmi = self.dmi.get();
         let field = |get: fn(&Dmi) -> &String| match dmi {

@@ -185,7 +185,7 @@ fn json_string(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn json_strings() {
+    fn control_characters_are_escaped_in_json() {
         assert_eq!(super::json_string("a\"\\\n\té\u{1}"), r#""a\"\\\n\u0009é\u0001""#);
     }
 }

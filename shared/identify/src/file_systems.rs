@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blkid_export() {
+    fn blkid_export_is_parsed() {
         let text = "DEVNAME=/dev/sr0\nLABEL=OVF\\ ENV\nUUID=u\nTYPE=iso9660\n\nDEVNAME=/dev/vda\nTYPE=vfat\n\
                     LABEL_FATBOOT=CIDATA\nLABEL=CIDATA\n\nDEVNAME=/dev/vdb\nTYPE=swap\n";
         let pair = |a: &str, b: &str| (a.to_string(), b.to_string());

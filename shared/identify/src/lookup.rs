@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn datasource_lists() {
+    fn last_datasource_list_counts() {
         for (texts, expected, warnings) in [
             (&["datasource_list: [ NoCloud, None ]\n"][..], Some(&["NoCloud", "None"][..]), 0),
             (&["datasource_list:\n- A\n- 'B'\n"], Some(&["A", "B"]), 0),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_on_lines() {
+    fn keys_in_comments_do_not_count() {
         let files =
             files(&["datasource:\n  NoCloud:\n    seedfrom: http://x/ # y\n  # Ec2:\n  Azure2: {a: b}\n"]);
         for (key, has) in [

@@ -107,7 +107,7 @@ mod tests {
     use system::WriteOptions;
 
     #[test]
-    fn pending_devices() {
+    fn devices_without_driver_or_node_are_pending() {
         let top = std::env::temp_dir().join(format!("pending-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&top);
         let sys = System::new(&top);

@@ -7,7 +7,7 @@ use crate::paths::RootedPath;
 use crate::policy::{Mode, OnFound, Policy};
 use crate::verdict::{self, Answer, Enablement, Selection, Verdict};
 
-/// What a run of ds-identify decides.
+/// The decision of a run of ds-identify.
 pub struct Plan {
     pub enablement: Enablement,
     /// The new text of cloud.cfg; `None` leaves the file unchanged.
@@ -16,7 +16,7 @@ pub struct Plan {
     pub reason: String,
     /// The verdicts on the candidates, if they were checked.
     pub verdicts: Vec<(String, Verdict)>,
-    /// Nothing was found, and a device that appears later, or a program that answers later, could change that.
+    /// Whether nothing was found and a device that appears later, or a program that answers later, could change that.
     pub may_change: bool,
     /// The line that would enable cloud-init, if a search or a switch disabled it.
     pub remedy: Option<String>,

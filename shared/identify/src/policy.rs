@@ -15,7 +15,7 @@ pub enum Mode {
     Disabled,
 }
 
-/// How many of the found datasources are selected.
+/// The number of found datasources that are selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFound {
     All,
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grammar() {
+    fn unknown_policy_items_are_ignored_with_a_warning() {
         let default = "search,found=all,maybe=none,notfound=disabled";
         for (text, expected, warnings) in [
             ("", default, 0),
@@ -130,7 +130,7 @@ mod tests {
     /// Properties of every list of up to four items: the last item of a kind counts, kinds are independent, blanks and
     /// empty items are ignored, and each unknown item has a warning.
     #[test]
-    fn properties() {
+    fn last_item_of_each_kind_counts() {
         #[rustfmt::skip]
         const ITEMS: [&str; 15] = [
             "search", "report", "enabled", "disabled", "found=all", "found=first", "maybe=none", "maybe=all",

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn assignments() {
+    fn only_known_and_closed_assignments_are_read() {
         let text = "# a comment\nDI_UNAME_MACHINE='x86_64'\nOTHER='1'\nDI_BLKID_EXPORT_OUT='DEVNAME=/dev/a\n\
                     LABEL=x\n'\nDI_UNAME_MACHINE='i686'; DI_UNAME_KERNEL_NAME='Linux' DI_UNAME_KERNEL_VERSION='open";
         let presets = parse(text);

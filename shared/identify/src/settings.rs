@@ -13,7 +13,8 @@ pub struct Settings {
     pub datasource: Option<String>,
     /// The policy.
     pub policy: Policy,
-    /// How long the local stage waits for udev without progress before the second look; zero disables the second look.
+    /// The time for which the local stage waits for udev without progress before the second look; zero disables the
+    /// second look.
     pub settle: Duration,
     /// `ci.datasource.ec2.strict_id` of the file; see the check of Ec2.
     pub strict_id_in_file: Option<String>,
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files() {
+    fn settings_files_are_parsed_line_by_line() {
         for (text, pairs) in [
             ("policy: enabled # why\n\tdatasource :  'Ec2' ", [("policy", "enabled"), ("datasource", "Ec2")]),
             ("policy: a\\\nb\nx: \"y'", [("policy", "ab"), ("x", "\"y'")]),
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_on_the_command_line() {
+    fn candidates_are_read_from_the_command_line() {
         for (line, expected) in [
             ("cc: {datasource_list: [ A, 'B' ]} end_cc", &["A", "B"][..]),
             ("cc:{datasource_list:[A]} datasource_list:[C,]", &["C"]),

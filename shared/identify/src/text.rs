@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn backslash_quoting() {
+    fn backslashes_quote_the_next_character() {
         assert_eq!(unquote_backslashes(r"a\b\\c\"), r"ab\c");
     }
 

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use crate::settings;
 
-/// What the generator leaves for the second look.
+/// The state that the generator leaves for the second look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndecidedState {
     /// The variable `SYSTEMD_VIRTUALIZATION`, which the manager sets for generators only.
     pub virtualization: Option<String>,
-    /// How long to wait for udev.
+    /// The time limit of the wait for udev.
     pub wait: Duration,
     /// The link that makes the target wanted. Other units check for it too (Fedora's sshd makes its host keys only
     /// without it).
     pub link: Option<String>,
-    /// Why devices may still appear.
+    /// The reasons why devices may still appear.
     pub reasons: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn state_round_trip() {
+    fn state_text_is_parsed_to_itself() {
         let state = UndecidedState {
             virtualization: Some("vm:kvm".into()),
             wait: Duration::from_millis(1500),

@@ -91,7 +91,7 @@ impl Enablement {
     }
 }
 
-/// What cloud.cfg is to say.
+/// The content that cloud.cfg is going to have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
     /// These datasources, and further lines of cloud.cfg.
@@ -163,7 +163,7 @@ mod tests {
     use crate::policy;
 
     #[test]
-    fn policies_over_verdicts() {
+    fn policy_selects_among_the_verdicts() {
         let verdict = |name: &str, answer: Answer| {
             let extra = (name == "Ec2").then(|| "x: y".to_string());
             (name.to_string(), Verdict { answer, reason: String::new(), extra })

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_by_dmi() {
+    fn dmi_names_the_hypervisor() {
         for (vendor, product, expected) in [
             ("QEMU", "KVM", Some("kvm")),
             ("QEMU", "Standard PC (Q35 + ICH9, 2009)", Some("qemu")),

@@ -211,7 +211,7 @@ fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
 }
 
 #[test]
-fn the_default_users_password() {
+fn password_key_sets_the_default_users_password() {
     for (config, calls) in [
         ("users: [default]\npassword: p", "chpasswd\n< debian:p\npasswd --expire debian\n"),
         ("users: [default]\npassword: $6$s$h\nchpasswd: {expire: false}", "chpasswd -e\n< debian:$6$s$h\n"),
@@ -280,7 +280,7 @@ fn host_keys_are_kept() {
 }
 
 #[test]
-fn without_openssh() {
+fn missing_openssh_is_reported_only_if_expected() {
     // The configuration, a program of the machine, the number of warnings.
     for (config, program, complaints) in
         [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
@@ -302,7 +302,7 @@ fn without_openssh() {
 }
 
 #[test]
-fn configured_and_unusable_host_keys() {
+fn unusable_host_keys_are_replaced_by_new_ones() {
     let sandbox = with_host_key(
         "ssh_keys: {rsa_private: hunter2, rsa_certificate: cert, ecdsa_public: pub, ecdsa_private: [x]}",
     );

@@ -96,7 +96,7 @@ mod tests {
         "#\n# Created by cloud-init\n#\n# This file is written on first boot of an instance\n#\n\n";
 
     #[test]
-    fn repositories() {
+    fn repositories_are_written_from_the_configuration() {
         let mirror = "https://dl-cdn.alpinelinux.org/alpine";
         for (config, body) in [
             ("alpine_repo: {version: v3.19}", format!("{mirror}/v3.19/main\n\n")),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_kept() {
+    fn repositories_file_is_kept_without_a_version() {
         for (config, fails) in [
             ("preserve_repositories: true, alpine_repo: {version: v3}", false),
             ("alpine_repo: null", false),

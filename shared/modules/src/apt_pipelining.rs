@@ -84,7 +84,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn depths() {
+    fn depth_is_a_number_up_to_five_or_false() {
         for (value, depth, fails) in [
             ("false", Some("0"), false),
             ("'False'", Some("0"), false),

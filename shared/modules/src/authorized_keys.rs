@@ -50,7 +50,7 @@ impl AuthorizedKey {
     }
 }
 
-/// `TYPE BASE64 [COMMENT]`.
+/// Parses `TYPE BASE64 [COMMENT]`.
 fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     let (kind, rest) = text.trim().split_once(char::is_whitespace)?;
     let rest = rest.trim_start();
@@ -270,7 +270,7 @@ fn parents(path: &str) -> Vec<String> {
     path.match_indices('/').skip(1).map(|(end, _)| path[..end].to_string()).collect()
 }
 
-/// The home directory and those above it are not created here.
+/// Returns whether a path is the home directory or one above it, which are not created here.
 fn is_home_or_above(user: &User, directory: &str) -> bool {
     let home = user.home.trim_end_matches('/');
     directory == home || home.starts_with(&format!("{directory}/"))
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn lines_are_split_outside_of_quotes() {
         for (line, parts) in [
             ("ssh-rsa AAA me@x", Some(("", "ssh-rsa", "AAA", "me@x"))),
             ("ssh-ed25519\tAAA", Some(("", "ssh-ed25519", "AAA", ""))),
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn merging() {
+    fn new_keys_replace_equal_ones_and_the_rest_is_kept() {
         let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
         let new: Vec<AuthorizedKey> =
             ["ssh-rsa AAA new", "ssh-rsa CCC", "no-pty ssh-rsa CCC again", "ssh-rsa CCC"]
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn authorized_keys_file_paths() {
+    fn authorized_keys_file_paths_are_expanded() {
         let wanted = [
             ("/etc/keys/bob".to_string(), true),
             ("/home/bob/.ssh/a%".to_string(), true),

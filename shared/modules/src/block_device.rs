@@ -135,7 +135,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn encrypted_and_logical_volumes() {
+    fn encrypted_and_logical_volumes_are_distinguished() {
         let sandbox = Sandbox::new("{}");
         for (number, uuid, expected) in [
             (0, Some("CRYPT-LUKS2-0123-root\n"), Some(("root".to_string(), true))),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn root_parameters_of_the_kernel() {
+    fn root_parameter_is_resolved_to_a_path() {
         for (root, path) in [
             ("/dev/vda1", "/dev/vda1"),
             ("vda1", "/dev/vda1"),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_choice() {
+    fn every_choice_calls_its_tools() {
         for (word, calls) in [
             ("enable", system(true)),
             ("system", system(true)),

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_and_update_command_by_distribution() {
+    fn directory_and_update_command_depend_on_the_distribution() {
         let config = format!("ca_certs: {{trusted: [{0:?}, {0:?}]}}", PEM);
         for (distro, directory, refresh) in [
             ("debian", "/usr/local/share/ca-certificates", "update-ca-certificates"),
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values() {
+    fn invalid_values_change_nothing() {
         for (text, fails) in [("ca_certs:", false), ("ca_certs: [x]", true), ("ca-certs: x", true)] {
             let sandbox = Sandbox::new(text);
             assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{text}");

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults() {
+    fn defaults_are_written_only_if_they_changed() {
         let sandbox = machine("{server_url: 'https://chef.example', validation_name: v}");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(
@@ -484,7 +484,7 @@ mod tests {
     const INSTALL: &str = "dnf -y install ";
 
     #[test]
-    fn installs_and_runs() {
+    fn chef_is_installed_and_run_as_configured() {
         let document = "{exec: true, exec_arguments: [--once, a b]}";
         for (config, calls) in [
             ("exec: true", "chef-client -d -i 1800 -s 20\n".to_string()),
@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn validation_key_and_old_directories() {
+    fn validation_key_is_removed_and_old_directories_are_moved() {
         let sandbox = with_client(&format!(
             "{{{REQUIRED}, validation_cert: system, exec: true, delete_validation_post_exec: true}}"
         ));
@@ -560,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_cost_only_themselves() {
+    fn invalid_values_do_not_affect_the_others() {
         for (config, fails, warnings) in [
             ("null", false, 0),
             ("x", true, 1),

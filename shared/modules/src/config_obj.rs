@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes() {
+    fn values_are_quoted_like_by_configobj() {
         for (value, written) in [
             ("", r#""""#),
             ("plain text", "plain text"),

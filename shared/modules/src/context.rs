@@ -77,8 +77,7 @@ pub struct Context<'a> {
     pub system_info: &'a Node,
     /// Arguments from the module list or the command line.
     pub args: &'a [Node],
-    /// How long one script of a user may take (`timeouts.script`, one hour unless the merged configuration says
-    /// otherwise).
+    /// The time limit for each script of a user (`timeouts.script`; one hour unless the merged configuration sets it).
     pub script_timeout: Duration,
     /// The datasource's policy for hotplugged NICs.
     pub hotplug: HotplugPolicy<'a>,
@@ -87,7 +86,7 @@ pub struct Context<'a> {
 /// The datasource's policy for NICs that are plugged in while the machine runs.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct HotplugPolicy<'a> {
-    /// They are configured by default.
+    /// Whether hotplugged NICs are configured by default.
     pub enabled: bool,
     /// Further conditions of the udev rule; empty for all NICs.
     pub udev_match: &'a str,

@@ -54,7 +54,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn routes() {
+    fn metadata_address_is_rejected_by_a_route() {
         const IP: &str = "ip route add prohibit 169.254.169.254\n";
         for (config, programs, calls, fails) in [
             ("true", &[("ip", "")][..], IP, false),

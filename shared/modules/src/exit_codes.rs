@@ -23,7 +23,7 @@ config::string_enum! {
 }
 
 config::keys! {
-    /// How scripts are run.
+    /// The settings that control how scripts are run.
     pub struct Scripts {
         /// Exit codes with a special meaning. With `cloudbase`, 1001 (233) reboots after this boot, 1002 (234) runs the
         /// script again in the next boot, 1003 (235) does both. Applies to scripts that run once: user-data,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn off_by_default_and_for_every_boot() {
+    fn exit_codes_have_no_meaning_by_default_or_per_boot() {
         let (off, out) = sandbox("{}", "scripts_user");
         assert!(matches!(boot(&off, "scripts_user"), ModuleResult::Failed(_)));
         assert_eq!(boot(&off, "scripts_user"), ModuleResult::AlreadyRan);

@@ -91,7 +91,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn texts() {
+    fn placeholders_of_both_template_types_are_filled() {
         for (text, filled, warnings) in [
             ("plain", "plain", 0),
             ("up $uptime, $UPTIME, ${uptime}s", "up 2.50, 2.50, 2.50s", 0),

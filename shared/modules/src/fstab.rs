@@ -5,7 +5,7 @@
 const CLOUDCONFIG_OPTION: &str = "comment=cloudconfig";
 pub const FIELD_COUNT: usize = 6;
 
-/// The facts about devices that a plan needs.
+/// Access to the facts about devices that a plan needs.
 pub trait DeviceLookup {
     /// Returns whether a device path exists.
     fn exists(&self, path: &str) -> bool;
@@ -78,7 +78,7 @@ fn is_kernel_disk_name(name: &str) -> bool {
         || name.strip_prefix("sr").is_some_and(|n| !n.is_empty() && digits(n))
 }
 
-/// Returns a line of the configuration, completed to six fields.
+/// A line of fstab(5): a line of the configuration, completed to six fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FstabEntry(pub [String; FIELD_COUNT]);
 
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn device_names_are_resolved_to_existing_partitions() {
         for (name, device) in [
             ("vda", Some("/dev/vda1")),
             ("/dev/vda", Some("/dev/vda1")),
@@ -269,7 +269,7 @@ mod tests {
     const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
 
     #[test]
-    fn metadata_devices_unless_listed() {
+    fn devices_of_clouds_are_added_unless_listed() {
         assert_eq!(plan("", &[], None), format!("{EPHEMERAL}{SWAP}"));
         let fstab = "/dev/vdb /x ext4 defaults 0 1\n";
         assert_eq!(plan(fstab, &[&[Some("swap"), None]], None), fstab);

@@ -139,37 +139,37 @@ fn assert_grows(sector: u64, label: &str, mkfs: &[&str]) {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn ext4_on_gpt() {
+fn ext4_grows_on_gpt() {
     assert_grows(512, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn ext4_on_mbr() {
+fn ext4_grows_on_mbr() {
     assert_grows(512, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn ext4_on_gpt_of_large_sectors() {
+fn ext4_grows_on_gpt_of_large_sectors() {
     assert_grows(4096, "gpt", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn ext4_on_mbr_of_large_sectors() {
+fn ext4_grows_on_mbr_of_large_sectors() {
     assert_grows(4096, "dos", &["mkfs.ext4", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn xfs_on_gpt() {
+fn xfs_grows_on_gpt() {
     assert_grows(512, "gpt", &["mkfs.xfs", "-q"]);
 }
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn btrfs_on_gpt() {
+fn btrfs_grows_on_gpt() {
     assert_grows(512, "gpt", &["mkfs.btrfs", "-q"]);
 }
 

@@ -229,7 +229,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn wrong_modes_and_values() {
+    fn invalid_modes_change_nothing() {
         for (config, fails, warnings) in [
             ("{}", false, 0),
             ("growpart:", false, 1),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_encrypted_roots() {
+    fn key_file_of_an_encrypted_root_is_parsed() {
         assert_eq!(parse_key_file(r#"{"key": "YWJj", "slot": 5}"#), Some((b"abc".to_vec(), 5)));
         assert_eq!(parse_key_file(r#"{"key": "YWJj", "slot": "7"}"#), Some((b"abc".to_vec(), 7)));
         for text in ["", "[]", r#"{"key": "%", "slot": 1}"#, r#"{"key": "YWJj"}"#, r#"{"slot": 1}"#] {

@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_for_debconf() {
+    fn debconf_gets_the_probed_or_configured_disk() {
         let probe = "grub-probe -t disk /boot\nudevadm info --root --query=symlink /dev/vda\n";
         let set = |devices: &str, empty: bool| {
             format!(

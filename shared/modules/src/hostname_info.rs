@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_from_fqdn_hostname_and_metadata() {
+    fn fqdn_overrides_hostname_and_metadata() {
         for (hostname, fqdn, cloud, wanted) in [
             (None, Some("a.b.c"), Some("x"), Some(("a", "a.b.c"))),
             (Some("z"), Some("a.b.c"), None, Some(("z", "a.b.c"))),
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn hosts_lines() {
+    fn fqdn_is_read_from_the_hosts_file() {
         let text = "127.0.0.1 localhost\n# 1 a.b a\n127.0.1.1 a.b a # c\n";
         assert_eq!(fqdn_in_hosts(text, "a").as_deref(), Some("a.b"));
         assert_eq!(fqdn_in_hosts(text, "c"), None);
     }
 
     #[test]
-    fn invalid_names() {
+    fn invalid_names_are_rejected() {
         for (name, ok) in
             [("a", true), ("a.b-c_1", true), ("a b", false), ("a\n127.0.0.1 b", false), ("", false)]
         {

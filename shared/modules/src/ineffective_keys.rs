@@ -79,7 +79,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn keys_without_an_effect() {
+    fn keys_of_inactive_modules_are_reported() {
         const LISTED: &str = "cloud_init_modules: [write-files, resolv_conf]\ncloud_config_modules: [runcmd, snap]\n\
              cloud_final_modules: [[chef, always]]\n";
         for (distro, config, findings) in [

@@ -146,7 +146,7 @@ mod tests {
     use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
-    fn when_hotplug_is_enabled() {
+    fn hotplug_is_enabled_by_updates_or_an_operator() {
         let sandbox = Sandbox::new("{}");
         let on = |text: &str| is_enabled(&sandbox.sys, &sandbox.layout, &yaml(text));
         for (text, expected) in [

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_each_family() {
+    fn commands_depend_on_the_family() {
         let config = "keyboard: {layout: us, model: pc104, variant: nodeadkeys, options: 'compose:rwin'}";
         for (distro, calls) in [
             ("debian", "systemctl restart console-setup\n"),

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_public_keys() {
+    fn invalid_public_keys_have_no_fingerprint() {
         let other_kind = ED25519.replacen("ssh-ed25519", "ssh-rsa", 1);
         let cut = ED25519.replace("AAAAC3NzaC1lZDI1NTE5", "AAAAC3NzaC1lZDI1NT");
         let texts =
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks() {
+    fn blocks_omit_hidden_key_types() {
         let all = fingerprint_block(&texts(), &[]);
         let lines: Vec<&str> = all.lines().collect();
         assert_eq!(
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn configurations() {
+    fn invalid_settings_are_reported() {
         for (config, logged_warnings) in [
             ("ssh: {emit_keys_to_console: false}", 0),
             ("ssh: null", 0),

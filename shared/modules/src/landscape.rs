@@ -122,13 +122,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     debug!(sys, "registering with Landscape");
     let mut argv: Vec<String> = vec!["landscape-config".into(), "--silent".into()];
-    let mut shown = argv.join(" ");
+    let mut redacted = argv.join(" ");
     for (name, value) in settings {
         let option = format!("--{}", name.replace('_', "-"));
-        shown += &format!(" {option} …");
+        redacted += &format!(" {option} …");
         argv.extend([option, value]);
     }
-    sys.run(&Command::new(argv).redacted(shown)).map(drop)
+    sys.run(&Command::new(argv).redacted(redacted)).map(drop)
 }
 
 /// Returns the settings in the section `[client]` of the client's file.
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registered_client_is_left_alone() {
+    fn registered_client_is_not_changed() {
         let registered = sandbox(CONFIG, "");
         registered.run(&MODULE).unwrap();
         assert!(registered.calls().ends_with("landscape-config --silent --is-registered\n"));

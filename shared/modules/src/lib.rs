@@ -122,13 +122,13 @@ use schema::Section;
 pub struct Module {
     /// The name in module lists, with underscores: `write_files`.
     pub name: &'static str,
-    /// How often it runs, unless the module list says otherwise.
+    /// The frequency, unless the module list has another one.
     pub frequency: Frequency,
     /// The distributions that it supports.
     pub distros: Distros,
     /// Properties that the runner depends on.
     pub flags: &'static [ModuleFlag],
-    /// It runs only if one of these keys is set. Empty: always.
+    /// The keys of which one must be set for the module to run. Empty if it always runs.
     pub activation: &'static [&'static str],
     /// The top-level keys that it reads; `cloud-init plan` shows them as the cause of an effect.
     pub keys: &'static [&'static [Key]],
@@ -148,7 +148,7 @@ pub enum ModuleFlag {
 }
 
 impl Module {
-    /// Tells whether the module has a property.
+    /// Returns whether the module has a property.
     pub fn has(&self, flag: ModuleFlag) -> bool {
         self.flags.contains(&flag)
     }
@@ -170,7 +170,7 @@ pub enum Distros {
 }
 
 impl Distros {
-    /// Tells whether the module supports a distribution.
+    /// Returns whether the module supports a distribution.
     pub fn contains(self, distro: &Distro) -> bool {
         match self {
             Distros::All => true,

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do() {
+    fn configured_locale_is_not_generated_again() {
         for config in ["locale: false", "locale: C.utf-8", "{}"] {
             let sandbox = Sandbox::new(config);
             sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", WriteOptions::default()).unwrap();
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_locales() {
+    fn invalid_locales_change_nothing() {
         for config in ["'en US'", "''", "\"a\\nb\"", "'a;reboot'", "'$(reboot)'", "-x", "a/b"] {
             let sandbox = Sandbox::new(&format!("locale: {config}"));
             assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");

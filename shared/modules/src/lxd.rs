@@ -27,7 +27,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// The bridge that `lxd init` may create.
 const DEFAULT_BRIDGE: &str = "lxdbr0";
-/// Where packages of LXD, as they were before the snap, configure the bridge.
+/// The configuration file of the bridge in packages of LXD from before the snap.
 const BRIDGE_FILE: &str = "/etc/default/lxd-bridge";
 /// Longer than `lxd waitready` waits.
 const READY_TIMEOUT: Duration = Duration::from_secs(330);
@@ -379,7 +379,7 @@ mod tests {
     const READY: &str = "snap wait system seed.loaded\nsnap list lxd\nlxd waitready --timeout=300\n";
 
     #[test]
-    fn calls_for_each_form() {
+    fn configuration_becomes_calls_of_lxd_and_lxc() {
         for (config, calls) in [
             (
                 "{init: {network_address: '::', network_port: 8443, storage_backend: dir, storage_create_loop: 10, storage_pool: p}}",
@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn lvm_without_thin_pools() {
+    fn lvm_falls_back_to_a_pool_without_thin_volumes() {
         let lxd = "case \"$*\" in *backend=lvm*) exit 1 ;; esac";
         let sandbox = machine("{init: {storage_backend: lvm, storage_pool: p}}", "", lxd, "");
         sandbox.stub("lvcreate", "");

@@ -142,7 +142,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn settings_and_certificates() {
+    fn settings_and_certificates_are_written() {
         let mut sandbox = Sandbox::new(
             "mcollective: {conf: {loglevel: debug, main: {a: 1}, public-cert: PUB, private-cert: KEY, list: [x], t: true}}",
         );

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines() {
+    fn topmost_mount_of_a_path_is_found() {
         let text = "22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw\n\
                     30 22 0:26 /@ /my\\040data ro - btrfs /dev/vdb\\134 rw,subvol=/@\n\
                     junk\n31 22 x:1 / /bad rw - ext4 a rw\n\

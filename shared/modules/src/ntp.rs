@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn chrony_on_debian_with_all_lists() {
+    fn chrony_gets_all_lists_on_debian() {
         let config =
             "ntp: {servers: [a.example, b.example], pools: [p.example], peers: [q], allow: [10.0.0.0/8]}";
         let sandbox = sandbox("debian", config);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_defined_client() {
+    fn user_defined_client_is_configured() {
         let config = "ntp:\n  servers: [a, b]\n  allow: [x]\n  ntp_client: mine\n  config:\n    confpath: /etc/mine.conf\n    \
             check_exe: mined\n    packages: []\n    service_name: mine\n    template: |\n      \
             ## template: jinja\n      {% for s in servers %}\n      ask {{s}}\n      {% endfor %}\n";
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn alpine_and_cos() {
+    fn alpine_gets_a_configuration_and_cos_none() {
         let config = "ntp: {ntp_client: ntp, config: {template: \"## template: jinja\\n{{servers|join(' ')}};{{pools}}\"}}";
         let alpine = sandbox("alpine", config);
         program(&alpine, "/usr/sbin/ntpd");

@@ -77,7 +77,7 @@ mod tests {
     use crate::test_sandbox::yaml;
 
     #[test]
-    fn options_of_apt() {
+    fn wrapper_and_command_of_apt_are_read() {
         let these =
             |words: &[&str], must| Wrapper::Command(words.iter().map(|w| w.to_string()).collect(), must);
         for (text, wrapper) in [

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn lists() {
+    fn packages_are_assigned_to_their_managers() {
         let (wanted, findings) = read(
             "[a, [b, 1.0], [c], 7zip, {apt: [d, [e, '2']], snap: [[f, edge], [h, --channel=1/edge]]}, {apt: g}]",
         );
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_packages() {
+    fn invalid_packages_are_reported_and_skipped() {
         for (text, place, word) in [
             ("[a, {yum: [b]}]", "test.yaml:1:6: [1]", "expected apt or snap"),
             ("[a, [b, c, d]]", "test.yaml:1:5: [1]", "found a list"),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn forms() {
+    fn form_values_are_percent_encoded() {
         let pairs = [("a", "x y".to_string()), ("b", "1+2=3&/é\n".into())];
         assert_eq!(form_encode(&pairs), "a=x+y&b=1%2B2%3D3%26%2F%C3%A9%0A");
     }

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn commands() {
+    fn shutdown_command_depends_on_mode_and_distribution() {
         for (text, family, words) in [
             ("mode: poweroff", Family::Debian, "shutdown -P now "),
             ("mode: reboot, delay: 5, message: a b", Family::RedHat, "shutdown -r +5 a b"),

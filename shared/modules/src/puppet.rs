@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_certificate_run_and_service() {
+    fn puppet_is_configured_run_and_started() {
         let sandbox = machine(
             "puppet:\n  version: '7'\n  exec: true\n  exec_args: [--onetime, -v]\n  conf:\n    agent: {Server: new, certname: '%i.%F-%f'}\n    \
              extra: {a: 1}\n    ca_cert: PEM\n  csr_attributes: {custom_attributes: {b: x, a: 7}}",
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_by_preference() {
+    fn second_package_is_installed_if_the_first_fails() {
         let sandbox = machine("puppet: {start_service: false}");
         sandbox.stub("dnf", "[ \"$3\" != puppet-agent ]");
         sandbox.run(&MODULE).unwrap();
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn one_invalid_key_costs_only_itself() {
+    fn invalid_key_does_not_affect_the_others() {
         let sandbox = machine(
             "puppet: {install: false, start_service: no, conf: {agent: {a: [x], b: y}, main: x, '[x]': {a: b}}}",
         );

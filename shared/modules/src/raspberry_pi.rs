@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn usb_gadget_mode() {
+    fn usb_gadget_mode_is_set_and_reboots() {
         for (on, mode) in [("true", "on"), ("false", "off")] {
             let sandbox = board(&format!("rpi: {{enable_usb_gadget: {on}}}"), "");
             sandbox.run(&MODULE).unwrap();

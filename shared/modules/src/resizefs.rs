@@ -121,7 +121,7 @@ fn writable_mount_point(sys: &System, mount: &MountInfo) -> String {
     mount.mount_point.clone()
 }
 
-/// Whether the kernel grew it (or had nothing to grow).
+/// Returns whether the kernel grew it (or had nothing to grow).
 fn grow_by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &[MountInfo]) -> bool {
     let growable = match kind {
         "ext4" => GrowableFileSystem::Ext4,
@@ -141,7 +141,7 @@ fn grow_by_kernel(sys: &System, kind: &str, device: &str, point: &str, mounts: &
     }
 }
 
-/// The tool that grows a file system; `None` when there is none, which is said.
+/// Returns the command that grows a file system; `None` if there is none, which is logged.
 fn resize_command(sys: &System, kind: &str, device: &str, point: &str) -> Result<Option<Vec<String>>> {
     let words = |words: &[&str]| Ok(Some(words.iter().map(ToString::to_string).collect()));
     match kind {
@@ -175,14 +175,14 @@ fn resize_command(sys: &System, kind: &str, device: &str, point: &str) -> Result
     }
 }
 
-/// Whether btrfs-progs knows `--enqueue` (5.10); its first line is `btrfs-progs v6.2`.
+/// Returns whether btrfs-progs knows `--enqueue` (5.10); its first line is `btrfs-progs v6.2`.
 fn can_enqueue(version: &str) -> bool {
     let number = version.split_whitespace().find_map(|w| w.strip_prefix('v')).unwrap_or_default();
     let mut parts = number.split('.').map(|n| n.parse().unwrap_or(0_u32));
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) >= (5, 10)
 }
 
-/// The first disk that is online in a pool.
+/// Returns the first disk that is online in a pool.
 fn online_disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
     status.lines().find_map(|line| {
         let mut words = line.split_whitespace();
@@ -198,7 +198,7 @@ mod tests {
     use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
-    fn words() {
+    fn resize_rootfs_is_a_boolean_or_noblock() {
         for (text, wanted) in [
             ("true", Some(Resize::Yes)),
             ("'no'", Some(Resize::No)),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tools() {
+    fn resize_command_depends_on_the_file_system() {
         let sandbox = Sandbox::new("{}");
         for (kind, line) in [
             ("ext3", "resize2fs /dev/vda1"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_zpool_and_btrfs() {
+    fn output_of_zpool_and_btrfs_is_parsed() {
         let status = "  pool: rpool\n state: ONLINE\nconfig:\n\tNAME STATE READ\n\trpool ONLINE 0\n\
                       \t  mirror-0 ONLINE 0\n\t    vda2 ONLINE 0\n";
         assert_eq!(online_disk_of_pool(status, "rpool"), Some("vda2"));

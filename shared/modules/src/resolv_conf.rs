@@ -183,7 +183,7 @@ mod tests {
          options: {timeout: 3, rotate: true, edns0: false, attempts: 2}}}";
 
     #[test]
-    fn files_of_both_resolvers() {
+    fn files_of_both_resolvers_are_written() {
         let rhel = sandbox("rhel", FULL);
         rhel.run(&MODULE).unwrap();
         assert_eq!(

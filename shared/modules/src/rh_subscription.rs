@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_in_order() {
+    fn subscription_commands_run_in_order() {
         let sandbox = machine(
             "{activation_key: K3Y, org: '7', rhsm_baseurl: b, server_hostname: s, auto_attach: true, service_level: l, \
              add_pool: [p1, p2], enable_repo: [r1, r2, r3], disable_repo: [r1, r2], release_version: 9.4}",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_do_and_failures() {
+    fn failed_registration_is_an_error() {
         for (config, body, calls, warnings, fails) in [
             ("{username: u}", MANAGER, 0, 0, false),
             ("{username: u, password: p}", "", 1, 0, false),

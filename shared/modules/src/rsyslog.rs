@@ -273,7 +273,7 @@ mod tests {
     use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
-    fn forwarding_lines() {
+    fn invalid_forwarding_targets_are_rejected() {
         for (name, text, line) in [
             ("maas", "192.0.2.7", Some("*.* @192.0.2.7 # maas")),
             ("a", "*.err @@logs.example:0601", Some("*.err @@logs.example:601 # a")),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_cost_only_themselves() {
+    fn invalid_values_do_not_affect_the_others() {
         let mut sandbox = Sandbox::new(
             "rsyslog: {configs: [[x], {filename: \"a\\nb\", content: n}, good], remotes: {a: 'x y z', b: 192.0.2.2}, packages: 7}",
         );

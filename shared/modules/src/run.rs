@@ -44,7 +44,7 @@ pub enum ModuleResult {
     Failed(String),
 }
 
-/// Why a module is skipped.
+/// The reason why a module is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Skip {
     /// Upstream has removed it.
@@ -288,8 +288,8 @@ fn is_runcmd_late(context: &Context<'_>) -> bool {
     has_run && !sys.exists(layout.instance("scripts/runcmd"))
 }
 
-/// Called before the user's scripts run. If runcmd could not begin because its semaphore could not be written, it
-/// counts as begun from now on, so that the next boot runs it.
+/// Marks runcmd as started if it did not run because its semaphore could not be written, so that the next boot runs it.
+/// Called before the user's scripts run.
 fn mark_missing_script(context: &Context<'_>, frequency: Frequency) {
     let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", RUNCMD));
     let is_missing = frequency == Frequency::Instance
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupted_modules() {
+    fn interrupted_modules_do_not_run_scripts_again() {
         let sandbox = Sandbox::new("timezone: UTC\nruncmd: [x]\n");
         let (sys, layout) = (&sandbox.sys, &sandbox.layout);
         sys.write("/usr/share/zoneinfo/UTC", "", system::WriteOptions::default()).unwrap();
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn without_user_data() {
+    fn modules_wait_for_missing_user_data() {
         let sandbox = Sandbox::new("runcmd: [x]\n");
         let names = ["runcmd", "scripts_user", "scripts_per_once", "users_groups"];
         let waits = [ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Done];

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_keys_and_service() {
+    fn configuration_and_keys_are_written_before_the_restart() {
         let sandbox = ready(
             "salt_minion: {pkg_name: p, service_name: s, config_dir: /c, conf: {master: m, b: [1]}, grains: {role: [web]}, \
              public_key: PUB, private_key: KEY}",
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_invalid_key_costs_only_itself() {
+    fn invalid_key_does_not_affect_the_others() {
         let sandbox = ready("salt_minion: {conf: [x], grains: {a: b}, pkg_name: '-x', public_key: P}");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.sys.list("/etc/salt").unwrap(), ["grains"]);

@@ -119,7 +119,7 @@ mod tests {
     use crate::test_sandbox::{Sandbox, yaml};
 
     #[test]
-    fn seeds() {
+    fn configured_seed_precedes_the_clouds() {
         for (keys, from_cloud, seed) in [
             ("data: abc", None, "abc"),
             ("data: YWJj, encoding: b64", Some("ZGVm"), "abcdef"),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values() {
+    fn invalid_values_write_no_seed() {
         for (keys, fails, warnings) in [
             ("data: 'Z', encoding: b64", true, 0),
             ("data: abc, encoding: gzip", true, 0),

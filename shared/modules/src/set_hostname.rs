@@ -136,7 +136,7 @@ mod tests {
 
     /// The names of CloudSigma and AliYun are not split; a configured name is.
     #[test]
-    fn whole_hostname_of_the_cloud() {
+    fn whole_hostname_of_the_cloud_is_not_split() {
         for (config, expected) in [("{}", "web-1.test\n"), ("hostname: a.b", "a\n"), ("fqdn: c.d", "c\n")] {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.local_hostname = Some("web-1.test".into());

@@ -329,7 +329,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn names_that_would_be_options() {
+    fn names_that_would_be_options_are_rejected() {
         for config in [
             "{list: '-x:secret'}",
             "{users: [{name: -x, password: secret, type: text}]}",
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_of_the_old_form() {
+    fn hashes_of_the_old_form_are_recognised() {
         for (text, hash) in [
             ("$6$salt$abc", true),
             ("$1$a$b", true),
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn plans() {
+    fn passwords_are_sorted_into_plain_hashed_and_random() {
         let node = crate::test_sandbox::yaml(
             "users:\n- {name: a, password: x, type: text}\n- {name: b, password: $6$s$h}\n- {name: c, type: RANDOM}\n- {name: d}\n",
         );

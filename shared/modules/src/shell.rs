@@ -75,7 +75,7 @@ mod tests {
     use crate::test_sandbox::yaml;
 
     #[test]
-    fn scripts() {
+    fn list_items_are_quoted_and_text_is_not() {
         for (text, body) in [
             ("[]", ""),
             ("[ls]", "ls\n"),

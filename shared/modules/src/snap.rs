@@ -172,7 +172,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn assertions_and_commands() {
+    fn commands_run_in_the_order_of_their_keys() {
         let sandbox = Sandbox::new(
             "snap:\n  assertions: {b: \"type: x\\n\", a: y}\n  commands:\n    '02': [install, vlc]\n    '01': snap install a\n    \
              '03': [snap, list]\n    '04': [null, other, x]\n    '05': [fail]\n    '06': 'other y'",

@@ -62,8 +62,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     argv.extend(["--sslCACert", CERTIFICATE]);
     let mut command = Command::new(argv);
     if let Some(Word(key)) = &wanted.activation_key {
-        let shown = format!("{} --activationkey …", command.command_line());
-        command = command.arg("--activationkey").arg(key).redacted(shown);
+        let redacted = format!("{} --activationkey …", command.command_line());
+        command = command.arg("--activationkey").arg(key).redacted(redacted);
     }
     sys.run(&command.output(OutputMode::Inherit)).map(drop)
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_once() {
+    fn registered_machines_do_not_register_again() {
         let first = "dnf -y install rhn-setup\nrhn-profile-sync --verbose\n";
         let register = "rhnreg_ks --serverUrl https://s/XMLRPC --profilename h.example.com";
         let key = "--sslCACert /usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";

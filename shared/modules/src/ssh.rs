@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_host_keys() {
+    fn host_key_names_have_type_and_part() {
         assert_eq!(parse_host_key_name("rsa_private"), Some(("rsa", HostKeyFile::Private)));
         assert_eq!(parse_host_key_name("ed25519_certificate"), Some(("ed25519", HostKeyFile::Certificate)));
         for name in ["dsa_private", "rsa", "rsa_", "ecdsa-sk_public", ""] {
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn versions() {
+    fn major_version_of_openssh_is_parsed() {
         for (text, major) in [
             ("OpenSSH_9.2p1 Debian-2, OpenSSL 3\n", Some(9)),
             ("unknown option -- V\nOpenSSH_8.7p1, OpenSSL 3\nusage", Some(8)),

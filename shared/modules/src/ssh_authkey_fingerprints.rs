@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints() {
+    fn fingerprints_match_coreutils() {
         // Computed by sha256sum and its relatives from the two bytes "ab".
         for (hash, wanted) in [
             ("md5", "18:7e:f4:43:61:22:d1:cc:2f:40:dc:2b:92:f0:eb:a0"),
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn reports() {
+    fn key_table_is_aligned_and_without_control_characters() {
         let text = key_table("bob", "/k", &[entry("ssh-rsa YWI= a\u{1b}[2Jb")], "md5");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 6, "{text}");

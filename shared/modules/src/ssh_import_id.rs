@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn doas_and_arguments() {
+    fn doas_is_used_without_sudo() {
         let mut sandbox = sandbox("{}", &[("ssh-import-id", ""), ("doas", "")]);
         sandbox.args = vec!["ann".into(), "lp:ann".into()];
         sandbox.run(&MODULE).unwrap();

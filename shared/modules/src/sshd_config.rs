@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn values() {
+    fn last_value_of_a_key_counts_in_any_case() {
         let text = "Port 1\nAuthorizedKeysFile .ssh/a  .ssh/b\nport 2\n#Port 3\nBroken\n";
         assert_eq!(get(text, "port"), Some("2"));
         assert_eq!(get(text, "authorizedkeysfile"), Some(".ssh/a  .ssh/b"));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn drop_ins() {
+    fn commented_include_lines_do_not_count() {
         assert!(includes_drop_in_dir("x\nInclude /etc/ssh/sshd_config.d/*.conf\n"));
         assert!(!includes_drop_in_dir("#Include /etc/ssh/sshd_config.d/*.conf\n"));
     }

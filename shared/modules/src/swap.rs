@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes() {
+    fn sizes_have_binary_units() {
         for (text, bytes) in [
             ("7", Some(7)),
             ("1M", Some(MIB)),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn suggested_sizes() {
+    fn suggested_size_depends_on_memory_and_free_space() {
         let g = GIB;
         for (memory, free, limit, size) in [
             (g, 100 * g, None, g),
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn meminfo_swaps_and_uuid() {
+    fn meminfo_swaps_and_uuid_are_parsed() {
         assert_eq!(parse_mem_total("MemTotal:        2000 kB\nMemFree: 1 kB\n"), Some(2_048_000));
         assert_eq!(parse_mem_total("MemTotal: x kB\n"), None);
         let swaps = "Filename Type Size Used Priority\n/swap.img   file 1 0 -2\n";

@@ -37,7 +37,7 @@ fn owner(sandbox: &Sandbox, path: &str) -> u32 {
 }
 
 #[test]
-fn authorized_keys_behind_a_users_link() {
+fn authorized_keys_do_not_follow_a_users_link_to_root() {
     if !is_root("links of others") {
         return;
     }
@@ -130,7 +130,7 @@ fn a_missing_home_is_created_for_keys() {
 }
 
 #[test]
-fn write_files_behind_a_users_link() {
+fn write_files_does_not_follow_a_users_link_to_root() {
     if !is_root("links of others") {
         return;
     }

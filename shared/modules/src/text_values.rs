@@ -58,7 +58,7 @@ mod tests {
     use crate::test_sandbox::yaml;
 
     #[test]
-    fn lines_and_words() {
+    fn lines_words_and_operands_are_distinguished() {
         for (text, is_line, is_word) in [
             ("a", true, true),
             ("7", true, true),

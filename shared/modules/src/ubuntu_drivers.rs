@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn failures() {
+    fn failed_installation_removes_the_debconf_template() {
         const GOOD: &str = "{nvidia: {license-accepted: true}}";
         for (debconf, drivers, warning) in [
             ("echo '20 no'", "", ""),

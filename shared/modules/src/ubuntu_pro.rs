@@ -347,7 +347,7 @@ mod tests {
     const SHOULD: &str = "pro api u.pro.attach.auto.should_auto_attach.v1\n";
 
     #[test]
-    fn attached_with_a_token() {
+    fn pro_attaches_with_a_token() {
         const ENABLED: &str = "enable*) echo '{\"errors\": [{\"message_code\": \"service-already-enabled\", \"service\": \"esm-apps\"}]}' ;;";
         for (config, calls) in [
             ("{token: C1}", format!("{SHOULD}pro attach C1\n")),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn attached_without_a_token() {
+    fn pro_attaches_without_a_token_where_possible() {
         let call = "pro api u.pro.attach.auto.full_auto_attach.v1 --data";
         for (config, answer, data, warnings, fails) in [
             ("{enable: [esm-infra]}", "{\"result\": \"success\"}", "{\"enable\":[\"esm-infra\"]}", 0, false),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn entries() {
+    fn entry_is_added_unless_an_entry_has_all_names() {
         let names =
             HostnameInfo { hostname: "web".into(), fqdn: "web.example.com".into(), is_default: false };
         let line = "127.0.1.1\tweb.example.com\tweb\n";
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_file_from_its_template() {
+    fn template_replaces_the_whole_file() {
         for (config, notices) in [
             ("manage_etc_hosts: true\nfqdn: web.example.com", 0),
             ("manage_etc_hosts: 'True'\nhostname: web.example.com", 0),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn one_entry() {
+    fn hosts_entry_is_added_once() {
         let mut sandbox = Sandbox::new("manage_etc_hosts: localhost\nfqdn: web.example.com");
         sandbox.run(&MODULE).unwrap();
         let (text, _) = sandbox.file("/etc/hosts");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_invalid_templates() {
+    fn missing_and_invalid_templates_are_errors() {
         for (template, wanted) in [
             (None, "writing /etc/hosts: no template found: /etc/cloud/templates/hosts.debian.tmpl"),
             (

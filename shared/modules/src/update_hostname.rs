@@ -89,7 +89,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn decisions() {
+    fn changed_hostname_of_the_administrator_is_kept() {
         for (previous, current, wanted, update) in [
             (None, None, "a", Update::Files(true, true)),
             (None, Some("x"), "a", Update::Files(true, false)),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn preserved() {
+    fn preserved_hostname_is_not_written() {
         let sandbox = Sandbox::new("{hostname: one, preserve_hostname: true}");
         sandbox.run(&MODULE).unwrap();
         assert!(!sandbox.sys.exists("/etc/hostname"));

@@ -90,7 +90,7 @@ impl FromNode for GroupName {
     }
 }
 
-/// A number; text is the deprecated form.
+/// A user ID: a number, or (deprecated) its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uid(pub String);
 
@@ -108,7 +108,7 @@ impl FromNode for Uid {
     }
 }
 
-/// sudo's rules; `false` is the deprecated form of none.
+/// The rules for sudo; `false` is the deprecated form of an empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SudoRules(pub Vec<String>);
 
@@ -230,7 +230,7 @@ impl FromNode for SshKeys {
     }
 }
 
-/// Whether the cloud's keys only name the default user to log in as.
+/// Whether the cloud's keys only tell the user which account to log in to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RedirectUser(pub bool);
 

@@ -25,7 +25,7 @@ pub struct User {
     pub keys: UserKeys,
 }
 
-/// The normal form.
+/// The normal form of the configured users and groups.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
     pub groups: Vec<Group>,
@@ -66,7 +66,7 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
     Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
 }
 
-/// Reads `groups`.
+/// The value of `groups`, in its normal form.
 #[derive(Debug, Clone, Default)]
 pub struct GroupList(Vec<Group>);
 
@@ -84,7 +84,7 @@ impl FromNode for GroupList {
     }
 }
 
-/// Reads `user`.
+/// The value of `user`: settings that override those of the default user.
 #[derive(Debug, Clone)]
 pub struct DefaultUserOverrides(Option<Map>);
 
@@ -102,7 +102,7 @@ impl FromNode for DefaultUserOverrides {
     }
 }
 
-/// Reads `users`.
+/// The value of `users`: names and settings, in order.
 #[derive(Debug, Clone, Default)]
 pub struct UserList(Vec<(String, Map)>);
 

@@ -90,7 +90,7 @@ fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
     }
 }
 
-/// Keys that require a home directory with one that prevents it; or keys that exclude each other.
+/// Returns keys that conflict: one requires a home directory and another one prevents it, or they exclude each other.
 fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     let without = [("no_create_home", keys.no_create_home), ("system", keys.system)];
     let needing = [
@@ -322,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_users() {
+    fn each_user_has_its_configuration_key() {
         for (text, name, is_default, key) in [
             ("users: [default, bob, {name: eve}, [x, y], 'v, w']", "eve", false, "users[2]"),
             ("users: [default, bob]", "debian", true, "users[0]"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn locks() {
+    fn account_without_a_password_is_not_unlocked() {
         for (lock_passwd, given, new, has_password, wanted) in [
             (true, true, true, true, LockAction::Lock),
             (false, true, true, false, LockAction::Unlock),

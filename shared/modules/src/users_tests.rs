@@ -27,7 +27,7 @@ fn shown(accounts: &Accounts) -> String {
 }
 
 #[test]
-fn users() {
+fn users_are_read_in_every_notation() {
     for (config, users, wrong, old) in [
         ("users: [default]", "*debian(adm,sudo)", 0, 0),
         ("users: []", "", 0, 0),
@@ -64,7 +64,7 @@ fn users() {
 }
 
 #[test]
-fn groups() {
+fn groups_are_read_in_every_notation() {
     for (config, groups, wrong) in [
         ("groups: a", "a:", 0),
         ("groups: 'a, b'", "a: b:", 0),

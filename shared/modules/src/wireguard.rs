@@ -143,7 +143,7 @@ mod tests {
     const GOOD: &str = "{name: wg0, config_path: /etc/wireguard/wg0.conf, content: \"[Interface]\\n\"}";
 
     #[test]
-    fn interfaces_and_probes() {
+    fn failing_readiness_probe_does_not_stop_the_next() {
         let sandbox = sandbox(&format!(
             "wireguard: {{interfaces: [{GOOD}], readinessprobe: ['echo up >> /calls', 'exit 3', 'echo still >> /calls']}}"
         ));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn an_invalid_interface_costs_only_itself() {
+    fn invalid_interface_does_not_affect_the_others() {
         let sandbox = sandbox(&format!(
             "wireguard: {{interfaces: [{{name: wg1}}, {{name: ../x, config_path: /x, content: y}}, \
              {{name: wg2, config_path: x, content: y}}, {{name: [x]}}, {GOOD}]}}"

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn modes() {
+    fn octal_text_and_numbers_are_modes() {
         for (text, mode) in [
             ("'0644'", Some(0o644)),
             ("'644'", Some(0o644)),
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn every_encoding() {
+    fn every_encoding_is_decoded() {
         // "hi
         // ", its gzip, and the base64 of both.
         let gz = "H4sIAAAAAAACA8vI5AIAenpv7QMAAAA=";
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn files_as_configured() {
+    fn files_are_written_appended_or_deferred() {
         let sandbox = Sandbox::new(
             "write_files:\n\
              - {path: /etc/a, content: one, permissions: '0600'}\n\

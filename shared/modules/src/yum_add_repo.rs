@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_repositories_cost_only_themselves() {
+    fn invalid_repositories_do_not_affect_the_others() {
         for (bad, message) in [
             ("bad: {name: x}", "yum_repos.bad: expected one of baseurl"),
             ("bad: [x]", "yum_repos.bad: expected a map of options"),

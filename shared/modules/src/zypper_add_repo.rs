@@ -195,7 +195,7 @@ mod tests {
     use crate::test_sandbox::Sandbox;
 
     #[test]
-    fn repositories_and_settings() {
+    fn existing_repositories_are_not_overwritten() {
         let config = "zypper:\n  repos:\n  - {id: a b, baseurl: 'http://x/#f', Type: rpm-md, gpgcheck: true, keys: [p, q], n: 7}\n  \
                       - {id: old, baseurl: http://y}\n  config: {solver.onlyRequires: 'true', empty: '', configdir: /x}";
         let sandbox = Sandbox::new(config);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_repositories_cost_only_themselves() {
+    fn invalid_repositories_do_not_affect_the_others() {
         for (bad, message) in [
             ("{baseurl: x}", "zypper.repos[0].id: required, but missing"),
             ("{id: a}", "zypper.repos[0].baseurl: required, but missing"),

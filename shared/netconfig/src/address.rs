@@ -12,7 +12,7 @@ pub struct Network {
     pub prefix: u8,
 }
 
-/// What [`parse_prefix`] expects of a mask that is not contiguous.
+/// The expectation that [`parse_prefix`] reports for a mask that is not contiguous.
 pub const CONTIGUOUS_MASK: &str = "a contiguous netmask";
 
 pub fn is_ipv6(address: &str) -> bool {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefixes() {
+    fn prefix_is_read_from_address_prefix_or_netmask() {
         for (address, prefix, netmask, expected) in [
             ("10.0.0.5/8", None, None, Ok(8)),
             ("10.0.0.5/255.255.0.0", None, None, Ok(16)),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_in_subnets() {
+    fn gateway_is_compared_with_the_subnet() {
         assert_eq!(is_in_subnet("10.0.0.1", "10.0.0.77", 24), Some(true));
         assert_eq!(is_in_subnet("10.0.1.1", "10.0.0.77", 24), Some(false));
         assert_eq!(is_in_subnet("172.16.0.1", "10.0.0.77", 0), Some(true));

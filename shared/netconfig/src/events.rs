@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn user_settings() {
+    fn invalid_events_disable_the_list() {
         use Event::*;
         for (text, expected, findings) in [
             ("", None, 0),
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn enabled_events() {
+    fn unsupported_events_are_never_enabled() {
         use Event::*;
         for (event, user, default, supported, on) in [
             (Boot, None, DEFAULT, ALL, false),

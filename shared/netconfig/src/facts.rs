@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn glob_patterns() {
+    fn glob_patterns_are_matched_like_by_glob() {
         for (pattern, name, fits) in [
             ("*", "", true),
             ("*.cfg", "50-x.cfg", true),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_files_with_includes() {
+    fn included_interfaces_files_are_read_without_cycles() {
         let (sys, _top) = sandbox();
         let put = |path: &str, text: &str| assert!(sys.write(path, text, WriteOptions::default()).is_ok());
         put("/etc/network/interfaces.d/b.cfg", "source /etc/network/interfaces.d/b.cfg\niface b inet dhcp\n");

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn python_formatting_and_redaction() {
+    fn logged_configuration_is_python_without_secrets() {
         for (yaml, expected) in [
             (
                 "{version: 2, name: [1, 'x', true, null, 1.5, \"it's\", \"a\\nb\\u0007\"]}",

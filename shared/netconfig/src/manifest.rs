@@ -18,7 +18,7 @@ pub struct Manifest {
     files: BTreeMap<String, Vec<String>>,
 }
 
-/// What to do with a rendered file.
+/// The decision about a rendered file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteDecision {
     /// Write it.
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn write_decisions() {
+    fn edited_files_are_kept_or_backed_up() {
         let (path, resolv) = ("/etc/x", "/etc/resolv.conf");
         let mut manifest = Manifest::default();
         for path in [path, resolv] {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trip_on_disk() {
+    fn stored_manifest_is_read_back() {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let path = "/var/lib/cloud/data/network-files.json";

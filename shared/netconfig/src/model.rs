@@ -122,7 +122,7 @@ impl Dns {
     }
 }
 
-/// How a subnet gets its addresses: the values of `type` in version 1.
+/// The method by which a subnet gets its addresses: the values of `type` in version 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Method {
     /// DHCP; IPv4 unless the renderer treats it as both families.
@@ -175,9 +175,9 @@ impl Method {
 /// An address or a way to get addresses, with the settings that belong to it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Subnet {
-    /// How the addresses are obtained.
+    /// The method by which the addresses are obtained.
     pub method: Method,
-    /// When the interface is brought up: `auto` (the default), `manual` or `hotplug`.
+    /// The event at which the interface is brought up: `auto` (the default), `manual` or `hotplug`.
     pub control: Option<String>,
     /// The address as written, without its prefix.
     pub address: Option<String>,
@@ -199,9 +199,9 @@ pub struct Subnet {
     pub pointopoint: Option<String>,
     /// The scope of the address.
     pub scope: Option<String>,
-    /// The subnet comes from OpenStack and is IPv4: the link may have one default gateway of that family.
+    /// Whether the subnet comes from OpenStack and is IPv4: the link may have one default gateway of that family.
     pub is_openstack_ipv4: bool,
-    /// The subnet comes from OpenStack and is IPv6: the link may have one default gateway of that family.
+    /// Whether the subnet comes from OpenStack and is IPv6: the link may have one default gateway of that family.
     pub is_openstack_ipv6: bool,
 }
 

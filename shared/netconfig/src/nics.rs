@@ -63,7 +63,7 @@ pub struct Nic {
     pub ovs_internal: bool,
     /// Whether the MAC address was copied from another device.
     pub stolen_mac: bool,
-    /// What it is a port of.
+    /// The kind of device that it is a port of, if any.
     pub master: Option<Master>,
     /// Its role in a failover pair.
     pub failover: Failover,
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn configurable_nics() {
+    fn virtual_and_enslaved_nics_are_not_configurable() {
         let all = [
             nic("lo", "00:00:00:00:00:00"),
             nic("eth0", "52:54:00:00:00:01"),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_in_order() {
+    fn fallback_prefers_a_carrier_and_the_lowest_name() {
         let down = |name: &str, state: &str| Nic {
             carrier: false,
             operstate: state.into(),

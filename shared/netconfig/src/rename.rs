@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn plans() {
+    fn renames_free_names_that_are_in_use() {
         let up = |p: CurrentLink| CurrentLink { up: true, ..p };
         let in_use = |p: CurrentLink| CurrentLink { up: true, in_use: true, ..p };
         let other = |p: CurrentLink| CurrentLink { configurable: false, ..p };
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn desired_links_of_both_versions() {
+    fn desired_links_are_read_from_both_versions() {
         let v1 = "version: 1\nconfig:\n- {type: physical, name: a, mac_address: 'AA:00:00:00:00:01', params: {driver: x}}\n- {type: vlan, name: v, mac_address: 'aa:00:00:00:00:02'}\n- {type: physical, name: b}\n";
         let v2 = "network:\n  version: 2\n  ethernets:\n    i: {match: {macaddress: 'AA:00:00:00:00:01'}, set-name: a}\n    j: {set-name: b}\n    k: {match: {macaddress: 'aa:00:00:00:00:03'}}\n";
         for (text, driver) in [(v1, Some("x".to_string())), (v2, None)] {

@@ -55,7 +55,7 @@ pub struct Inputs {
     pub datasource: Option<Node>,
 }
 
-/// What [`decide`] selected.
+/// The result of [`decide`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// This configuration, without a `network` key around it.
@@ -71,7 +71,7 @@ pub enum Outcome {
 pub struct Decision {
     /// The source that decided; `None` if no source has a configuration.
     pub source: Option<Source>,
-    /// What was selected.
+    /// The result of the selection.
     pub outcome: Outcome,
     /// The reason, for the log.
     pub reason: String,
@@ -130,19 +130,19 @@ impl Decision {
 /// The facts that decide whether a configuration is applied at this point of the boot.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BootContext {
-    /// A datasource was found.
+    /// Whether a datasource was found.
     pub has_datasource: bool,
-    /// The instance boots for the first time.
+    /// Whether the instance boots for the first time.
     pub is_new_instance: bool,
-    /// The event `boot` is enabled and the datasource supports it.
+    /// Whether the event `boot` is enabled and the datasource supports it.
     pub boot_event: bool,
-    /// The event `boot-legacy` is enabled and the datasource supports it.
+    /// Whether the event `boot-legacy` is enabled and the datasource supports it.
     pub boot_legacy_event: bool,
-    /// The configuration was already applied during this boot.
+    /// Whether the configuration was already applied during this boot.
     pub applied: bool,
 }
 
-/// What is applied, with the reason for the log.
+/// The part of a configuration that is applied, with the reason for the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ApplyMode {
     /// The whole configuration.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn apply_modes() {
+    fn events_decide_whether_the_network_is_applied() {
         let base = BootContext { has_datasource: true, ..BootContext::default() };
         for (context, now) in [
             (BootContext::default(), true),
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn config_from_command_line() {
+    fn command_line_configuration_is_decoded() {
         let plain = encoding::base64::encode(b"version: 2\n");
         // gzip -n of the same text.
         let zipped = encoding::base64::encode(&[

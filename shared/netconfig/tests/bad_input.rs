@@ -160,7 +160,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
 /// Configurations that are rejected as a whole: the remaining parts would cut off the machine, or nothing certain is
 /// left.
 #[test]
-fn rejected_configurations() {
+fn unusable_configurations_are_rejected_as_a_whole() {
     for (text, message) in [
         ("version: 3\n", "net:1:10: network.version: expected 1 or 2, found an integer"),
         ("version: two\n", "net:1:10: network.version: expected 1 or 2, found text"),

@@ -71,7 +71,7 @@ fn outcome(format: &str, case: &Node) -> Result<Node, String> {
 }
 
 #[test]
-fn same_as_upstream() {
+fn formats_convert_like_upstream() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/formats");
     let (mut equal, mut different) = (0, 0);
     for entry in std::fs::read_dir(&folder).unwrap() {

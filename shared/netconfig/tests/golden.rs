@@ -39,7 +39,7 @@ const INPUTS: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn golden_cases() {
+fn rendered_files_are_the_golden_ones() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let folder = tests.join("cases");
     let outputs = fs::read_to_string(tests.join("outputs")).unwrap();
@@ -98,7 +98,7 @@ fn every_renderer_has_golden_cases() {
 
 /// Inputs without any usable configuration: an error with the position, and no file.
 #[test]
-fn rejected_inputs() {
+fn unusable_inputs_are_rejected_with_their_position() {
     for (input, message) in [
         ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2"),
         ("ethernets: {}\n", "network.version: expected 1 or 2"),
@@ -165,7 +165,7 @@ fn rejected_inputs() {
 
 /// Invalid parts that leave something to render are reported with their positions.
 #[test]
-fn findings() {
+fn invalid_parts_are_reported_with_their_position() {
     let input = "version: 2\nethernets:\n  eth0:\n    dhcp4: true\n    adresses: [10.0.0.1/8]\n    match: {mac: x}\nvrfs: {}\n";
     let facts = netconfig::Facts::default();
     let converted = netconfig::convert(
@@ -191,7 +191,7 @@ fn findings() {
 
 /// Keys that a format cannot express: each renderer with the same two configurations, position and key.
 #[test]
-fn unsupported_keys() {
+fn unsupported_keys_are_reported_by_each_renderer() {
     const V2: &str = "\
 version: 2
 ethernets:

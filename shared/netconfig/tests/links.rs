@@ -75,13 +75,13 @@ fn rename_to(sys: &System, names: &[(&str, u8)]) -> Vec<String> {
 }
 
 #[test]
-fn renames() {
-    inside("inside_renames");
+fn links_are_renamed() {
+    inside("links_are_renamed_inside");
 }
 
 #[test]
-#[ignore = "changes links: started by `renames` in a namespace"]
-fn inside_renames() {
+#[ignore = "changes links: started by `links_are_renamed` in a namespace"]
+fn links_are_renamed_inside() {
     assert_inside();
     let sys = System::new("/");
     make_links(3);
@@ -110,12 +110,12 @@ fn inside_renames() {
 
 #[test]
 fn fallback_sees_real_links() {
-    inside("inside_fallback");
+    inside("fallback_sees_real_links_inside");
 }
 
 #[test]
 #[ignore = "makes links: started by `fallback_sees_real_links` in a namespace"]
-fn inside_fallback() {
+fn fallback_sees_real_links_inside() {
     assert_inside();
     let sys = System::new("/");
     make_links(2);

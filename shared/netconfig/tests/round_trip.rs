@@ -187,7 +187,7 @@ fn meanings(model: &Model) -> BTreeMap<String, LinkMeaning> {
 }
 
 #[test]
-fn version_1_through_netplan() {
+fn version_1_survives_netplan() {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let (mut bonds, mut bridges, mut vlans) = (0, 0, 0);
     for _ in 0..1_000 {
@@ -261,7 +261,7 @@ fn device(random: &mut Random, text: &mut String) {
 }
 
 #[test]
-fn version_2_through_netplan() {
+fn version_2_survives_netplan() {
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for _ in 0..1_000 {
         let text = version_2(&mut random);
@@ -296,7 +296,7 @@ fn eni_links(model: &Model) -> BTreeMap<String, EniLink> {
 }
 
 #[test]
-fn versions_1_and_2_through_interfaces_files() {
+fn both_versions_survive_interfaces_files() {
     let mut random = Random(0x853c_49e6_748f_ea9b);
     let facts = Facts::default();
     let target = netconfig::Target::for_distro("debian");

@@ -179,7 +179,7 @@ mod tests {
 
     /// The example of RFC 5849, section 3.4.4, is a signature of encoded secrets with `&` between them.
     #[test]
-    fn headers() {
+    fn header_is_signed_as_in_rfc_5849() {
         let credentials = credentials(ALL).unwrap().unwrap();
         assert_eq!(
             credentials.authorization(137_131_200, "abc"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn all_keys_or_none() {
+    fn some_keys_without_the_others_are_an_error() {
         assert_eq!(credentials(&[]).unwrap(), None);
         assert_eq!(credentials(&[("consumer_secret", "x"), ("token_key", "")]).unwrap(), None);
         for missing in [0, 2, 3] {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts() {
+    fn host_is_extracted_without_credentials() {
         for (url, expected) in [
             ("http://h:5240/MAAS/metadata", "h:5240"),
             ("https://u:p@h/", "h"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_of_the_server() {
+    fn rejected_request_corrects_the_clock() {
         let top = scratch::TempDir::new();
         let sys = System::new(&*top);
         top.put("run/oauth_skew.json", "[not a map]");

@@ -110,13 +110,13 @@ fn manual_entry(columns: &[&str], row: &[String]) -> String {
     format!(".TP\n\\fB{}\\fR{facts}\n{sentence}", escaped(&name.replace('`', "")))
 }
 
-/// A cell of a Markdown table. The first column is code.
+/// Returns a cell of a Markdown table. The first column is code.
 fn table_cell(column: usize, cell: &str) -> String {
     let cell = cell.replace('|', "\\|").replace('\n', " ");
     if column == 0 && !cell.contains('`') { format!("`{cell}`") } else { without_tags(&cell) }
 }
 
-/// Outside of code, `<name>` would be an element of HTML.
+/// Escapes `<name>`, which would be an element of HTML outside of code.
 fn without_tags(text: &str) -> String {
     let parts = text.split('`').enumerate();
     let parts: Vec<String> =
@@ -124,7 +124,7 @@ fn without_tags(text: &str) -> String {
     parts.join("`")
 }
 
-/// Text of a manual page, with what is between backquotes in bold.
+/// Returns text of a manual page, with words between backquotes in bold.
 fn marked_up(text: &str) -> String {
     let mut marked = String::new();
     for (i, part) in text.split('`').enumerate() {
@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_page_in_two_forms() {
+    fn page_becomes_markdown_and_manual() {
         let mut page = Document::default();
         page.section("Keys");
         page.text("Set `a`.");

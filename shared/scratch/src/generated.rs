@@ -40,7 +40,7 @@ mod tests {
     use crate::TempDir;
 
     #[test]
-    fn root_of_another_tree() {
+    fn workspace_root_is_found_by_its_lock_file() {
         let tree = TempDir::new();
         let package = tree.join("shared/one");
         std::fs::create_dir_all(&package).unwrap();

@@ -53,7 +53,7 @@ mod tests {
 
     /// Every list of up to six items of three values, and a long one.
     #[test]
-    fn as_the_standard_library() {
+    fn sorts_like_the_standard_library() {
         let mut lists = vec![Vec::new(), (0..5000_usize).map(|n| (n * 7919 % 613, n)).collect()];
         for length in 1..=6 {
             lists.extend((0..3_usize.pow(length)).map(|number| {

@@ -23,7 +23,7 @@ impl Blobs {
     }
 }
 
-/// What a datasource knows about this machine. Empty text and `None` stand for unknown.
+/// The data that a datasource has about this machine. Empty text and `None` stand for unknown.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Instance {
@@ -34,12 +34,12 @@ pub struct Instance {
     pub datasource: String,
     /// The description in status and log, such as `DataSourceNoCloud [seed=/dev/vdb]`.
     pub description: String,
-    /// When user-data and modules run: `net`, `local`, `pass` or `disabled`.
+    /// The stage in which user-data is processed and modules run: `net`, `local`, `pass` or `disabled`.
     #[serde(default = "default_dsmode")]
     pub dsmode: String,
     /// The hostname.
     pub local_hostname: Option<String>,
-    /// The hostname is used as it is: what follows its first dot is not split off as its domain.
+    /// Whether the hostname is used as it is: what follows its first dot is not split off as its domain.
     pub is_hostname_whole: bool,
     /// The SSH keys for the default user.
     pub public_keys: Vec<String>,
@@ -69,7 +69,7 @@ pub struct Instance {
     pub devices: Map<String, Value>,
     /// Events at which the network configuration is applied again, in addition to the datasource's defaults.
     pub update_events: Vec<String>,
-    /// Where the cloud takes the machine's public host keys.
+    /// The service that takes the machine's public host keys, if the cloud has one.
     pub host_key_service: Option<HostKeyService>,
     /// Values that the datasource's identity check needs at a later boot (a serial number, a hash).
     pub check: Map<String, Value>,
@@ -85,10 +85,11 @@ pub struct Instance {
     /// The second vendor-data.
     #[serde(skip)]
     pub vendor_data2: Blobs,
-    /// Why stored raw data could not be read. It is unknown then, although it is empty here.
+    /// The reason why stored raw data could not be read. The data is then unknown, although it is empty here.
     #[serde(skip)]
     pub raw_data_error: Option<String>,
-    /// Reconstructed from text files because the cache could not be used; never stored in the place of the cache.
+    /// Whether the instance was reconstructed from text files because the cache could not be used. It is then never
+    /// stored in the place of the cache.
     #[serde(skip)]
     pub is_reconstructed: bool,
 }

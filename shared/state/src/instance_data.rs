@@ -204,13 +204,13 @@ fn with_doc(config: &Value, doc: &str) -> Value {
 fn strip_base64_markers(value: &mut Value, path: &str, found: &mut Vec<String>) {
     let Value::Object(map) = value else { return };
     for (key, child) in map.iter_mut() {
-        let below = format!("{path}/{key}");
+        let child_path = format!("{path}/{key}");
         match child.as_str().and_then(|text| text.strip_prefix("ci-b64:")) {
             Some(encoded) => {
                 *child = encoded.to_string().into();
-                found.push(below);
+                found.push(child_path);
             }
-            None => strip_base64_markers(child, &below, found),
+            None => strip_base64_markers(child, &child_path, found),
         }
     }
 }
@@ -223,13 +223,13 @@ fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
     let mut todo = vec![(Vec::new(), all)];
     while let Some((path, value)) = todo.pop() {
         let mut look = |key: &str, step: String, child| {
-            let below: Vec<String> = path.iter().cloned().chain([step]).collect();
+            let child_path: Vec<String> = path.iter().cloned().chain([step]).collect();
             let is_named =
-                names.contains(&key.to_lowercase()) || names.contains(&below.join("/").to_lowercase());
+                names.contains(&key.to_lowercase()) || names.contains(&child_path.join("/").to_lowercase());
             if is_named || is_secret(key, child) {
-                found.push(below);
+                found.push(child_path);
             } else {
-                todo.push((below, child));
+                todo.push((child_path, child));
             }
         };
         match value {
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cloud_ids() {
+    fn cloud_id_depends_on_the_region() {
         for (name, region, platform, id) in [
             ("aws", Some("cn-north-1"), "ec2", "aws-china"),
             ("aws", Some("us-gov-west-1"), "ec2", "aws-gov"),

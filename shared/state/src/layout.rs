@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn configured_paths() {
+    fn invalid_paths_fall_back_to_the_default() {
         let layout = Layout::with_paths(Some("/x/"), Some("relative"), None);
         assert_eq!(layout.cache(), "/x/instance/obj.pkl");
         assert_eq!(layout.run(""), "/run/cloud-init");

@@ -135,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn secrets() {
+    fn secrets_are_recognised_by_name_or_value() {
         for name in [
             "password",
             "PASSWORD",
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn not_secrets() {
+    fn public_keys_and_urls_are_not_secrets() {
         for name in [
             "public_keys",
             "public-keys",

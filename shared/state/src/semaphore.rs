@@ -9,7 +9,7 @@ use system::{Result, System, WriteOptions};
 
 use crate::Layout;
 
-/// How often something runs.
+/// The frequency of a module or script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frequency {
     /// Once per instance.
@@ -169,7 +169,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn progress_of_work() {
+    fn progress_distinguishes_due_started_and_finished() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let at = |name| progress(&sys, &layout, name, Frequency::Instance);

@@ -21,15 +21,15 @@ pub const ACTIVITY_FILE: &str = "activity";
 /// The key of the record of hotplug errors; absent if there were none.
 pub const HOTPLUG: &str = "hotplug";
 
-/// One stage's record.
+/// The record of one stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StageStatus {
-    /// When it began, in seconds since boot; `None` before that.
+    /// The time at which it began, in seconds since boot; `None` before that.
     pub start: Option<f64>,
-    /// When it ended, in seconds since boot; `None` before that.
+    /// The time at which it ended, in seconds since boot; `None` before that.
     pub finished: Option<f64>,
-    /// Its errors.
+    /// The errors of the stage.
     pub errors: Vec<String>,
     /// The messages of each level, by the level's name.
     pub recoverable_errors: BTreeMap<String, Vec<String>>,
@@ -253,7 +253,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn round_trip_on_disk() {
+    fn stored_status_is_read_back() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let mut status = Status::new();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_other_programs() {
+    fn files_of_other_programs_are_read_with_unknown_fields() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let read = |text: &str| {
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn completed_boots() {
+    fn boot_is_complete_only_with_a_result() {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         assert_eq!(Status::previous_boot_completed(&sys, &layout), None);

@@ -124,14 +124,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwd_lines() {
+    fn invalid_passwd_lines_are_skipped() {
         let users =
             parse_passwd("root:x:0:0:root:/root:/bin/sh\nbad\n+nis\na:x:x:1:::\nb:x:7:8:B,1:/home/b:\n");
         assert_eq!(users.iter().map(|u| (&*u.name, u.uid)).collect::<Vec<_>>(), [("root", 0), ("b", 7)]);
     }
 
     #[test]
-    fn group_lines() {
+    fn invalid_group_lines_are_skipped() {
         let groups = parse_group("adm:x:4:syslog,a\nempty:x:9:\nx\n");
         assert_eq!(groups[0].members, ["syslog", "a"]);
         assert!(groups[1].members.is_empty());

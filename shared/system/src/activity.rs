@@ -91,14 +91,14 @@ impl Drop for Wait<'_> {
     }
 }
 
-/// What a stage is doing, as its file says.
+/// The current work of a stage, as read from its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CurrentWork {
     /// The process of the stage.
     pub pid: u32,
     /// The key of the stage in status.json.
     pub stage: String,
-    /// What it does, the outermost first, and since when, in seconds since the machine started.
+    /// The activities, the outermost first, each with the time of its beginning in seconds since the machine started.
     pub activities: Vec<(String, f64)>,
 }
 
@@ -266,7 +266,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn lines_on_the_console() {
+    fn console_shows_work_that_takes_long() {
         let (mut console, start) = (Console::default(), Instant::now());
         let entry = |id, what: &str| Entry { id, what: what.into(), began: start, uptime: 1.0 };
         let all = [entry(1, "running growpart"), entry(2, "running sfdisk")];
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn file_of_the_current_work() {
+    fn file_of_the_current_work_is_parsed() {
         let entry = Entry { id: 1, what: "running runcmd".into(), began: Instant::now(), uptime: 12.5 };
         let found = parse(&file_text("17 modules-final\n", &[entry])).unwrap();
         let activities = vec![("running runcmd".to_string(), 12.5)];

@@ -334,14 +334,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_with_wrong_lengths() {
+    fn messages_with_wrong_lengths_do_not_panic() {
         for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
             let _ = (address_of(bytes), route_of(bytes));
         }
     }
 
     #[test]
-    fn prefixes() {
+    fn prefixes_contain_the_addresses_of_their_network() {
         for (text, inside, outside, network) in [
             ("192.0.2.7/24", "192.0.2.255", "192.0.3.0", "192.0.2.0/24"),
             ("10.0.0.1/32", "10.0.0.1", "10.0.0.2", "10.0.0.1/32"),

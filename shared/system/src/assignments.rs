@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_os_release() {
+    fn first_value_of_os_release_is_unquoted() {
         let release = OsRelease("NAME=\"A b\"\nID='ab'\nID_LIKE=c\n VERSION=1\nID=later\nEMPTY=\n".into());
         for (key, expected) in [
             ("NAME", Some("A b")),

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets() {
+    fn socket_lines_have_a_limit_and_a_deadline() {
         let top = TempDir::new();
         let sys = System::new(&top);
         assert!(sys.connect_unix_socket("/s", SECOND).unwrap_err().is_not_found());
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn serial_ports() {
+    fn serial_port_is_raw_and_without_echo() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let pair = openpty(None, None).unwrap();

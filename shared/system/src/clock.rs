@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dates() {
+    fn times_are_formatted_in_utc() {
         for (seconds, text) in [
             (0, "Thu, 01 Jan 1970 00:00:00 +0000"),
             (951_782_400, "Tue, 29 Feb 2000 00:00:00 +0000"),

@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_names() {
+    fn short_name_of_a_script_is_its_file_name() {
         for (argv, name) in [
             (&["/usr/bin/apt-get", "update"][..], "apt-get"),
             (&["/bin/sh", "/run/x/boot.sh", "secret"], "boot.sh"),

@@ -25,7 +25,7 @@ pub enum GrowableFileSystem {
 /// The space of a mounted file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileSystemUse {
-    /// Its size in bytes.
+    /// The size in bytes.
     pub size: u64,
     /// The free bytes, those that are reserved for root included.
     pub free: u64,

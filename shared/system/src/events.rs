@@ -12,7 +12,7 @@ const DEFAULT_SINK: &str = "logging";
 /// The events that are kept for sinks that are added later.
 const MAX_KEPT: usize = 1000;
 
-/// How a step ended.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepResult {
     /// Without an error.
@@ -42,11 +42,11 @@ impl<T, E> From<&Result<T, E>> for StepResult {
 pub struct Event {
     /// The step, below its stage: `init-network/config-ssh`.
     pub name: String,
-    /// What the step does; at its end, what it did. Never a secret.
+    /// The work of the step, or at its end its result, in words. It never contains a secret.
     pub description: String,
     /// The wall-clock time since the epoch.
     pub wall: Duration,
-    /// At the end of a step: the result, and how long the step took.
+    /// The result and duration of a step, at its end.
     pub end: Option<(StepResult, Duration)>,
 }
 
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn sinks_and_kept_events() {
+    fn late_sink_gets_the_kept_events() {
         let sys = System::new("/nonexistent");
         sys.events().keep();
         let step = sys.begin_step("a/b", "doing b");

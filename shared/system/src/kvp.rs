@@ -81,7 +81,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn records() {
+    fn incomplete_and_stale_records_are_removed() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end_matches('\0').to_string();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_is_not_released() {
+    fn held_lock_is_an_error() {
         let top = TempDir::new();
         let sys = System::new(&top);
         sys.append_kvp(KVP_POOL, &[]).unwrap();

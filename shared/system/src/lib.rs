@@ -155,7 +155,7 @@ pub enum Effect {
     },
     /// Any other change: a hostname set, a link renamed, a file system mounted.
     Other {
-        /// A description.
+        /// A description of the change.
         what: String,
     },
 }

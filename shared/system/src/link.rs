@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_with_wrong_lengths() {
+    fn messages_with_wrong_lengths_do_not_panic() {
         for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
             let _ = link_of(bytes);
         }

@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_the_kernel() {
+    fn only_messages_about_links_are_events() {
         let up = (libc::IFF_UP | libc::IFF_LOWER_UP) as u32;
         let all = [
             message(libc::RTM_NEWLINK, 0, up, b"eth0\0"),

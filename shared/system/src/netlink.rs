@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_with_wrong_lengths() {
+    fn messages_with_wrong_lengths_end_the_iteration() {
         for bytes in [&[][..], &[255; 15], &[0; 64], &[16, 0, 0, 0], &[255; 64]] {
             let mut rest = bytes;
             while let Some((_, message, after)) = next_message(rest) {

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_and_addresses() {
+    fn messages_cannot_have_further_lines() {
         let text = message(Duration::from_secs(90), "waiting\nREADY=1");
         assert_eq!(text, "EXTEND_TIMEOUT_USEC=90000000\nSTATUS=waitingREADY=1");
         let name = format!("firstlight-notify-{}", std::process::id());

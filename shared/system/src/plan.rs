@@ -17,9 +17,9 @@ pub struct Cause {
 /// An effect with its cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedEffect {
-    /// What requested it.
+    /// The cause of the effect.
     pub cause: Cause,
-    /// What was done, or would be done.
+    /// The effect: done, or (in a dry run) only recorded.
     pub effect: Effect,
 }
 

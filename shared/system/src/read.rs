@@ -292,7 +292,7 @@ mod tests {
     use crate::{System, WriteOptions};
 
     #[test]
-    fn too_large_and_not_a_file() {
+    fn oversized_and_special_files_are_not_read() {
         let top = TempDir::new();
         let sys = System::new(&top);
         sys.write("/x", "12345", WriteOptions::default()).unwrap();

@@ -12,10 +12,10 @@ use crate::overlay::{self, Overlay};
 /// The maximum number of links in a path; more are a loop, as for the kernel (path_resolution(7)).
 pub(crate) const MAX_SYMLINKS: usize = 40;
 
-/// What path resolution remembers for the next path.
+/// The results that path resolution keeps for the next path.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResolverCache {
-    /// openat2(2) is missing or forbidden.
+    /// Whether openat2(2) is missing or forbidden.
     pub no_openat2: Cell<bool>,
     /// The last link that was followed and that no user can change, with its target: `/var/lib/cloud/instance`.
     pub link: RefCell<Option<(PathBuf, PathBuf)>>,

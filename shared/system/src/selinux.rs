@@ -47,7 +47,7 @@ mod tests {
     use crate::Change;
 
     #[test]
-    fn effects_with_a_label() {
+    fn only_persistent_files_get_a_label() {
         let write = |path: &str| Effect::Write {
             path: path.into(),
             mode: 0o644,

@@ -176,7 +176,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn log_modes() {
+    fn mode_of_a_log_is_narrowed_but_never_widened() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let mode = |path: &str| sys.metadata(path).unwrap().permissions().mode() & 0o7777;

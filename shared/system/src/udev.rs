@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn progress() {
+    fn progress_counts_events_and_cpu_time() {
         let top = TempDir::new();
         let sys = System::new(top.to_path_buf());
         let put = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).map(drop).unwrap();

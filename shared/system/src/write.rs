@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn write_in_pieces() {
+    fn pieces_are_written_and_compared_as_one_file() {
         let (sys, _top) = sandbox();
         let large = vec![b'x'; 100_000];
         let write = |pieces: &[&[u8]]| {

@@ -110,7 +110,7 @@ fn a_slow_body_is_received() {
 
 /// Each request ends within its limit: half a second for a silence, and one attempt.
 #[test]
-fn hostile_servers() {
+fn hostile_servers_are_abandoned_in_time() {
     type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
     let table: [(&str, Answer, &str, f64); 21] = [
         ("silent", |_| keep_open(), "no response in time (0.5 s)", 0.5),
@@ -233,7 +233,7 @@ fn hostile_servers() {
 }
 
 #[test]
-fn redirects() {
+fn redirect_loops_end_at_once() {
     // A loop ends at once, whatever the number of retries.
     let server = Server::new(|s, head, _| {
         let next = if head.starts_with("GET /x ") { "/y" } else { "/x" };
@@ -252,7 +252,7 @@ fn redirects() {
 }
 
 #[test]
-fn busy_servers() {
+fn busy_servers_are_retried_after_the_requested_time() {
     for (status, header, least, most) in [
         ("503", "", 0.9, 4.0),
         ("503", "Retry-After: 2\r\n", 1.9, 5.0),
@@ -368,7 +368,7 @@ fn a_changed_file_is_downloaded_again() {
 }
 
 #[test]
-fn unreachable_addresses() {
+fn unreachable_addresses_fail_at_once() {
     // Link-local addresses of a link that does not exist.
     let (result, took) = fetch(&Request::get("http://[fe80::1%25nolink0]/"));
     assert!(text(result).contains("no network interface named nolink0") && took < 1.0);

@@ -10,7 +10,7 @@ use scratch::TempDir;
 use system::{Request, System};
 
 #[test]
-fn responses_redirects_and_silence() {
+fn redirects_stay_on_the_socket_and_silence_ends() {
     let top = TempDir::new();
     let sys = System::new(&top);
     let get = |path: &str| {

@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn userdata_of_systemd() {
+    fn user_data_for_systemd_is_recognised() {
         for (content, expected) in [
             (&b"{\"systemd.credentials\": [{\"name\": \"a\", \"text\": \"b\"}]}\n"[..], true),
             (b" \n{\"a\": 1, \"systemd.credentials\": []}", true),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_header() {
+    fn every_header_is_detected() {
         for (content, expected) in [
             ("#cloud-config\na: 1", Some(CLOUD_CONFIG)),
             ("#cloud-config", Some(CLOUD_CONFIG)),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_types() {
+    fn compressed_types_are_recognised() {
         let yes = "gzip gzip-compressed gzipped x-compress x-compressed x-gunzip x-gzip x-gzip-compressed";
         for sub in yes.split(' ') {
             assert!(is_compressed(&format!("application/{sub}")), "{sub}");

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_blocks() {
+    fn header_block_ends_at_the_first_other_line() {
         // entity, headers as text, body
         for (entity, headers, body) in [
             ("A: 1\nb:2\n\nbody\n", "A=1 b=2", "body\n"),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_parameters() {
+    fn invalid_types_default_to_text_plain() {
         let with = |value: &str| Headers(vec![("Content-Type".to_string(), value.to_string())]);
         for (value, expected) in [
             ("Text/X-Shellscript; charset=x", "text/x-shellscript"),

@@ -116,7 +116,7 @@ mod tests {
     const HEAD: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"B\"\n\n";
 
     #[test]
-    fn multipart_structures() {
+    fn multipart_bodies_are_split_at_their_boundaries() {
         let deep = "Content-Type: multipart/x; boundary=C\n\n--C\n\n1\n--C\n\n2\n--C--\nepilogue";
         for (body, expected) in [
             (
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_and_part_limits() {
+    fn depth_and_parts_are_limited() {
         let nested = |levels: usize| {
             let open: String = (0..levels)
                 .map(|i| format!("Content-Type: multipart/x; boundary=b{i}\n\n--b{i}\n"))

@@ -27,7 +27,7 @@ impl<'a> Part<'a> {
         transfer::decode_charset(&self.payload, self.charset.as_deref())
     }
 
-    /// Tells whether the part is meant for the machine of one launch index, even if that is no integer.
+    /// Returns whether the part is meant for the machine of one launch index, even if that is no integer.
     pub fn has_launch_index(&self) -> bool {
         self.headers.get("launch-index").is_some()
     }

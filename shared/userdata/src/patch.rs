@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn operations() {
+    fn operations_are_applied_in_order() {
         let base = "{a: 1, l: [x, y], m: {k: v, n/o: 1, p~q: 2}}";
         for (patch, expected) in [
             ("[]", base),
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_operations() {
+    fn failed_operations_are_reported_without_values() {
         for (patch, expected) in [
             ("", "line 1, column 1: not valid JSON"),
             ("#cloud-config-jsonp\n\n{secret", "line 3, column 2: not valid JSON"),

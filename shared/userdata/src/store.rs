@@ -47,7 +47,7 @@ impl Source {
 /// The data of one source, as a datasource returns it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Data<'a> {
-    /// No data.
+    /// The datasource returned no data.
     #[default]
     Nothing,
     /// A single blob.

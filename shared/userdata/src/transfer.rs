@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings() {
+    fn transfer_encodings_are_decoded() {
         for (encoding, body, expected) in [
             (None, "a=3D", "a=3D"),
             (Some("7bit"), "a", "a"),
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn charsets() {
+    fn known_charsets_are_decoded() {
         assert_eq!(decode_charset("é".as_bytes(), Some("latin-1")).as_deref(), Some("é"));
         assert_eq!(decode_charset(b"\xe9", Some("ISO_8859-1")).as_deref(), Some("é"));
         assert_eq!(decode_charset(b"\xe9", Some("us-ascii")), None);

@@ -61,7 +61,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn same_parts_as_upstream() {
+fn parts_match_upstream() {
     let mut wrong = Vec::new();
     for case in cases() {
         let ours = expanded(&case.blob).ok().map(|parts| lines(&parts));

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stage_among_ancestors() {
+    fn stage_is_found_among_the_ancestors() {
         let of = |processes: &[(u32, u32, &str, &str)], from| {
             ancestor(from, |pid| {
                 let (_, parent, name, arguments) = processes.iter().find(|(p, ..)| *p == pid)?;
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_of_proc_files() {
+    fn proc_files_are_parsed() {
         assert_eq!(parse_stat(b"7 (a (b) c) S 3 7 7"), Some(("a (b) c".into(), 3)));
         for text in ["", "7 (a S 3", "7 (a) S", "7 (a) S x 7"] {
             assert_eq!(parse_stat(text.as_bytes()), None, "{text}");

@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dotted_paths() {
+    fn dotted_paths_select_nested_values() {
         let text = r#"{"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}}"#;
         let data = config::yaml::parse("t", text).unwrap().root;
         let found = |path| lookup(&data, path).map(|node| node.to_json().to_string());

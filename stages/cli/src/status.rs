@@ -354,7 +354,7 @@ fn describe_activities(activities: &[(String, f64)]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns how it was decided whether cloud-init runs.
+/// Returns the `boot_status_code`.
 fn boot_code(machine: &Machine) -> &'static str {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let line = sys.kernel_command_line();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn activities_of_a_running_stage() {
+    fn activities_of_a_running_stage_are_shown() {
         let text = r#"{"v1": {"stage": "modules-final", "modules-final": {"start": 1}}}"#;
         let mut running = report(text, false);
         assert!(!running.tabular(true).contains("activity") && running.json().get("activity").is_none());
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn error_while_running() {
+    fn errors_are_reported_while_running() {
         let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
         let running = report(text, false);
         assert_eq!(

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systemctl_output_of_idle_units() {
+    fn units_are_idle_only_if_all_are_inactive() {
         let dead = "Id=cloud-final.service\nActiveState=inactive\n\n";
         for (answer, idle) in [
             (dead.repeat(5), true),

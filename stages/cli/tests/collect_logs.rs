@@ -93,7 +93,7 @@ fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn archive_contents() {
+fn archive_has_logs_and_configuration() {
     let (machine, out) = (machine(), Machine::new());
     let (code, printed, said) = collect(&machine, &out, &[]);
     assert_eq!((code, printed.as_str()), (0, ""), "{said}");

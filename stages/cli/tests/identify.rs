@@ -10,7 +10,7 @@ use scratch::TempDir;
 
 /// `query --identify` runs ds-identify, from the directory of the program in a build and else from LIBEXECDIR.
 #[test]
-fn query_identify() {
+fn query_identify_runs_ds_identify() {
     let top = TempDir::new();
     let program = top.join("cloud-init");
     std::fs::copy(env!("CARGO_BIN_EXE_cloud-init"), &program).unwrap();

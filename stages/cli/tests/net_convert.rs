@@ -35,7 +35,7 @@ fn tree(top: &Path) -> BTreeMap<String, (u32, String)> {
 }
 
 #[test]
-fn net_convert() {
+fn net_convert_writes_files_and_reports_unsupported_keys() {
     let machine = Machine::new();
     let dir = machine.root.display().to_string();
     let input =

@@ -112,7 +112,7 @@ fn every_log_is_drawn_or_refused() {
 }
 
 #[test]
-fn hostile_and_long_logs() {
+fn hostile_and_long_logs_are_escaped_and_limited() {
     let top = scratch::TempDir::new();
     let (log, stamp) = (top.join("x<&.log"), "2031-03-04 05:06:07,000 - x.py[DEBUG]:");
     let mut text = format!("{stamp} start: init-local: <script>&\u{1}\n");

@@ -31,7 +31,7 @@ fn explained() -> Machine {
 }
 
 #[test]
-fn explain_of_the_system() {
+fn explain_names_the_layers_of_the_system() {
     let machine = explained();
     for (args, wanted) in [
         (
@@ -68,7 +68,7 @@ fn explain_of_the_system() {
 
 /// A document that is independent of any machine.
 #[test]
-fn explain_of_a_file() {
+fn explain_names_the_parts_of_a_file() {
     let machine = explained();
     let file = machine.root.join("var/lib/cloud/instance/user-data.txt.i").display().to_string();
     let (code, out, err) = machine.run_words(&["schema", "-c", &file, "--explain"]);
@@ -94,7 +94,7 @@ fn explain_of_a_file() {
 
 /// As at boot: cloud-config, a template and a network configuration have to be UTF-8; a script may be binary.
 #[test]
-fn schema_of_files_that_are_not_utf8() {
+fn files_that_are_not_utf8_are_invalid_except_scripts() {
     let machine = Machine::new();
     for (bytes, kind, code, wanted) in [
         (&b"#cloud-config\nlocale: \xff\n"[..], "cloud-config", 1, ":2:9: error: File "),
@@ -111,7 +111,7 @@ fn schema_of_files_that_are_not_utf8() {
 }
 
 #[test]
-fn schema_of_files() {
+fn schema_reports_the_findings_of_each_kind_of_file() {
     let machine = Machine::new();
     machine.put("bad", "#cloud-config\nruncmd: 3\nfoo: 1\nca-certs: {remove-defaults: true}\n");
     machine.put("good", "#cloud-config\nhostname: h\n");
@@ -211,7 +211,7 @@ fn schema_of_files() {
 
 /// The formats for programs have every finding with its place and no value.
 #[test]
-fn schema_for_programs() {
+fn formats_for_programs_have_places_and_no_values() {
     let machine = Machine::new();
     machine.put("bad", "#cloud-config\nhostnam: s3cr3t\nlocale: [s3cr3t]\nca-certs: {trusted: [x]}\nruncmd: [a]\nruncmd: [b]\n");
     machine.put("list", "#cloud-config\n- s3cr3t\n");
@@ -396,7 +396,7 @@ fn sarif_is_of_the_standard() {
 
 /// The result of a template is validated, also before the first boot.
 #[test]
-fn schema_of_templates() {
+fn rendered_templates_are_validated() {
     let machine = Machine::new();
     let file = |name: &str, text: &str| {
         machine.put(name, &format!("## template: jinja\n{text}"));
@@ -445,9 +445,9 @@ fn schema_of_the_system_requires_root() {
 }
 
 #[test]
-fn schema_of_the_system() {
+fn schema_checks_the_system_of_root() {
     // Only root sees the details.
-    if !scratch::is_root("schema_of_the_system") {
+    if !scratch::is_root("schema_checks_the_system_of_root") {
         return;
     }
     let machine = explained();

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn one_task() {
+    fn arguments_select_one_task() {
         let handle = Hotplug::Handle { path: "/devices/a:b".into(), action: "add".into() };
         for (line, task) in [
             ("", Task::Boot),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_errors() {
+    fn conflicting_arguments_are_rejected() {
         for (line, message) in [
             ("--hotplug-handle add", "argument --hotplug-handle: expected ACTION:PATH"),
             ("--root", "argument --root: expected one argument"),

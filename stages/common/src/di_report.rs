@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports() {
+    fn invalid_reports_are_ignored_with_an_error() {
         let of = |text: &str| expected(Some(&config::yaml::parse("t", text).unwrap().root));
         let names = |names: &[&str]| Ok(Some(names.iter().map(|n| (*n).to_string()).collect()));
         assert_eq!(expected(None), Ok(None));

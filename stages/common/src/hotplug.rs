@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests() {
+    fn malformed_requests_are_ignored() {
         let good = " --subsystem=net handle --devpath=/devices/pci/net/eth1 --udevaction=add";
         assert_eq!(parse_request(good), Some(("/devices/pci/net/eth1".into(), "add".into())));
         for bad in [

@@ -138,7 +138,7 @@ mod tests {
     const FILE: &str = "[logger_root]\\nhandlers=f\\n[handler_f]\\nclass=FileHandler\\nargs=('/x',)\\n";
 
     #[test]
-    fn valid_settings() {
+    fn valid_settings_have_no_findings() {
         for text in [
             "{}",
             "def_log_file: /x",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named() {
+    fn invalid_settings_are_reported_once() {
         for (text, expected) in [
             ("def_log_file: x", "def_log_file: expected an absolute path"),
             ("def_log_file: [/x]", "def_log_file: expected an absolute path"),

@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packaged_logging_configurations() {
+    fn packaged_logging_configurations_are_understood() {
         let text = "[loggers]\nkeys=root,cloudinit\n[logger_root]\nlevel=DEBUG\nhandlers=con,file\n[logger_cloudinit]\nhandlers=\n\
                     [handler_con]\nclass=StreamHandler\nlevel=WARNING\nargs=(sys.stderr,)\n\
                     [handler_file]\nclass=FileHandler\nlevel=DEBUG\nargs=('/var/log/x.log', 'a', 'UTF-8')\n";
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn output_of_a_mode() {
+    fn output_of_a_mode_overrides_that_of_all() {
         let of = |text: &str| {
             let (out, err) = output_targets(&config::yaml::parse("t", text).unwrap().root, "init");
             (out.unwrap_or_default(), err.unwrap_or_default())

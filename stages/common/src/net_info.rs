@@ -165,7 +165,7 @@ mod tests {
 
     /// As upstream draws the same machine.
     #[test]
-    fn tables() {
+    fn tables_are_drawn_like_by_upstream() {
         let down = Link { carrier: false, ..link(3, "eth1", "02:00:00:00:00:02", 1) };
         let links = [link(1, "lo", "00:00:00:00:00:00", 772), link(2, "eth0", "02:00:00:00:00:01", 1), down];
         let addresses = [

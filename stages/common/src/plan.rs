@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_of_keys() {
+    fn keys_are_found_with_their_position() {
         let text = "a:\n  b.c: {d: 1}\n  e:\n  - f: 1\n  - [g, h]\nz: ~\n";
         let config = config::yaml::parse("t", text).unwrap().root;
         let first = |path| positions(&config, path).first().map(ToString::to_string);

@@ -156,7 +156,7 @@ fn broken_seed_keeps_the_instance() {
 }
 
 #[test]
-fn new_instance_id() {
+fn new_instance_id_keeps_the_old_files() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.seed("i-2");
@@ -187,7 +187,7 @@ fn manual_cache_clean_trusts_the_cache() {
 }
 
 #[test]
-fn unreadable_cache() {
+fn unreadable_cache_is_not_a_new_instance() {
     for bytes in [&b""[..], b"{", b"[]", b"\xff\xfe", b"{\"instance-id\": 7}"] {
         let machine = Machine::new("i-1");
         machine.boot();
@@ -208,7 +208,7 @@ fn unreadable_cache() {
 }
 
 #[test]
-fn invalid_instance_id_file() {
+fn invalid_instance_id_file_keeps_the_instance() {
     for bytes in [&b""[..], b"\n", b"  \n"] {
         let machine = Machine::new("i-1");
         machine.boot();
@@ -224,7 +224,7 @@ fn invalid_instance_id_file() {
 }
 
 #[test]
-fn upgrade_from_python() {
+fn upgrade_from_python_keeps_the_instance() {
     let machine = Machine::new("i-1");
     machine.put_python_state("i-1", "DataSourceNoCloud [seed=/var/lib/cloud/seed/nocloud]");
     let log = machine.boot();
@@ -239,7 +239,7 @@ fn upgrade_from_python() {
 /// Pickles of each protocol, which begin differently, are state of Python's cloud-init, not damage: no warning makes the
 /// status degraded.
 #[test]
-fn upgrade_from_older_pickles() {
+fn upgrade_from_older_pickles_keeps_the_instance() {
     let pickles: [&[u8]; 5] = [
         b"\x80\x02}q\x00.",
         b"\x80\x04\x95rest",
@@ -259,7 +259,7 @@ fn upgrade_from_older_pickles() {
 }
 
 #[test]
-fn upgrade_from_python_with_missing_seed() {
+fn upgrade_from_python_survives_a_missing_seed() {
     let machine = Machine::new("i-1");
     machine.lose_seed();
     machine.put_python_state("i-1", "DataSourceNoCloud [seed=/dev/sr0]");
@@ -277,7 +277,7 @@ fn upgrade_from_python_with_missing_seed() {
 }
 
 #[test]
-fn changed_datasource_list() {
+fn changed_datasource_list_ends_the_instance() {
     let machine = Machine::new("i-1");
     machine.boot();
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ConfigDrive]\n");

@@ -40,7 +40,7 @@ fn state_matches_upstream_after_a_pool() {
 
 /// The NIC of the pool is removed, and another one is added.
 #[test]
-fn exchanged_nic_of_a_pool() {
+fn exchanged_nic_ends_the_wait_in_a_pool() {
     let cloud = azure("azure-pool");
     cloud.fault(NO_OWNER);
     cloud.put(
@@ -59,7 +59,7 @@ fn exchanged_nic_of_a_pool() {
 
 /// A machine that was restarted in a pool has reported that it is ready; its network may be the pool's or the owner's.
 #[test]
-fn restart_in_a_pool() {
+fn restarted_machine_continues_to_wait_in_its_pool() {
     let cloud = azure("azure-pool");
     cloud.put(MARKER, "1: 2\n");
     cloud.fault("GET reprovisiondata 500");
@@ -79,7 +79,7 @@ fn restart_in_a_pool() {
 
 /// Stages that are killed in a pool leave the marker, and the next boot continues.
 #[test]
-fn killed_in_a_pool() {
+fn killed_stage_leaves_the_marker_of_a_pool() {
     let cloud = azure("azure-pool").limit(8);
     cloud.fault(NO_OWNER);
     let boot = cloud.boot(&["local"]);
@@ -95,7 +95,7 @@ fn killed_in_a_pool() {
 
 /// Invalid data of an owner is reported to Azure, and the metadata of the service is used.
 #[test]
-fn invalid_data_of_an_owner() {
+fn invalid_data_of_an_owner_is_reported() {
     let cloud = azure("azure-pool");
     cloud.put(MARKER, "1: 2\n");
     cloud.fault("GET reprovisiondata 200");
@@ -108,7 +108,7 @@ fn invalid_data_of_an_owner() {
 /// The disk is what the pool is for: once the machine has reported that it is ready, the host shuts it down. It neither asks
 /// for data of an owner nor leaves the marker, with which the owner's machine would wait in a pool again.
 #[test]
-fn os_disk_of_a_pool() {
+fn os_disk_of_a_pool_leaves_no_marker() {
     let cloud = azure("azure-pool").limit(8);
     let kind = "VMType>PreprovisionedOSDisk</ns1:PreprovisionedVMType>";
     cloud.put(FILE, &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", kind));

@@ -61,7 +61,7 @@ impl Format {
         }
     }
 
-    /// Tells whether text has this form.
+    /// Returns whether text has this form.
     pub fn matches(self, text: &str) -> bool {
         let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
         match self {
@@ -120,7 +120,7 @@ mod tests {
     use super::Format;
 
     #[test]
-    fn texts() {
+    fn formats_accept_and_reject_text() {
         for (format, good, bad) in [
             (Format::Date, &["2024-02-29", "2031-12-24"][..], &["2023-02-29", "24.12.2031", "2031-1-1"][..]),
             (Format::Size, &["1G", "1.5M", ".5T"], &["1", "G", "1g", "1.G", "1.2.3K"]),

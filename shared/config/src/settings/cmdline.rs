@@ -26,7 +26,7 @@ fn word_start(line: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn inline_configs() {
+    fn inline_configuration_ends_at_end_cc() {
         for (line, expected) in [
             ("root=/dev/vda1 quiet", None),
             ("ro cc: ssh_import_id: [me] end_cc quiet", Some("ssh_import_id: [me] ")),

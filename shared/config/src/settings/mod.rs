@@ -62,9 +62,9 @@ impl Default for Sources<'_> {
 pub struct ParsedFile {
     /// The path of the file.
     pub path: String,
-    /// Its text.
+    /// The text of the file when it was parsed.
     pub text: String,
-    /// Its content.
+    /// The result of parsing the text.
     pub parsed: Parsed,
 }
 
@@ -100,7 +100,7 @@ pub struct Layer {
     pub kind: LayerKind,
     /// The path of the file, or a description of the source.
     pub name: String,
-    /// Its configuration.
+    /// The configuration of the layer.
     pub config: Node,
 }
 

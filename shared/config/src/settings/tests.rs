@@ -25,7 +25,7 @@ fn said(settings: &Settings) -> Vec<String> {
 }
 
 #[test]
-fn defaults_without_files() {
+fn built_in_defaults_apply_without_files() {
     let machine = Machine::new(&[]);
     let settings = Settings::load(&machine.sys, &no_sources());
     assert_eq!(settings.merged, builtin::config());
@@ -35,7 +35,7 @@ fn defaults_without_files() {
 }
 
 #[test]
-fn layer_precedence() {
+fn later_layers_override_earlier_ones() {
     // Each layer sets its own key and those of all layers below.
     let layers = [
         "/etc/cloud/cloud.cfg",
@@ -134,7 +134,7 @@ fn missing_named_file_is_reported() {
 }
 
 #[test]
-fn templates() {
+fn only_the_first_line_marks_a_template() {
     for (text, expected) in [
         ("## template: jinja\na: 1", true),
         ("##template:jinja", true),

@@ -14,7 +14,7 @@ use crate::{Finding, FindingKind, Map, Node, Position, Value};
 /// Returns the value of the node `root`. `aliases` tells whether any node is used more than once.
 ///
 /// # Errors
-/// An invalid value for a tag, an alias cycle, or aliases that expand beyond the limit.
+/// Fails for an invalid value of a tag, an alias cycle, and aliases that expand beyond the limit.
 pub(super) fn values(
     nodes: Vec<RawNode>,
     root: Id,

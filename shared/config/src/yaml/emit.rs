@@ -23,9 +23,9 @@ pub struct Style {
 }
 
 impl Style {
-    /// As in cloud-config.txt and in the output of commands.
+    /// The style of cloud-config.txt and of the output of commands.
     pub const DOCUMENT: Style = Style { indent: 4, markers: true, sorted: true };
-    /// As in netplan's files.
+    /// The style of netplan's files.
     pub const PLAIN: Style = Style { indent: 4, markers: false, sorted: true };
 }
 

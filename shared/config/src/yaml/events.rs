@@ -86,7 +86,7 @@ impl<'a> Events<'a> {
     /// Returns the next event and its position. Must not be called again after an error.
     ///
     /// # Errors
-    /// A syntax error, or text that PyYAML rejects.
+    /// Fails for a syntax error and for text that PyYAML rejects.
     pub fn next(&mut self) -> Result<(Event, LineColumn), Problem> {
         loop {
             let mut event = MaybeUninit::<unsafe_lib::yaml_event_t>::uninit();
@@ -113,7 +113,7 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Tells whether the byte at this offset is `wanted`.
+    /// Returns whether the byte at this offset is `wanted`.
     pub fn is_at(&self, index: u64, wanted: u8) -> bool {
         usize::try_from(index).is_ok_and(|index| self.input.as_bytes().get(index) == Some(&wanted))
     }

@@ -33,7 +33,7 @@ use crate::Position;
 /// Parses one document; an empty text is null. `source` names the text in positions.
 ///
 /// # Errors
-/// The text is not valid YAML, has several documents, or exceeds a limit.
+/// Fails if the text is not valid YAML, has several documents, or exceeds a limit.
 pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
     let source: Rc<str> = source.into();
     if text.len() > MAX_BYTES {
@@ -46,7 +46,7 @@ pub fn parse(source: &str, text: &str) -> Result<Parsed, YamlError> {
 /// Parses bytes from a file or the network, as [`parse`] does text.
 ///
 /// # Errors
-/// As for [`parse`]; also bytes that are not UTF-8, with the position of the first.
+/// Fails as [`parse`] does, and for bytes that are not UTF-8, with the position of the first.
 pub fn parse_bytes(source: &str, bytes: &[u8]) -> Result<Parsed, YamlError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse(source, text),
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn positions() {
+    fn nodes_and_findings_have_positions() {
         let parsed = parse("f", "a: 1\nb:\n  - x\n  -  é: {c: 3}\na: 2").unwrap();
         let at = |node: &Node| format!("{}", node.at);
         assert_eq!(at(&parsed.root), "f:1:1");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_documents() {
+    fn invalid_documents_are_rejected_with_their_position() {
         for (text, place) in [
             ("a: 1\n\tb: 2", "f:2:1"),
             ("a: !nope 1", "f:1:4"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn billion_laughs() {
+    fn expansion_of_aliases_is_limited() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
         let mut merges = String::from("a0: &a0 {x: 1}\n");
         for i in 1..30 {

@@ -266,7 +266,7 @@ impl Cursor<'_> {
 /// Returns the value of a scalar with this tag.
 ///
 /// # Errors
-/// The text is not valid for the tag; the message states what was expected.
+/// Fails if the text is not valid for the tag; the message states what was expected.
 pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
     let wrong = |what: &str| Err(format!("{} expects {what}", tag.short_name()));
     Ok(match tag {

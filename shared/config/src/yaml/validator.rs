@@ -4,7 +4,7 @@
 
 use super::position::{LineColumn, Problem};
 
-/// How a scalar is written.
+/// The notation of a scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ScalarStyle {
     Plain,
@@ -29,7 +29,7 @@ fn tab(at: LineColumn) -> Problem {
     }
 }
 
-/// Tells whether a comment starts directly after `|` or `>` and their indicators.
+/// Returns whether a comment starts directly after `|` or `>` and their indicators.
 fn has_glued_comment(text: &str) -> bool {
     let is_one = |place: usize| {
         let before = text[..place].trim_end_matches(|c: char| matches!(c, '+' | '-') || c.is_ascii_digit());
@@ -67,7 +67,7 @@ impl<'a> Validator<'a> {
     /// Checks the text between two scalars: indicators, white space and comments.
     ///
     /// # Errors
-    /// A tab outside a comment.
+    /// Fails for a tab outside a comment.
     pub fn between(&mut self, until: u64) -> Result<(), Problem> {
         while self.index < until {
             match self.next() {

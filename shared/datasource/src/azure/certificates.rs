@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages() {
+    fn certificate_data_must_be_base64() {
         let in_data = |text: &str| {
             format!("<CertificateFile><Version>1</Version><Data>{text}</Data></CertificateFile>")
         };
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks() {
+    fn pem_blocks_are_extracted() {
         let block =
             |kind: &str, text: &str| format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n");
         let text = format!(

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn candidates() {
+    fn only_disks_without_files_may_be_formatted() {
         let of = |names: &[&str]| {
             let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
             candidate(&names).map(Into::into)

@@ -38,10 +38,10 @@ pub fn is_missing_custom_data(ovf: &Ovf, document: &Node) -> bool {
     is_given && ovf.custom_data.is_empty()
 }
 
-/// What is known of a machine.
+/// The provisioning data of a machine, from all sources.
 pub struct ProvisioningData<'a> {
     pub ovf: &'a Ovf,
-    /// The metadata service's document, or nothing.
+    /// The document of the metadata service; null if there is none.
     pub document: &'a Node,
     /// The hash of the file's password.
     pub hash: Option<String>,
@@ -107,7 +107,7 @@ impl ProvisioningData<'_> {
         keys
     }
 
-    /// Custom data come with the file; the service has other user-data beside them.
+    /// Returns the user-data: the custom data of the file, else the user-data of the service.
     fn user_data(&self, warnings: &mut Vec<String>) -> Blobs {
         if !self.ovf.custom_data.is_empty() {
             return Blobs(vec![self.ovf.custom_data.clone()]);
@@ -122,8 +122,7 @@ impl ProvisioningData<'_> {
         }
     }
 
-    /// Cloud-config that the machine's own has no word for: the first user, whether passwords are taken, the disk that
-    /// comes and goes.
+    /// Returns the cloud-config of the datasource: the first user, password authentication and the temporary disk.
     fn config(&self) -> Json {
         let mut config = json!({});
         let name =
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn uuids() {
+    fn byte_swapped_uuids_are_the_same_machine() {
         for (uuid, expected) in [
             (UUID, Some("40302010-6050-8070-90a0-b0c0d0e0f000")),
             ("ABCDEF01-2345-6789-ABCD-EF0123456789", Some("01efcdab-4523-8967-abcd-ef0123456789")),
@@ -243,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn ovf_env_without_imds() {
+    fn ovf_env_suffices_without_imds() {
         let (instance, warnings) = filled(&ovf(), &Json::Null, Some("$6$x"));
         assert_eq!((&*instance.id, instance.local_hostname.as_deref()), (UUID, Some("of-file")));
         assert_eq!(instance.public_keys, ["ssh-rsa F"]);
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn custom_data() {
+    fn missing_custom_data_is_noticed() {
         let of = Node::from_json(&json!({"extended": {"compute": {"hasCustomData": true}}}));
         let none = Ovf::default();
         assert!(is_missing_custom_data(&none, &of) && !is_missing_custom_data(&ovf(), &of));
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_certificates() {
+    fn certificates_are_needed_only_for_keys_without_value() {
         let mut file = ovf();
         assert!(needs_certificates(&file, &Node::null()));
         let of_service = json!({"compute": {"publicKeys": [{"keyData": "ssh-rsa AAAA ida"}]}});
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn nics_without_metadata() {
+    fn nics_without_metadata_are_reported() {
         let nic =
             |mac: &str, driver: &str| Nic { mac: mac.into(), driver: Some(driver.into()), ..Nic::default() };
         let configurable = vec![
@@ -319,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn networks_and_files() {
+    fn fallback_network_has_the_driver_and_the_file_the_instance() {
         let mut nic = Nic { name: "eth0".into(), mac: "00:0d:3a:00:00:01".into(), driver: None };
         assert_eq!(fallback(&nic)["ethernets"]["eth0"]["match"], json!({"macaddress": "00:0d:3a:00:00:01"}));
         nic.driver = Some("hv_netvsc".into());

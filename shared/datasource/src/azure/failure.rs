@@ -7,11 +7,11 @@ use std::time::Duration;
 const AGENT: &str = concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"));
 const DOCUMENTATION: &str = "https://aka.ms/linuxprovisioningerror";
 
-/// A failure, in Azure's own words if it has some.
+/// A provisioning failure, in Azure's own wording where Azure defines one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     pub reason: String,
-    /// More information, by Azure's name for it.
+    /// Further details, by the names that Azure gives them.
     pub details: Vec<(&'static str, String)>,
 }
 
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports() {
+    fn reports_quote_special_characters() {
         let now = Duration::from_millis(1_714_558_830_123);
         let time = "timestamp=2024-05-01T10:20:30.123+00:00";
         let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));

@@ -34,7 +34,7 @@ const FIELDS: [Field; 12] = [
     ("network.interface", FieldType::List, false),
 ];
 
-/// Why there is no metadata.
+/// The reason why no metadata is available.
 #[derive(Debug)]
 pub enum Error {
     /// No response, or an error response.
@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn public_keys() {
+    fn invalid_public_keys_reject_the_whole_list() {
         for (keys_of, expected) in [
             (
                 r#"[{"keyData": "ssh-rsa AAAA\r\nBBBB zoe\r\n"}, {"keyData": "sk-ssh-ed25519@openssh.com AAAA"}]"#,
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn failures() {
+    fn failures_are_described_like_upstream() {
         let timed_out = |text: &str| system::Error::with_kind(std::io::ErrorKind::TimedOut, text);
         for (error, expected) in [
             (Error::Invalid("x".into()), "error parsing IMDS metadata exception=x"),
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn request_ids() {
+    fn request_ids_are_version_4_uuids() {
         let id = request_id(&System::new("/nonexistent")).unwrap();
         let parts: Vec<usize> = id.split('-').map(str::len).collect();
         assert_eq!(parts, [8, 4, 4, 4, 12]);

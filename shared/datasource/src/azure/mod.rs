@@ -90,7 +90,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     Ok(Some(instance))
 }
 
-/// Firmware's UUID is the id, in one of the two orders of its bytes.
+/// Compares the ID with the firmware's UUID, which may have its bytes in either of two orders.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match dmi::read(ctx.sys, "system-uuid").map(|uuid| (facts::byte_swapped(&uuid), uuid)) {
         Some((Some(byte_swapped), uuid)) if facts::matches_either(&cached.id, &uuid, &byte_swapped) => {

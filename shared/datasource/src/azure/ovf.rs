@@ -32,7 +32,7 @@ pub enum Key {
     Fingerprint(String),
 }
 
-/// Why the file is not usable, without its content.
+/// The reason why the file cannot be used. It never contains content of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
     /// It is not XML.
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn all_elements() {
+    fn every_element_is_read_and_the_password_redacted() {
         let text = file(
             "<wa:HostName>vm</wa:HostName><wa:UserName>zoe</wa:UserName><wa:UserPassword>a&amp;b</wa:UserPassword>\
              <wa:DisableSshPasswordAuthentication>false</wa:DisableSshPasswordAuthentication>\
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_files() {
+    fn invalid_files_are_rejected_with_the_element() {
         const HOST: &str = "<wa:HostName/>";
         let longest = format!("{HOST}<wa:UserPassword>{}</wa:UserPassword>", "ü".repeat(72));
         let too_long = longest.replacen('ü', "üü", 1);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn pps_types() {
+    fn pps_type_overrides_the_preprovisioned_flag() {
         for (platform, expected) in [
             ("<wa:PreprovisionedVm>true</wa:PreprovisionedVm>", Some("Running")),
             ("<wa:PreprovisionedVMType>Savable</wa:PreprovisionedVMType>", Some("Savable")),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn redacted_and_generated_files() {
+    fn passwords_are_redacted_in_any_notation() {
         let nested = "<a><UserPassword>x<b:UserPassword xmlns:b='u'>y</b:UserPassword></UserPassword><UserPassword/>\
                       <OldUserPassword>z</OldUserPassword></a>";
         let expected = "<a><UserPassword>REDACTED</UserPassword><UserPassword/>\

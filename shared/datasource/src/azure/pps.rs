@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_secs(60);
 /// stage: the limit of its unit.
 const START_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How a machine waits in a pool.
+/// The way in which a machine waits in a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolKind {
     /// Its NIC loses the carrier and gets it back, on the other network.
@@ -92,7 +92,7 @@ pub fn tick(sys: &System) {
     sys.extend_start_timeout(START_TIMEOUT, "Azure: waiting in a pool for the machine's owner");
 }
 
-/// A NIC that is to be connected to another network.
+/// A NIC that the host is going to connect to another network.
 #[derive(Debug)]
 pub struct MediaSwitch<'n> {
     nic: &'n str,
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds() {
+    fn file_overrides_the_service_about_the_pool() {
         let of = |in_file: Option<&str>, of_service: &str, has_marker: bool| {
             let ovf = Ovf { pps_type: in_file.map(Into::into), ..Ovf::default() };
             let document = json!({"extended": {"compute": {"ppsType": of_service}}});
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_and_exchanges() {
+    fn ends_of_media_switch_and_exchange_are_recognised() {
         let mut switch = MediaSwitch { nic: "eth0", changes_before: Some(3), was_lost: false };
         for (changes, has_carrier, expected) in
             [(3, true, false), (4, false, false), (4, true, false), (5, false, false), (5, true, true)]

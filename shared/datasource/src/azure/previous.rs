@@ -13,14 +13,14 @@ const CERTIFICATE_KEYS: &str = "certificate-keys";
 /// SSH keys of certificates, by the fingerprint of the certificate.
 pub type CertificateKeys = Vec<(String, String)>;
 
-/// What an earlier boot left of this very instance.
+/// The state that an earlier boot of this instance has recorded.
 #[derive(Debug, Default)]
 pub struct PreviousBoot {
     /// The status last reported to Azure; empty if unknown.
     pub reported: &'static str,
-    /// It was set up from the metadata service's data.
+    /// Whether the instance was set up with data of the metadata service.
     pub has_imds: bool,
-    /// No earlier boot was this instance's.
+    /// Whether this is the first boot of the instance.
     pub is_new: bool,
     /// The keys that were read from certificates.
     pub certificate_keys: CertificateKeys,

@@ -41,7 +41,7 @@ const AGENT_TIMEOUT: Duration = Duration::from_secs(130);
 /// The pause before the network is set up again for a machine in a pool.
 const POOL_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A search under way.
+/// The state of a search for the instance.
 pub struct Provisioning<'s, 'a> {
     ctx: &'s Search<'a>,
     settings: Settings<'a>,

@@ -130,7 +130,7 @@ fn host_pool(config: &Node) -> Option<String> {
     Some(handler.get("kvp_file_path").and_then(Node::as_str).unwrap_or(KVP_POOL).to_string())
 }
 
-/// Azure takes the disc away only from an open drive.
+/// Opens the drive: Azure removes the disc only from an open one.
 fn eject(sys: &System, device: &str) {
     const HELPER: &str = "/lib/udev/cdrom_id";
     let command = match sys.which("eject") {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pools_of_the_host() {
+    fn pool_of_the_handler_telemetry_is_used() {
         for (config, expected) in [
             ("reporting: {telemetry: {type: hyperv}}", Some(KVP_POOL)),
             ("reporting: {telemetry: {type: hyperv, kvp_file_path: /x}}", Some("/x")),

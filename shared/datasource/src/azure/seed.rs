@@ -9,12 +9,12 @@ use crate::{Search, media};
 pub const OVF_ENV: &str = "ovf-env.xml";
 const MAX_FILE_SIZE: u64 = 4 << 20;
 
-/// The file, and where it was.
+/// The file ovf-env.xml and its source.
 pub struct Seed {
     pub source: String,
     text: String,
     pub ovf: Ovf,
-    /// The disc's device, until its drive was opened.
+    /// The device of the provisioning disc, until its drive is opened.
     pub disc: Option<String>,
 }
 

@@ -18,7 +18,7 @@ const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-
 /// The cipher that the certificates are encrypted with.
 const CIPHER: &str = "DES_EDE3_CBC";
 
-/// What Azure calls this machine at this moment.
+/// The current identifiers of this machine, which reports to Azure contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GoalState {
     incarnation: String,
@@ -147,7 +147,7 @@ mod tests {
         <InstanceId>i.1</InstanceId></RoleInstance></RoleInstanceList></Container></GoalState>";
 
     #[test]
-    fn goal_states() {
+    fn incomplete_goal_states_are_rejected() {
         let state = goal_state(GOAL).unwrap();
         assert_eq!([&*state.incarnation, &state.container, &state.instance], ["3", "c&1", "i.1"]);
         assert_eq!(state.certificates, None);
@@ -167,7 +167,7 @@ mod tests {
 
     /// Each value, missing, huge and with control characters: the message names it by its path and does not repeat it.
     #[test]
-    fn invalid_values() {
+    fn invalid_values_are_named_but_not_repeated() {
         let good = GOAL.replace(
             "</InstanceId>",
             "</InstanceId><Configuration><Certificates>u</Certificates></Configuration>",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn reports() {
+    fn health_reports_are_escaped_and_truncated() {
         let state = goal_state(GOAL).unwrap();
         let text = |failure| {
             let report = health(&state, failure);

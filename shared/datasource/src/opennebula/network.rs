@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_defaults() {
+    fn addresses_are_derived_from_the_mac_unless_set() {
         for (pairs, expected) in [
             (&[][..], "addresses:[192.168.5.9/24]"),
             (&[("ETH0_IP", "10.1.2.3"), ("ETH0_MASK", "255.255.0.0")], "addresses:[10.1.2.3/16]"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_cost_only_themselves() {
+    fn invalid_values_do_not_affect_the_others() {
         for (key, value) in [
             ("ETH0_IP", "10.0.0.1/24"),
             ("ETH0_MASK", "255.0.255.0"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_variables() {
+    fn only_addresses_of_numbered_nics_are_a_network() {
         for (key, expected) in [
             ("ETH0_IP", true),
             ("ETH12_IP6_ULA", true),

@@ -21,14 +21,14 @@ const READY: &[u8] = b"invalid command";
 pub struct Client<'a> {
     sys: &'a System,
     channel: Channel,
-    /// The longest silence.
+    /// The time limit for each pause in a response.
     timeout: Duration,
     /// The time limit for all requests.
     until: Deadline,
     request_id: u32,
 }
 
-/// What a response says.
+/// The content of a response.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reply {
     /// The value, unless it is empty.
@@ -193,13 +193,13 @@ fn printable(line: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// A line of version 2 with this body.
+    /// Returns a line of version 2 with this body.
     fn line(body: &str) -> String {
         format!("V2 {} {:08x} {body}", body.len(), encoding::gzip::crc32(body.as_bytes()))
     }
 
     #[test]
-    fn requests() {
+    fn requests_are_framed_with_length_and_checksum() {
         // The example in the description of the protocol has these bodies.
         assert_eq!(request(0xdc4f_ae17, "KEYS", None), line("dc4fae17 KEYS") + "\n");
         assert_eq!(request(0x2a, "GET", Some("sdc:uuid")), line("0000002a GET c2RjOnV1aWQ=") + "\n");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn responses() {
+    fn responses_with_a_wrong_frame_are_rejected() {
         let read = |line: &str| match parse(line.as_bytes()) {
             Ok((id, reply)) => format!("{id:x} {reply:?}"),
             Err(e) => e.to_string(),

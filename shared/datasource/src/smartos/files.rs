@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interpreters() {
+    fn text_without_an_interpreter_runs_in_bash() {
         for (script, is_added) in [
             (&b"#!/bin/sh\ntrue\n"[..], false),
             (b"echo hi\n", true),
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_and_go() {
+    fn files_without_content_are_removed() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let (user, operator) = ("/data/user-script", "/data/operator-script");

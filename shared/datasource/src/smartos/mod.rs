@@ -131,7 +131,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// A list, or text with commas.
+    /// Returns the names in a list, or in a text with commas.
     fn names(&self, key: &str) -> Option<BTreeSet<String>> {
         let node = self.get(key)?;
         let items: Vec<String> = match node.as_seq() {

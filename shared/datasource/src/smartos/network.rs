@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn gateways_routes_and_resolvers() {
+    fn gateways_routes_and_resolvers_are_converted() {
         let (config, warnings) = converted(
             json!([
                 {"interface": "net0", "mac": "90:b8:d0:00:00:01", "mtu": 1500, "ips": ["dhcp", "addrconf"]},
@@ -185,7 +185,7 @@ mod tests {
 
     /// An invalid field is named and skipped; the others are used.
     #[test]
-    fn invalid_fields() {
+    fn invalid_fields_are_named_and_skipped() {
         let entry = |subnets: Value| json!([{"type": "physical", "name": "n", "subnets": subnets}]);
         let fixed = json!({"type": "static", "address": "192.0.2.5/24"});
         for (nics, routes, resolvers, expected, warnings) in [

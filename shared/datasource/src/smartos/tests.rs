@@ -75,7 +75,7 @@ fn find_in_zone(
 }
 
 #[test]
-fn kinds() {
+fn kernel_or_dmi_decides_the_kind_of_machine() {
     for (version, product, expected) in [
         (ZONE_KERNEL, None, Some(Kind::Zone)),
         ("#1 SMP", Some("SmartDC HVM"), Some(Kind::VirtualMachine)),
@@ -88,7 +88,7 @@ fn kinds() {
 }
 
 #[test]
-fn a_zone() {
+fn zone_gets_its_metadata_from_the_socket() {
     let (found, sys, _top) = find_in_zone(
         &[
             UUID,
@@ -115,7 +115,7 @@ fn a_zone() {
     assert!(sys.log().logged_warnings().is_empty());
 }
 
-/// What the exchange comes to if the host responds like this to a request for the keys of root.
+/// Returns the result of a search in which the host responds like this to a request for the keys of root.
 fn outcome(fault: fn(&str, &str) -> Option<String>) -> String {
     let (found, _, _top) = find_in_zone(&[UUID, ("root_authorized_keys", "ssh-rsa A a")], fault);
     match found {
@@ -125,7 +125,7 @@ fn outcome(fault: fn(&str, &str) -> Option<String>) -> String {
 }
 
 #[test]
-fn faults() {
+fn faulty_responses_are_reported_with_their_key() {
     const KEY: &str = "root_authorized_keys";
     let socket = "/native/.zonecontrol/metadata.sock";
     let late = |why: &str| format!("SmartOS: {KEY}: {socket}: {why}");
@@ -177,7 +177,7 @@ fn faults() {
 }
 
 #[test]
-fn invalid_json_costs_only_itself() {
+fn invalid_json_does_not_affect_the_other_keys() {
     let (found, sys, _top) =
         find_in_zone(&[UUID, ("sdc:nics", "[{"), ("sdc:routes", "{}"), ("sdc:resolvers", "7")], |_, _| None);
     assert_eq!(found.unwrap().network, None);
@@ -186,7 +186,7 @@ fn invalid_json_costs_only_itself() {
 }
 
 #[test]
-fn encoded_values() {
+fn base64_is_decoded_only_for_the_listed_keys() {
     let sys = System::new("/nonexistent");
     let base64 = Base64Keys {
         all: false,

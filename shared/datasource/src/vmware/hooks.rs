@@ -221,7 +221,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn events() {
+    fn enabled_events_are_listed_in_order() {
         let text = |yaml: &str| events_text(enabled_events(&config::yaml::parse("t", yaml).unwrap().root));
         assert_eq!(text("{}"), "network=boot-new-instance;hotplug");
         assert_eq!(text("updates: {network: {when: [hotplug, boot, boot, 'x y']}}"), "network=boot;hotplug");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers() {
+    fn invalid_driver_names_are_not_put_into_udev_rules() {
         let sys = System::new("/nonexistent");
         let of = |drivers: Value| udev_match(&sys, &json!({ "network-drivers": drivers }));
         assert_eq!(
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn facts_of_each_boot() {
+    fn facts_of_a_boot_are_added_and_removed() {
         let mut instance = Instance {
             crawled: json!({ "meta_data": { "local-hostname": "own", "network": { "config": {} } } }),
             ..Instance::default()

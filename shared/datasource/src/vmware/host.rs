@@ -9,7 +9,7 @@ use system::{Link, LinkAddress, Prefix, Route};
 /// ARPHRD_ETHER.
 const ETHERNET: u16 = 1;
 
-/// What the kernel says about the network.
+/// The addresses and routes that the kernel reports.
 #[derive(Debug, Default)]
 pub struct Network {
     pub links: Vec<Link>,
@@ -50,7 +50,7 @@ fn only<'a>(mut all: impl Iterator<Item = &'a LinkAddress>) -> Option<&'a LinkAd
     all.next().is_none().then_some(first)
 }
 
-/// Neither loopback nor link-local nor unspecified.
+/// Returns whether an address is neither loopback nor link-local nor unspecified.
 fn is_reachable(address: IpAddr) -> bool {
     let is_link_local = match address {
         IpAddr::V4(a) => a.is_link_local(),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn default_addresses() {
+    fn default_addresses_are_those_of_the_default_route() {
         let one = [(2, "192.0.2.7/24"), (3, "198.51.100.7/24"), (3, "2001:db8::7/64")];
         for (addresses, routes, expected) in [
             (&one[..], &[("0.0.0.0/0", 2)][..], ["192.0.2.7", ""]),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn all_addresses() {
+    fn loopback_and_link_local_addresses_are_omitted() {
         let mut network = network(
             &[
                 (1, "127.0.0.1/8"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_names() {
+    fn canonical_name_is_the_first_of_a_hosts_line() {
         let hosts = "# 127.0.1.1 x.no x\n127.0.0.1 localhost\n127.0.1.1 vm.example.org vm # alias\n::1 ip6-localhost\n";
         for (name, expected) in
             [("vm", Some("vm.example.org")), ("VM", Some("vm.example.org")), ("x", None), ("127.0.0.1", None)]

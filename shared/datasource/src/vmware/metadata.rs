@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn encodings() {
+    fn base64_and_gzip_are_decoded_within_the_limit() {
         let pack = |bytes: &[u8]| encoding::base64::encode(&encoding::gzip::deflate(bytes).unwrap());
         let gzip = pack(b"a\n");
         for (encoding, value, expected) in [
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn networks() {
+    fn network_is_split_from_the_metadata() {
         let sys = System::new("/nonexistent");
         let split = |text: &str| {
             let map = config::yaml::parse("t", text).unwrap().root.as_map().cloned().unwrap_or_default();

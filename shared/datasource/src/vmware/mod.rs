@@ -45,7 +45,7 @@ const UUID_FILE: &str = "/sys/class/dmi/id/product_uuid";
 /// The names of SSH keys; the first one that exists is used.
 const PUBLIC_KEYS: [&str; 4] = ["public-keys-data", "public_keys_data", "public-keys", "public_keys"];
 
-/// The data of a transport.
+/// The data that a transport provides.
 #[derive(Default)]
 pub(crate) struct Data {
     transport: &'static str,
@@ -136,8 +136,8 @@ pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
     Ok(instance)
 }
 
-/// Metadata that cannot be read would make another instance of a machine whose ID it holds, with new host keys. On a first
-/// boot the rest of the data is better than nothing.
+/// Fails if the metadata is invalid and the machine is an instance already: the metadata may hold its ID, without which
+/// it would become another instance with new host keys. At a first boot the rest of the data is used.
 fn require_same_id(ctx: &Search<'_>, data: &Data, is_valid: bool, uuid: &str) -> Result<()> {
     let previous = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
     let is_first = matches!(previous.trim(), "" | "NO_PREVIOUS_INSTANCE_ID");

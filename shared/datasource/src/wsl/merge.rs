@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn rules() {
+    fn agent_configuration_overrides_the_users_keys() {
         for (agent, user, expected) in [
             (None, None, ""),
             (Some("#!/bin/sh"), None, "#!/bin/sh"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn request_ids() {
+    fn request_id_is_added_unless_set() {
         for (text, expected) in [
             ("landscape: {client: {url: u}}", "installation_request_id: i-1"),
             ("landscape: {client: {installation_request_id: x}}", "installation_request_id: x"),

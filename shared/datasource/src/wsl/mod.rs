@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_by_release() {
+    fn seed_names_depend_on_the_release() {
         for (release, expected) in [
             (
                 "ID=ubuntu\nVERSION_ID=\"24.04\"\n",

@@ -86,14 +86,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounted_drives() {
+    fn only_drvfs_mounts_are_windows_drives() {
         let mounts = "C:\\134 /mnt/c 9p rw,aname=drvfs;path=C:\\;uid=0 0 0\nD: /my\\040d 9p aname=drvfs 0 0\n\
                       none /mnt/wsl tmpfs rw 0 0\nE: /mnt/e 9p rw,aname=other 0 0\nbroken\n";
         assert_eq!(drives(mounts), ["/mnt/c", "/my d"]);
     }
 
     #[test]
-    fn output_of_windows_programs() {
+    fn output_of_windows_programs_is_decoded() {
         let bytes: Vec<u8> = "C:\\Users\\Zoë\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(decode_utf16(&bytes), "C:\\Users\\Zoë");
         assert_eq!(decode_utf16(&[0x41]), "");

@@ -4,7 +4,7 @@ use crate::common::{Machine, text};
 use crate::server::serve;
 
 #[test]
-fn akamai_token_and_flags() {
+fn akamai_flags_in_dmi_disable_services() {
     let base = serve(&[
         ("/v1/token", "secret"),
         ("/v1/instance", r#"{"id": 77, "label": "web", "region": "us-ord"}"#),
@@ -33,7 +33,7 @@ fn akamai_token_and_flags() {
 
 /// Paths, addresses of one family and preferred NICs can be configured; flags in DMI override the latter.
 #[test]
-fn akamai_settings() {
+fn akamai_flags_in_dmi_override_the_configuration() {
     let base = serve(&[
         ("PUT /t", "secret"),
         ("/v1/instance", r#"{"id": [7], "region": 5}"#),
@@ -60,7 +60,7 @@ fn akamai_settings() {
 }
 
 #[test]
-fn akamai_without_a_service() {
+fn akamai_is_identified_without_a_service() {
     let machine = Machine::new()
         .firmware(&[("sys_vendor", "Akamai"), ("product_serial", "78")])
         .config(&format!(

@@ -8,7 +8,7 @@ use crate::nics::{NWCS, UPCLOUD, nwcs};
 use crate::server::{network, serve};
 
 #[test]
-fn droplet_without_hostname() {
+fn droplet_without_hostname_is_named_by_its_id() {
     let base = serve(&[("/m", r#"{"interfaces": {"public": [{"mac": "02:00:00:00:00:01"}]}}"#)]);
     let machine = Machine::new()
         .firmware(&[("sys_vendor", "DigitalOcean"), ("product_serial", "4711")])
@@ -20,7 +20,7 @@ fn droplet_without_hostname() {
 }
 
 #[test]
-fn broken_documents() {
+fn broken_documents_are_errors() {
     for (name, setting, vendor, document, says) in [
         ("Vultr", "url", "Vultr", "{", "v1.json"),
         ("Vultr", "url", "Vultr", "{}", "instance-v2-id"),
@@ -40,7 +40,7 @@ fn broken_documents() {
 }
 
 #[test]
-fn invalid_settings() {
+fn invalid_settings_are_reported_with_their_position() {
     let base = serve(&[]);
     let machine = Machine::new().network_stage().config(&format!(
         "datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 1, timeout: soon, strict_id: maybe}}}}"
@@ -63,7 +63,7 @@ fn cloudcix(document: &str) -> Machine {
 }
 
 #[test]
-fn cloudcix_user_data() {
+fn cloudcix_document_must_be_a_map() {
     let i = cloudcix(CLOUDCIX).found("CloudCIX");
     assert_eq!((&*i.id, i.local_hostname.as_deref(), &*text(&i.user_data)), ("c-1", Some("cix"), "u"));
     assert_eq!(network(&i), json!({"version": 2, "ethernets": {}}));
@@ -80,7 +80,7 @@ fn bigstep(document: &str) -> Machine {
 }
 
 #[test]
-fn bigsteps_url() {
+fn bigstep_reads_its_url_from_a_file() {
     let machine = bigstep(BIGSTEP);
     let i = machine.found("Bigstep");
     assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("b-1", "u", "v"));
@@ -96,7 +96,7 @@ type Make<'m> = &'m dyn Fn(&str) -> Machine;
 
 /// Each field of a document missing or of a wrong type: it is named in one warning, and everything else is kept.
 #[test]
-fn invalid_fields_cost_only_themselves() {
+fn invalid_fields_do_not_affect_the_others() {
     let upcloud = |document: &str| {
         let base = serve(&[("/m", document)]);
         Machine::new()

@@ -76,7 +76,7 @@ pub fn aliyun(base: &str, settings: &str) -> Machine {
 }
 
 #[test]
-fn aliyuns_document() {
+fn aliyun_reads_all_metadata_from_one_document() {
     let base = serve(&[
         ("PUT /latest/api/token", "t"),
         ("/2016-01-01/meta-data/all", ALIYUN_ALL),
@@ -96,7 +96,7 @@ fn aliyuns_document() {
 }
 
 #[test]
-fn aliyuns_tree_of_directories() {
+fn aliyun_falls_back_to_the_tree_of_directories() {
     for document in ["", "[]", "{"] {
         let base = serve(&[
             ("PUT /latest/api/token", "t"),
@@ -120,7 +120,7 @@ fn aliyuns_tree_of_directories() {
 }
 
 #[test]
-fn aliyun_without_a_token() {
+fn aliyun_requires_a_token() {
     for (paths, says) in
         [(&[][..], "status 404: no token received"), (&[("/latest/api/token", "a b")], "not a valid token")]
     {

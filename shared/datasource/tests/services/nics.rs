@@ -6,7 +6,7 @@ use crate::common::{Machine, meta, text};
 use crate::server::{network, serve};
 
 #[test]
-fn hetzners_private_networks() {
+fn hetzner_configures_private_networks() {
     let metadata = "instance-id: 42\nhostname: h.example\nnetwork-config: {version: 1, config: [{type: physical, name: eth0}]}\n";
     let base = serve(&[
         ("/metadata", metadata),
@@ -40,7 +40,7 @@ fn hetzners_private_networks() {
 }
 
 #[test]
-fn vultrs_further_nics() {
+fn vultr_configures_every_configured_nic() {
     let document = |more: &str| {
         format!(
             r#"{{"instance-v2-id": "v-1", "hostname": "", "region": {{"regioncode": "EWR"}}, {more} "interfaces": [
@@ -75,7 +75,7 @@ fn vultrs_further_nics() {
 }
 
 #[test]
-fn droplets_with_a_private_network() {
+fn droplet_configures_a_private_network_alone() {
     let document = r#"{"droplet_id": 7, "hostname": "d", "interfaces": {
         "private": [{"mac": "02:00:00:00:00:02", "type": "private",
                      "ipv4": {"ip_address": "10.1.0.2", "netmask": "255.255.0.0", "gateway": "10.1.0.1"}}]}}"#;
@@ -104,7 +104,7 @@ pub const UPCLOUD: &str = r#"{"instance_id": "u-1", "hostname": "up", "public_ke
     {"mac": "02:00:00:00:00:99"}, 7]}}"#;
 
 #[test]
-fn upclouds_network() {
+fn upcloud_configures_the_nics_that_exist() {
     let base = serve(&[("/m", UPCLOUD)]);
     let machine = |uuid: &str| {
         Machine::new()
@@ -144,7 +144,7 @@ pub fn nwcs(document: &str) -> Machine {
 }
 
 #[test]
-fn nwcs_names_of_nics() {
+fn nwcs_nics_get_their_local_names() {
     let i = nwcs(NWCS).found("NWCS");
     assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("n-1", "u", "v"));
     assert_eq!(network(&i)["config"][1]["name"], "eth1");

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn discover_offer_request_ack() {
+    fn discover_offer_request_and_ack_lead_to_a_lease() {
         let mut client = client();
         let discover = sent(client.poll(Duration::ZERO));
         assert_eq!((discover.kind(), discover.address.as_slice()), (Some(MessageType::Discover), &MAC[..]));
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn infiniband() {
+    fn infiniband_uses_broadcast_and_a_client_identifier() {
         let address: Vec<u8> = (0..20).collect();
         let mut client = Client::new(Identity { hardware: 32, address, options: vec![] }, 1);
         let discover = sent(client.poll(Duration::ZERO));

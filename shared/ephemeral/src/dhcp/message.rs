@@ -255,7 +255,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn encoding_round_trip() {
+    fn encoded_messages_are_decoded_to_themselves() {
         let long: Vec<u8> = (0..700).map(|n| n as u8).collect();
         for options in [
             vec![],
@@ -270,7 +270,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn encoded_bytes() {
+    fn fields_are_encoded_at_their_offsets() {
         let bytes = message(vec![(53, vec![2]), (54, vec![192, 0, 2, 1])]).encode();
         assert_eq!(bytes[..12], [2, 1, 6, 0, 1, 2, 3, 4, 0, 3, 0x80, 0]);
         assert_eq!(bytes[16..20], [192, 0, 2, 7]);
@@ -279,7 +279,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn overloaded_fields_and_pieces() {
+    fn options_in_overloaded_fields_are_joined() {
         let mut bytes = message(vec![(53, vec![5]), (52, vec![3])]).encode();
         bytes[108..117].copy_from_slice(&[0, 3, 4, 192, 0, 2, 9, 255, 12]);
         bytes[44..52].copy_from_slice(&[121, 2, 0, 10, 121, 1, 9, 255]);
@@ -291,7 +291,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn options_of_wrong_lengths() {
+    fn options_of_wrong_lengths_are_ignored() {
         let m =
             message(vec![(26, vec![5, 220]), (51, vec![0, 1, 0, 0]), (3, vec![1, 2, 3, 4, 5]), (6, vec![1])]);
         assert_eq!((m.number_option(26), m.number_option(51)), (Some(1500), Some(65536)));

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn checksums() {
+    fn checksums_match_rfc_1071() {
         // The example of RFC 1071, 3: the sum is ddf2.
         assert_eq!(checksum(&[&[0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);
         assert_eq!(checksum(&[&[0, 1, 0xf2], &[3, 0xf4, 0xf5, 0xf6, 0xf7]]), !0xddf2);

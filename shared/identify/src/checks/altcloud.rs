@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds() {
+    fn only_rhev_and_vsphere_are_kinds() {
         for (text, kind) in [
             ("RHEV", Some(Kind::Rhev)),
             (" vSphere ", Some(Kind::Vsphere)),

@@ -91,7 +91,7 @@ fn is_provisioning(facts: &Facts<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn versions() {
+    fn versions_are_recognised_by_their_form() {
         for (name, is) in
             [("2015-10-15", true), ("latest", false), ("1999-01-01", false), ("2x!?-ab-é.", true)]
         {

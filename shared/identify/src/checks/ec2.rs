@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn platforms() {
+    fn firmware_decides_which_platform_it_is() {
         type Set<'a> = &'a dyn Fn(&mut Dmi);
         let cases: [(Set<'_>, &str, bool); 10] = [
             (&|_| {}, "", false),

@@ -92,7 +92,7 @@ mod tests {
 
     /// A disc that cannot be read may have an environment; another one that has decides.
     #[test]
-    fn unreadable_discs() {
+    fn unreadable_disc_leaves_the_answer_unknown() {
         let top = std::env::temp_dir().join(format!("ovf-{}", std::process::id()));
         let put = |path: &str, text: &str| {
             let path = top.join(path);
@@ -126,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn drives() {
+    fn only_optical_drives_are_searched() {
         for (name, is) in [("sr0", true), ("sr10", false), ("hdb", true), ("hda1", false), ("vda", false)] {
             assert_eq!(is_drive(name), is, "{name}");
         }
     }
 
     #[test]
-    fn documents() {
+    fn output_of_the_tool_must_begin_like_xml() {
         for (text, is) in [
             ("<?xml version=\"1.0\"?>", true),
             ("\n \n<?XML ?>", true),

@@ -107,9 +107,9 @@ pub fn decode_utf16(bytes: &[u8]) -> String {
 /// Names of files with user-data, in the order in which they are searched.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SeedFileNames {
-    /// In the directory of Ubuntu Pro.
+    /// The names in the directory of Ubuntu Pro.
     pub pro: Vec<String>,
-    /// In cloud-init's directory.
+    /// The names in cloud-init's directory.
     pub standard: Vec<String>,
 }
 
@@ -137,14 +137,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mounted_drives() {
+    fn only_drvfs_mounts_are_windows_drives() {
         let mounts = "C:\\134 /mnt/c 9p rw,aname=drvfs;path=C:\\;uid=0 0 0\n\
                       none /mnt/wsl tmpfs rw 0 0\nD: /mnt/d 9p rw,aname=other 0 0\nbroken\n";
         assert_eq!(windows_drives(mounts), ["/mnt/c"]);
     }
 
     #[test]
-    fn output_of_windows_programs() {
+    fn output_of_windows_programs_is_decoded() {
         let bytes: Vec<u8> = "C:\\Users\\Zoë\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(decode_utf16(&bytes), "C:\\Users\\Zoë");
         assert_eq!(decode_utf16(&[0x41]), "");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn names_by_release() {
+    fn seed_names_depend_on_the_release() {
         let names = seed_file_names("NAME=\"Ubuntu\"\nID=ubuntu\nVERSION_ID='24.04'\n", "U");
         assert_eq!(names.pro, ["U.user-data", "agent.yaml"]);
         assert_eq!(

@@ -104,7 +104,7 @@ struct Runner<'a> {
     context: &'a Context<'a>,
     user: Option<&'a str>,
     configuration: Option<&'a str>,
-    /// Where pip installs programs of the user.
+    /// The directory in which pip installs programs of the user.
     programs: Option<String>,
 }
 
@@ -212,7 +212,7 @@ impl<'a> Runner<'a> {
         Ok(self.query(words)?.text().contains("ansible"))
     }
 
-    /// Tells whether the distribution keeps pip from installing beside its packages.
+    /// Returns whether the distribution keeps pip from installing beside its packages.
     fn is_externally_managed(&self) -> bool {
         let ask = "import sysconfig; print(sysconfig.get_path('stdlib'))";
         let answer = self.context.sys.run(&Command::new(["python3", "-c", ask]).read_only());

@@ -19,7 +19,7 @@ fn machine(config: &str, version: &str) -> Sandbox {
 }
 
 #[test]
-fn galaxy_pull_and_controller() {
+fn galaxy_pull_and_controller_run_in_order() {
     let sandbox = machine(
         "{galaxy: {actions: [[ansible-galaxy, collection, install, a.b]]}, \
          pull: [{url: 'https://git.example/r', playbook_names: [a.yml, b.yml], accept_host_key: true, full: false, timeout: 30}], \

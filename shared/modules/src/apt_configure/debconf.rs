@@ -29,14 +29,14 @@ pub fn apply(sys: &System, selections: &[(String, String)]) -> Result<()> {
     Ok(())
 }
 
-/// The packages that answers are for.
+/// Returns the packages that the answers are for.
 fn packages(selections: &str) -> BTreeSet<&str> {
     let lines = selections.lines().filter(|line| !line.starts_with('#'));
     let first = lines.filter_map(|line| line.split(|c: char| c == ':' || c.is_whitespace()).next());
     sort::collect(first.filter(|name| !name.is_empty()))
 }
 
-/// The installed packages, held ones included, of `dpkg-query --list`.
+/// Returns the installed packages in the output of `dpkg-query --list`, held ones included.
 fn installed_packages(list: &str) -> BTreeSet<&str> {
     let name = |line| {
         let mut words = str::split_whitespace(line);
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_of_selections_and_lists() {
+    fn package_names_are_read_from_selections_and_lists() {
         let selections = "# x y\ntzdata tzdata/Areas select Etc\nlocales:amd64 a b c\n\n  d e\n";
         assert_eq!(Vec::from_iter(packages(selections)), ["locales", "tzdata"]);
         let list =

@@ -11,13 +11,13 @@ use crate::Context;
 const TRUSTED: &str = "/etc/apt/trusted.gpg.d";
 /// Keys that a source names with `signed-by`.
 const NAMED: &str = "/etc/apt/cloud-init.gpg.d";
-/// In the place of a key's file: apt trusts nothing by it.
+/// The path of the key file of a source whose key is invalid: apt trusts no signature by it.
 pub const NO_KEY: &str = "/dev/null";
 const DEFAULT_SERVER: &str = "keyserver.ubuntu.com";
 const BEGIN: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----";
 const END: &str = "-----END PGP PUBLIC KEY BLOCK-----";
 
-/// A key as the configuration has it: itself, or its id and where it is kept.
+/// A configured key: its text, or its ID and the server that has it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Key<'a> {
     pub text: Option<&'a str>,
@@ -62,7 +62,7 @@ impl Key<'_> {
     }
 }
 
-/// The last component of a path without its suffix.
+/// Returns the last component of a path without its suffix.
 fn stem(name: &str) -> &str {
     let last = name.trim_end_matches('/').rsplit('/').next().unwrap_or(name);
     match last.rsplit_once('.') {
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_key_files() {
+    fn key_file_is_named_after_the_source() {
         for (name, wanted) in [
             ("a", "a"),
             ("a.list", "a"),

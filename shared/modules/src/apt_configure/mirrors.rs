@@ -17,11 +17,11 @@ const UNKNOWN_HOSTS: [&str; 2] = ["http://does-not-exist.example.com./", "http:/
 /// The mirrors of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirrors {
-    /// The archive.
+    /// The URL of the archive.
     pub primary: String,
-    /// The archive of security updates.
+    /// The URL of the archive of security updates.
     pub security: String,
-    /// Further names that `package_mirrors` defines.
+    /// Further names that `package_mirrors` defines, with their URLs.
     pub others: Vec<(String, String)>,
 }
 
@@ -163,7 +163,7 @@ fn substituted(pattern: &str, location: Location<'_>) -> Option<String> {
     Some(out + rest)
 }
 
-/// The region of a zone such as `us-east-1b` or `us-gov-west-1a`.
+/// Returns the region of a zone such as `us-east-1b` or `us-gov-west-1a`.
 fn ec2_region(zone: &str) -> Option<&str> {
     let (region, letter) = zone.split_at_checked(zone.len().checked_sub(1)?)?;
     let mut parts = region.split('-').rev();

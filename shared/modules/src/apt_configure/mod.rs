@@ -159,8 +159,8 @@ fn write_conf(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
     write_or_remove(sys, CONF, apt.conf.as_deref().unwrap_or_default(), invalid.contains("apt.conf"))
 }
 
-/// The mode of a file of apt. One with a password in a URL is for root alone, which is who fetches packages; apt of other
-/// users skips it with a warning.
+/// Returns the mode of a file of apt. A file with a password in a URL is readable by root only, who fetches packages; apt
+/// skips it with a warning for other users.
 fn mode_for(text: &str) -> WriteOptions {
     let has_password = text.split("://").skip(1).any(|rest| {
         let place = rest.split(|c: char| c == '/' || c == '"' || c.is_whitespace()).next();
@@ -256,7 +256,7 @@ impl Archive {
     }
 }
 
-/// The release's name, which suites begin with.
+/// Returns the code name of the release, with which suites begin.
 fn codename(sys: &System) -> Result<String> {
     let release = sys.os_release();
     let named = release.get("VERSION_CODENAME").or_else(|| release.get("UBUNTU_CODENAME")).map(String::from);
@@ -309,7 +309,7 @@ fn install_mirror_keys(
     variables
 }
 
-/// The paths of apt's list and of the directory of further ones.
+/// Returns the paths of apt's list of sources and of the directory of further lists.
 fn source_paths(sys: &System) -> (String, String) {
     let dump = sys.run(&Command::new(["apt-config", "dump"]).read_only());
     let dump = dump.map(|output| output.text()).unwrap_or_default();
@@ -396,7 +396,7 @@ fn rename_lists(sys: &System, archive: &Archive, distro: &Distro) {
     }
 }
 
-/// What apt's names of a mirror's indexes begin with.
+/// Returns the prefix of the names that apt gives to a mirror's indexes.
 fn list_prefix(mirror: &str) -> String {
     let mirror = mirror.strip_suffix('/').unwrap_or(mirror);
     let place = mirror.split_once("://").map_or(mirror, |(_, place)| place);

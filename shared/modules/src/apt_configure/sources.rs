@@ -41,7 +41,7 @@ impl RepositoryMatch {
         }
     }
 
-    /// Tells whether a source matches.
+    /// Returns whether a source matches.
     pub fn matches(&self, sys: &System, source: &str) -> bool {
         let RepositoryMatch::Pattern(pattern) = self else { return is_shorthand(source) };
         // Perl's expressions are nearest to Python's, and grep is on every Debian.
@@ -59,7 +59,7 @@ impl RepositoryMatch {
     }
 }
 
-/// Whether a source begins as `ppa:x` does.
+/// Returns whether a source has the form `WORD:WORD…`, as `ppa:x` does.
 fn is_shorthand(source: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     source.split_once(':').is_some_and(|(word, rest)| {
@@ -103,7 +103,7 @@ pub fn add(
     Ok(changes(key?) || change != Change::Unchanged)
 }
 
-/// Writes a source to its file; what is there already is not added again.
+/// Writes a source to its file, unless the file contains it already.
 fn write(sys: &System, file: &str, text: &str, append: bool) -> Result<Change> {
     let is_deb822 = format_of_source(text) == SourcesFormat::Deb822;
     let path = path_of(file, is_deb822);
@@ -128,7 +128,7 @@ fn format_of_source(text: &str) -> SourcesFormat {
     }
 }
 
-/// The file of a source. apt reads stanzas only in `.sources`, lines only in `.list`.
+/// Returns the path of a source's file. apt reads stanzas only in `.sources`, lines only in `.list`.
 fn path_of(file: &str, is_deb822: bool) -> String {
     let path = if file.starts_with('/') { file.to_string() } else { format!("{DIRECTORY}/{file}") };
     let bare = path.strip_suffix(".list").unwrap_or(&path);
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_sources() {
+    fn file_names_get_the_suffix_of_their_format() {
         for (file, is_deb822, path) in [
             ("a", false, "/etc/apt/sources.list.d/a.list"),
             ("a.list", false, "/etc/apt/sources.list.d/a.list"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn shorthands() {
+    fn only_ppas_and_archives_are_shorthands() {
         for (source, matches) in [
             ("ppa:a/b", true),
             ("cloud-archive:x", true),

@@ -60,7 +60,7 @@ fn disable_lines(text: &str, suites: &[String]) -> String {
     lines.collect()
 }
 
-/// The suite of `deb [OPTIONS] URI SUITE …`.
+/// Returns the suite of `deb [OPTIONS] URI SUITE …`.
 fn suite_of_line(line: &str) -> Option<&str> {
     let mut words = line.split_whitespace().skip(1).peekable();
     if words.peek()?.starts_with('[') {
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_of_lines() {
+    fn disabled_suites_are_commented_out_of_lines() {
         let text = "# a\ndeb http://m trixie main\ndeb [ arch=a b=c ] http://m trixie-updates main\n\
                     deb [x=y] http://m other main\ndeb\ndeb [x\n";
         assert_eq!(disabled(text, &[]), text);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn suites_of_stanzas() {
+    fn disabled_suites_are_removed_from_stanzas() {
         let text = "# a\nTypes: deb\nSuites: trixie trixie-updates\n# b\nURIs: x\n\nTypes: deb\nSuites: trixie-security\n";
         assert_eq!(
             disabled(text, &["updates", "security"]),
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn formats() {
+    fn format_is_recognised_by_the_first_entry() {
         assert_eq!(format_of("deb http://m x y"), SourcesFormat::OneLine);
         assert_eq!(format_of("# a\nTypes: deb\n"), SourcesFormat::Deb822);
         assert_eq!(format_of("ppa:x"), SourcesFormat::Unknown);

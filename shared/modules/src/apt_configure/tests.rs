@@ -30,7 +30,7 @@ fn machine(config: &str) -> Sandbox {
 }
 
 #[test]
-fn files_of_a_typical_configuration() {
+fn typical_configuration_writes_its_files_once() {
     if !is_root("files of apt") {
         return;
     }
@@ -147,7 +147,7 @@ fn invalid_proxies_keep_the_file() {
 }
 
 #[test]
-fn old_keys() {
+fn old_proxy_keys_are_still_read() {
     let sandbox = machine("{apt_proxy: http://p, apt_ftp_proxy: http://f, apt_preserve_sources_list: true}");
     sandbox.run(&MODULE).unwrap();
     let wanted = "Acquire::http::Proxy \"http://p\";\nAcquire::ftp::Proxy \"http://f\";\n";
@@ -155,7 +155,7 @@ fn old_keys() {
 }
 
 #[test]
-fn mirrors_of_the_image() {
+fn mirrors_of_the_image_depend_on_the_location() {
     let mirrors = yaml(
         "[{arches: [arm64], failsafe: {primary: http://arm/}}, {arches: [default], failsafe: {primary: http://a, \
          security: http://s}, search: {primary: ['http://%(ec2_region)s.ec2/', 'http://%(availability_zone)s.az/', \
@@ -182,7 +182,7 @@ fn mirrors_of_the_image() {
 }
 
 #[test]
-fn configured_mirrors() {
+fn first_existing_mirror_of_the_architecture_is_used() {
     let read = |text: &str| -> Vec<Mirror> { Vec::read(&yaml(text), &mut Reader::new()).unwrap() };
     let list = read(
         "[{arches: [default], search: [http://a, http://b]}, {arches: [s390x], uri: http://z}, \

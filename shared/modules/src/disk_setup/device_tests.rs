@@ -32,7 +32,8 @@ pub fn run(program: &str, args: &[&str], input: &str) -> String {
 }
 
 impl Disk {
-    /// A disk on which shell commands have been run: `$D` is the device, `$P` its first partition, `$T` a directory.
+    /// Returns a disk on which shell commands have been run: `$D` is the device, `$P` its first partition, `$T` a
+    /// directory.
     pub fn prepared(mib: u64, script: &str) -> Disk {
         let top = scratch::TempDir::new();
         let image = top.join("disk");
@@ -57,7 +58,7 @@ impl Disk {
         run("sh", &["-ec", &format!("{variables}; {script}")], "")
     }
 
-    /// The partition table, and the type and label of each file system.
+    /// Returns the partition table, and the type and label of each file system.
     pub fn layout(&self) -> BTreeMap<String, String> {
         self.flush();
         let mut found = BTreeMap::new();
@@ -84,19 +85,20 @@ impl Disk {
         self.shell("for d in $D ${D}p*; do [ ! -b $d ] || blockdev --flushbufs $d; done");
     }
 
-    /// Everything on the disk.
+    /// Returns the whole content of the disk.
     pub fn bytes(&self) -> Vec<u8> {
         self.flush();
         std::fs::read(&self.image).unwrap()
     }
 
-    /// The first pages of the disk and of its first partition, which hold partition tables and signatures.
+    /// Returns the first pages of the disk and of its first partition, which hold partition tables and signatures.
     pub fn headers(&self) -> Vec<u8> {
         let bytes = self.bytes();
         [&bytes[..4096], &bytes[1 << 20..(1 << 20) + 4096]].concat()
     }
 
-    /// How many sectors the kernel has written to the disk and discarded of it. It writes when the last program closes it.
+    /// Returns the number of sectors that the kernel has written to the disk or discarded. It writes when the last
+    /// program closes the disk.
     pub fn writes(&self) -> [u64; 2] {
         let name = self.device.rsplit('/').next().unwrap();
         let stat = std::fs::read_to_string(format!("/sys/block/{name}/stat")).unwrap();

@@ -194,7 +194,7 @@ fn label_option(fs_type: &str) -> &'static str {
     }
 }
 
-/// The option that makes mkfs overwrite data, or use a whole disk.
+/// Returns the option that makes mkfs overwrite data, or use a whole disk.
 fn force_option(fs_type: &str) -> Option<&'static str> {
     match fs_type {
         "btrfs" | "xfs" | "reiserfs" | "swap" | "f2fs" | "bcachefs" => Some("-f"),

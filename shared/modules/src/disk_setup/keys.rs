@@ -50,7 +50,7 @@ config::keys! {
     }
 }
 
-/// `disk_setup`: names and what is to be done with them.
+/// The value of `disk_setup`: names of disks and their settings; `None` for invalid settings.
 #[derive(Debug, Clone, Default)]
 pub struct Disks(pub Vec<(String, Option<Disk>)>);
 
@@ -73,7 +73,7 @@ impl FromNode for Disks {
     }
 }
 
-/// `fs_setup`.
+/// The value of `fs_setup`; `None` for an invalid entry.
 #[derive(Debug, Clone, Default)]
 pub struct FileSystems(pub Vec<Option<FileSystem>>);
 
@@ -106,7 +106,7 @@ pub struct PartitionSpec {
     pub kind: Option<String>,
 }
 
-/// `layout`.
+/// The value of `layout`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Layout {
     Nothing,
@@ -152,7 +152,7 @@ fn read_partition(node: &Node, reader: &mut Reader) -> Option<PartitionSpec> {
     }
 }
 
-/// `partition`.
+/// The value of `partition`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Selection {
     Auto,

@@ -68,7 +68,7 @@ pub fn parts(table: TableKind, layout: &Layout, sectors: u64) -> Result<Vec<Part
     partitions.iter().enumerate().map(part).collect()
 }
 
-/// A type in the form of the tools: two hexadecimal digits for an MBR, four or a GUID for GPT.
+/// Returns a type in the form of the tools: two hexadecimal digits for an MBR, four or a GUID for GPT.
 fn checked_type(table: TableKind, kind: &str) -> Result<String> {
     let kind = kind.to_ascii_uppercase();
     let is_hex = kind.bytes().all(|b| b.is_ascii_hexdigit());
@@ -131,7 +131,7 @@ pub fn sgdisk_arguments(parts: &[Part]) -> Vec<String> {
     arguments
 }
 
-/// The GUID of a type.
+/// Returns the GUID of a type.
 fn guid(kind: &str) -> Option<&str> {
     if kind.len() == 36 {
         return Some(kind);
@@ -139,7 +139,7 @@ fn guid(kind: &str) -> Option<&str> {
     GUIDS.iter().find(|(code, _)| code.eq_ignore_ascii_case(kind)).map(|(_, guid)| *guid)
 }
 
-/// Tells whether a partition table is as requested: it has as many partitions, and these have the configured types.
+/// Returns whether a partition table is as requested: it has as many partitions, and these have the configured types.
 ///
 /// # Errors
 /// Fails if a type cannot be compared.
@@ -180,7 +180,7 @@ fn same_type(wanted: &str, found: &str) -> Result<bool> {
     }
 }
 
-/// Tells whether a GPT has its partitions exactly where the tools put those of a layout, so that writing it again moves none.
+/// Returns whether a GPT has its partitions exactly where the tools put those of a layout, so that writing it again moves none.
 pub fn has_same_places(parts: &[Part], sector_size: u64, table: &PartitionTable) -> bool {
     const TABLE_SECTOR: u64 = 512;
     const ALIGNMENT: u64 = (1 << 20) / TABLE_SECTOR;

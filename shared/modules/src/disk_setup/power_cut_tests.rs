@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::device_tests::Disk;
 
 /// The name of the test that is a run to be killed, and the variables with its disk and configuration.
-const RUN: &str = "disk_setup::power_cut_tests::power_cut_run";
+const RUN: &str = "disk_setup::power_cut_tests::killed_run_of_disk_setup";
 const DEVICE: &str = "FIRSTLIGHT_TEST_DISK";
 const CONFIG: &str = "FIRSTLIGHT_TEST_CONFIG";
 /// Kills of each configuration.
@@ -42,8 +42,8 @@ fn run_and_kill(disk: &Disk, config: &str, after: Duration) {
 
 /// Is killed; does nothing by itself.
 #[test]
-#[ignore = "killed: started by `power_cut_on_an_empty_disk` and the other tests of this file"]
-fn power_cut_run() {
+#[ignore = "killed: started by `next_run_finishes_an_empty_disk` and the other tests of this file"]
+fn killed_run_of_disk_setup() {
     if let (Ok(device), Ok(config)) = (std::env::var(DEVICE), std::env::var(CONFIG)) {
         Disk::existing(&device, |disk| drop(disk.set_up(&config)));
     }
@@ -75,7 +75,7 @@ const MOUNT_BOTH: &str = "mkdir -p $T/m; for n in 1 2; do mount -o ro ${D}p$n $T
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn power_cut_on_an_empty_disk() {
+fn next_run_finishes_an_empty_disk() {
     for (mib, table, types) in
         [(64, "mbr", ["ext4", "ext2"]), (64, "gpt", ["ext4", "ext4"]), (800, "gpt", ["btrfs", "xfs"])]
     {
@@ -90,7 +90,7 @@ fn power_cut_on_an_empty_disk() {
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn power_cut_while_a_disk_is_overwritten() {
+fn next_run_finishes_an_overwritten_disk() {
     let prepare = "printf ',,7\n' | sfdisk -q $D; partx -u $D; mkfs.vfat $P";
     let config = "disk_setup: {DISK: {layout: [50, 50], table_type: gpt, overwrite: true}}\n\
                   fs_setup: [{device: DISK.1, filesystem: ext4}, {device: DISK.2, filesystem: ext4}]\n";
@@ -111,7 +111,7 @@ fn power_cut_keeps_the_other_partition() {
 /// mkfs.xfs writes the superblock first and finishes it last: what it left is no file system.
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn power_cut_while_xfs_is_made() {
+fn next_run_finishes_an_incomplete_xfs() {
     const KILLED: &str = "strace -o /dev/null -e inject=pwrite64:signal=KILL:when=8 mkfs.xfs -q -f";
     for (target, config) in [
         ("$P", "fs_setup: [{device: DISK.1, filesystem: xfs}]"),

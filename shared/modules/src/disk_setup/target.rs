@@ -44,7 +44,7 @@ impl Names<'_> {
     }
 }
 
-/// What kind of device it is.
+/// The kind of a block device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Disk,
@@ -144,17 +144,17 @@ impl Target {
     }
 }
 
-/// What a device holds.
+/// The content of a device, which would be lost if it were overwritten.
 #[derive(Debug, Default)]
 pub struct Holding {
     pub contents: Contents,
-    /// Anything that has no signature.
+    /// A description of content without a signature.
     pub other: Option<&'static str>,
     pub in_use: bool,
 }
 
 impl Holding {
-    /// The file system, swap area or volume, unless it was never finished.
+    /// Returns the file system, swap area or volume, unless it was never finished.
     fn superblock(&self) -> Option<&Superblock> {
         self.contents.superblock.as_ref().filter(|_| !self.contents.is_unfinished)
     }

@@ -17,7 +17,7 @@ fn file_system(text: &str) -> FileSystem {
 }
 
 #[test]
-fn arguments_of_the_partitioning_tools() {
+fn layouts_become_input_of_the_partitioning_tools() {
     const SECTORS: u64 = 10_000;
     let of = |table, text| parts(table, &layout(text), SECTORS).map_err(|e| e.to_string());
     for (text, script) in [
@@ -54,7 +54,7 @@ fn arguments_of_the_partitioning_tools() {
 }
 
 #[test]
-fn requested_and_existing_partitions() {
+fn existing_partitions_are_compared_with_the_layout() {
     const LINUX: &str = "0fc63daf-8483-4772-8e79-3d69d8477de4";
     for (text, kinds, same) in [
         ("true", &[][..], Some(false)),
@@ -82,7 +82,7 @@ fn requested_and_existing_partitions() {
 }
 
 #[test]
-fn places_of_partitions() {
+fn existing_partitions_must_be_at_the_same_places() {
     let table = |places: &[(u32, u64, u64)]| PartitionTable {
         partitions: places
             .iter()
@@ -107,7 +107,7 @@ fn places_of_partitions() {
 }
 
 #[test]
-fn invalid_values_of_an_entry() {
+fn invalid_values_of_an_entry_are_reported() {
     for (text, count) in [
         ("{layout: sometimes}", 1),
         ("{layout: [0]}", 1),
@@ -145,7 +145,7 @@ fn invalid_values_of_an_entry() {
 }
 
 #[test]
-fn arguments_of_mkfs() {
+fn mkfs_arguments_depend_on_the_file_system() {
     for (text, force, line) in [
         ("{device: d, label: a b, filesystem: ext4}", false, "mkfs|-L|a b|/dev/x"),
         (
@@ -164,7 +164,7 @@ fn arguments_of_mkfs() {
 }
 
 #[test]
-fn placeholders_of_a_command() {
+fn placeholders_of_a_command_are_filled() {
     let wanted = file_system("{device: d, label: 'a%(device)s', filesystem: ext4}");
     for (text, filled) in [
         ("mkfs", Some("mkfs")),
@@ -180,7 +180,7 @@ fn placeholders_of_a_command() {
 }
 
 #[test]
-fn names_of_devices() {
+fn device_names_are_resolved_through_aliases_and_metadata() {
     let metadata = serde_json::json!({ "ephemeral0": "vdb", "ephemeral1": "/dev/vdc", "swap": 1 });
     let aliases = [("data".to_string(), "/dev/vdd".to_string()), ("mine".into(), "ephemeral1".into())];
     let names = Names { aliases: &aliases, metadata: metadata.as_object().unwrap() };
@@ -206,7 +206,7 @@ fn names_of_devices() {
 }
 
 #[test]
-fn invalid_entries_cost_only_themselves() {
+fn invalid_entries_do_not_affect_the_others() {
     let sandbox = Sandbox::live(
         "disk_setup: {/dev/none-a: {layout: [0]}, /dev/none-b: {layout: true}, x: 1, /dev/none-c: {layout: false}}\n\
          fs_setup: [{device: /dev/none-a, filesystem: 'a/b'}, {device: /dev/none-b, filesystem: ext4}, x]\n",

@@ -115,7 +115,7 @@ fn lengths_match_growpart() {
 }
 
 #[test]
-fn gpt_entries_beyond_the_first_page() {
+fn gpt_entries_beyond_the_first_page_are_read() {
     let script: String = (1..=127).map(|i| format!("{i}: start={}, size=2048\n", 2048 * i)).collect();
     let image = Image::new(200, &format!("label: gpt\n{script}"));
     assert_eq!(image.grow(400, 127), 272);
@@ -153,7 +153,7 @@ fn mbr_grows_to_its_limit() {
 }
 
 #[test]
-fn four_kib_sectors() {
+fn mbr_partition_grows_on_four_kib_sectors() {
     // Not every release of sfdisk has an option for the sector size of a file, so the table is built here.
     let mut disk = vec![0; 8 << 20];
     let sectors = disk.len() as u64 / 4096;

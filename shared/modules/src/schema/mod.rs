@@ -29,7 +29,7 @@ fn top_level() -> impl Iterator<Item = &'static Field> {
     sections().into_iter().flat_map(|section| section.keys)
 }
 
-/// Tells whether cloud-init has a module of that name, here or upstream. Dashes and underscores are equivalent.
+/// Returns whether cloud-init has a module of that name, here or upstream. Dashes and underscores are equivalent.
 fn is_module_name(name: &str) -> bool {
     let name = name.replace('-', "_");
     // A former name, which lists may still have.

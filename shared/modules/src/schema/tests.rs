@@ -12,7 +12,7 @@ fn check(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn findings() {
+fn unknown_keys_are_reported_with_a_suggestion() {
     for (text, wanted) in [
         ("hostname: h\nruncmd: [ls, [ls, -l], null]\nusers: [default, {name: a, sudo: [x]}]", &[][..]),
         (
@@ -208,7 +208,7 @@ fn documentation_covers_every_module() {
 }
 
 #[test]
-fn documentation_says_default() {
+fn module_documentation_has_the_default() {
     let docs = super::module_docs("base").unwrap();
     assert!(docs.contains("\n    script: integer, default 3600\n"), "{docs}");
 }
@@ -260,7 +260,7 @@ fn every_key_has_a_description_and_a_type() {
 }
 
 #[test]
-fn network_configurations() {
+fn network_configurations_are_validated() {
     for (text, wanted) in [
         ("version: 2\nethernets: {e: {dhcp4: true}}", &[][..]),
         ("network: {version: 1, config: [{type: physical, name: e0, subnets: [{type: dhcp}]}]}", &[]),

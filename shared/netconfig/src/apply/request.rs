@@ -7,12 +7,12 @@ use system::{Change, Result, System, warning};
 
 use crate::source::{ApplyMode, Decision};
 
-/// What to apply, and where.
+/// A request to apply a network configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct ApplyRequest<'a> {
     /// The selected configuration.
     pub decision: &'a Decision,
-    /// What is applied.
+    /// The part of the configuration that is applied.
     pub mode: ApplyMode,
     /// The name of the distribution, as in cloud.cfg.
     pub distro: &'a str,
@@ -20,13 +20,13 @@ pub struct ApplyRequest<'a> {
     pub renderers: Option<&'a [String]>,
     /// The instance's directory, for `network-config.json`; `None` if there is no instance yet.
     pub instance_dir: Option<&'a str>,
-    /// `/run/cloud-init`.
+    /// The run directory, `/run/cloud-init`.
     pub run_dir: &'a str,
-    /// `/var/lib/cloud/data`, for the manifest of written files.
+    /// The data directory, `/var/lib/cloud/data`, for the manifest of written files.
     pub data_dir: &'a str,
-    /// The instance boots for the first time: edited files are backed up and replaced.
+    /// Whether the instance boots for the first time: edited files are then backed up and replaced.
     pub is_new_instance: bool,
-    /// How long to wait for missing NICs.
+    /// The time limit of the wait for missing NICs.
     pub wait: Duration,
     /// Whether the links are brought up afterwards, for the log.
     pub bring_up: bool,
@@ -39,7 +39,7 @@ pub struct Applied {
     pub renderer: Option<&'static str>,
     /// The paths of the written files, and whether each was changed.
     pub files: Vec<(String, Change)>,
-    /// Old name, new name.
+    /// The renamed links: old name and new name.
     pub renamed: Vec<(String, String)>,
     /// The names of the links that the configuration describes, for [`crate::bring_up`].
     pub links: Vec<String>,

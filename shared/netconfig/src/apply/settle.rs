@@ -10,7 +10,7 @@ use crate::nics::{self, Nic};
 use crate::rename::DesiredLink;
 use crate::{facts, parse, rename};
 
-/// How long to wait for a NIC that the configuration identifies by its MAC address, and for udev to finish.
+/// The time limit of the wait for a NIC that the configuration identifies by its MAC address, and for udev.
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 /// Missing NICs are given up once udev has been idle for this long.
 const UDEV_QUIET_PERIOD: Duration = Duration::from_millis(1500);

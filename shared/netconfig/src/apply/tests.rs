@@ -259,7 +259,7 @@ fn incomplete_config_does_not_replace_a_complete_one() {
 }
 
 #[test]
-fn datasource_formats() {
+fn datasource_formats_are_converted() {
     let (sys, _top) = sandbox();
     sys.write("/sys/class/net/ens3/address", "52:54:00:00:00:01\n", WriteOptions::default()).unwrap();
     let data = config::yaml::parse(

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces() {
+    fn interfaces_are_converted_with_addresses_and_metrics() {
         let facts = Facts::default();
         let one = |more: &str, settings: &str| {
             format!(r#"{{"network":{{"interface":[{{"macAddress":"000D3A04FFEE"{more}}}]}}{settings}}}"#)
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn drivers() {
+    fn driver_is_set_only_if_unambiguous() {
         let nic = |driver: &str| NicFacts {
             mac: "00:0d:3a:04:ff:ee".into(),
             driver: Some(driver.into()).filter(|d: &String| !d.is_empty()),

@@ -13,11 +13,11 @@ use super::sanitize::is_shell_special;
 /// A parsed configuration.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// What the configuration says.
+    /// The model of the configuration.
     pub model: Model,
     /// Invalid or unknown parts, with their positions.
     pub findings: Findings,
-    /// Those findings that report devices which depend on themselves: invalid for every network service.
+    /// The findings about devices that depend on themselves, which are invalid for every network service.
     pub cycles: Findings,
     /// The first part that is ignored because it is invalid; `None` if the configuration is used as a whole.
     pub first_discarded: Option<Finding>,
@@ -326,7 +326,7 @@ fn mac_from_sexagesimal(number: i128) -> Option<String> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn mac_parsed_as_a_yaml_integer() {
+    fn mac_that_yaml_read_as_an_integer_is_restored() {
         // 52:54:00:12:34:56 in base 60.
         let number = ((((52 * 60 + 54) * 60) * 60 + 12) * 60 + 34) * 60 + 56;
         assert_eq!(super::mac_from_sexagesimal(number).as_deref(), Some("52:54:00:12:34:56"));

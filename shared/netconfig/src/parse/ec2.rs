@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_policy() {
+    fn nics_are_ordered_and_get_policy_routes() {
         let json = r#"{"network":{"interfaces":{"macs":{
             "02:00:00:00:00:01":{"device-number":"1","local-ipv4s":"10.0.1.5","subnet-ipv4-cidr-block":"10.0.1.0/24","ipv6s":["fd00::5"],"subnet-ipv6-cidr-blocks":"fd00::/64"},
             "02:00:00:00:00:02":{"x":1},

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn stanzas() {
+    fn stanzas_are_converted_to_version_1() {
         for (text, expected) in [
             ("", "[]"),
             ("# iface x inet dhcp\n\n", "[]"),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn included_files() {
+    fn included_files_are_read_without_cycles() {
         let text = "source interfaces.d/*.cfg\nsource-directory /x\nauto e\n";
         let [first, second] = &includes(text, "/etc/network")[..] else { panic!("two includes") };
         assert_eq!((&*first.pattern, first.is_directory), ("/etc/network/interfaces.d/*.cfg", false));

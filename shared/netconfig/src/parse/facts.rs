@@ -70,6 +70,6 @@ impl NicFacts {
 pub struct Include {
     /// The shell pattern, as an absolute path.
     pub pattern: String,
-    /// The pattern matches directories, of which files with plain names are read.
+    /// Whether the pattern matches directories, of which files with plain names are read.
     pub is_directory: bool,
 }

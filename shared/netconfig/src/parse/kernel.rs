@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn lines() {
+    fn ip_arguments_are_converted() {
         let ens3 = |subnets: &str| {
             format!("[{{mac_address:52:54:00:00:00:01,name:ens3,subnets:[{subnets}],type:physical}}]")
         };
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn network_arguments() {
+    fn network_arguments_are_recognised() {
         for (line, has_method) in
             [("a b", false), ("ip=off", true), ("x ip6=e", true), ("'ip=a'", true), ("zip=1 'ip", false)]
         {

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn files_of_one_device_become_one_interface() {
         let eth0 = |subnets: &str| {
             format!("[{{mac_address:52:54:00:00:00:01,name:eth0,subnets:[{subnets}],type:physical}}]")
         };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn shell_splitting() {
+    fn words_are_split_like_in_a_shell() {
         for (text, expected) in [
             ("a b\tc", Some(vec!["a", "b", "c"])),
             ("a='x y'\"z\\\"\"\\ !", Some(vec!["a=x yz\" !"])),
@@ -195,7 +195,7 @@ mod tests {
     }
     /// No file causes a panic, and the words of a file are not longer than the file.
     #[test]
-    fn mutated_files() {
+    fn mutated_files_do_not_panic() {
         let good = "DEVICE='eth0'\r\nPROTO=\"dhcp\"\nIPV4ADDR=10.0.0.5 # x\nIPV4DNS0=1.2.3.4\\ a\nDOMAINSEARCH='a,b'\n";
         let (mut read, mut unclosed) = (0, 0);
         for bad in scratch::mutations(good.as_bytes(), 4000) {

@@ -49,7 +49,7 @@ pub type ToConfig = fn(&Node, &Facts, &mut Findings) -> Result<Node, String>;
 pub struct Format {
     /// The name in `net-convert --kind` and in an instance's cache.
     pub name: &'static str,
-    /// How the text is read.
+    /// The syntax in which the text is read.
     pub syntax: Syntax,
     /// Converts the value.
     pub to_config: ToConfig,

@@ -79,7 +79,7 @@ pub struct BridgeOption {
     pub ifupdown: &'static str,
     /// The name in `[Bridge]` of networkd's netdev file; `None` if it is not written there.
     pub networkd: Option<&'static str>,
-    /// The option has a value for each port.
+    /// Whether the option has a value for each port.
     pub per_port: bool,
 }
 

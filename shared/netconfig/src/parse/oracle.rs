@@ -142,7 +142,7 @@ mod tests {
         r#"{"macAddr":"02:00:17:00:00:01","ipv6VirtualRouterIp":"fe80::1","ipv6Addresses":["fd00::2"]}"#;
 
     #[test]
-    fn primary_and_others() {
+    fn primary_nic_uses_dhcp_and_others_are_static() {
         let head = |mac: u8, name: &str| format!("mac_address:02:00:17:00:00:0{mac},mtu:9000,name:{name}");
         let (one, two) = (head(1, "ens3"), head(2, "ens4"));
         let dhcp = format!("{{{one},subnets:[{{type:dhcp}}],type:physical}}");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn initramfs_first() {
+    fn iscsi_nic_keeps_the_configuration_of_the_initramfs() {
         let text = "{version: 1, config: [{type: physical, name: ens3, mac_address: '02:00:17:00:00:01'}]}";
         let from_initramfs = config::yaml::parse("t", text).unwrap().root;
         let iscsi = Facts { initramfs: Some(from_initramfs), iscsi_root: true, ..facts() };

@@ -42,7 +42,7 @@ pub fn is_unsafe_in_files(c: char) -> bool {
     c.is_control() || c == '\\' || is_line_end(c)
 }
 
-/// Unicode line separators that are not control characters.
+/// Returns whether a character is a line separator of Unicode that is not a control character.
 fn is_line_end(c: char) -> bool {
     matches!(c, '\u{2028}' | '\u{2029}')
 }

@@ -191,7 +191,7 @@ mod tests {
     const HEAD: &str = "[NIC-CONFIG]\nNICS = NIC1\n[NIC1]\nMACADDR = 00:50:56:A6:8C:08\n";
 
     #[test]
-    fn nics() {
+    fn nic_sections_are_converted() {
         let device = |more: &str| format!("{{NIC1:{{{more}}}}}");
         let tail = "match:{macaddress:00:50:56:a6:8c:08},";
         for (more, expected) in [
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_configurations() {
+    fn invalid_configurations_are_rejected() {
         for (text, message) in [
             ("", "NIC-CONFIG.NICS: required"),
             ("[NIC-CONFIG]\nNICS=a,b\n[a]\nPRIMARY=yes\n[b]\nPRIMARY=yes\n", "more than one primary NIC"),

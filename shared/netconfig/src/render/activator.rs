@@ -11,12 +11,12 @@ pub struct Activator {
     pub bring_up: fn(&System, &[String]) -> Vec<String>,
 }
 
-/// How [`run_program`] treats what a successful program prints on standard error.
+/// The treatment by [`run_program`] of text that a successful program prints on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stderr {
-    /// As a failure.
+    /// Reported as a failure.
     Report,
-    /// As a debug message.
+    /// Logged as a debug message.
     Log,
 }
 

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shell_quoting() {
+    fn values_are_quoted_for_the_shell() {
         let mut file = Ifcfg::default();
         file.set("B", "a b");
         file.set("A", "x");
@@ -77,7 +77,7 @@ mod tests {
         assert_eq!(file.text(), format!("{HEADER}{expected}"));
     }
 
-    /// A shell reads what was quoted.
+    /// Checks that a shell reads back each quoted value.
     #[test]
     fn quoted_values_are_read_back() {
         let words = |text: &str| crate::parse::klibc::shell_words(text);

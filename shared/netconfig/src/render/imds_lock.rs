@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use super::unit_file::UnitFile;
 
-/// Where the file is if it is active, in networkd's order. systemd-imds puts it into /run, an administrator into /etc.
+/// The paths of the file while it is active, in networkd's order. systemd-imds puts it into /run, an administrator into
+/// /etc.
 pub const PATHS: [&str; 2] =
     ["/etc/systemd/network/85-imds-early.network", "/run/systemd/network/85-imds-early.network"];
 

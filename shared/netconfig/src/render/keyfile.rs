@@ -81,7 +81,7 @@ impl Keyfile {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn sections_and_keys_in_insertion_order() {
+    fn sections_and_keys_keep_their_insertion_order() {
         let mut file = super::Keyfile::default();
         file.set("b", "k", "1");
         file.section("empty");

@@ -76,7 +76,7 @@ pub fn select(sys: &System, listed: Option<&[String]>) -> Result<&'static Render
         .ok_or_else(|| RendererError::Unavailable(names.join(" ")))
 }
 
-/// Why no renderer can be selected.
+/// The reason why no renderer can be selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RendererError {
     /// None of these is available on the system.

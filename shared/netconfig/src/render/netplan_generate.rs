@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn position_in_netplan_errors() {
+    fn position_is_read_from_netplan_errors() {
         for (said, place) in [
             ("", None),
             ("Failed to reload daemon", None),

@@ -354,7 +354,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uuids_from_names() {
+    fn uuid_is_derived_from_the_name() {
         assert_eq!(uuid("eth0"), "1dd9a779-d327-56e1-8454-c65e2556c12c");
     }
 

@@ -382,7 +382,7 @@ mod tests {
     use scratch::TempDir;
 
     #[test]
-    fn availability() {
+    fn networkd_is_available_with_systemctl_and_a_tool() {
         for (files, expected) in [
             (&["/bin/systemctl", "/usr/sbin/ip"][..], true),
             (&["/bin/systemctl", "/bin/ip"], true),

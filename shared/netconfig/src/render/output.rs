@@ -9,9 +9,9 @@ pub struct File {
     pub path: String,
     /// The mode of a new file; `keep_stricter_mode` and `keep_mode` concern existing ones.
     pub mode: u32,
-    /// An existing file keeps its mode if that grants less than `mode`.
+    /// Whether an existing file keeps its mode if that grants less than `mode`.
     pub keep_stricter_mode: bool,
-    /// An existing file keeps its mode.
+    /// Whether an existing file keeps its mode.
     pub keep_mode: bool,
     /// The user and group to own the file, if a user of this name exists.
     pub owner: Option<&'static str>,

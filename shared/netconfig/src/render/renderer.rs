@@ -14,7 +14,7 @@ use super::unsupported::Unsupported;
 pub struct Renderer {
     /// The name in `-O/--output-kind` and in `system_info: {network: {renderers: …}}`.
     pub name: &'static str,
-    /// What it writes, in a few words for `--help`.
+    /// The description of the written files in a few words, for `--help`.
     pub help: &'static str,
     /// Returns whether the system can use the files.
     pub available: fn(&System) -> bool,
@@ -25,7 +25,7 @@ pub struct Renderer {
     pub render: fn(&Model, &Target) -> RenderResult,
     /// Runs once the files are written. An error means that the service rejects them.
     pub post_write: Option<fn(&System) -> system::Result<()>>,
-    /// How its network service brings interfaces up, for a renderer that has one of its own.
+    /// The way in which its network service brings interfaces up, for a renderer that has one of its own.
     pub activator: Option<Activator>,
     /// Whether its files keep the routes and rules by which systemd-imds restricts access to the metadata service.
     pub keeps_imds_lock: bool,

@@ -177,7 +177,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
 /// The members of each device, by id.
 struct Topology<'a> {
     by_id: HashMap<&'a str, &'a Link>,
-    /// Returns the names of a bond's members.
+    /// The members of each bond, by the bond's ID.
     members: HashMap<&'a str, Vec<&'a str>>,
     bridges: HashMap<&'a str, &'a Link>,
 }

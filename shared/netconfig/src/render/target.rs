@@ -147,7 +147,7 @@ mod tests {
 
     /// The gaps after the notice's first two sentences, as 26.2 writes them for `devel net-convert -D`.
     #[test]
-    fn spacing_of_the_notice() {
+    fn notice_is_spaced_like_upstreams() {
         for (distro, first, second) in [
             ("debian", "  ", "  "),
             ("ubuntu", "  ", "  "),

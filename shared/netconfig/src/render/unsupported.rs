@@ -9,7 +9,7 @@ use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
 
 use super::positions::Positions;
 
-/// What a renderer's format cannot express.
+/// The parts of a configuration that a renderer's format cannot express.
 pub struct Unsupported {
     /// Keys of links, in the order in which they are reported; see [`link`].
     pub link: &'static [Key<Link>],
@@ -19,9 +19,9 @@ pub struct Unsupported {
     pub has_bond_option: fn(&str) -> bool,
     /// Returns whether the format has a bridge's option, by the name that the configuration uses.
     pub has_bridge_option: fn(&str) -> bool,
-    /// Routes that belong to no link.
+    /// Whether this includes routes that belong to no link.
     pub global_routes: bool,
-    /// IPv6 name servers that belong to no link.
+    /// Whether this includes IPv6 name servers that belong to no link.
     pub global_ipv6_dns: bool,
 }
 

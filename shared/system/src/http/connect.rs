@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn proxies() {
+    fn proxy_is_chosen_from_the_environment() {
         type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
         let table: [Case; 12] = [
             ("http://h/", &[], "-"),
@@ -316,7 +316,7 @@ mod tests {
     /// Returns the result of opening a tunnel through a proxy with this response, with a limit of half a second per
     /// silence.
     #[test]
-    fn proxies_that_fail() {
+    fn failing_proxies_are_reported_in_time() {
         type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
         let table: [(Answer, &str, f64); 6] = [
             (
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn literals() {
+    fn literal_addresses_are_not_resolved() {
         let of = |host: &str| parse_address(host, 80).unwrap().map(|a| a.to_string());
         assert_eq!(of("10.0.0.1").as_deref(), Some("10.0.0.1:80"));
         assert_eq!(of("fd00::1").as_deref(), Some("[fd00::1]:80"));

@@ -258,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exchange_over_ipv6() {
+    fn exchange_works_over_ipv6() {
         let listener = std::net::TcpListener::bind("[::1]:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_urls() {
+    fn literal_addresses_get_port_and_zone() {
         for (url, expected) in [
             ("http://169.254.169.254/x", "169.254.169.254:80"),
             ("http://[fe80::a9fe:a9fe]/", "[fe80::a9fe:a9fe%7]:80"),
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_answers() {
+    fn incomplete_answers_are_rejected() {
         const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         std::thread::scope(|scope| {
             for (pieces, expected) in [

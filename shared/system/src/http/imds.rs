@@ -263,7 +263,7 @@ mod tests {
     const LATEST: &str = "http://169.254.169.254/latest";
 
     #[test]
-    fn keys() {
+    fn only_paths_below_the_data_url_have_a_key() {
         for (data_url, target, expected) in [
             (LATEST, "/latest/meta-data/instance-id", Some("/meta-data/instance-id")),
             (LATEST, "/2021-03-23/meta-data/", Some("/meta-data/")),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn replies() {
+    fn errors_of_imdsd_become_http_statuses() {
         let vendor = json!({"parameters": {"vendor": "amazon-ec2", "dataUrl": LATEST}}).to_string() + "\0";
         for (reply, expected) in [
             ("{\"parameters\": {\"data\": \"aGk=\", \"interface\": 2}}\0".to_string(), (200, "hi")),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn daemons_that_do_not_help() {
+    fn unusable_daemons_are_errors_in_time() {
         let other = json!({"parameters": {"dataUrl": "http://192.0.2.1/latest"}}).to_string() + "\0";
         for (first, expected) in [
             (error("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported"),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn requests() {
+    fn malformed_requests_are_ignored() {
         let request = |text: &str| read_request(&mut text.as_bytes()).unwrap();
         let expected = Some(("GET".into(), "/a?b".into()));
         assert_eq!(request("GET /a?b HTTP/1.1\r\nHost: h\r\n\r\n"), expected);

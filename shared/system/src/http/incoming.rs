@@ -163,7 +163,7 @@ mod tests {
 
     /// Whatever the pieces are, the response is the one that is read from a stream.
     #[test]
-    fn mutated_responses_in_pieces() {
+    fn responses_in_pieces_equal_those_from_a_stream() {
         let mut complete = 0;
         for text in [
             format!("{CHUNKED}2;a=b\r\nhi\r\n1\nx\n0\r\nX: y\r\n\r\n"),

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines() {
+    fn deadline_grows_with_the_received_bytes() {
         let mut limits = TimeLimits::new(Duration::from_secs(5), None);
         assert_eq!(seconds(limits.deadline()), 5.0);
         assert!(limits.error().to_string().contains("no response in time (5 s)"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons() {
+    fn error_names_the_exceeded_limit() {
         let over = Deadline::after(Duration::ZERO);
         let mut limits = TimeLimits::new(Duration::from_millis(1), None);
         limits.record_bytes(7);

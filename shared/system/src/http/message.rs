@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn answers() {
+    fn answers_are_read_to_their_end_or_rejected() {
         let long = "x".repeat(101);
         let chunked = |line: &str| {
             format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{line}\r\nab\r\n0\r\n\r\n")
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_headers() {
+    fn retry_after_is_read_as_seconds_or_date() {
         let now = 784_111_770;
         for (text, expected) in [
             ("503 X\r\n", Some(1)),
@@ -424,7 +424,7 @@ mod tests {
 
     /// A response with a length that is cut anywhere is never accepted as complete; no bytes cause a panic.
     #[test]
-    fn truncated_answers() {
+    fn truncated_answers_are_never_accepted() {
         for text in [
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5;x\r\n56789\r\n0\r\n",
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn requests() {
+    fn request_has_its_headers_and_credentials() {
         let url = Url::parse("http://us%65r:p@h:81/a?b").unwrap();
         let headers = [("User-Agent".to_string(), "x".to_string())];
         let ask = RequestParts { url, method: "POST", headers: &headers, body: Some(b"hi") };

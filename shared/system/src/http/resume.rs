@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn resumable_answers() {
+    fn only_answers_with_a_strong_validator_are_resumed() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         let later = "Sun, 06 Nov 1994 08:49:38 GMT";
         for (status, headers, body, expected) in [
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn continuations() {
+    fn partial_answers_must_continue_at_the_offset() {
         for (status, headers, expected) in [
             (206, &[("content-range", "bytes 3-5/6")][..], Continuation::Resumed),
             (206, &[("content-range", "bytes 3-5/*"), ("etag", "\"a\"")], Continuation::Resumed),

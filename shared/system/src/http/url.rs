@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts() {
+    fn urls_are_split_into_their_parts() {
         for (text, expected) in [
             ("http://h", "false - h 80 /"),
             ("HTTPS://h.example/", "true - h.example 443 /"),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn redirects() {
+    fn locations_are_resolved_against_the_base() {
         let base = Url::parse("https://u:p@h:8443/a/b/c?q=1").unwrap();
         for (location, expected) in [
             ("http://o/x", "http://o/x"),
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn redacted_urls() {
+    fn urls_are_redacted_unless_well_known() {
         for (url, expected) in [
             ("http://u:p@h:80/a?token=x", "http://h:80/…"),
             ("http://h", "http://h"),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn files() {
+    fn local_paths_are_recognised() {
         for (url, path) in [
             ("/srv/a", Some("/srv/a")),
             ("file:///srv/a", Some("/srv/a")),

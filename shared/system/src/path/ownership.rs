@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chown_errors() {
+    fn chown_errors_are_ignored_only_in_images() {
         for (error, is_live, is_root, ignored) in [
             (libc::EPERM, false, false, true),
             (libc::EPERM, false, true, false),

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn temporary_names() {
+    fn only_names_of_our_temporary_files_match() {
         let (name, ()) = with_temporary_name(OsStr::new("a.b"), |_| Ok(())).unwrap();
         assert!(is_temporary_name(name.as_bytes()), "{name:?}");
         for (name, expected) in [

@@ -5,7 +5,7 @@ use std::fs;
 use crate::machine::{Machine, multipart, yaml};
 
 #[test]
-fn first_and_second_boot() {
+fn second_boot_writes_only_changes() {
     let machine = Machine::new("whole");
     let seen = machine.top.join("seen");
     let hook = format!("#cloud-boothook\n#!/bin/sh\necho \"$INSTANCE_ID\" >> {}\n", seen.display());

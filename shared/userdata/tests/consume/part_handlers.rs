@@ -9,7 +9,7 @@ use userdata::{Data, Options, RawData, consume, store};
 use crate::machine::{INSTANCE_DATA, Machine, multipart, yaml};
 
 #[test]
-fn part_handlers_that_are_programs() {
+fn part_handlers_may_be_programs() {
     let mut machine = Machine::new("handler");
     fs::create_dir_all(&machine.top).unwrap();
     let log = machine.path("log");
@@ -39,7 +39,7 @@ fn part_handlers_that_are_programs() {
 
 /// Needs python3, as the machines do for which such handlers are written.
 #[test]
-fn part_handlers_in_python() {
+fn part_handlers_may_be_python_modules() {
     let machine = Machine::new("python");
     fs::create_dir_all(&machine.top).unwrap();
     fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();

@@ -125,7 +125,7 @@ fn http_includes_are_fetched_and_cached() {
 }
 
 #[test]
-fn templates_of_every_kind() {
+fn templates_of_every_kind_are_rendered() {
     let machine = Machine::new("jinja");
     fs::create_dir_all(&machine.top).unwrap();
     fs::write(machine.top.join("instance-data.json"), INSTANCE_DATA).unwrap();
@@ -182,7 +182,7 @@ fn templates_of_every_kind() {
 }
 
 #[test]
-fn json_patches() {
+fn json_patches_apply_to_the_merged_configuration() {
     let machine = Machine::new("jsonp");
     let patch = "Content-Type: text/cloud-config-jsonp";
     let boot = machine.boot(
@@ -213,7 +213,7 @@ fn json_patches() {
 }
 
 #[test]
-fn windows_user_data() {
+fn only_windows_scripts_with_an_interpreter_are_stored() {
     let machine = Machine::new("windows");
     let boot = machine.boot(
         &multipart(&[
@@ -241,7 +241,7 @@ fn windows_user_data() {
 }
 
 #[test]
-fn unusual_content_types() {
+fn unusual_content_types_are_accepted() {
     let machine = Machine::new("odd-types");
     let archive = "#cloud-config-archive\n- {type: 'text/x-shellscript; charset=utf-8', content: \"#!/bin/sh\\n\", filename: one}\n\
                    - {type: 'TEXT/Cloud-Config;charset=\"utf-8\"', content: 'a: x'}\n";

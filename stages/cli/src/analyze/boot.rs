@@ -107,7 +107,7 @@ mod tests {
     const UNIT: &str = "InactiveExitTimestampMonotonic=4500000\n";
 
     #[test]
-    fn report_of_machine_and_container() {
+    fn report_matches_upstream_on_machine_and_container() {
         let show = |is_container, manager: &str, unit: &str| {
             times(is_container, manager, unit, 1_930_367_161 * SECOND, 0)
                 .map(|t| show(&t))

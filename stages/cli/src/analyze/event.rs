@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_line_formats() {
+    fn events_are_read_from_every_kind_of_log_line() {
         let own = "2031-03-04 05:06:07,890 - x.py[DEBUG]: ";
         let read = |line: &str| {
             let (events, bad) = from_log(line, 1_930_392_000 * time::SECOND);

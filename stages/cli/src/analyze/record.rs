@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn format_codes() {
+    fn format_codes_are_expanded() {
         let events = events("+x +a/b/c -a/b/c");
         let fill = |format: &str| expand_format(format, 0, events[1].at, &events[2]);
         assert_eq!(fill("%I%D @%Es +%ds"), "| `->d2 @00.10000s +00.10000s");

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timestamp_formats() {
+    fn timestamps_are_parsed_in_every_format() {
         // 2031-03-04 12:00 UTC.
         let now = 1_930_392_000 * SECOND;
         let at = 1_930_367_167 * SECOND;

@@ -159,7 +159,7 @@ mod tests {
 
     /// Options without effect beside another one are reported.
     #[test]
-    fn unused_options() {
+    fn options_without_effect_are_reported() {
         let warnings = |text: &str| match parse("cloud-init", words(text)) {
             Parsed::Run { warnings, .. } => warnings,
             Parsed::UsageError(message, _) | Parsed::Print(message) => vec![message],
@@ -187,7 +187,7 @@ mod tests {
 
     /// What the table names beside an option exists in the same command, with such a value.
     #[test]
-    fn unused_with_existing_options() {
+    fn options_are_compared_only_with_existing_ones() {
         fn check(command: &CommandSpec) {
             let positional = command.positional.iter().flat_map(|positional| positional.unused_with);
             for other in command.options.iter().flat_map(|option| option.unused_with).chain(positional) {
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_errors() {
+    fn invalid_command_lines_are_usage_errors() {
         let message = |text: &str| match parse("cloud-init", words(text)) {
             Parsed::UsageError(message, help) => {
                 assert!(!help.is_empty());

@@ -84,7 +84,7 @@ mod tests {
     /// Names, link targets and contents are those of other programs' files: none causes a panic, and what is added is read
     /// back.
     #[test]
-    fn mutated_names_and_contents() {
+    fn mutated_names_and_contents_are_read_back() {
         let attributes = Attributes { mode: 0o644, modified: 1 };
         let long = format!("top/etc/cloud/{}/../.{}/ü", "d".repeat(90), "f".repeat(60));
         let mut archive = Archive::new(64 << 20);

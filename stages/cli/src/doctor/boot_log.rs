@@ -81,7 +81,7 @@ fn problem(line: usize, text: &str) -> Option<Problem> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn last_two_boots() {
+    fn log_is_split_into_the_last_two_boots() {
         let boot = |version: &str, more: &str| {
             format!(
                 "2031-03-04 05:06:07,890 - stage.rs[DEBUG]: Cloud-init v. {version} running 'init-local' at x. Up 1 s.\n{more}"

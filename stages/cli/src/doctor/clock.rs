@@ -58,7 +58,7 @@ mod tests {
     use super::{EARLIEST, TOLERANCE, problems};
 
     #[test]
-    fn judgements() {
+    fn clocks_that_are_too_early_are_reported() {
         let now = EARLIEST + 10 * TOLERANCE;
         for (live, boot, newest, count) in [
             (Some(now), Some(now), Some(now), 0),

@@ -94,7 +94,7 @@ fn configured_users(merged: &Node) -> Vec<(String, Position)> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn configured_users() {
+    fn default_users_are_not_counted() {
         for (users, wanted) in [
             (
                 "[default, a, 'b, c', [d, default], {name: e}, {shell: /bin/sh}]",

@@ -71,7 +71,7 @@ mod tests {
     use super::{FileSystemUse, findings};
 
     #[test]
-    fn judgements() {
+    fn full_and_read_only_file_systems_are_reported() {
         let mib = 1 << 20;
         let good = FileSystemUse { size: 1000 * mib, free: 100 * mib, free_files: None, is_read_only: false };
         for (space, is_live, count) in [

@@ -80,7 +80,7 @@ fn explain(global: &GlobalOptions) -> Option<Value> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn recorded_reason() {
+    fn reason_is_the_line_before_the_result() {
         let log = "[up 1s] ds-identify\nDSLIST=None\nno check matched\n[up 2s] returning 1\n";
         assert_eq!(super::reason(log).as_deref(), Some("no check matched"));
         assert_eq!(super::reason("torn"), None);

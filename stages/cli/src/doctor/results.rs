@@ -166,7 +166,7 @@ pub fn place_of(text: &str) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn positions() {
+    fn position_is_split_from_the_message() {
         let read =
             |text| super::place_of(text).map(|(place, rest)| format!("{place}|{rest}")).unwrap_or_default();
         assert_eq!(

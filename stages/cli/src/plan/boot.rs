@@ -80,7 +80,7 @@ mod tests {
     use super::wanted_datasource;
 
     #[test]
-    fn datasources() {
+    fn datasource_must_read_the_given_user_data() {
         let wanted = |name, data| wanted_datasource(name, data).map_err(|e| e.to_string());
         assert_eq!(wanted(None, None), Ok(None));
         assert_eq!(wanted(None, Some("f")), Ok(Some("NoCloud".into())));

@@ -60,7 +60,7 @@ mod tests {
     use super::diff;
 
     #[test]
-    fn changed_lines() {
+    fn only_changed_lines_differ() {
         assert_eq!(diff("a\nb\nc\nd\n", "a\nx\nc\ny\nd\n"), [Old("b"), New("x"), Same("c"), New("y")]);
         assert_eq!(diff("", "a\nb"), [New("a"), New("b")]);
         assert_eq!(diff("a\n", ""), [Old("a")]);

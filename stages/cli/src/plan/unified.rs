@@ -198,7 +198,7 @@ mod tests {
     use super::patch;
 
     #[test]
-    fn hunks() {
+    fn hunks_have_three_lines_of_context() {
         let numbers: Vec<String> = (1..=20).map(|n| n.to_string()).collect();
         let old = numbers.join("\n") + "\n";
         let new = old.replace("\n5\n", "\nfive\n").replace("\n18\n", "\n");

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uris() {
+    fn uris_are_relative_below_the_current_directory() {
         let here = Path::new("/home/o/repo");
         for (path, uri, is_relative) in [
             ("./a b.yaml", "a%20b.yaml", true),

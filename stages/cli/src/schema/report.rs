@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn excerpts_of_a_terminal() {
+    fn excerpts_fit_a_terminal() {
         let text = shown("a:\t{b: \x1b[2J, foo: é}", 16, TERMINAL);
         assert_eq!(
             text,

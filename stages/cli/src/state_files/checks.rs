@@ -231,7 +231,7 @@ fn is_below(target: &str, directory: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn targets_of_the_link() {
+    fn only_targets_below_the_directory_are_valid() {
         for (target, expected) in [
             ("/c/instances/i-1", true),
             ("instances/i-1", true),

@@ -67,7 +67,7 @@ fn is_semaphore(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn lines_of_semaphores() {
+    fn only_pid_and_time_are_a_semaphore() {
         for (text, expected) in [
             ("12: 1700000000.5\n", true),
             ("12: 1700000000.5\nstarted\n", true),

@@ -3,7 +3,7 @@
 use crate::prepared::{done, enabled};
 
 #[test]
-fn clean() {
+fn clean_removes_only_what_is_requested() {
     let machine = done();
     machine.put("var/lib/cloud/seed/nocloud/meta-data", "");
     machine.put("var/log/cloud-init.log", "");
@@ -20,7 +20,7 @@ fn clean() {
 
 /// Commands read the generator's configuration in the directory that the configuration names.
 #[test]
-fn configured_directories() {
+fn clean_uses_the_configured_directories() {
     let machine = enabled();
     machine
         .put("etc/cloud/cloud.cfg", "system_info: {paths: {run_dir: /run/other, cloud_dir: /srv/cloud}}\n");

@@ -4,7 +4,7 @@ use crate::prepared::enabled;
 
 /// As Debian's cloud-init 26.2 prints it: headers, order, base64 and line ends, except for the digits of the boundary.
 #[test]
-fn devel_make_mime() {
+fn make_mime_prints_like_upstream() {
     let machine = enabled();
     machine.put("c.yaml", "#cloud-config\na: é\n");
     machine.put("s", "#!/bin/sh\n");
@@ -59,7 +59,7 @@ fn devel_make_mime() {
 }
 
 #[test]
-fn devel_render() {
+fn render_fills_templates_and_reports_errors() {
     let machine = enabled();
     machine.put("run/cloud-init/instance-data.json", r#"{"v1": {"region": "eu"}, "ds": {"a-b": 1}}"#);
     machine

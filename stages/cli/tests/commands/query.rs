@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::prepared::done;
 
 #[test]
-fn query() {
+fn query_prints_values_keys_and_templates() {
     let machine = done();
     for (words, wanted) in [
         ("v1.cloud_name", "unknown\n"),
@@ -40,7 +40,7 @@ fn query() {
 
 /// As Python reads and prints them: every version at the top, maps in lists as written, NaN and infinite numbers.
 #[test]
-fn query_of_unusual_data() {
+fn query_prints_unusual_data_like_python() {
     let machine = done();
     let put = |name: &str, text: &str| {
         machine.put(name, text);
@@ -87,8 +87,8 @@ fn query_of_unusual_data() {
 
 /// Only root sees user-data.
 #[test]
-fn query_of_user_data_with_relative_path() {
-    if !scratch::is_root("query_of_user_data_with_relative_path") {
+fn query_reads_user_data_by_a_relative_path() {
+    if !scratch::is_root("query_reads_user_data_by_a_relative_path") {
         return;
     }
     let machine = done();
@@ -102,7 +102,7 @@ fn query_of_user_data_with_relative_path() {
 
 /// Relative file names are relative to the working directory; a closed pipe ends the command.
 #[test]
-fn query_with_relative_path_and_closed_pipe() {
+fn query_reads_relative_paths_and_ends_at_a_closed_pipe() {
     use std::os::unix::process::ExitStatusExt;
     let machine = done();
     machine.put("here/data.json", r#"{"v1": {"region": "north"}}"#);

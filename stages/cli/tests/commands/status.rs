@@ -6,7 +6,7 @@ use crate::common::Machine;
 use crate::prepared::{done, enabled, run_as, status_file, with_status};
 
 #[test]
-fn status_of_every_state() {
+fn status_reports_every_state() {
     let fresh = enabled();
     let disabled = enabled();
     std::fs::remove_file(disabled.root.join("run/cloud-init/enabled")).unwrap();
@@ -70,7 +70,7 @@ fn status_of_every_state() {
 }
 
 #[test]
-fn long_status() {
+fn long_status_lists_all_errors() {
     let stages = json!({
         "init": {"recoverable_errors": {"WARNING": ["one\ntwo", "w"]}},
         "modules-final": {"errors": ["e1", "e2"], "recoverable_errors": {"WARNING": ["w"]}},
@@ -85,7 +85,7 @@ fn long_status() {
 }
 
 #[test]
-fn json_status() {
+fn json_status_has_every_key() {
     let keys = |machine: &Machine| {
         let (_, text, _) = machine.run("status --format json");
         let value: Value = serde_json::from_str(&text).unwrap();
@@ -103,7 +103,7 @@ fn json_status() {
 }
 
 #[test]
-fn status_wait() {
+fn wait_ends_with_the_result() {
     let machine = with_status(json!({}), false);
     let result = machine.root.join("run/cloud-init/result.json");
     let finish = std::thread::spawn(move || {
@@ -118,7 +118,7 @@ fn status_wait() {
 
 /// Status files of other programs and releases, as 26.2 shows them.
 #[test]
-fn status_files_of_other_versions() {
+fn status_files_of_other_versions_are_read() {
     for (text, finished, code, said) in [
         ("{}", false, 0, json!({"status": "running", "datasource": ""})),
         (r#"{"v1": {}}"#, true, 0, json!({"status": "not started", "datasource": ""})),
@@ -169,7 +169,7 @@ fn status_files_of_other_versions() {
 }
 
 #[test]
-fn cloud_id() {
+fn cloud_id_depends_on_the_state_of_the_boot() {
     let id = |machine: &Machine, words: &str| run_as("/usr/bin/cloud-id", Some(&machine.root), words);
     assert_eq!(id(&done(), ""), (0, "nocloud\n".into(), String::new()));
     assert_eq!(id(&done(), "-l").1, "nocloud\tNone\n");

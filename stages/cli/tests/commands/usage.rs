@@ -3,7 +3,7 @@
 use crate::prepared::run_as;
 
 #[test]
-fn usage_errors() {
+fn usage_errors_exit_with_status_2() {
     for (name, words, said) in [
         ("cloud-init", "", "a subcommand is required"),
         ("cloud-init", "nocmd", "argument subcommand: invalid choice: 'nocmd' (choose from 'init', "),
@@ -43,7 +43,7 @@ fn usage_errors() {
 }
 
 #[test]
-fn cloud_init_per() {
+fn cloud_init_per_rejects_invalid_arguments() {
     let run = |words: &str| run_as("cloud-init-per", None, words);
     assert_eq!(run("-h").0, 0);
     for words in ["", "once", "once a"] {

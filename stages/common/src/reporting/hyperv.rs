@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_event() {
+    fn short_events_fit_one_record() {
         let (key, value) = &pairs("k", &event("no \"cache\""))[0];
         assert_eq!(key, "k");
         assert_eq!(
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn random_ids() {
+    fn random_ids_differ() {
         let sys = System::new("/");
         let (one, two) = (uuid(&sys), uuid(&sys));
         assert!(one != two && one.len() == 36 && one.as_bytes()[14] == b'4', "{one}");

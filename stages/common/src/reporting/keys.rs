@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn handlers() {
+    fn valid_handlers_have_no_findings() {
         for (text, expected) in [
             ("{type: log}", "Log(Debug)"),
             ("{type: log, level: warn}", "Log(Warning)"),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_handlers() {
+    fn invalid_handlers_are_reported() {
         for (text, is_used, expected) in [
             ("webhook", false, "x: expected a map with a type"),
             ("{}", false, "x.type: expected one of log, print, webhook and hyperv"),

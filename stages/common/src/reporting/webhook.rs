@@ -201,7 +201,7 @@ mod tests {
     use system::StepResult;
 
     #[test]
-    fn json_of_events() {
+    fn events_are_encoded_like_by_python() {
         let start = Event {
             name: "modules-final/config-x".into(),
             description: "say \"ü\"\n".into(),

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_of_the_tools() {
+    fn setting_of_the_tools_is_true_only_if_it_says_so() {
         for (answer, expected) in [
             ("[deployPkg] enable-custom-scripts = true\n", Some(true)),
             ("[deployPkg] enable-custom-scripts = TRUE\n", Some(true)),

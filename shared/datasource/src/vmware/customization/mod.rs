@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn switches_and_names() {
+    fn file_names_cannot_leave_their_directory() {
         for (text, expected) in [
             ("{}", true),
             ("a: false", false),

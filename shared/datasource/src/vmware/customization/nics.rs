@@ -108,7 +108,7 @@ mod tests {
     use crate::Nic;
 
     #[test]
-    fn network_sections() {
+    fn network_text_has_only_the_nic_sections() {
         let mac = "00:50:56:00:00:01";
         let nics = Nics {
             configurable: vec![Nic { name: "ens192".into(), mac: mac.into(), driver: None }],

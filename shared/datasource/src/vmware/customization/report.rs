@@ -10,7 +10,7 @@ const LOG_FILE: &str = "/var/log/cloud-init.log";
 const RUNNING: u32 = 4;
 const DONE: u32 = 5;
 
-/// What failed, or is requested.
+/// The error code of a report: the step that failed, or a request.
 #[derive(Debug, Clone, Copy)]
 pub enum ErrorCode {
     ScriptDisabled = 6,

@@ -172,7 +172,7 @@ fn hard_links_to_other_users_files_are_refused() {
 }
 
 #[test]
-fn proc_magic_links() {
+fn magic_links_of_proc_are_followed() {
     let top = TempDir::new();
     top.put("file", "old");
     use std::os::fd::AsRawFd;
@@ -208,7 +208,7 @@ fn a_followed_link_is_cached() {
 
 /// Root's own files may have several names, and root may change what only root can change.
 #[test]
-fn hard_links_among_roots_own_files() {
+fn hard_links_among_roots_own_files_are_changed() {
     if !is_root("files of others") {
         return;
     }

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn commands() {
+    fn commands_have_their_duration_and_exit_code() {
         let log = "01,000 Running command ['a', 'b'] with allowed return codes [0, 2] (shell=False, capture=True)\n\
             01,500 Running ['a', 'b'] took 0.498 seconds, exit code 2\n\
             02,000 Running command chpasswd (password) with allowed return codes [0] (shell=False, capture=True)\n\
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_and_waits() {
+    fn requests_and_waits_have_their_duration() {
         let log = "01,000 http://192.0.2.1/a: 200, 5 bytes, try 1, after 0.250 s\n\
             02,000 fetching http://192.0.2.1/b: timed out after 5 s after 0.500 s; try 2 of 4 follows\n\
             03,000 http://192.0.2.1/c: refused after 0.001 s; 3 retries left\n\

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_details_and_gaps() {
+    fn rows_are_steps_details_and_gaps() {
         let log = "05:06:00,000 start: init-local: x\n\
             05:06:00,100 start: init-local/search-Ec2: x\n\
             05:06:00,900 http://192.0.2.1/a: 200, 5 bytes, try 1, after 0.500 s\n\

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_texts() {
+    fn texts_are_escaped_and_shortened() {
         assert_eq!(duration(1_234_567), "1.235 s");
         assert_eq!(duration(-5), "0.000 s");
         assert_eq!(duration(62_000_499), "1 min 02.000 s");

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_systemd() {
+    fn unit_times_of_another_boot_are_ignored() {
         let kernel = "KernelTimestamp=Tue 2031-03-04 05:05:57.000000 UTC\n";
         let manager = "UserspaceTimestamp=Tue 2031-03-04 05:06:00.000000 UTC\n\
             InitRDTimestampMonotonic=0\nUserspaceTimestampMonotonic=3000000\nGeneratorsStartTimestampMonotonic=3100000\n\
