@@ -46,6 +46,9 @@ for variant; do
   # What the generator does on a machine where there is something to do.
   mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
   ln -s /usr/lib/systemd/system/cloud-init.target "$root/etc/systemd/system/multi-user.target.wants/"
+  mkdir -p "$root/etc/systemd/system/cloud-init-local.service.d"
+  printf '[Unit]\nAfter=systemd-udevd.service systemd-udev-trigger.service\n' \
+    >"$root/etc/systemd/system/cloud-init-local.service.d/after-udev.conf"
 
   # Only lines that are new with our units in place.
   said=$(verify "$root" | grep -vxF "$verify_plain" || :)

@@ -75,7 +75,18 @@ fn machine_without_datasource_is_disabled() {
     let sandbox = machine("nothing");
     assert_eq!(generate(&sandbox, &[]), 0);
     assert_eq!(state(&sandbox), (None, false, true));
+    assert_eq!(std::fs::read_dir(sandbox.path("early")).unwrap().count(), 0);
     assert!(sandbox.read("/run/cloud-init/cloud-init-generator.log").contains("ds-identify: 1"));
+}
+
+/// `tests/tests/identify.rs` has a machine whose /sys is read-only.
+#[test]
+fn order_after_udev() {
+    let sandbox = machine("udev");
+    sandbox.device("sr0", &iso("cidata"));
+    assert_eq!(generate(&sandbox, &[]), 0);
+    let order = sandbox.read("/early/cloud-init-local.service.d/after-udev.conf");
+    assert_eq!(order, "[Unit]\nAfter=systemd-udevd.service systemd-udev-trigger.service\n");
 }
 
 #[test]

@@ -16,6 +16,8 @@ fn nocloud_iso_boots_twice() {
     machine.make_disk();
     let first = machine.boot_vm();
     first_boot(&first, "i-first-0001", "nocloud");
+    let order = first.mode("/run/systemd/generator.early/cloud-init-local.service.d/after-udev.conf");
+    assert_eq!(order, "f 644 root:root");
     assert_root_grew(&first);
     let detail = first.text("status");
     assert!(detail.contains("DataSourceNoCloud [seed=/dev/vdb]"), "{detail}");

@@ -169,7 +169,8 @@ fn is_harmless(call: &str) -> bool {
     is_thread || (opens && !writes) || READS.iter().chain(&ENDS).any(|start| call.starts_with(start))
 }
 
-/// Everything is read-only but /run; then /run is not writable either, and the error is in the kernel's log.
+/// Everything is read-only but /run, so that udev would not run and the local stage is not ordered after it; then /run is not
+/// writable either, and the error is in the kernel's log.
 #[test]
 fn read_only_run_is_reported_in_the_kernels_log() {
     let root = Root::new("read-only");
@@ -179,7 +180,7 @@ fn read_only_run_is_reported_in_the_kernels_log() {
     // $0: the machine, $1: a file for /dev/kmsg, then the program.
     const SCRIPT: &str = "set -e; mount --bind \"$1\" /dev/kmsg; mount --bind \"$0\" \"$0\"
         mount -o remount,bind,ro \"$0\"; mount -t tmpfs run \"$0/run\"; mkdir \"$0/run/systemd\" \"$0/run/early\"
-        $2 \"$0/run/early\"; cat \"$0/run/cloud-init/cloud.cfg\"; ls -A \"$0/run/early/multi-user.target.wants\" \"$0/run/cloud-init\"
+        $2 \"$0/run/early\"; cat \"$0/run/cloud-init/cloud.cfg\"; echo early: $(ls -A \"$0/run/early\"); ls -A \"$0/run/early/multi-user.target.wants\" \"$0/run/cloud-init\"
         mount -t tmpfs -o ro run \"$0/run\"; code=0; $2 \"$0/run/early\" || code=$?; echo \"then $code\"";
     let top = root.0.to_string_lossy().into_owned();
     let log = kmsg.to_string_lossy().into_owned();
@@ -188,7 +189,13 @@ fn read_only_run_is_reported_in_the_kernels_log() {
     let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     let record = std::fs::read_to_string(&kmsg).unwrap_or_default();
     let _ = std::fs::remove_file(&kmsg);
-    for part in ["datasource_list: [ Hetzner, None ]\n", "cloud-init.target\n", "\nenabled\n", "\nthen 3\n"] {
+    for part in [
+        "datasource_list: [ Hetzner, None ]\n",
+        "\nearly: multi-user.target.wants\n",
+        "cloud-init.target\n",
+        "\nenabled\n",
+        "\nthen 3\n",
+    ] {
         assert!(said.contains(part), "no {part:?} in\n{said}");
     }
     assert!(!root.0.join("var").exists());

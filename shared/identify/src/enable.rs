@@ -1,5 +1,5 @@
-//! Enables or disables cloud-init in systemd: a link that makes cloud-init.target wanted, and a flag that
-//! `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the same output each time.
+//! Enables or disables cloud-init in systemd: a link that makes cloud-init.target wanted, the order of the local stage, and a
+//! flag that `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the same output each time.
 
 use std::io::Write as _;
 
@@ -14,8 +14,13 @@ const RUN: &str = "/run/cloud-init";
 /// The generator's log; ds-identify has its own.
 const LOG: &str = "/run/cloud-init/cloud-init-generator.log";
 
-/// Applies the outcome below `early`, one of the manager's directories. Returns the changes as lines of the log. Fails if the
-/// link cannot be made or removed.
+/// The order of the local stage where udev runs: once udev was triggered, its queue tells whether more NICs and disks may come.
+/// Dependencies cannot be removed from a unit, so the unit itself does not have these: a container, whose udev does not run,
+/// would wait for all that comes before it.
+const AFTER_UDEV: &str = "[Unit]\nAfter=systemd-udevd.service systemd-udev-trigger.service\n";
+
+/// Applies the outcome below `early`, one of the manager's directories. Returns the changes as lines of the log. Fails if a
+/// file there cannot be written or removed.
 pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &str) -> Result<Vec<String>> {
     let sys = &roots.target;
     let link = target_link(early);
@@ -27,6 +32,11 @@ pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &s
         let target = unit_path(sys);
         let change = outside.link(&target, &link)?;
         lines.push(format!("{link} -> {target} ({change:?})"));
+        if has_udev(sys) {
+            let order = format!("{early}/cloud-init-local.service.d/after-udev.conf");
+            let change = outside.write(&order, AFTER_UDEV, WriteOptions::default())?;
+            lines.push(format!("{order} ({change:?})"));
+        }
     } else {
         let removed = outside.remove(&link)?;
         lines.push(format!("{link}: {}", if removed { "removed" } else { "did not exist" }));
@@ -65,6 +75,11 @@ pub fn set_flags(enablement: Enablement, roots: &Roots, undecided: &RootedPath, 
         roots.remove(undecided).map(drop),
     ];
     results.into_iter().filter_map(Result::err).map(|e| format!("ERROR: {e}")).collect()
+}
+
+/// Returns whether udev may run: the condition of its units is that /sys is not read-only.
+fn has_udev(sys: &System) -> bool {
+    !sys.file_system_use("/sys").is_ok_and(|sysfs| sysfs.is_read_only)
 }
 
 /// Returns the path of the link that makes the target wanted, below one of the manager's directories.

@@ -5,7 +5,10 @@ use config::schema::Deprecation;
 use state::{Frequency, Layout, Progress, acquire, has_run, mark_finished, mark_started, progress};
 use system::{Step, StepResult, System, debug, deprecated, error, info, warning};
 
-use crate::{Context, Module, ModuleEntry, ModuleFlag, exit_codes, find_module, script_reruns, ubuntu_pro};
+use crate::{
+    Context, Module, ModuleEntry, ModuleFlag, exit_codes, find_module, script_reruns, ssh, ubuntu_pro,
+    users_groups,
+};
 
 /// Names that upstream has removed; configurations still list them.
 const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
@@ -87,14 +90,33 @@ pub fn run_modules(
             context.distro.name
         );
     }
-    let run = |(entry, selected): (&ModuleEntry, Result<&'static Module, Skip>)| {
-        let outcome = match selected {
-            Ok(module) => run_module(context, entry, module, stage, mode),
-            Err(skip) => ModuleResult::Skipped(skip),
+    let run = |(i, (entry, module)): (usize, &(&ModuleEntry, Result<&'static Module, Skip>))| {
+        let outcome = match module {
+            Ok(module) => {
+                if let [(next, Ok(follower)), ..] = &selected[i + 1..]
+                    && mode == RunMode::Full
+                {
+                    start_ahead(context, module, next, follower);
+                }
+                run_module(context, entry, module, stage, mode)
+            }
+            Err(skip) => ModuleResult::Skipped(*skip),
         };
         (entry.name.clone(), outcome)
     };
-    selected.into_iter().map(run).collect()
+    selected.iter().enumerate().map(run).collect()
+}
+
+/// Lets a module that is due next begin its work while the one before it runs: host keys do not depend on the users.
+fn start_ahead(context: &Context<'_>, module: &Module, next: &ModuleEntry, follower: &Module) {
+    if module.name != users_groups::MODULE.name || follower.name != ssh::MODULE.name {
+        return;
+    }
+    let frequency = next.frequency.unwrap_or(follower.frequency);
+    let run_name = format!("config-{}", next.name);
+    if progress(context.sys, context.layout, &run_name, frequency) == Progress::Due {
+        ssh::start_ahead(context);
+    }
 }
 
 /// Returns the names of the modules that run on distributions that they do not support.
@@ -425,6 +447,69 @@ mod tests {
         );
         assert_eq!(sandbox.logged_warnings().len(), 2);
         assert!(state::unfinished(sys, layout).is_empty());
+    }
+
+    /// A machine whose useradd and ssh-keygen do `wait` before they end.
+    fn first_boot(wait: [&str; 2]) -> Sandbox {
+        let sandbox = Sandbox::new("{users: [a], ssh_genkeytypes: [rsa, ed25519], disable_root: false}");
+        for (path, text) in [("/etc/passwd", "root:x:0:0::/root:/bin/sh\n"), ("/etc/shadow", "a:!:1::::::\n")]
+        {
+            sandbox.sys.write(path, text, system::WriteOptions::default()).unwrap();
+        }
+        sandbox.sys.create_dir_all("/etc/ssh", 0o755).unwrap();
+        let [useradd, keygen] = wait.map(|condition| {
+            format!("i=0; until {condition}; do i=$((i + 1)); [ $i -lt 3000000 ] || exit 1; done")
+        });
+        sandbox
+            .stub("useradd", &format!(": >/adding; {useradd}; echo \"$1:x:7:7::/home/$1:\" >>/etc/passwd"));
+        sandbox
+            .stub("ssh-keygen", &format!(": >/making-$2; {keygen}; echo key >$6; echo \"$2 key\" >$6.pub"));
+        sandbox
+    }
+
+    /// Each program waits until the others run.
+    #[test]
+    fn host_keys_are_generated_while_users_are_created() {
+        let all = "[ -e /adding -a -e /making-rsa -a -e /making-ed25519 ]";
+        let sandbox = first_boot([all, all]);
+        let done = [ModuleResult::Done, ModuleResult::Done];
+        assert_eq!(run(&sandbox, &["users_groups", "ssh"], RunMode::Full), done);
+        assert_eq!(sandbox.logged_warnings(), [""; 0]);
+        assert_eq!(sandbox.calls().lines().filter(|line| !line.starts_with('<')).count(), 3);
+        for kind in ["rsa", "ed25519"] {
+            let key = format!("/etc/ssh/ssh_host_{kind}_key");
+            assert_eq!(sandbox.sys.read_text(&key).unwrap(), "key\n");
+        }
+        // As effects, programs have the order of the modules.
+        let commands = sandbox.commands();
+        assert!(commands[0].starts_with("useradd a") && commands[1].contains(" rsa "), "{commands:?}");
+        assert!(commands[2].contains(" ed25519 ") && commands.len() == 3, "{commands:?}");
+    }
+
+    /// The module decides about existing host keys, and one that has run before is not started.
+    #[test]
+    fn host_keys_that_are_not_generated_ahead() {
+        let (in_turn, no_wait) = (["! [ -e /making-rsa ]", "[ -e /adding ]"], ["true", "true"]);
+        let done = [ModuleResult::Done, ModuleResult::Done];
+        let sandbox = first_boot(in_turn);
+        sandbox.sys.write("/etc/ssh/ssh_host_rsa_key", "old\n", system::WriteOptions::secret()).unwrap();
+        assert_eq!(run(&sandbox, &["users_groups", "ssh"], RunMode::Full), done);
+        assert_eq!(sandbox.sys.read_text("/etc/ssh/ssh_host_rsa_key").unwrap(), "key\n");
+        assert!(sandbox.calls().starts_with("useradd a"), "{}", sandbox.calls());
+
+        let sandbox = first_boot(no_wait);
+        mark_started(&sandbox.sys, &sandbox.layout, "config-ssh", Frequency::Instance).unwrap();
+        mark_finished(&sandbox.sys, &sandbox.layout, "config-ssh", Frequency::Instance).unwrap();
+        let ran = run(&sandbox, &["users_groups", "ssh"], RunMode::Full);
+        assert_eq!(ran, [ModuleResult::Done, ModuleResult::AlreadyRan]);
+        assert!(!sandbox.calls().contains("ssh-keygen"), "{}", sandbox.calls());
+
+        // A type that ssh-keygen does not know is reported as without a start ahead.
+        let sandbox = first_boot(no_wait);
+        sandbox.stub("ssh-keygen", "[ $2 = rsa ] || { echo out of luck >&2; exit 1; }; echo key >$6");
+        assert_eq!(run(&sandbox, &["users_groups", "ssh"], RunMode::Full), done);
+        let warnings = sandbox.logged_warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains("no ed25519 host key"), "{warnings:?}");
     }
 
     /// A script that could not be written, or begun, when the user's scripts ran is run alone at the next boot, once.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, list, map_of, word};
-use config::{FromNode, Node, Reader};
+use config::{FindingKind, FromNode, Node, Reader};
 use state::{Frequency, HostKeyService};
 use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
 
@@ -96,7 +96,7 @@ impl FromNode for HostKeys {
                     let message = format!(
                         "{why} host key; expected rsa, ecdsa or ed25519 and _private, _public or _certificate"
                     );
-                    reader.add_finding(config::FindingKind::Unknown, key, message);
+                    reader.add_finding(FindingKind::Unknown, key, message);
                 }
             });
         }
@@ -129,6 +129,33 @@ pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
     options.replace("$USER", user).replace("$DISABLE_USER", instead_of)
 }
 
+/// Starts to generate the host keys, all types at once, for [`run`] to wait for. Called while nothing prevents this module
+/// from running next, where the work until then does not concern host keys. A machine that has host keys waits for `run`,
+/// which decides about them. Interrupted before its semaphore the module is due again, and replaces the keys.
+pub(crate) fn start_ahead(context: &Context<'_>) {
+    let sys = context.sys;
+    let mut reader = Reader::new();
+    let keys = Keys::read_known(context.config, &mut reader);
+    // What is wrong is reported by `run`.
+    let Some(keys) = keys.filter(|_| reader.into_findings().of_kind(FindingKind::Invalid).next().is_none())
+    else {
+        return;
+    };
+    let is_first = sys.is_dir(SSH_DIR) && host_key_files(sys).is_empty();
+    if !is_first || keys.ssh_keys.is_some() || sys.which("ssh-keygen").is_none() {
+        return;
+    }
+    for kind in HOST_KEY_TYPES.iter().filter(|kind| !is_forbidden(sys, kind)) {
+        if keys.ssh_genkeytypes.as_ref().is_none_or(|types| types.iter().any(|t| t == kind)) {
+            sys.start_ahead(&keygen(kind));
+        }
+    }
+}
+
+fn is_started_ahead(sys: &System) -> bool {
+    HOST_KEY_TYPES.iter().any(|kind| sys.is_started_ahead(&keygen(kind)))
+}
+
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let (Some(mut keys), invalid) = context.read_keys_and_errors(Keys::read_known) else { return Ok(()) };
@@ -147,7 +174,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if given.is_none() && keys.ssh_keys.as_ref().is_some_and(|given| !given.0.is_empty()) {
         warning!(sys, "ssh_keys has no private key; generating host keys instead");
     }
-    if keys.ssh_deletekeys {
+    if keys.ssh_deletekeys && !is_started_ahead(sys) {
         if given.is_some() || sys.which("ssh-keygen").is_some() {
             delete_host_keys(sys);
         } else if !host_key_files(sys).is_empty() {
@@ -272,9 +299,8 @@ fn is_private_host_key(name: &str) -> bool {
 fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> bool {
     let sys = context.sys;
     let mut is_generated = false;
-    let fips = sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1");
     for kind in types {
-        if fips && kind == "ed25519" {
+        if is_forbidden(sys, kind) {
             debug!(sys, "no {kind} host key: not allowed in FIPS mode");
             continue;
         }
@@ -283,7 +309,7 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
             continue;
         }
         let path = host_key_path(kind, HostKeyFile::Private);
-        if sys.exists(&path) {
+        if sys.exists(&path) && !sys.is_started_ahead(&keygen(kind)) {
             continue;
         }
         match generate_one(context, kind, &path, quiet) {
@@ -297,11 +323,20 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
     is_generated
 }
 
+/// Returns whether FIPS mode forbids a type of keys.
+fn is_forbidden(sys: &System, kind: &str) -> bool {
+    kind == "ed25519" && sys.read_text("/proc/sys/crypto/fips_enabled").is_ok_and(|t| t.trim() == "1")
+}
+
+fn keygen(kind: &str) -> Command {
+    let path = host_key_path(kind, HostKeyFile::Private);
+    Command::new(["ssh-keygen", "-t", kind, "-N", "", "-f", &path]).env("LANG", "C")
+}
+
 fn generate_one(context: &Context<'_>, kind: &str, path: &str, quiet: bool) -> Result<()> {
     let sys = context.sys;
     sys.create_dir_all(SSH_DIR, 0o755)?;
-    let command = Command::new(["ssh-keygen", "-t", kind, "-N", "", "-f", path]).env("LANG", "C");
-    let output = sys.run(&command)?;
+    let output = sys.run(&keygen(kind))?;
     if !quiet {
         sys.print_output(&output.stdout);
     }

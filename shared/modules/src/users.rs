@@ -1,6 +1,8 @@
 //! Converts `users`, `user` and `groups` in each of their forms to one normal form: groups with members, and users with
 //! their keys, the default user of the distribution included. Pure; several modules need the list of users.
 
+use std::collections::BTreeMap;
+
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, Needs, STR, Type, key, list, map_of, reference,
 };
@@ -60,8 +62,8 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
     let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
     let mut entries = entries.unwrap_or_default().0;
     let default = merge_missing(overrides.iter().chain(distro_default.and_then(Node::as_map)));
-    if overrides.is_some() {
-        add_user(&mut entries, "default", Map::new());
+    if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
+        entries.push(("default".into(), Map::new()));
     }
     Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
 }
@@ -122,12 +124,32 @@ impl FromNode for UserList {
     }
 }
 
+/// Entries in the order in which they are mentioned first. There may be thousands, so they are not searched.
+struct Named<T> {
+    entries: Vec<(String, T)>,
+    index: BTreeMap<String, usize>,
+}
+
+impl<T> Named<T> {
+    fn new() -> Named<T> {
+        Named { entries: Vec::new(), index: BTreeMap::new() }
+    }
+
+    /// Adds an entry, or merges it into the existing one of that name.
+    fn put(&mut self, name: &str, new: T, merge: impl FnOnce(&mut T, T)) {
+        match self.index.get(name).and_then(|at| self.entries.get_mut(*at)) {
+            Some((_, old)) => merge(old, new),
+            None => {
+                self.index.insert(name.to_string(), self.entries.len());
+                self.entries.push((name.to_string(), new));
+            }
+        }
+    }
+}
+
 fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
-    let mut put = |name: &str, members: Vec<String>| match groups.iter_mut().find(|g| g.name == name) {
-        Some(group) => group.members.extend(members),
-        None => groups.push(Group { name: name.to_string(), members }),
-    };
+    let mut groups = Named::new();
+    let mut put = |name: &str, members: Vec<String>| groups.put(name, members, Vec::extend);
     let mut map = |map: &Map, reader: &mut Reader| {
         for (key, members) in map.iter() {
             let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
@@ -169,10 +191,8 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
             reader.type_error::<()>(node, "a list of groups");
         }
     }
-    for group in &mut groups {
-        group.members = sorted_unique(std::mem::take(&mut group.members));
-    }
-    groups
+    let group = |(name, members)| Group { name, members: sorted_unique(members) };
+    groups.entries.into_iter().map(group).collect()
 }
 
 fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> {
@@ -193,7 +213,7 @@ fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> 
 
 /// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
 fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
-    let mut users = Vec::new();
+    let mut users = Named::new();
     match &node.value {
         Value::Null => {
             reader.type_error::<()>(node, "a list of users");
@@ -232,13 +252,14 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
             reader.type_error::<()>(node, "a list of users");
         }
     }
-    users
+    users.entries
 }
 
-fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String, Map)>, reader: &mut Reader) {
+/// Adds a user, or the missing keys of an existing one.
+fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, reader: &mut Reader) {
     let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
         if is_valid_name(name) {
-            add_user(users, name, map);
+            users.put(name, map, |old, map| *old = merge_missing([&*old, &map]));
         } else {
             reader.add_finding(FindingKind::Invalid, at, "not the name of a user");
         }
@@ -281,14 +302,6 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Vec<(String,
         Value::Int(_) | Value::Float(_) => {
             put(&item.scalar_text().unwrap_or_default(), item, Map::new(), reader);
         }
-    }
-}
-
-/// Adds a user, or the missing keys of an existing one.
-fn add_user(users: &mut Vec<(String, Map)>, name: &str, map: Map) {
-    match users.iter_mut().find(|(n, _)| n == name) {
-        Some((_, old)) => *old = merge_missing([&*old, &map]),
-        None => users.push((name.to_string(), map)),
     }
 }
 

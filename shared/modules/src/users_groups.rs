@@ -1,5 +1,7 @@
 //! users_groups: creates groups, then users, with their passwords, rules and keys.
 
+use std::collections::BTreeSet;
+
 use config::{Node, Value};
 use distro::NewUser;
 use state::Frequency;
@@ -109,7 +111,7 @@ struct UserCreator<'a> {
     /// The default user's name.
     default: Option<&'a str>,
     /// Names of existing users.
-    existing: Vec<String>,
+    existing: BTreeSet<String>,
     /// Whether this is Ubuntu Core.
     is_ubuntu_core: bool,
     /// New users whose password is to be locked as useradd has left it.
@@ -154,10 +156,10 @@ impl<'a> UserCreator<'a> {
         if let Some(mail) = &keys.snapuser {
             return create_snap_user(sys, &mail.0, keys.known);
         }
-        let new = !self.existing.iter().any(|existing| existing == name);
+        let new = !self.existing.contains(name);
         if new {
             context.distro.add_user(sys, &new_user(user), self.is_ubuntu_core)?;
-            self.existing.push(name.to_string());
+            self.existing.insert(name.to_string());
         } else {
             info!(sys, "user {name} already exists; not created");
         }
@@ -235,8 +237,8 @@ impl<'a> UserCreator<'a> {
             return Vec::new();
         }
         let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
-        let locked = distro::locked_users(&shadow);
-        let open = self.to_lock.iter().filter(|user| !locked.contains(&&*user.name));
+        let locked: BTreeSet<&str> = distro::locked_users(&shadow).into_iter().collect();
+        let open = self.to_lock.iter().filter(|user| !locked.contains(&*user.name));
         open.filter_map(|user| {
             self.because_of(user);
             distro.lock_password(sys, &user.name).err()

@@ -112,6 +112,7 @@ pub use subreaper::{Subreaper, terminate_programs};
 pub use udev::UdevProgress;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// A change of the machine, as recorded for the timeline, for plans and for tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +170,8 @@ pub struct System {
     effects: RefCell<Vec<RecordedEffect>>,
     cause: RefCell<Cause>,
     output: RefCell<output::StageOutput>,
+    /// By command line.
+    started_ahead: RefCell<BTreeMap<String, run::Running>>,
     libexec_dir: Option<std::path::PathBuf>,
     activities: activity::Activities,
 }
@@ -188,6 +191,7 @@ impl System {
             effects: RefCell::default(),
             cause: RefCell::default(),
             output: RefCell::default(),
+            started_ahead: RefCell::default(),
             libexec_dir: None,
             activities: activity::Activities::default(),
         }
@@ -225,6 +229,10 @@ impl System {
 
     pub(crate) fn stage_output(&self) -> &RefCell<output::StageOutput> {
         &self.output
+    }
+
+    pub(crate) fn started_ahead(&self) -> &RefCell<BTreeMap<String, run::Running>> {
+        &self.started_ahead
     }
 
     pub(crate) fn activities(&self) -> &activity::Activities {

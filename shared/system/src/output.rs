@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 
+use crate::communicate::communicate;
 use crate::{Deadline, Effect, Result, ResultExt, System};
 
 /// The destination of the output of the stage and of its programs.
@@ -131,10 +132,7 @@ impl System {
         let Some((mut child, pipe)) = running.take() else { return Ok(()) };
         drop(pipe);
         let deadline = Deadline::after(Duration::from_secs(1));
-        while child.try_wait().context("waiting for tee")?.is_none() && !deadline.is_expired() {
-            self.clock().sleep(Duration::from_millis(1));
-        }
-        Ok(())
+        communicate(&mut child, &[], deadline).context("waiting for tee").map(drop)
     }
 }
 

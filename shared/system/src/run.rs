@@ -16,6 +16,14 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 const BUSY_RETRIES: u32 = 20;
 const BUSY_DELAY: Duration = Duration::from_millis(10);
 
+/// A program that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    /// When it was started, by the clock of the stage.
+    started: Duration,
+}
+
 impl System {
     /// Returns the path of a program below the root: a name with a slash is a path, others are searched for in PATH and the
     /// standard directories. `None` if there is no such executable file.
@@ -46,26 +54,19 @@ impl System {
     /// killed), or if its exit code is not accepted; the message then ends with the last line of its standard error.
     pub fn run(&self, command: &Command) -> Result<Output> {
         let line = command.command_line();
-        let Some(name) = command.argv.first() else { return Err(Error::new("empty command line")) };
-        let name = name.to_string_lossy();
-        let Some(program) = self.which(command.program.as_deref().unwrap_or(&name)) else {
-            let missing = std::io::Error::from(ErrorKind::NotFound);
-            return Err(Error::io(format_args!("running {line}: {name}"), &missing));
+        let ahead = self.started_ahead().borrow_mut().remove(&line);
+        let running = match ahead {
+            Some(running) => running,
+            None => match self.start(command, &line)? {
+                Some(running) => running,
+                None => {
+                    self.record(Effect::Run { command: line, code: None });
+                    return Ok(Output::default());
+                }
+            },
         };
-        if self.is_dry_run() && !command.read_only {
-            self.record(Effect::Run { command: line, code: None });
-            return Ok(Output::default());
-        }
-        let started = self.clock().elapsed();
+        let Running { mut child, started } = running;
         let logged = command.logged();
-        debug!(self, "Running command {logged} with {}", command.log_suffix());
-        let mut child = self.spawn(command, &program).map_err(|e| match e.kind() {
-            // The program itself was found above.
-            ErrorKind::NotFound => {
-                Error::new(format!("running {line}: interpreter or working directory not found"))
-            }
-            _ => Error::io(format_args!("running {line}"), &e),
-        })?;
         let deadline = Deadline::after(command.timeout);
         let _activity = self.begin_activity(format!("running {}", command.short_name()));
         let captured = communicate(&mut child, &command.stdin, deadline)
@@ -94,6 +95,44 @@ impl System {
             return Err(Error::new(message));
         }
         Ok(output)
+    }
+
+    /// Starts a program for which [`System::run`] will wait: the next call with the same command line. Its output may not be
+    /// longer than the kernel buffers (64 KiB), and its input has to be empty. If it cannot be started, `run` starts it again
+    /// and returns the error.
+    pub fn start_ahead(&self, command: &Command) {
+        let line = command.command_line();
+        if let Ok(Some(running)) = self.start(command, &line) {
+            self.started_ahead().borrow_mut().insert(line, running);
+        }
+    }
+
+    /// Returns whether [`System::start_ahead`] has started the program, and nothing has waited for it yet.
+    pub fn is_started_ahead(&self, command: &Command) -> bool {
+        self.started_ahead().borrow().contains_key(&command.command_line())
+    }
+
+    /// Starts a program; `None` in a dry run that must not run it.
+    fn start(&self, command: &Command, line: &str) -> Result<Option<Running>> {
+        let Some(name) = command.argv.first() else { return Err(Error::new("empty command line")) };
+        let name = name.to_string_lossy();
+        let Some(program) = self.which(command.program.as_deref().unwrap_or(&name)) else {
+            let missing = std::io::Error::from(ErrorKind::NotFound);
+            return Err(Error::io(format_args!("running {line}: {name}"), &missing));
+        };
+        if self.is_dry_run() && !command.read_only {
+            return Ok(None);
+        }
+        let started = self.clock().elapsed();
+        debug!(self, "Running command {} with {}", command.logged(), command.log_suffix());
+        let child = self.spawn(command, &program).map_err(|e| match e.kind() {
+            // The program itself was found above.
+            ErrorKind::NotFound => {
+                Error::new(format!("running {line}: interpreter or working directory not found"))
+            }
+            _ => Error::io(format_args!("running {line}"), &e),
+        })?;
+        Ok(Some(Running { child, started }))
     }
 
     /// Starts a program that outlives this process, in a session of its own and with this process's output, and does not
@@ -244,6 +283,42 @@ mod tests {
         });
         assert_eq!(System::new("/").run(&command).unwrap().stdout, b"done\n");
         closed_later.join().unwrap();
+    }
+
+    #[test]
+    fn a_program_that_is_started_ahead_runs_once() {
+        let dir = scratch::TempDir::new();
+        let file = dir.join("ran");
+        let sys = System::new("/");
+        let command = Command::new(["sh", "-c", "echo ran >>$0; echo out", file.to_str().unwrap()]);
+        sys.start_ahead(&command);
+        assert!(sys.is_started_ahead(&command) && !sys.is_started_ahead(&Command::new(["sh"])));
+        // It runs before anything waits for it.
+        let begun = std::time::Instant::now();
+        while !file.exists() && begun.elapsed() < Duration::from_secs(20) {
+            std::thread::sleep(BUSY_DELAY);
+        }
+        assert!(file.exists());
+        assert_eq!(sys.run(&command).unwrap().stdout, b"out\n");
+        assert!(!sys.is_started_ahead(&command));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ran\n");
+        assert_eq!(sys.run(&command).unwrap().stdout, b"out\n");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ran\nran\n");
+        // A program that fails, does not exist or is only planned.
+        let failing = Command::new(["sh", "-c", "echo why >&2; exit 3"]);
+        sys.start_ahead(&failing);
+        let error = sys.run(&failing).unwrap_err().to_string();
+        assert!(error.ends_with("exit code 3 (why)"), "{error}");
+        let missing = Command::new(["no-such-program"]);
+        sys.start_ahead(&missing);
+        assert!(!sys.is_started_ahead(&missing));
+        assert!(sys.run(&missing).unwrap_err().is_not_found());
+        let planned = System::dry_run("/", &dir.join("overlay"));
+        planned.start_ahead(&command);
+        assert!(!planned.is_started_ahead(&command));
+        planned.run(&command).unwrap();
+        assert_eq!(planned.effects().len(), 1);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "ran\nran\n");
     }
 
     #[test]

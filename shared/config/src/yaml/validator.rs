@@ -41,11 +41,13 @@ fn has_glued_comment(text: &str) -> bool {
 impl<'a> Validator<'a> {
     /// Returns `None` if the text contains nothing to check.
     pub fn new(text: &'a str) -> Option<Validator<'a>> {
-        (text.contains(['\t', '?']) || has_glued_comment(text)).then(|| Validator {
-            rest: text.chars(),
-            index: 0,
-            spot: LineColumn { line: 1, column: 1 },
-            comment: false,
+        (text.bytes().any(|byte| matches!(byte, b'\t' | b'?')) || has_glued_comment(text)).then(|| {
+            Validator {
+                rest: text.chars(),
+                index: 0,
+                spot: LineColumn { line: 1, column: 1 },
+                comment: false,
+            }
         })
     }
 

@@ -1,6 +1,11 @@
 //! The time that each side adds to a container's first boot: containers with and without it, alternating. Units that do nothing
-//! show systemd's part: it starts a process for each, and what the boot waits for comes later.
+//! show systemd's part: it starts a process for each, and what the boot waits for comes later. The log of the stages shows the
+//! programs that they ran.
+//!
+//! The machines are on the disk, because a first boot flushes files, and are kept: [`crate::growth`] explains how removed machines
+//! slow down later ones.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::bench_root::make;
@@ -21,15 +26,31 @@ pub struct Boots {
     pub packaged_cpu: f64,
     pub ours_cpu: f64,
     pub idle_cpu: f64,
-    /// Of each of [`UNITS`], ours: until its program runs, and that program.
-    pub units: [(f64, f64); 4],
+    /// Of each of [`UNITS`], ours.
+    pub units: [Unit; 4],
+    /// The CPU of each with a program that does nothing.
+    pub idle_units_cpu: [f64; 4],
+    /// The programs that each of [`UNITS`] runs, by name: how often, and milliseconds in all.
+    pub programs: [BTreeMap<String, (usize, f64)>; 4],
+}
+
+/// The time of a unit, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Unit {
+    /// From the start of a process by systemd until it executes the unit's program.
+    pub start: f64,
+    /// From there to its exit.
+    pub run: f64,
+    /// CPU of all of its processes.
+    pub cpu: f64,
 }
 
 /// One boot.
 struct Boot {
     total: f64,
+    units: [Unit; 4],
+    programs: [BTreeMap<String, (usize, f64)>; 4],
     cpu: f64,
-    units: [(f64, f64); 4],
 }
 
 pub fn added(peer: &Path, bare: &Path, work: &Path, seed: &Path, tree: &Path, boots: usize) -> Boots {
@@ -43,8 +64,8 @@ pub fn added(peer: &Path, bare: &Path, work: &Path, seed: &Path, tree: &Path, bo
     ];
     let mut all: [Vec<Boot>; 4] = Default::default();
     for round in 0..=boots {
-        for ((root, layers), boots) in sides.iter().zip(&mut all) {
-            let got = boot(work, root, layers);
+        for (i, ((root, layers), boots)) in sides.iter().zip(&mut all).enumerate() {
+            let got = boot(&work.join(format!("machine-{round}-{i}")), root, layers);
             if round > 0 {
                 boots.push(got);
             }
@@ -52,7 +73,10 @@ pub fn added(peer: &Path, bare: &Path, work: &Path, seed: &Path, tree: &Path, bo
     }
     let [total, cpu] =
         [|b: &Boot| b.total, |b: &Boot| b.cpu].map(|field| all.each_ref().map(|b| middle(b, field)));
-    let unit = |i: usize| (middle(&all[2], |b| b.units[i].0), middle(&all[2], |b| b.units[i].1));
+    let unit = |i: usize| {
+        let of = |field: fn(&Unit) -> f64| middle(&all[2], |b| field(&b.units[i]));
+        Unit { start: of(|u| u.start), run: of(|u| u.run), cpu: of(|u| u.cpu) }
+    };
     Boots {
         without: total[0],
         packaged: total[1],
@@ -62,7 +86,18 @@ pub fn added(peer: &Path, bare: &Path, work: &Path, seed: &Path, tree: &Path, bo
         ours_cpu: cpu[2],
         idle_cpu: cpu[3],
         units: [0, 1, 2, 3].map(unit),
+        idle_units_cpu: [0, 1, 2, 3].map(|i| middle(&all[3], |b| b.units[i].cpu)),
+        programs: [0, 1, 2, 3].map(|i| middle_programs(&all[2], i)),
     }
+}
+
+/// Returns the programs of a unit with the medians of their times.
+fn middle_programs(boots: &[Boot], unit: usize) -> BTreeMap<String, (usize, f64)> {
+    let of = |name: &String| {
+        let found = boots.iter().filter_map(|b| b.programs[unit].get(name));
+        (found.clone().map(|(count, _)| *count).max().unwrap_or(0), median(found.map(|(_, ms)| *ms)))
+    };
+    boots.iter().flat_map(|b| b.programs[unit].keys()).map(|name| (name.clone(), of(name))).collect()
 }
 
 fn middle(boots: &[Boot], field: impl Fn(&Boot) -> f64) -> f64 {
@@ -85,12 +120,10 @@ fn idle_layer(work: &Path, tree: &Path) -> PathBuf {
     idle
 }
 
-fn boot(work: &Path, root: &Path, layers: &[&Path]) -> Boot {
-    let machine = work.join("machine");
-    let _ = std::fs::remove_dir_all(&machine);
-    make(&machine);
+fn boot(machine: &Path, root: &Path, layers: &[&Path]) -> Boot {
+    make(machine);
     let show = |path: &Path| path.display().to_string();
-    let at = show(&machine);
+    let at = show(machine);
     script("container", &[&at, "new", &show(root)]);
     for layer in layers {
         script("container", &[&at, "put", &show(layer), "/"]);
@@ -111,15 +144,45 @@ fn boot(work: &Path, root: &Path, layers: &[&Path]) -> Boot {
     }
     let manager = read("manager");
     let facts = read("units");
-    let cpu = facts.lines().filter_map(|l| l.strip_prefix("CPUUsageNSec=")?.parse::<f64>().ok()).sum::<f64>();
     let units = UNITS.map(|name| {
         let id = format!("Id={name}.service");
         let facts = facts.split("\n\n").find(|facts| facts.lines().any(|l| l == id)).unwrap_or_default();
         let [start, handoff, exit] =
             ["Start", "Handoff", "Exit"].map(|at| stamp(facts, &format!("ExecMain{at}")));
-        (handoff - start, exit - handoff)
+        Unit { start: handoff - start, run: exit - handoff, cpu: cpu(facts) }
     });
-    Boot { total: stamp(&manager, "Finish") - stamp(&manager, "Userspace"), cpu: cpu / 1e6, units }
+    let total = stamp(&manager, "Finish") - stamp(&manager, "Userspace");
+    Boot { total, units, programs: programs(&read("files/var/log/cloud-init.log")), cpu: cpu(&facts) }
+}
+
+/// Returns the milliseconds of CPU of all units in the text.
+fn cpu(facts: &str) -> f64 {
+    let ns = facts.lines().filter_map(|l| l.strip_prefix("CPUUsageNSec=")?.parse::<f64>().ok());
+    ns.sum::<f64>() / 1e6
+}
+
+/// Returns the programs of each stage by its log: how often, and milliseconds until the stage saw them end. A program that
+/// ran ahead counts until the stage waited for it.
+fn programs(log: &str) -> [BTreeMap<String, (usize, f64)>; 4] {
+    const STAGES: [&str; 4] = ["init-local", "init", "modules:config", "modules:final"];
+    let mut found: [BTreeMap<String, (usize, f64)>; 4] = Default::default();
+    let mut stage = 0;
+    for line in log.lines() {
+        if line.contains(": Cloud-init v. ") {
+            let is_of = |name: &&str| line.contains(&format!(" running '{name}' at "));
+            stage = STAGES.iter().position(is_of).unwrap_or(stage);
+        }
+        let took = line.split_once(": Running [").and_then(|(_, rest)| rest.split_once("] took "));
+        if let Some((command, rest)) = took {
+            let program = command.split('\'').nth(1).unwrap_or_default();
+            let program = program.rsplit('/').next().unwrap_or_default().to_string();
+            let seconds: f64 = rest.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(f64::NAN);
+            let (count, ms) = found[stage].entry(program).or_default();
+            *count += 1;
+            *ms += seconds * 1000.0;
+        }
+    }
+    found
 }
 
 /// Returns a time stamp of systemd's in milliseconds.

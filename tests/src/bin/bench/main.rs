@@ -215,6 +215,9 @@ fn main() {
         report.growth(&growth::all(&ours, &work.join("memory")));
         std::process::exit(report.verdict());
     }
+    // Before the other parts, which remove their machines.
+    let measured =
+        (boots > 0 && only != "large").then(|| boots::added(&peer, &bare, &work, &seed, &tree, boots));
     if only != "stages" {
         report.large(&large::all(&packaged, &ours, &work));
     }
@@ -227,9 +230,8 @@ fn main() {
     let single = single_process(&packaged, &work, rounds);
     report.single(single.as_ref(), &mine);
     report.size(&tree, &peer, &bare);
-    if boots > 0 {
-        let measured = boots::added(&peer, &bare, &work, &seed, &tree, boots);
-        report.boots(&measured);
+    if let Some(measured) = &measured {
+        report.boots(measured);
     }
     let growth = growth::all(&ours, &work.join("memory"));
     report.growth(&growth);

@@ -177,9 +177,18 @@ impl Report {
             "CPU of the cloud-* units: {:.0}, {:.0}, {:.0}",
             boots.packaged_cpu, boots.ours_cpu, boots.idle_cpu
         );
-        println!("{:20} {:>26} {:>10}", "ours", "systemd starts the program", "it runs");
-        for (name, (start, run)) in UNITS.iter().zip(boots.units) {
-            println!("{name:20} {start:26.1} {run:10.1}");
+        println!(
+            "{:20} {:>26} {:>8} {:>8} {:>14}",
+            "ours", "systemd starts the program", "it runs", "CPU", "(doing nothing"
+        );
+        for (i, (name, unit)) in UNITS.iter().zip(boots.units).enumerate() {
+            println!(
+                "{name:20} {:26.1} {:8.1} {:8.1} {:13.1})",
+                unit.start, unit.run, unit.cpu, boots.idle_units_cpu[i]
+            );
+            for (program, (count, ms)) in &boots.programs[i] {
+                println!("  {program:18} {:>26} {ms:8.1}", format!("{count} x"));
+            }
         }
         println!();
         self.bar("added to a container's first boot, of what the packaged one adds", ours / theirs, 0.2, "");
