@@ -1,17 +1,19 @@
-//! The syntax tree of a template.
+//! The syntax tree of a template. Operators are named by their signs.
 
 use std::rc::Rc;
 
+use crate::value::Val;
+
 pub type Name = Rc<str>;
 pub type Body = Rc<[Stmt]>;
+/// Filters with their arguments, in the order in which they apply.
+pub type Filters = Vec<(Name, Args)>;
 
-#[derive(Debug)]
 pub struct Stmt {
     pub line: usize,
     pub kind: StmtKind,
 }
 
-#[derive(Debug)]
 pub enum StmtKind {
     Data(String),
     Print(Expr),
@@ -22,19 +24,17 @@ pub enum StmtKind {
     },
     For(Rc<For>),
     Set(Target, Expr),
-    SetBlock {
-        target: Target,
-        filters: Vec<(Name, Args)>,
+    /// A `filter` block, or a `set` block with its target.
+    Capture {
+        target: Option<Target>,
+        filters: Filters,
         body: Body,
     },
     Macro(Rc<Macro>),
     Call {
-        call: Expr,
+        callee: Expr,
+        args: Args,
         caller: Rc<Macro>,
-    },
-    Filter {
-        filters: Vec<(Name, Args)>,
-        body: Body,
     },
     With {
         names: Vec<(Target, Expr)>,
@@ -48,7 +48,6 @@ pub enum StmtKind {
     Autoescape(Expr, Body),
 }
 
-#[derive(Debug)]
 pub struct For {
     pub target: Target,
     pub iterable: Expr,
@@ -58,7 +57,6 @@ pub struct For {
     pub otherwise: Body,
 }
 
-#[derive(Debug)]
 pub struct Macro {
     pub name: Name,
     pub parameters: Vec<(Name, Option<Expr>)>,
@@ -69,7 +67,6 @@ pub struct Macro {
     pub caller: bool,
 }
 
-#[derive(Debug)]
 pub enum Target {
     Name(Name),
     Tuple(Vec<Target>),
@@ -77,45 +74,17 @@ pub enum Target {
     Attr(Name, Name),
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Args {
     pub positional: Vec<Expr>,
     pub named: Vec<(Name, Expr)>,
-    pub star_args: Option<Box<Expr>>,
-    pub star_kwargs: Option<Box<Expr>>,
+    pub star_args: Option<Expr>,
+    pub star_kwargs: Option<Expr>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BinaryOp {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    FloorDiv,
-    Rem,
-    Pow,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CompareOp {
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
-    In,
-    NotIn,
-}
-
-#[derive(Debug)]
 pub enum Expr {
     Name(Name),
-    None,
-    Bool(bool),
-    Int(i128),
-    Float(f64),
-    Str(Name),
+    Constant(Val),
     List(Vec<Expr>),
     Tuple(Vec<Expr>),
     Map(Vec<(Expr, Expr)>),
@@ -123,20 +92,19 @@ pub enum Expr {
     Item(Box<Expr>, Box<Expr>),
     Slice(Box<Expr>, [Option<Box<Expr>>; 3]),
     Call(Box<Expr>, Box<Args>),
-    /// `None` stands for the content of the enclosing `filter` block.
     Filter(Box<Expr>, Name, Box<Args>),
     Test(Box<Expr>, Name, Box<Args>),
     Not(Box<Expr>),
-    Neg(Box<Expr>),
-    Pos(Box<Expr>),
-    And(Vec<Expr>),
-    Or(Vec<Expr>),
+    /// `-` or `+` before a value.
+    Unary(&'static str, Box<Expr>),
+    /// Values between `or` (true) or `and` (false).
+    Logic(bool, Vec<Expr>),
     If {
         when: Box<Expr>,
         then: Box<Expr>,
         otherwise: Option<Box<Expr>>,
     },
     Concat(Vec<Expr>),
-    Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    Compare(Box<Expr>, Vec<(CompareOp, Expr)>),
+    Binary(&'static str, Box<Expr>, Box<Expr>),
+    Compare(Box<Expr>, Vec<(&'static str, Expr)>),
 }

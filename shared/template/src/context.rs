@@ -4,11 +4,7 @@ use std::borrow::Cow;
 
 use config::{Map, Node, Value};
 
-/// Jinja's operators, which no name can contain. Longer ones come first, as one `_` replaces each.
-const OPERATORS: [&str; 26] = [
-    "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[", "]", "(", ")", "{", "}", ">", "<",
-    "=", ".", ":", "|", ",", ";",
-];
+use crate::lexer::OPERATORS;
 
 /// The key of the list of slash-separated paths whose values are base64. Releases before 19.2 wrote it.
 const BASE64_KEYS: &str = "base64-encoded-keys";

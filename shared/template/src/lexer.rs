@@ -7,14 +7,11 @@ use crate::TemplateError;
 pub enum Token {
     /// Literal text.
     Data(String),
-    PrintBegin,
-    PrintEnd,
-    BlockBegin,
-    BlockEnd,
     Name(String),
     Str(String),
     Int(i128),
     Float(f64),
+    /// An operator, or a delimiter of a tag.
     Operator(&'static str),
 }
 
@@ -22,10 +19,6 @@ impl std::fmt::Display for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Token::Data(_) => f.write_str("text"),
-            Token::PrintBegin => f.write_str("'{{'"),
-            Token::PrintEnd => f.write_str("'}}'"),
-            Token::BlockBegin => f.write_str("'{%'"),
-            Token::BlockEnd => f.write_str("'%}'"),
             Token::Name(name) => write!(f, "'{name}'"),
             Token::Str(_) => f.write_str("a text in quotes"),
             Token::Int(_) | Token::Float(_) => f.write_str("a number"),
@@ -34,8 +27,8 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// An operator precedes those that are a prefix of it.
-const OPERATORS: [&str; 26] = [
+/// Jinja's operators. One precedes those that are a prefix of it.
+pub const OPERATORS: [&str; 26] = [
     "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",
 ];
@@ -79,49 +72,37 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
+    /// Adds literal text; with `strips` without the white space at its end.
+    fn push_data(&mut self, text: &str, strips: bool, line: usize) -> Result<(), TemplateError> {
+        let text = if strips { text.trim_end() } else { text };
+        if text.is_empty() { Ok(()) } else { self.push(Token::Data(text.into()), line) }
+    }
+
     fn run(&mut self) -> Result<(), TemplateError> {
         loop {
             let rest = self.rest();
             let Some(begin) = find_opening(rest) else {
-                return if rest.is_empty() { Ok(()) } else { self.push(Token::Data(rest.into()), self.line) };
+                return self.push_data(rest, false, self.line);
             };
-            let mut data = &rest[..begin];
             let sign = rest[begin + 2..].chars().next();
-            if sign == Some('-') {
-                data = data.trim_end();
-            }
-            if !data.is_empty() {
-                self.push(Token::Data(data.into()), self.line)?;
-            }
+            self.push_data(&rest[..begin], sign == Some('-'), self.line)?;
             self.advance(begin);
             let line = self.line;
             let kind = self.rest().as_bytes()[1];
             self.advance(2 + usize::from(matches!(sign, Some('-' | '+'))));
-            match kind {
-                b'#' => {
-                    let Some(end) = self.rest().find("#}") else {
-                        return self.error(line, "unclosed '{#'");
-                    };
-                    let keeps = end > 0 && self.rest().as_bytes()[end - 1] == b'+';
-                    let strips = end > 0 && self.rest().as_bytes()[end - 1] == b'-';
-                    self.advance(end + 2);
-                    self.trim_after(strips, !keeps);
-                }
-                b'{' => {
-                    self.push(Token::PrintBegin, line)?;
-                    self.tag("}}", line)?;
-                }
-                _ => match raw_tag(self.rest(), "raw") {
-                    Some((end, mark)) => {
-                        self.advance(end);
-                        self.trim_after(mark == '-', false);
-                        self.raw(line)?;
-                    }
-                    None => {
-                        self.push(Token::BlockBegin, line)?;
-                        self.tag("%}", line)?;
-                    }
-                },
+            if kind == b'#' {
+                let Some(end) = self.rest().find("#}") else { return self.error(line, "unclosed '{#'") };
+                let mark = self.rest()[..end].chars().last();
+                self.advance(end + 2);
+                self.trim_after(mark == Some('-'), mark != Some('+'));
+            } else if kind == b'{' {
+                self.tag("{{", "}}", line)?;
+            } else if let Some((end, mark)) = raw_tag(self.rest(), "raw") {
+                self.advance(end);
+                self.trim_after(mark == '-', false);
+                self.raw(line)?;
+            } else {
+                self.tag("{%", "%}", line)?;
             }
         }
     }
@@ -141,16 +122,9 @@ impl<'t> Lexer<'t> {
         let rest = self.rest();
         for (i, _) in rest.match_indices("{%") {
             let inner = &rest[i + 2..];
-            let (begin, strips) = match inner.as_bytes().first() {
-                Some(b'-') => (1, true),
-                Some(b'+') => (1, false),
-                _ => (0, false),
-            };
+            let begin = usize::from(inner.starts_with(['-', '+']));
             if let Some((end, mark)) = raw_tag(&inner[begin..], "endraw") {
-                let data = if strips { rest[..i].trim_end() } else { &rest[..i] };
-                if !data.is_empty() {
-                    self.push(Token::Data(data.into()), line)?;
-                }
+                self.push_data(&rest[..i], inner.starts_with('-'), line)?;
                 self.advance(i + 2 + begin + end);
                 self.trim_after(mark == '-', mark != '+');
                 return Ok(());
@@ -160,14 +134,15 @@ impl<'t> Lexer<'t> {
     }
 
     /// Reads the tokens up to a closing delimiter outside of brackets.
-    fn tag(&mut self, close: &str, begun: usize) -> Result<(), TemplateError> {
+    fn tag(&mut self, begin: &'static str, close: &'static str, begun: usize) -> Result<(), TemplateError> {
+        self.push(Token::Operator(begin), begun)?;
         let mut open: Vec<&str> = Vec::new();
         loop {
             let rest = self.rest();
             self.advance(rest.len() - rest.trim_start().len());
             let (rest, line) = (self.rest(), self.line);
             let Some(first) = rest.chars().next() else {
-                return self.error(begun, format!("unclosed '{}'", if close == "}}" { "{{" } else { "{%" }));
+                return self.error(begun, format!("unclosed '{begin}'"));
             };
             if open.is_empty() {
                 let (mark, tail) = match rest.strip_prefix('-').or_else(|| rest.strip_prefix('+')) {
@@ -176,32 +151,27 @@ impl<'t> Lexer<'t> {
                 };
                 if tail.len() < rest.len() && !(mark == '+' && close == "}}") {
                     self.advance(rest.len() - tail.len());
-                    let end = if close == "}}" { Token::PrintEnd } else { Token::BlockEnd };
-                    self.push(end, line)?;
+                    self.push(Token::Operator(close), line)?;
                     self.trim_after(mark == '-', close == "%}" && mark != '+');
                     return Ok(());
                 }
             }
-            if first.is_ascii_digit() {
+            let (token, length) = if first.is_ascii_digit() {
                 // `a.1.0` has two keys, not a float.
                 let key = self.tokens.last().is_some_and(|(last, _)| *last == Token::Operator("."));
                 let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                let (token, length) = match number(if key { &rest[..end] } else { rest }) {
-                    Some(found) => found,
-                    None => return self.error(line, "invalid number"),
+                let Some(found) = number(if key { &rest[..end] } else { rest }) else {
+                    return self.error(line, "invalid number");
                 };
-                self.advance(length);
-                self.push(token, line)?;
+                found
             } else if first == '_' || first.is_alphabetic() {
                 let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
-                self.advance(end);
-                self.push(Token::Name(rest[..end].into()), line)?;
+                (Token::Name(rest[..end].into()), end)
             } else if first == '"' || first == '\'' {
                 let Some((text, length)) = quoted(rest, first) else {
                     return self.error(line, "unterminated string or invalid escape");
                 };
-                self.advance(length);
-                self.push(Token::Str(text), line)?;
+                (Token::Str(text), length)
             } else {
                 let Some(sign) = OPERATORS.into_iter().find(|s| rest.starts_with(s)) else {
                     return self.error(line, format!("unexpected '{first}'"));
@@ -215,9 +185,10 @@ impl<'t> Lexer<'t> {
                     }
                     _ => {}
                 }
-                self.advance(sign.len());
-                self.push(Token::Operator(sign), line)?;
-            }
+                (Token::Operator(sign), sign.len())
+            };
+            self.advance(length);
+            self.push(token, line)?;
         }
     }
 }
@@ -310,11 +281,7 @@ fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
             // Characters by name.
             'N' => return None,
             'x' | 'u' | 'U' => {
-                let count = match escaped {
-                    'x' => 2,
-                    'u' => 4,
-                    _ => 8,
-                };
+                let count = [2, 4, 8]["xuU".find(escaped)?];
                 let mut value = 0_u32;
                 for _ in 0..count {
                     value = value.checked_mul(16)? + chars.next()?.1.to_digit(16)?;

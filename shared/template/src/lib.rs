@@ -13,6 +13,7 @@
 
 #![warn(missing_docs)]
 
+mod args;
 mod ast;
 mod basic;
 mod context;
@@ -20,14 +21,12 @@ mod eval;
 mod filters;
 mod format;
 mod functions;
-mod json;
 mod lexer;
 mod methods;
 mod operators;
 mod parser;
 mod settings;
 mod value;
-mod wrap;
 
 use config::Map;
 use system::{System, warning};
@@ -135,17 +134,12 @@ fn mask_unusual_words(tag: &str) -> String {
         let is_number = word.bytes().all(|b| b.is_ascii_digit());
         !has(u8::is_ascii_uppercase) && word.is_ascii() && (!has_digit || is_number || word.len() <= 5)
     };
+    let is_separator = |c: char| !c.is_alphanumeric() && c != '_';
     let mut out = String::new();
-    let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    let mut rest = tag;
-    while let Some(first) = rest.chars().next() {
-        let end = match is_part(first) {
-            true => rest.find(|c| !is_part(c)).unwrap_or(rest.len()),
-            false => first.len_utf8(),
-        };
-        let (word, next) = rest.split_at(end);
-        out.push_str(if !is_part(first) || is_ordinary(word) { word } else { "…" });
-        rest = next;
+    for piece in tag.split_inclusive(is_separator) {
+        let word = piece.trim_end_matches(is_separator);
+        out.push_str(if is_ordinary(word) { word } else { "…" });
+        out.push_str(&piece[word.len()..]);
     }
     out
 }

@@ -1,193 +1,288 @@
 //! The methods of Python's texts, bytes, lists and maps.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::eval::{CallArgs, Interpreter};
-use crate::functions::{int_arg, str_arg};
-use crate::value::{Callable, Val, ValueResult, equal};
+use crate::args::{Arg, Args, CallArgs, Row, find, text};
+use crate::eval::Interpreter;
+use crate::format::pad;
+use crate::operators::check_hashable;
+use crate::value::{Callable, Dict, Seq, Val, ValueResult, equal};
+
+/// The name of a method, its parameters, and what it returns.
+type Method<T> = Row<fn(&mut Interpreter<'_>, &T, Args) -> ValueResult<Val>>;
+
+const TEXT: &[Method<str>] = &[
+    ("capitalize", "", |run, text, _| run.text(capitalized(text))),
+    ("casefold", "", |run, text, _| run.text(text.to_lowercase())),
+    ("center", "width fillchar", |run, text, args| run.justified(text, args, 'c')),
+    ("count", "!", |_, text, [part, ..]| Ok(Val::int(text.matches(part.text()?).count()))),
+    ("encode", "encoding errors", |run, text, [encoding, ..]| {
+        check_utf8_encoding(&encoding)?;
+        run.charge_memory(text.len())?;
+        Ok(Val::Bytes(text.as_bytes().into()))
+    }),
+    ("endswith", "!", |run, text, args| run.any_part(args, |part| text.ends_with(part))),
+    ("find", "!", |_, text, [part, ..]| Ok(place_of(text, text.find(part.text()?)).unwrap_or(Val::Int(-1)))),
+    ("format", "*", |run, text, [values, named, ..]| {
+        let text = run.str_format(text, &values.or(Val::None), &named.or(Val::None))?;
+        run.text(text)
+    }),
+    ("index", "!", |_, text, [part, ..]| place_of(text, text.find(part.text()?)).ok_or_else(not_found)),
+    ("isalnum", "", |_, text, _| all(text, char::is_alphanumeric)),
+    ("isalpha", "", |_, text, _| all(text, char::is_alphabetic)),
+    ("isdecimal", "", |_, text, _| all(text, char::is_numeric)),
+    ("isdigit", "", |_, text, _| all(text, char::is_numeric)),
+    ("islower", "", |_, text, _| all_letters(text, char::is_lowercase)),
+    ("isnumeric", "", |_, text, _| all(text, char::is_numeric)),
+    ("isspace", "", |_, text, _| all(text, char::is_whitespace)),
+    ("isupper", "", |_, text, _| all_letters(text, char::is_uppercase)),
+    ("join", "!", |run, between, [items, ..]| {
+        let items = run.items(&items.or(Val::None))?;
+        run.joined(&items, between, |_, item| Ok(text(item)?.clone()))
+    }),
+    ("ljust", "width fillchar", |run, text, args| run.justified(text, args, '<')),
+    ("lower", "", |run, text, _| run.text(text.to_lowercase())),
+    ("lstrip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, true, false)?.into())),
+    ("partition", "!", |run, text, [between, ..]| {
+        let between = between.text()?;
+        run.parts(text, text.split_once(between).map_or([text, "", ""], |(a, b)| [a, between, b]))
+    }),
+    ("removeprefix", "!", |run, text, [part, ..]| {
+        run.text(text.strip_prefix(part.text()?).unwrap_or(text).into())
+    }),
+    ("removesuffix", "!", |run, text, [part, ..]| {
+        run.text(text.strip_suffix(part.text()?).unwrap_or(text).into())
+    }),
+    ("replace", "old new count", |run, text, [old, new, count, _]| {
+        run.replaced(text, old.text()?, new.text()?, &count)
+    }),
+    (
+        "rfind",
+        "!",
+        |_, text, [part, ..]| Ok(place_of(text, text.rfind(part.text()?)).unwrap_or(Val::Int(-1))),
+    ),
+    ("rindex", "!", |_, text, [part, ..]| place_of(text, text.rfind(part.text()?)).ok_or_else(not_found)),
+    ("rjust", "width fillchar", |run, text, args| run.justified(text, args, '>')),
+    ("rpartition", "!", |run, text, [between, ..]| {
+        let between = between.text()?;
+        run.parts(text, text.rsplit_once(between).map_or(["", "", text], |(a, b)| [a, between, b]))
+    }),
+    ("rsplit", "sep maxsplit", |run, text, args| run.split(text, args, true)),
+    ("rstrip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, false, true)?.into())),
+    ("split", "sep maxsplit", |run, text, args| run.split(text, args, false)),
+    ("splitlines", "", |run, text, _| run.text_parts(text, text.lines().collect())),
+    ("startswith", "!", |run, text, args| run.any_part(args, |part| text.starts_with(part))),
+    ("strip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, true, true)?.into())),
+    ("swapcase", "", |run, text, _| {
+        let mut out = String::new();
+        for c in text.chars() {
+            if c.is_uppercase() { out.extend(c.to_lowercase()) } else { out.extend(c.to_uppercase()) }
+        }
+        run.text(out)
+    }),
+    ("title", "", |run, text, _| run.text(titled(text, |c| !c.is_alphabetic()))),
+    ("upper", "", |run, text, _| run.text(text.to_uppercase())),
+    ("zfill", "!", |run, text, [width, ..]| {
+        // Not after a blank, which is no sign.
+        let align = if text.starts_with(' ') { '>' } else { '=' };
+        run.justified(text, [width, Arg(Some(Val::text("0"))), Arg(None), Arg(None)], align)
+    }),
+];
+
+const BYTES: &[Method<[u8]>] = &[
+    ("decode", "encoding errors", |run, bytes, [encoding, ..]| {
+        check_utf8_encoding(&encoding)?;
+        run.text(std::str::from_utf8(bytes).map_err(|_| "'decode' of invalid UTF-8")?.into())
+    }),
+    ("hex", "", |run, bytes, _| run.text(bytes.iter().map(|byte| format!("{byte:02x}")).collect())),
+];
+
+/// The first two are those of tuples too.
+const LIST: &[Method<Seq>] = &[
+    ("count", "!", |_, list, [value, ..]| {
+        let value = value.or(Val::None);
+        Ok(Val::int(list.items.borrow().iter().filter(|item| equal(item, &value)).count()))
+    }),
+    ("index", "!", |_, list, [value, ..]| list.place(&value.or(Val::None)).map(Val::int)),
+    ("append", "!", |_, list, [value, ..]| {
+        list.insert(usize::MAX, &value.or(Val::None))?;
+        Ok(Val::None)
+    }),
+    ("clear", "", |_, list, _| {
+        list.items.borrow_mut().clear();
+        Ok(Val::None)
+    }),
+    ("copy", "", |run, list, _| {
+        let items = list.items.borrow().clone();
+        run.list(items)
+    }),
+    ("extend", "!", |run, list, [values, ..]| {
+        for value in run.items(&values.or(Val::None))? {
+            list.insert(usize::MAX, &value)?;
+        }
+        Ok(Val::None)
+    }),
+    ("insert", "! !", |_, list, [at, value, ..]| {
+        let (at, length) = (at.int(0)?, list.items.borrow().len() as i128);
+        let at = if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
+        list.insert(at as usize, &value.or(Val::None))?;
+        Ok(Val::None)
+    }),
+    ("pop", "index", |_, list, [at, ..]| {
+        let (at, mut items) = (at.int(-1)?, list.items.borrow_mut());
+        let at = if at < 0 { at.saturating_add(items.len() as i128) } else { at };
+        match usize::try_from(at).ok().filter(|at| *at < items.len()) {
+            Some(at) => Ok(items.remove(at)),
+            None => Err("'pop' of what is not there".into()),
+        }
+    }),
+    ("remove", "!", |_, list, [value, ..]| {
+        let at = list.place(&value.or(Val::None))?;
+        list.items.borrow_mut().remove(at);
+        Ok(Val::None)
+    }),
+    ("reverse", "", |_, list, _| {
+        list.items.borrow_mut().reverse();
+        Ok(Val::None)
+    }),
+    ("sort", "", |run, list, _| {
+        let sorted = run.sorted(list.items.borrow().clone(), |_, item| Ok(item.clone()), false)?;
+        *list.items.borrow_mut() = sorted;
+        Ok(Val::None)
+    }),
+];
+
+const MAP: &[Method<Dict>] = &[
+    ("clear", "", |_, map, _| {
+        map.entries.borrow_mut().clear();
+        Ok(Val::None)
+    }),
+    ("copy", "", |run, map, _| {
+        let entries = map.entries.borrow().clone();
+        run.charge_items(entries.len() * 2)?;
+        Val::map(entries, false)
+    }),
+    ("get", "key default", |_, map, [key, default, ..]| {
+        let found = key.0.and_then(|key| map.get(&key));
+        Ok(found.unwrap_or(default.or(Val::None)))
+    }),
+    ("items", "", |run, map, _| run.map_items(map)),
+    ("keys", "", |run, map, _| {
+        let keys = map.entries.borrow().iter().map(|(key, _)| key.clone()).collect();
+        run.list(keys)
+    }),
+    ("pop", "key default", |_, map, [key, default, ..]| match map.place(&key.or(Val::None)) {
+        Some(at) => Ok(map.entries.borrow_mut().remove(at).1),
+        None => default.0.ok_or_else(|| "'pop' of what is not there".into()),
+    }),
+    ("popitem", "", |_, map, _| {
+        let (key, value) = map.entries.borrow_mut().pop().ok_or("'popitem' of an empty map")?;
+        Val::tuple(vec![key, value])
+    }),
+    ("setdefault", "key default", |run, map, [key, default, ..]| {
+        let (key, default) = (key.or(Val::None), default.or(Val::None));
+        if let Some(found) = map.get(&key) {
+            return Ok(found);
+        }
+        // The map itself as a key would be a value without an end.
+        check_hashable(&key)?;
+        run.charge_items(2)?;
+        map.insert(key.clone(), &default)?;
+        Ok(map.get(&key).unwrap_or(default))
+    }),
+    ("update", "*", |run, map, args| {
+        for (key, value) in run.entries(args)? {
+            run.consume_fuel(map.entries.borrow().len())?;
+            map.insert(key, &value)?;
+        }
+        Ok(Val::None)
+    }),
+    ("values", "", |run, map, _| {
+        let values = map.entries.borrow().iter().map(|(_, value)| value.clone()).collect();
+        run.list(values)
+    }),
+];
+
+fn not_found() -> String {
+    "'index' of what is not there".into()
+}
+
+/// Returns the name of a method if the value has it.
+pub fn method_name(of: &Val, name: &str) -> Option<&'static str> {
+    fn listed<F>(table: &'static [Row<F>], name: &str) -> Option<&'static str> {
+        find(table, name).map(|row| row.0)
+    }
+    let one_of = |names: &[&'static str]| names.iter().find(|of| **of == name).copied();
+    match of {
+        Val::Str(_) | Val::Safe(_) => listed(TEXT, name),
+        Val::Bytes(_) => listed(BYTES, name),
+        Val::Seq(list) => listed(if list.tuple { &LIST[..2] } else { LIST }, name),
+        Val::Map(map) if !map.namespace => listed(MAP, name),
+        Val::Float(_) => one_of(&["is_integer"]),
+        Val::Callable(callable) => match &**callable {
+            Callable::Loop(_) => one_of(&["cycle", "changed"]),
+            Callable::Cycler { .. } => one_of(&["next", "reset"]),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 impl Interpreter<'_> {
-    pub fn method(&mut self, of: &Val, name: &'static str, args: CallArgs) -> ValueResult<Val> {
+    pub fn method(&mut self, of: &Val, name: &str, args: CallArgs) -> ValueResult<Val> {
         match of {
-            Val::Str(text) => self.text_method(text, name, args),
+            Val::Str(text) => {
+                self.consume_fuel(text.len() / 16)?;
+                self.call_row(TEXT, text, name, args)
+            }
             Val::Safe(text) => self.safe_method(text, name, args),
-            Val::Bytes(bytes) => self.bytes_method(bytes, name, args),
-            Val::Seq(seq) => {
-                let same = |value: &Val| seq.items.borrow().iter().position(|item| equal(item, value));
-                self.consume_fuel(seq.items.borrow().len())?;
-                let mut total = 0_usize;
-                for value in &args.values {
-                    total = total.saturating_add(self.charge_walk(value)?);
-                }
-                if matches!(name, "remove" | "index" | "count") {
-                    self.consume_fuel(total.saturating_mul(seq.items.borrow().len()))?;
-                } else {
-                    self.charge_memory(total.saturating_mul(size_of::<Val>()))?;
-                }
+            Val::Bytes(bytes) => {
+                self.charge_memory(bytes.len() * 2)?;
+                self.call_row(BYTES, bytes, name, args)
+            }
+            Val::Seq(list) => {
+                let length = list.items.borrow().len();
+                self.consume_fuel(length)?;
+                let total = self.charge_arguments(&args)?;
                 match name {
-                    "append" => {
-                        let [value] = required(args)?;
-                        self.charge_memory(size_of::<Val>())?;
-                        let end = seq.items.borrow().len();
-                        seq.insert(end, &value)?;
-                    }
-                    "extend" => {
-                        let [values] = required(args)?;
-                        for value in self.items(&values)? {
-                            let end = seq.items.borrow().len();
-                            seq.insert(end, &value)?;
-                        }
-                    }
-                    "insert" => {
-                        let [at, value] = required(args)?;
-                        let length = seq.items.borrow().len() as i128;
-                        let at = int_arg(&at)?;
-                        let at = if at < 0 { at.saturating_add(length).max(0) } else { at.min(length) };
-                        self.charge_memory(size_of::<Val>())?;
-                        seq.insert(at as usize, &value)?;
-                    }
-                    "pop" => {
-                        let [at] = args.bind(["index"])?;
-                        let length = seq.items.borrow().len() as i128;
-                        let at = at.as_ref().map_or(Ok(-1), int_arg)?;
-                        let at = if at < 0 { at.saturating_add(length) } else { at };
-                        if at < 0 || at >= length {
-                            return Err("'pop' of what is not there".into());
-                        }
-                        return Ok(seq.items.borrow_mut().remove(at as usize));
-                    }
-                    "remove" => {
-                        let [value] = required(args)?;
-                        let at = same(&value).ok_or("'remove' of what is not there")?;
-                        seq.items.borrow_mut().remove(at);
-                    }
-                    "reverse" => seq.items.borrow_mut().reverse(),
-                    "sort" => {
-                        let sorted = self.sorted(seq.items.borrow().clone(), |_, v| Ok(v.clone()), false)?;
-                        *seq.items.borrow_mut() = sorted;
-                    }
-                    "clear" => seq.items.borrow_mut().clear(),
-                    "copy" => {
-                        let items = seq.items.borrow().clone();
-                        return self.list(items);
-                    }
-                    "index" => {
-                        let [value] = required(args)?;
-                        return Ok(Val::Int(same(&value).ok_or("'index' of what is not there")? as i128));
-                    }
-                    _ => {
-                        let [value] = required(args)?;
-                        let count = seq.items.borrow().iter().filter(|item| equal(item, &value)).count();
-                        return Ok(Val::Int(count as i128));
-                    }
+                    "remove" | "index" | "count" => self.consume_fuel(total.saturating_mul(length))?,
+                    _ => self.charge_items(total.saturating_add(1))?,
                 }
-                Ok(Val::None)
+                self.call_row(LIST, list, name, args)
             }
             Val::Map(map) => {
-                let length = map.entries.borrow().len();
-                self.consume_fuel(length)?;
-                let mut total = 0_usize;
-                for value in args.values.iter().chain(args.named.iter().map(|(_, value)| value)) {
-                    total = total.saturating_add(self.charge_walk(value)?);
-                }
+                self.consume_fuel(map.entries.borrow().len())?;
+                let total = self.charge_arguments(&args)?;
                 if matches!(name, "setdefault" | "update") {
-                    self.charge_memory(total.saturating_mul(2 * size_of::<Val>()))?;
+                    self.charge_items(total.saturating_mul(2))?;
                 }
-                match name {
-                    "items" => {
-                        self.charge_memory(length * 4 * size_of::<Val>())?;
-                        let entries = map.entries.borrow();
-                        let pairs = entries.iter().map(|(k, v)| Val::tuple(vec![k.clone(), v.clone()]));
-                        Val::list(pairs.collect::<ValueResult<_>>()?)
-                    }
-                    "keys" => {
-                        let keys = map.entries.borrow().iter().map(|(k, _)| k.clone()).collect();
-                        self.list(keys)
-                    }
-                    "values" => {
-                        let values = map.entries.borrow().iter().map(|(_, v)| v.clone()).collect();
-                        self.list(values)
-                    }
-                    "get" => {
-                        let [key, default] = args.bind(["key", "default"])?;
-                        let found = key.and_then(|key| map.get(&key));
-                        Ok(found.or(default).unwrap_or(Val::None))
-                    }
-                    "setdefault" => {
-                        let [key, default] = args.bind(["key", "default"])?;
-                        let (key, default) = (key.unwrap_or(Val::None), default.unwrap_or(Val::None));
-                        if let Some(found) = map.get(&key) {
-                            return Ok(found);
-                        }
-                        self.charge_memory(2 * size_of::<Val>())?;
-                        map.insert(key.clone(), &default)?;
-                        Ok(map.get(&key).unwrap_or(default))
-                    }
-                    "update" => {
-                        for value in args.values {
-                            for (key, value) in self.pairs(&value)? {
-                                self.consume_fuel(map.entries.borrow().len())?;
-                                map.insert(key, &value)?;
-                            }
-                        }
-                        for (key, value) in args.named {
-                            map.insert(Val::Str(key), &value)?;
-                        }
-                        Ok(Val::None)
-                    }
-                    "pop" => {
-                        let [key, default] = args.bind(["key", "default"])?;
-                        let key = key.unwrap_or(Val::None);
-                        let at = map.entries.borrow().iter().position(|(k, _)| equal(k, &key));
-                        match at {
-                            Some(at) => Ok(map.entries.borrow_mut().remove(at).1),
-                            None => default.ok_or_else(|| "'pop' of what is not there".into()),
-                        }
-                    }
-                    "popitem" => {
-                        let last = map.entries.borrow_mut().pop().ok_or("'popitem' of an empty map")?;
-                        Val::tuple(vec![last.0, last.1])
-                    }
-                    "clear" => {
-                        map.entries.borrow_mut().clear();
-                        Ok(Val::None)
-                    }
-                    _ => {
-                        let entries = map.entries.borrow().clone();
-                        self.charge_memory(length * 2 * size_of::<Val>())?;
-                        Val::map(entries, false)
-                    }
-                }
+                self.call_row(MAP, map, name, args)
             }
             Val::Float(f) => Ok(Val::Bool(f.fract() == 0.0)),
-            Val::Callable(callable) => match (&**callable, name) {
-                (Callable::Loop(state), "cycle") if !args.values.is_empty() => {
-                    Ok(args.values[state.index.get() % args.values.len()].clone())
-                }
-                (Callable::Loop(_), "cycle") => Err("'loop.cycle' without items".into()),
-                (Callable::Loop(state), _) => {
-                    args.values.iter().try_for_each(|value| self.charge_walk(value).map(drop))?;
-                    let mut last: std::cell::RefMut<'_, _> = RefCell::borrow_mut(&state.changed);
-                    let same = last.as_ref().is_some_and(|old: &Vec<Val>| {
-                        old.len() == args.values.len()
-                            && old.iter().zip(&args.values).all(|(a, b)| equal(a, b))
-                    });
-                    *last = Some(args.values);
-                    Ok(Val::Bool(!same))
-                }
-                (Callable::Cycler { at, .. }, "reset") => {
-                    at.set(0);
-                    Ok(Val::None)
-                }
-                _ => self.call(of, CallArgs::default()),
-            },
+            Val::Callable(callable) => self.callable_method(callable, name, args),
             other => Err(format!("{} has no '{name}'", other.type_name())),
         }
     }
 
+    fn call_row<T: ?Sized>(
+        &mut self,
+        table: &'static [Method<T>],
+        of: &T,
+        name: &str,
+        args: CallArgs,
+    ) -> ValueResult<Val> {
+        let (_, parameters, call) = find(table, name).ok_or_else(|| format!("'{name}' is undefined"))?;
+        call(self, of, args.bind(parameters)?)
+    }
+
+    /// Charges for a walk over all arguments, and returns its length.
+    fn charge_arguments(&mut self, args: &CallArgs) -> ValueResult<usize> {
+        let mut values = args.values.iter().chain(args.named.iter().map(|(_, value)| value));
+        values.try_fold(0_usize, |total, value| Ok(total.saturating_add(self.charge_walk(value)?)))
+    }
+
     /// Calls a method of a safe text; the arguments are escaped.
-    fn safe_method(&mut self, text: &Rc<str>, name: &'static str, mut args: CallArgs) -> ValueResult<Val> {
+    fn safe_method(&mut self, text: &Rc<str>, name: &str, mut args: CallArgs) -> ValueResult<Val> {
         if matches!(name, "replace" | "join" | "format" | "center" | "ljust" | "rjust") {
             for value in args.values.iter_mut().chain(args.named.iter_mut().map(|(_, value)| value)) {
                 *value = match &*value {
@@ -201,285 +296,169 @@ impl Interpreter<'_> {
                 };
             }
         }
-        Ok(match self.text_method(text, name, args)? {
+        Ok(match self.method(&Val::Str(text.clone()), name, args)? {
             Val::Seq(seq) => {
                 let items = seq.items.borrow().iter().map(|item| item.clone().into_safe()).collect();
-                if seq.tuple { Val::tuple(items)? } else { Val::list(items)? }
+                Val::seq(items, seq.tuple)?
             }
             other => other.into_safe(),
         })
     }
 
-    fn bytes_method(&mut self, bytes: &[u8], name: &'static str, args: CallArgs) -> ValueResult<Val> {
-        self.charge_memory(bytes.len() * 2)?;
-        match name {
-            "hex" => self.text(bytes.iter().map(|byte| format!("{byte:02x}")).collect()),
-            _ => {
-                let [encoding, _] = args.bind(["encoding", "errors"])?;
-                check_utf8_encoding(encoding.as_ref())?;
-                let text = std::str::from_utf8(bytes).map_err(|_| "'decode' of invalid UTF-8")?;
-                self.text(text.to_string())
+    pub fn map_items(&mut self, map: &Dict) -> ValueResult<Val> {
+        let entries = map.entries.borrow();
+        self.charge_items(entries.len() * 4)?;
+        let pairs = entries.iter().map(|(key, value)| Val::tuple(vec![key.clone(), value.clone()]));
+        Val::list(pairs.collect::<ValueResult<_>>()?)
+    }
+
+    /// Joins the texts that `text` returns for the items.
+    pub fn joined(
+        &mut self,
+        items: &[Val],
+        between: &str,
+        text: impl Fn(&mut Self, &Val) -> ValueResult<Rc<str>>,
+    ) -> ValueResult<Val> {
+        let mut out = String::new();
+        for (i, item) in items.iter().enumerate() {
+            if i > 0 {
+                out.push_str(between);
             }
+            out.push_str(&text(self, item)?);
+            self.charge_memory(between.len())?;
         }
+        self.text(out)
     }
 
-    fn text_method(&mut self, text: &Rc<str>, name: &'static str, args: CallArgs) -> ValueResult<Val> {
-        self.consume_fuel(text.len() / 16)?;
-        let made = match name {
-            "upper" => text.to_uppercase(),
-            "lower" | "casefold" => text.to_lowercase(),
-            "capitalize" => capitalized(text),
-            "title" => titled(text),
-            "swapcase" => text
-                .chars()
-                .flat_map(|c| {
-                    if c.is_uppercase() {
-                        c.to_lowercase().collect::<Vec<_>>()
-                    } else {
-                        c.to_uppercase().collect()
-                    }
-                })
-                .collect(),
-            "strip" | "lstrip" | "rstrip" => {
-                let [chars] = args.bind(["chars"])?;
-                stripped(text, chars.as_ref(), name != "rstrip", name != "lstrip")?.to_string()
-            }
-            "removeprefix" => {
-                let [part] = required(args)?;
-                text.strip_prefix(str_arg(&part)?).unwrap_or(text).to_string()
-            }
-            "removesuffix" => {
-                let [part] = required(args)?;
-                text.strip_suffix(str_arg(&part)?).unwrap_or(text).to_string()
-            }
-            "replace" => {
-                let [old, new, count] = args.bind(["old", "new", "count"])?;
-                let (old, new) = (old.unwrap_or(Val::None), new.unwrap_or(Val::None));
-                return self.replaced(text, str_arg(&old)?, str_arg(&new)?, count.as_ref());
-            }
-            "join" => {
-                let [items] = required(args)?;
-                let mut out = String::new();
-                for (i, item) in self.items(&items)?.iter().enumerate() {
-                    if i > 0 {
-                        out.push_str(text);
-                    }
-                    out.push_str(str_arg(item)?);
-                    self.charge_memory(text.len())?;
-                }
-                out
-            }
-            "center" | "ljust" | "rjust" | "zfill" => {
-                let [width, fill] = args.bind(["width", "fillchar"])?;
-                let width = width.as_ref().map_or(Ok(0), int_arg)?;
-                let fill = fill.as_ref().map_or(Ok(if name == "zfill" { "0" } else { " " }), str_arg)?;
-                let width = usize::try_from(width).unwrap_or(0);
-                self.charge_memory(width)?;
-                padded(text, width, fill, name)
-            }
-            "format" => self.str_format(text, &args)?,
-            "encode" => {
-                let [encoding, _] = args.bind(["encoding", "errors"])?;
-                check_utf8_encoding(encoding.as_ref())?;
-                self.charge_memory(text.len())?;
-                return Ok(Val::Bytes(text.as_bytes().into()));
-            }
-            "split" | "rsplit" => {
-                let [between, most] = args.bind(["sep", "maxsplit"])?;
-                let most = most.as_ref().map_or(Ok(-1), int_arg)?;
-                let most = usize::try_from(most).unwrap_or(usize::MAX);
-                let parts = split(text, between.as_ref(), most, name == "rsplit")?;
-                self.charge_memory(text.len() + parts.len() * 32)?;
-                return self.list(parts.into_iter().map(Val::text).collect());
-            }
-            "splitlines" => {
-                self.charge_memory(text.len())?;
-                return self.list(text.lines().map(Val::text).collect());
-            }
-            "partition" | "rpartition" => {
-                let [between] = required(args)?;
-                let between = str_arg(&between)?;
-                let found =
-                    if name == "partition" { text.split_once(between) } else { text.rsplit_once(between) };
-                self.charge_memory(text.len())?;
-                let parts = match found {
-                    Some((a, b)) => [a, between, b],
-                    None if name == "partition" => [text, "", ""],
-                    None => ["", "", text],
-                };
-                return Val::tuple(parts.map(Val::text).into());
-            }
-            "startswith" | "endswith" => {
-                let [parts] = required(args)?;
-                let parts = match &parts {
-                    Val::Seq(_) => self.items(&parts)?,
-                    _ => vec![parts],
-                };
-                for part in &parts {
-                    let part = str_arg(part)?;
-                    if if name == "startswith" { text.starts_with(part) } else { text.ends_with(part) } {
-                        return Ok(Val::Bool(true));
-                    }
-                }
-                return Ok(Val::Bool(false));
-            }
-            "find" | "rfind" | "index" | "rindex" => {
-                let [part] = required(args)?;
-                let part = str_arg(&part)?;
-                let at = if name.starts_with('r') { text.rfind(part) } else { text.find(part) };
-                return match at {
-                    Some(at) => Ok(Val::Int(text[..at].chars().count() as i128)),
-                    None if name.ends_with("find") => Ok(Val::Int(-1)),
-                    None => Err(format!("'{name}': value not found")),
-                };
-            }
-            "count" => {
-                let [part] = required(args)?;
-                let part = str_arg(&part)?;
-                return Ok(Val::Int(text.matches(part).count() as i128));
-            }
-            _ => return Ok(Val::Bool(is_all(text, name))),
-        };
-        self.text(made)
-    }
-
-    pub fn replaced(&mut self, text: &str, old: &str, new: &str, count: Option<&Val>) -> ValueResult<Val> {
-        let count = match count {
-            None | Some(Val::None) => usize::MAX,
-            Some(count) => usize::try_from(int_arg(count)?).unwrap_or(usize::MAX),
-        };
+    pub fn replaced(&mut self, text: &str, old: &str, new: &str, count: &Arg) -> ValueResult<Val> {
+        let count = if count.some().is_none() { usize::MAX } else { count.most()? };
         let times = text.matches(old).count().min(count);
         self.charge_memory(text.len() + times.saturating_mul(new.len()))?;
         Ok(Val::Str(text.replacen(old, new, count).into()))
     }
+
+    fn justified(&mut self, text: &str, [width, fill, ..]: Args, align: char) -> ValueResult<Val> {
+        let width = width.size(0)?;
+        let fill = fill.or(Val::text(" "));
+        self.charge_memory(width)?;
+        self.text(pad(text, width, crate::args::text(&fill)?, align))
+    }
+
+    fn split(&mut self, text: &str, [between, most, ..]: Args, from_end: bool) -> ValueResult<Val> {
+        let most = most.most()?;
+        let many = most.saturating_add(1);
+        let mut parts: Vec<&str> = match (between.some_text()?, from_end) {
+            (Some(""), _) => return Err("'split' by an empty text".into()),
+            (Some(between), false) => text.splitn(many, between).collect(),
+            (Some(between), true) => text.rsplitn(many, between).collect(),
+            (None, false) => words(text.trim_start(), most, |rest| {
+                rest.split_once(char::is_whitespace).map(|(word, rest)| (word, rest.trim_start()))
+            }),
+            (None, true) => words(text.trim_end(), most, |rest| {
+                rest.rsplit_once(char::is_whitespace).map(|(rest, word)| (word, rest.trim_end()))
+            }),
+        };
+        if from_end {
+            parts.reverse();
+        }
+        self.text_parts(text, parts)
+    }
+
+    fn text_parts(&mut self, text: &str, parts: Vec<&str>) -> ValueResult<Val> {
+        self.charge_memory(text.len() + parts.len() * 32)?;
+        self.list(parts.into_iter().map(Val::text).collect())
+    }
+
+    fn parts(&mut self, text: &str, parts: [&str; 3]) -> ValueResult<Val> {
+        self.charge_memory(text.len())?;
+        Val::tuple(parts.map(Val::text).into())
+    }
+
+    /// Returns whether a condition is true for a text or for one of several.
+    fn any_part(&mut self, [parts, ..]: Args, fits: impl Fn(&str) -> bool) -> ValueResult<Val> {
+        let parts = match parts.or(Val::None) {
+            parts @ Val::Seq(_) => self.items(&parts)?,
+            part => vec![part],
+        };
+        for part in &parts {
+            if fits(text(part)?) {
+                return Ok(Val::Bool(true));
+            }
+        }
+        Ok(Val::Bool(false))
+    }
+}
+
+impl Seq {
+    fn place(&self, value: &Val) -> ValueResult<usize> {
+        let found = self.items.borrow().iter().position(|item| equal(item, value));
+        found.ok_or_else(not_found)
+    }
+}
+
+/// Returns a place in bytes as one in characters.
+fn place_of(text: &str, at: Option<usize>) -> Option<Val> {
+    at.map(|at| Val::int(text[..at].chars().count()))
 }
 
 /// Fails for any encoding but UTF-8.
-fn check_utf8_encoding(encoding: Option<&Val>) -> ValueResult<()> {
-    let name = encoding.map_or(Ok("utf-8"), str_arg)?.to_ascii_lowercase().replace('_', "-");
-    match &*name {
+fn check_utf8_encoding(encoding: &Arg) -> ValueResult<()> {
+    let name = encoding.0.as_ref().map_or(Ok("utf-8"), |name| text(name).map(|name| &**name))?;
+    match &*name.to_ascii_lowercase().replace('_', "-") {
         "utf-8" | "utf8" => Ok(()),
         _ => Err("an encoding other than UTF-8".into()),
     }
 }
 
-/// Returns the required arguments by position; fails if their number is not `N`.
-fn required<const N: usize>(args: CallArgs) -> ValueResult<[Val; N]> {
-    let count = args.values.len();
-    if !args.named.is_empty() {
-        return Err("arguments with names where none have them".into());
+/// Splits at white space, at most `most` times; `next` returns a word and the rest.
+fn words<'t>(
+    mut rest: &'t str,
+    most: usize,
+    next: fn(&'t str) -> Option<(&'t str, &'t str)>,
+) -> Vec<&'t str> {
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let (word, tail) = next(rest).filter(|_| found.len() < most).unwrap_or((rest, ""));
+        found.push(word);
+        rest = tail;
     }
-    args.values.try_into().map_err(|_| format!("expected {N} arguments, got {count}"))
+    found
 }
 
-/// Writes a letter that does not follow a letter in upper case, all others in lower case.
-fn titled(text: &str) -> String {
+fn all(text: &str, fits: fn(char) -> bool) -> ValueResult<Val> {
+    Ok(Val::Bool(!text.is_empty() && text.chars().all(fits)))
+}
+
+/// Returns whether all letters that have a case fit, and there are some.
+fn all_letters(text: &str, fits: fn(char) -> bool) -> ValueResult<Val> {
+    let letters: String = text.chars().filter(|c| c.is_lowercase() || c.is_uppercase()).collect();
+    all(&letters, fits)
+}
+
+/// Writes the first letter after each boundary in upper case, all others in lower case.
+pub fn titled(text: &str, is_boundary: fn(char) -> bool) -> String {
     let mut out = String::new();
-    let mut within = false;
+    let mut begins = true;
     for c in text.chars() {
-        if within {
-            out.extend(c.to_lowercase())
-        } else {
+        if begins {
             out.extend(c.to_uppercase())
+        } else {
+            out.extend(c.to_lowercase())
         }
-        within = c.is_alphabetic();
+        begins = is_boundary(c);
     }
     out
 }
 
-fn split<'t>(text: &'t str, between: Option<&Val>, most: usize, from_end: bool) -> ValueResult<Vec<&'t str>> {
-    let between = match between {
-        None | Some(Val::None) => None,
-        Some(between) => Some(str_arg(between)?),
-    };
-    let many = most.saturating_add(1);
-    Ok(match (between, from_end) {
-        (Some(""), _) => return Err("'split' by an empty text".into()),
-        (Some(between), false) => text.splitn(many, between).collect(),
-        (Some(between), true) => {
-            let mut parts: Vec<&str> = text.rsplitn(many, between).collect();
-            parts.reverse();
-            parts
-        }
-        (None, false) => {
-            let (mut parts, mut rest) = (Vec::new(), text.trim_start());
-            while !rest.is_empty() {
-                match rest.find(char::is_whitespace).filter(|_| parts.len() < most) {
-                    Some(end) => {
-                        parts.push(&rest[..end]);
-                        rest = rest[end..].trim_start();
-                    }
-                    None => {
-                        parts.push(rest);
-                        break;
-                    }
-                }
-            }
-            parts
-        }
-        (None, true) => {
-            let (mut parts, mut rest) = (Vec::new(), text.trim_end());
-            while !rest.is_empty() {
-                match rest.char_indices().rfind(|(_, c)| c.is_whitespace()).filter(|_| parts.len() < most) {
-                    Some((at, c)) => {
-                        parts.push(&rest[at + c.len_utf8()..]);
-                        rest = rest[..at].trim_end();
-                    }
-                    None => {
-                        parts.push(rest);
-                        break;
-                    }
-                }
-            }
-            parts.reverse();
-            parts
-        }
-    })
-}
-
-fn is_all(text: &str, name: &str) -> bool {
-    let cased = |upper: bool| {
-        let mut letters = text.chars().filter(|c| c.is_lowercase() || c.is_uppercase()).peekable();
-        letters.peek().is_some() && letters.all(|c| if upper { c.is_uppercase() } else { c.is_lowercase() })
-    };
-    let all = |fits: fn(char) -> bool| !text.is_empty() && text.chars().all(fits);
-    match name {
-        "isupper" => cased(true),
-        "islower" => cased(false),
-        "isalpha" => all(char::is_alphabetic),
-        "isalnum" => all(char::is_alphanumeric),
-        "isspace" => all(char::is_whitespace),
-        _ => all(char::is_numeric),
-    }
-}
-
 pub fn capitalized(text: &str) -> String {
     let mut chars = text.chars();
-    chars.next().map(|c| c.to_uppercase().collect::<String>()).unwrap_or_default()
-        + &chars.as_str().to_lowercase()
+    let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+    first + &chars.as_str().to_lowercase()
 }
 
-pub fn stripped<'t>(text: &'t str, chars: Option<&Val>, start: bool, end: bool) -> ValueResult<&'t str> {
-    let set = match chars {
-        None | Some(Val::None) => None,
-        Some(chars) => Some(str_arg(chars)?),
-    };
+pub fn stripped<'t>(text: &'t str, chars: &Arg, start: bool, end: bool) -> ValueResult<&'t str> {
+    let set = chars.some_text()?;
     let goes = |c: char| set.map_or(c.is_whitespace(), |set| set.contains(c));
     let text = if start { text.trim_start_matches(goes) } else { text };
     Ok(if end { text.trim_end_matches(goes) } else { text })
-}
-
-pub fn padded(text: &str, width: usize, fill: &str, how: &str) -> String {
-    let missing = width.saturating_sub(text.chars().count());
-    // If the width is odd, Python puts the odd blank on the left.
-    let left = match how {
-        "center" => missing / 2 + (missing & width & 1),
-        "ljust" => 0,
-        _ => missing,
-    };
-    let (sign, rest) = match how == "zfill" && text.starts_with(['-', '+']) {
-        true => text.split_at(1),
-        false => ("", text),
-    };
-    format!("{sign}{}{rest}{}", fill.repeat(left), fill.repeat(missing - left))
 }

@@ -12,23 +12,18 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
         return None;
     }
     let values = match sys.read(data) {
-        Ok(bytes) => match std::str::from_utf8(&bytes) {
-            Ok(text) => config::json::parse(text).map_err(|e| e.to_string()),
-            Err(e) => Err(e.to_string()),
-        },
+        Ok(bytes) => String::from_utf8(bytes)
+            .map_err(|e| e.to_string())
+            .and_then(|text| config::json::parse(&text).map_err(|e| e.to_string())),
         Err(e) if e.is_not_found() || e.kind() == Some(std::io::ErrorKind::PermissionDenied) => {
             debug!(sys, "{path} is a template; reading it unrendered: {e}");
             return None;
         }
         Err(e) => Err(e.to_string()),
     };
-    let values = match values {
-        Ok(values) => values,
-        Err(e) => {
-            warn_once(sys, format!("Could not apply Jinja template '{data}' to '{path}': {e}"));
-            return None;
-        }
-    };
+    let values = values
+        .map_err(|e| warn_once(sys, format!("Could not apply Jinja template '{data}' to '{path}': {e}")))
+        .ok()?;
     match render(text, &variables(&values)) {
         Ok(rendered) => {
             if let Some(names) = rendered.undefined_names() {
@@ -51,48 +46,5 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
 fn warn_once(sys: &System, text: String) {
     if !sys.log().logged_warnings().iter().any(|(_, logged)| *logged == text) {
         sys.log().record(Level::Warning, file!(), format_args!("{text}"));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use scratch::TempDir;
-    use system::WriteOptions;
-
-    #[test]
-    fn renders_with_instance_data_if_available() {
-        let top = TempDir::new();
-        let sys = System::new(&top);
-        let of = |text: &str| render_settings(&sys, "/run/data", "/etc/a.cfg", text);
-        let template = "## template: jinja\na: {{ v1.region }}\n";
-        assert_eq!(of(template), None);
-        assert!(sys.log().logged_warnings().is_empty());
-        let put = |text: &str| sys.write("/run/data", text, WriteOptions::secret()).map(drop).unwrap();
-        put(r#"{"v1": {"region": "north"}}"#);
-        for (text, wanted) in [
-            (template, Some("a: north\n")),
-            ("##template: JINJA\nb: {{ region }}", Some("b: north")),
-            ("## template: jinja\nc: {{ nope }}\n", Some("c: CI_MISSING_JINJA_VAR/nope\n")),
-            ("## template: jinja\nd: {% if %}\n", None),
-            ("a: {{ v1.region }}\n", None),
-            ("## template: mako\n", None),
-        ] {
-            assert_eq!(of(text).as_deref(), wanted, "{text}");
-            of(text);
-        }
-        put("{");
-        assert_eq!(of(template), None);
-        let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
-        assert_eq!(logged.len(), 3, "{logged:?}");
-        assert_eq!(
-            logged[0],
-            "Could not render jinja template variables in file '/etc/a.cfg': 'nope' (line 2)"
-        );
-        assert!(
-            logged[1]
-                .starts_with("Failed to render templated yaml config file '/etc/a.cfg'. template line 2")
-        );
-        assert!(logged[2].starts_with("Could not apply Jinja template '/run/data' to '/etc/a.cfg': "));
     }
 }

@@ -165,6 +165,7 @@ fn resource_limits() {
         "{{ '%999999999999d' % 1 }}",
         "{{ '{:999999999999}'.format(1) }}",
         "{{ [1] * 999999999999 }}",
+        "{% set m = {} %}{% do m.setdefault(m, 1) %}{{ m }}",
         "{{ [1]|batch(999999999999, 1)|list }}",
         "{{ [1]|slice(999999999999)|list }}",
         "{{ 'a\\nb'|indent(999999999999) }}",
@@ -186,6 +187,12 @@ fn resource_limits() {
         assert!(bad.line == 2 && bad.message.len() < 200, "{body}: {bad}");
     }
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
+/// Work that creates nothing is not charged, so there must be none.
+#[test]
+fn repeating_an_empty_list_takes_no_time() {
+    assert_eq!(jinja_text("{{ [] * 10 ** 18 }}{{ '' * 10 ** 18 }}{{ () * -1 }}", "{}"), "[]()");
 }
 
 #[test]
@@ -253,4 +260,36 @@ fn errors_show_the_tag_without_its_strings() {
     }
     let long = format!("## template: jinja\n{{{{ {} nope nope }}}}", "é + ".repeat(60));
     assert!(crate::render(&long, &Map::new()).unwrap_err().message.chars().count() < 200);
+}
+
+#[test]
+fn settings_are_rendered_with_instance_data_if_available() {
+    let top = scratch::TempDir::new();
+    let sys = System::new(&top);
+    let of = |text: &str| render_settings(&sys, "/run/data", "/etc/a.cfg", text);
+    let template = "## template: jinja\na: {{ v1.region }}\n";
+    assert_eq!(of(template), None);
+    assert!(sys.log().logged_warnings().is_empty());
+    let put = |text: &str| sys.write("/run/data", text, system::WriteOptions::secret()).map(drop).unwrap();
+    put(r#"{"v1": {"region": "north"}}"#);
+    for (text, wanted) in [
+        (template, Some("a: north\n")),
+        ("##template: JINJA\nb: {{ region }}", Some("b: north")),
+        ("## template: jinja\nc: {{ nope }}\n", Some("c: CI_MISSING_JINJA_VAR/nope\n")),
+        ("## template: jinja\nd: {% if %}\n", None),
+        ("a: {{ v1.region }}\n", None),
+        ("## template: mako\n", None),
+    ] {
+        assert_eq!(of(text).as_deref(), wanted, "{text}");
+        of(text);
+    }
+    put("{");
+    assert_eq!(of(template), None);
+    let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(logged.len(), 3, "{logged:?}");
+    assert_eq!(logged[0], "Could not render jinja template variables in file '/etc/a.cfg': 'nope' (line 2)");
+    assert!(
+        logged[1].starts_with("Failed to render templated yaml config file '/etc/a.cfg'. template line 2")
+    );
+    assert!(logged[2].starts_with("Could not apply Jinja template '/run/data' to '/etc/a.cfg': "));
 }

@@ -50,7 +50,7 @@ pub struct Dict {
 }
 
 pub enum Callable {
-    Function(&'static str),
+    Function(&'static crate::functions::Function),
     Method(Val, &'static str),
     /// A macro, and whether its output is escaped.
     Macro(Rc<Macro>, Vec<Scope>, bool),
@@ -78,21 +78,36 @@ pub struct LoopState {
     pub scopes: Vec<Scope>,
 }
 
+impl From<Callable> for Val {
+    fn from(callable: Callable) -> Val {
+        Val::Callable(Rc::new(callable))
+    }
+}
+
 pub type ValueResult<T> = Result<T, String>;
 
-fn checked_depth<'a>(values: impl Iterator<Item = &'a Val>) -> ValueResult<u16> {
-    let most = values.map(Val::depth).max().unwrap_or(0) + 1;
-    if most > MAX_NESTING { Err(format!("values nested deeper than {MAX_NESTING} levels")) } else { Ok(most) }
+fn checked_depth<'a>(values: impl IntoIterator<Item = &'a Val>) -> ValueResult<Cell<u16>> {
+    let most = values.into_iter().map(Val::depth).max().unwrap_or(0) + 1;
+    if most > MAX_NESTING {
+        return Err(format!("values nested deeper than {MAX_NESTING} levels"));
+    }
+    Ok(Cell::new(most))
+}
+
+/// Returns a copy of a value to be put into a container, so that no value contains itself, and updates the container's depth.
+fn adopt(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
+    let value = value.deep_copy()?;
+    depth.set(depth.get().max(checked_depth([&value])?.get()));
+    Ok(value)
 }
 
 impl Dict {
-    pub fn get(&self, key: &Val) -> Option<Val> {
-        self.entries.borrow().iter().find(|(k, _)| equal(k, key)).map(|(_, v)| v.clone())
+    pub fn place(&self, key: &Val) -> Option<usize> {
+        self.entries.borrow().iter().position(|(k, _)| equal(k, key))
     }
 
-    pub fn get_str(&self, key: &str) -> Option<Val> {
-        let is = |k: &Val| matches!(k, Val::Str(k) if **k == *key);
-        self.entries.borrow().iter().find(|(k, _)| is(k)).map(|(_, v)| v.clone())
+    pub fn get(&self, key: &Val) -> Option<Val> {
+        self.place(key).map(|at| self.entries.borrow()[at].1.clone())
     }
 
     /// Returns the entries in the order of their keys; keys without an order are sorted by the names of their types.
@@ -103,23 +118,28 @@ impl Dict {
         entries
     }
 
-    /// Inserts a copy of the value, so that no value contains itself.
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
-        let value = value.deep_copy()?;
-        self.depth.set(self.depth.get().max(checked_depth([&value].into_iter())?));
-        let mut entries = self.entries.borrow_mut();
-        match entries.iter_mut().find(|(k, _)| equal(k, &key)) {
-            Some((_, old)) => *old = value,
-            None => entries.push((key, value)),
+        let value = adopt(value, &self.depth)?;
+        match self.place(&key) {
+            Some(at) => self.entries.borrow_mut()[at].1 = value,
+            None => self.entries.borrow_mut().push((key, value)),
         }
         Ok(())
     }
 }
 
 impl Seq {
+    /// Returns the brackets around the items.
+    pub fn brackets(&self, length: usize) -> (&'static str, &'static str) {
+        match (self.tuple, length) {
+            (false, _) => ("[", "]"),
+            (true, 1) => ("(", ",)"),
+            (true, _) => ("(", ")"),
+        }
+    }
+
     pub fn insert(&self, at: usize, value: &Val) -> ValueResult<()> {
-        let value = value.deep_copy()?;
-        self.depth.set(self.depth.get().max(checked_depth([&value].into_iter())?));
+        let value = adopt(value, &self.depth)?;
         let mut items = self.items.borrow_mut();
         let at = at.min(items.len());
         items.insert(at, value);
@@ -128,10 +148,6 @@ impl Seq {
 }
 
 impl Val {
-    pub fn safe(text: impl Into<Rc<str>>) -> Val {
-        Val::Safe(text.into())
-    }
-
     /// Returns the value with safe text as ordinary text.
     pub fn plain(&self) -> Val {
         match self {
@@ -152,14 +168,25 @@ impl Val {
         Val::Str(text.into())
     }
 
+    pub fn int(n: usize) -> Val {
+        Val::Int(n as i128)
+    }
+
+    pub fn undefined(name: &Rc<str>) -> Val {
+        Val::Undefined(Some(name.clone()))
+    }
+
     pub fn list(items: Vec<Val>) -> ValueResult<Val> {
-        let depth = Cell::new(checked_depth(items.iter())?);
-        Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: false })))
+        Val::seq(items, false)
     }
 
     pub fn tuple(items: Vec<Val>) -> ValueResult<Val> {
-        let depth = Cell::new(checked_depth(items.iter())?);
-        Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple: true })))
+        Val::seq(items, true)
+    }
+
+    pub fn seq(items: Vec<Val>, tuple: bool) -> ValueResult<Val> {
+        let depth = checked_depth(&items)?;
+        Ok(Val::Seq(Rc::new(Seq { items: RefCell::new(items), depth, tuple })))
     }
 
     /// Returns a map. Later values of a key replace earlier ones.
@@ -171,8 +198,18 @@ impl Val {
                 None => found.push((key, value)),
             }
         }
-        let depth = Cell::new(checked_depth(found.iter().map(|(_, v)| v))?);
-        Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(found), depth, namespace })))
+        Val::map_of_unique(found, namespace)
+    }
+
+    /// Returns a map of entries with different keys.
+    fn map_of_unique(entries: Vec<(Val, Val)>, namespace: bool) -> ValueResult<Val> {
+        let depth = checked_depth(entries.iter().map(|(_, value)| value))?;
+        Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(entries), depth, namespace })))
+    }
+
+    /// Returns a map of named values.
+    pub fn map_of_named(named: Vec<(Name, Val)>) -> ValueResult<Val> {
+        Val::map(named.into_iter().map(|(name, value)| (Val::Str(name), value)), false)
     }
 
     pub fn from_node(node: &Node) -> ValueResult<Val> {
@@ -189,13 +226,16 @@ impl Val {
                 Val::list(map.iter().map(|(key, _)| Val::from_node(key)).collect::<ValueResult<_>>()?)?
             }
             Value::Map(map) => {
-                let pairs: ValueResult<Vec<_>> =
-                    map.iter().map(|(k, v)| Ok((Val::from_node(k)?, Val::from_node(v)?))).collect();
-                let pairs = pairs?;
-                let depth = Cell::new(checked_depth(pairs.iter().map(|(_, v)| v))?);
-                Val::Map(Rc::new(Dict { entries: RefCell::new(pairs), depth, namespace: false }))
+                let entries = map.iter().map(|(k, v)| Ok((Val::from_node(k)?, Val::from_node(v)?)));
+                Val::map_of_unique(entries.collect::<ValueResult<_>>()?, false)?
             }
         })
+    }
+
+    /// Returns the variable `loop` if the value is one.
+    pub fn as_loop(&self) -> Option<&LoopState> {
+        let Val::Callable(callable) = self else { return None };
+        if let Callable::Loop(state) = &**callable { Some(state) } else { None }
     }
 
     pub fn depth(&self) -> u16 {
@@ -217,11 +257,10 @@ impl Val {
         *left > 0
             && match self {
                 Val::Seq(seq) => seq.items.borrow().iter().all(|item| item.fits_budget(left)),
-                Val::Map(map) => map
-                    .entries
-                    .borrow()
-                    .iter()
-                    .all(|(key, value)| key.fits_budget(left) && value.fits_budget(left)),
+                Val::Map(map) => {
+                    let entries = map.entries.borrow();
+                    entries.iter().all(|(key, value)| key.fits_budget(left) && value.fits_budget(left))
+                }
                 _ => true,
             }
     }
@@ -230,16 +269,14 @@ impl Val {
     pub fn deep_copy(&self) -> ValueResult<Val> {
         match self {
             Val::Seq(seq) => {
-                let items = seq.items.borrow().iter().map(Val::deep_copy).collect::<ValueResult<_>>()?;
-                if seq.tuple { Val::tuple(items) } else { Val::list(items) }
+                let items = seq.items.borrow();
+                Val::seq(items.iter().map(Val::deep_copy).collect::<ValueResult<_>>()?, seq.tuple)
             }
             Val::Map(map) if map.namespace => Err("a namespace within another value".into()),
             Val::Map(map) => {
-                let pairs: ValueResult<Vec<_>> =
-                    map.entries.borrow().iter().map(|(k, v)| Ok((k.clone(), v.deep_copy()?))).collect();
-                let pairs = pairs?;
-                let depth = Cell::new(checked_depth(pairs.iter().map(|(_, v)| v))?);
-                Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(pairs), depth, namespace: false })))
+                let entries = map.entries.borrow();
+                let entries = entries.iter().map(|(k, v)| Ok((k.clone(), v.deep_copy()?)));
+                Val::map_of_unique(entries.collect::<ValueResult<_>>()?, false)
             }
             Val::Callable(_) => Err("a function or loop within another value".into()),
             other => Ok(other.clone()),
@@ -276,6 +313,24 @@ impl Val {
         }
     }
 
+    /// Returns the error of an operation on a value of this type, such as `'abs' of`.
+    pub fn misuse(&self, operation: &str) -> String {
+        match self {
+            Val::Undefined(name) => undefined_error(name),
+            other => format!("{operation} {}", other.type_name()),
+        }
+    }
+
+    /// Returns the value as a number; booleans are numbers in Python.
+    pub fn number(&self) -> Option<Number> {
+        Some(match self {
+            Val::Bool(b) => Number::Int(i128::from(*b)),
+            Val::Int(n) => Number::Int(*n),
+            Val::Float(f) => Number::Float(*f),
+            _ => return None,
+        })
+    }
+
     /// Returns `str(value)`.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
@@ -286,17 +341,22 @@ impl Val {
     pub fn write(&self, out: &mut String) {
         match self {
             Val::Str(text) | Val::Safe(text) => out.push_str(text),
-            other => other.write_repr(out),
+            other => other.write_repr(false, out),
         }
     }
 
-    /// Returns `repr(value)`.
-    pub fn write_repr(&self, out: &mut String) {
-        self.write_repr_as(false, out);
+    /// Returns `repr(value)`; with `sorted` with sorted keys of maps.
+    pub fn repr(&self, sorted: bool) -> String {
+        let mut out = String::new();
+        self.write_repr(sorted, &mut out);
+        out
     }
 
-    /// Does the same as [`Val::write_repr`], with the keys of maps sorted if `sorted`.
-    pub fn write_repr_as(&self, sorted: bool, out: &mut String) {
+    fn write_repr(&self, sorted: bool, out: &mut String) {
+        let inner = |value: &Val, out: &mut String| match value {
+            Val::Undefined(_) if !sorted => out.push_str("Undefined"),
+            other => other.write_repr(sorted, out),
+        };
         match self {
             Val::Undefined(Some(name)) if name.is_empty() => {}
             Val::Undefined(name) => {
@@ -316,53 +376,44 @@ impl Val {
             Val::Bytes(bytes) => write_bytes(bytes, out),
             Val::Seq(seq) => {
                 let items = seq.items.borrow();
-                out.push(if seq.tuple { '(' } else { '[' });
-                for (i, item) in items.iter().enumerate() {
-                    if i > 0 {
-                        out.push_str(", ");
-                    }
-                    item.write_inner(sorted, out);
-                }
-                if seq.tuple && items.len() == 1 {
-                    out.push(',');
-                }
-                out.push(if seq.tuple { ')' } else { ']' });
+                out.push_str(seq.brackets(items.len()).0);
+                write_list(&items, ", ", out, |item, out| inner(item, out));
+                out.push_str(seq.brackets(items.len()).1);
             }
             Val::Map(map) => {
-                out.push_str(if map.namespace { "<Namespace {" } else { "{" });
+                let (open, close) = if map.namespace { ("<Namespace {", "}>") } else { ("{", "}") };
+                out.push_str(open);
                 let sorted = sorted && !map.namespace;
                 let entries = if sorted { map.sorted() } else { map.entries.borrow().clone() };
-                for (i, (key, value)) in entries.iter().enumerate() {
-                    if i > 0 {
-                        out.push_str(", ");
-                    }
-                    key.write_inner(sorted, out);
+                write_list(&entries, ", ", out, |(key, value), out| {
+                    inner(key, out);
                     out.push_str(": ");
-                    value.write_inner(sorted, out);
-                }
-                out.push_str(if map.namespace { "}>" } else { "}" });
+                    inner(value, out);
+                });
+                out.push_str(close);
             }
-            Val::Callable(callable) => match &**callable {
+            Val::Callable(callable) => out.push_str(&match &**callable {
                 Callable::Loop(state) => {
-                    out.push_str(&format!("<LoopContext {}/{}>", state.index.get() + 1, state.items.len()));
+                    format!("<LoopContext {}/{}>", state.index.get() + 1, state.items.len())
                 }
-                Callable::Template => out.push_str("<TemplateReference None>"),
-                Callable::Block(name) => out.push_str(&format!("<BlockReference '{name}'>")),
-                Callable::Macro(of, ..) => out.push_str(&format!("<Macro '{}'>", of.name)),
-                Callable::Function(name) | Callable::Method(_, name) => {
-                    out.push_str(&format!("<function {name}>"));
-                }
-                Callable::Cycler { .. } => out.push_str("<Cycler>"),
-                Callable::Joiner { .. } => out.push_str("<Joiner>"),
-            },
+                Callable::Template => "<TemplateReference None>".into(),
+                Callable::Block(name) => format!("<BlockReference '{name}'>"),
+                Callable::Macro(of, ..) => format!("<Macro '{}'>", of.name),
+                Callable::Function((name, ..)) | Callable::Method(_, name) => format!("<function {name}>"),
+                Callable::Cycler { .. } => "<Cycler>".into(),
+                Callable::Joiner { .. } => "<Joiner>".into(),
+            }),
         }
     }
+}
 
-    fn write_inner(&self, sorted: bool, out: &mut String) {
-        match self {
-            Val::Undefined(_) if !sorted => out.push_str("Undefined"),
-            other => other.write_repr_as(sorted, out),
+/// Writes items with `between` between them.
+pub fn write_list<T>(items: &[T], between: &str, out: &mut String, mut write: impl FnMut(&T, &mut String)) {
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push_str(between);
         }
+        write(item, out);
     }
 }
 
@@ -371,12 +422,8 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
     out.extend(['b', quote]);
     for byte in bytes {
         match char::from(*byte) {
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            c if c == quote || c == '\\' => out.extend(['\\', c]),
-            c @ ' '..='~' => out.push(c),
-            _ => out.push_str(&format!("\\x{byte:02x}")),
+            c @ ('\'' | '"') if c != quote => out.push(c),
+            _ => out.extend(byte.escape_ascii().map(char::from)),
         }
     }
     out.push(quote);
@@ -384,21 +431,10 @@ fn write_bytes(bytes: &[u8], out: &mut String) {
 
 /// Escapes text for HTML.
 pub fn html_escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&#34;"),
-            '\'' => out.push_str("&#39;"),
-            c => out.push(c),
-        }
-    }
-    out
+    let escapes = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&#34;"), ("'", "&#39;")];
+    escapes.iter().fold(text.to_string(), |text, (of, by)| text.replace(of, by))
 }
 
-/// Returns the value as a number; booleans are numbers in Python.
 pub enum Number {
     Int(i128),
     Float(f64),
@@ -411,15 +447,6 @@ impl Number {
             Number::Float(f) => *f,
         }
     }
-}
-
-pub fn number(value: &Val) -> Option<Number> {
-    Some(match value {
-        Val::Bool(b) => Number::Int(i128::from(*b)),
-        Val::Int(n) => Number::Int(*n),
-        Val::Float(f) => Number::Float(*f),
-        _ => return None,
-    })
 }
 
 pub fn equal(a: &Val, b: &Val) -> bool {
@@ -436,7 +463,7 @@ pub fn equal(a: &Val, b: &Val) -> bool {
             x.len() == y.len() && x.iter().all(|(k, v)| b.get(k).is_some_and(|other| equal(v, &other)))
         }
         (Val::Callable(a), Val::Callable(b)) => Rc::ptr_eq(a, b),
-        _ => match (number(a), number(b)) {
+        _ => match (a.number(), b.number()) {
             (Some(Number::Int(a)), Some(Number::Int(b))) => a == b,
             (Some(a), Some(b)) => a.float() == b.float(),
             _ => false,
@@ -458,7 +485,7 @@ pub fn order(a: &Val, b: &Val) -> ValueResult<Ordering> {
             Ok(a.len().cmp(&b.len()))
         }
         (Val::Undefined(name), _) | (_, Val::Undefined(name)) => Err(undefined_error(name)),
-        _ => match (number(a), number(b)) {
+        _ => match (a.number(), b.number()) {
             (Some(Number::Int(a)), Some(Number::Int(b))) => Ok(a.cmp(&b)),
             (Some(a), Some(b)) => Ok(a.float().partial_cmp(&b.float()).unwrap_or(Ordering::Equal)),
             _ => Err(format!("cannot compare {} and {}", a.type_name(), b.type_name())),

@@ -7,9 +7,12 @@ use std::rc::Rc;
 
 use config::Map;
 
-use crate::ast::{self, Body, CompareOp, Expr, Name};
-use crate::value::{Callable, Val, ValueResult, equal, order, undefined_error};
-use crate::{TemplateError, UndefinedVariable, operators};
+use crate::args::CallArgs;
+use crate::ast::{Args, Body, Expr, Filters, Name};
+use crate::functions::{global, next_of};
+use crate::operators::check_hashable;
+use crate::value::{Callable, Val, ValueResult, html_escaped, undefined_error};
+use crate::{TemplateError, UndefinedVariable};
 
 /// The maximum number of steps: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
@@ -39,34 +42,6 @@ pub struct Interpreter<'v> {
     line: usize,
 }
 
-/// The arguments of a call.
-#[derive(Default)]
-pub struct CallArgs {
-    pub values: Vec<Val>,
-    pub named: Vec<(Name, Val)>,
-}
-
-impl CallArgs {
-    /// Returns the arguments in the order of `names`; `None` for a missing one.
-    pub fn bind<const N: usize>(self, names: [&str; N]) -> ValueResult<[Option<Val>; N]> {
-        let mut found: [Option<Val>; N] = std::array::from_fn(|_| None);
-        if self.values.len() > N {
-            return Err(format!("expected at most {N} arguments, got {}", self.values.len()));
-        }
-        for (place, value) in self.values.into_iter().enumerate() {
-            found[place] = Some(value);
-        }
-        for (name, value) in self.named {
-            match names.iter().position(|n| **n == *name) {
-                Some(place) if found[place].is_none() => found[place] = Some(value),
-                Some(_) => return Err(format!("duplicate argument '{name}'")),
-                None => return Err(format!("unexpected argument '{name}'")),
-            }
-        }
-        Ok(found)
-    }
-}
-
 impl<'v> Interpreter<'v> {
     pub fn new(variables: &'v Map, blocks: Vec<(Name, Body)>) -> Interpreter<'v> {
         Interpreter {
@@ -90,16 +65,9 @@ impl<'v> Interpreter<'v> {
 
     /// Consumes fuel for work whose cost grows with a value.
     pub fn consume_fuel(&mut self, steps: usize) -> ValueResult<()> {
-        match self.fuel.checked_sub(steps as u64) {
-            Some(rest) => {
-                self.fuel = rest;
-                Ok(())
-            }
-            None => {
-                self.fuel = 0;
-                Err("step limit exceeded".into())
-            }
-        }
+        let rest = self.fuel.checked_sub(steps as u64);
+        self.fuel = rest.unwrap_or(0);
+        rest.map(drop).ok_or_else(|| "step limit exceeded".into())
     }
 
     /// Charges the memory of a value of this many bytes, before it is created.
@@ -111,14 +79,24 @@ impl<'v> Interpreter<'v> {
         self.consume_fuel(bytes / 64 + 1)
     }
 
+    /// Charges the memory of a list of this length.
+    pub fn charge_items(&mut self, count: usize) -> ValueResult<()> {
+        self.charge_memory(count.saturating_mul(size_of::<Val>()))
+    }
+
     pub fn text(&mut self, text: String) -> ValueResult<Val> {
         self.charge_memory(text.len())?;
         Ok(Val::Str(text.into()))
     }
 
     pub fn list(&mut self, items: Vec<Val>) -> ValueResult<Val> {
-        self.charge_memory(items.len() * size_of::<Val>())?;
-        Val::list(items)
+        self.seq(items, false)
+    }
+
+    /// Returns a list or tuple, whose memory it charges.
+    pub fn seq(&mut self, items: Vec<Val>, tuple: bool) -> ValueResult<Val> {
+        self.charge_items(items.len())?;
+        Val::seq(items, tuple)
     }
 
     /// Returns a value as text, and charges for it, as the text can be much longer than the value.
@@ -143,16 +121,6 @@ impl<'v> Interpreter<'v> {
         Ok(max - left)
     }
 
-    pub fn equals(&mut self, a: &Val, b: &Val) -> ValueResult<bool> {
-        self.charge_walk(a)?;
-        Ok(equal(a, b))
-    }
-
-    pub fn order(&mut self, a: &Val, b: &Val) -> ValueResult<std::cmp::Ordering> {
-        self.charge_walk(a)?;
-        order(a, b)
-    }
-
     fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
         if self.depth >= MAX_DEPTH {
             return Err("calls nested too deep (a macro that calls itself?)".into());
@@ -163,20 +131,38 @@ impl<'v> Interpreter<'v> {
         done
     }
 
+    /// Runs `act` with other variables and another `autoescape`.
+    fn switched<T>(
+        &mut self,
+        scopes: Vec<Scope>,
+        autoescape: bool,
+        act: impl FnOnce(&mut Self) -> ValueResult<T>,
+    ) -> ValueResult<T> {
+        let outer = std::mem::replace(&mut self.scopes, scopes);
+        let escapes = std::mem::replace(&mut self.autoescape, autoescape);
+        let done = self.nested(act);
+        (self.scopes, self.autoescape) = (outer, escapes);
+        done
+    }
+
+    /// Returns only the variables of the template, which all blocks see.
+    fn global_scopes(&self) -> Vec<Scope> {
+        self.scopes.iter().take(1).cloned().collect()
+    }
+
     pub fn lookup(&mut self, name: &Name) -> ValueResult<Val> {
-        for scope in self.scopes.iter().rev() {
-            if let Some((_, value)) = scope.borrow().iter().rev().find(|(n, _)| n == name) {
-                return Ok(value.clone());
-            }
-        }
-        if let Some((_, value)) = self.cache.iter().find(|(n, _)| n == name) {
-            return Ok(value.clone());
+        let of = |entries: &[(Name, Val)]| {
+            entries.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.clone())
+        };
+        let found = self.scopes.iter().rev().find_map(|scope| of(&scope.borrow()));
+        if let Some(value) = found.or_else(|| of(&self.cache)) {
+            return Ok(value);
         }
         let Some(node) = self.variables.get(name) else {
-            return Ok(match crate::functions::GLOBALS.iter().find(|global| ***global == **name) {
-                Some(global) => Val::Callable(Rc::new(Callable::Function(global))),
-                None if **name == *"self" => Val::Callable(Rc::new(Callable::Template)),
-                None => Val::Undefined(Some(name.clone())),
+            return Ok(match global(name) {
+                Some(function) => function,
+                None if **name == *"self" => Callable::Template.into(),
+                None => Val::undefined(name),
             });
         };
         let value = Val::from_node(node)?;
@@ -207,23 +193,18 @@ impl<'v> Interpreter<'v> {
                 text.chars().map(|c| Val::text(c.encode_utf8(&mut [0; 4]))).collect()
             }
             Val::Undefined(_) => Vec::new(),
-            Val::Callable(callable) => match &**callable {
-                Callable::Loop(state) => state.items[state.index.get()..].to_vec(),
-                _ => return Err(format!("{} is not iterable", value.type_name())),
+            other => match other.as_loop() {
+                Some(state) => state.items[state.index.get()..].to_vec(),
+                None => return Err(format!("{} is not iterable", other.type_name())),
             },
-            other => return Err(format!("{} is not iterable", other.type_name())),
         };
-        self.charge_memory(items.len() * size_of::<Val>())?;
+        self.charge_items(items.len())?;
         Ok(items)
     }
 
-    pub fn block(&self, name: &str) -> Body {
-        let body = self.blocks.iter().find(|(of, _)| **of == *name).map(|(_, body)| body.clone());
-        body.unwrap_or_default()
-    }
-
-    pub fn has_block(&self, name: &str) -> bool {
-        self.blocks.iter().any(|(of, _)| **of == *name)
+    /// Returns the body of a block.
+    pub fn block(&self, name: &str) -> Option<Body> {
+        self.blocks.iter().find(|(of, _)| **of == *name).map(|(_, body)| body.clone())
     }
 
     /// Returns the text of a value, escaped unless it is safe.
@@ -232,12 +213,12 @@ impl<'v> Interpreter<'v> {
         if matches!(value, Val::Safe(_)) || !text.contains(['&', '<', '>', '"', '\'']) {
             return Ok(text);
         }
-        let text = crate::value::html_escaped(&text);
+        let text = html_escaped(&text);
         self.charge_memory(text.len())?;
         Ok(text.into())
     }
 
-    fn apply_filters(&mut self, filters: &[(Name, ast::Args)], mut value: Val) -> ValueResult<Val> {
+    fn apply_filters(&mut self, filters: &Filters, mut value: Val) -> ValueResult<Val> {
         for (name, args) in filters {
             let call_args = self.eval_args(args)?;
             value = self.filter(name, value, call_args)?;
@@ -245,11 +226,8 @@ impl<'v> Interpreter<'v> {
         Ok(value)
     }
 
-    fn eval_args(&mut self, args: &ast::Args) -> ValueResult<CallArgs> {
-        let mut call_args = CallArgs::default();
-        for value in &args.positional {
-            call_args.values.push(self.eval(value)?);
-        }
+    fn eval_args(&mut self, args: &Args) -> ValueResult<CallArgs> {
+        let mut call_args = CallArgs { values: self.eval_all(&args.positional)?, named: Vec::new() };
         for (name, value) in &args.named {
             call_args.named.push((name.clone(), self.eval(value)?));
         }
@@ -279,11 +257,7 @@ impl<'v> Interpreter<'v> {
     fn value(&mut self, expression: &Expr) -> ValueResult<Val> {
         Ok(match expression {
             Expr::Name(name) => self.lookup(name)?,
-            Expr::None => Val::None,
-            Expr::Bool(b) => Val::Bool(*b),
-            Expr::Int(n) => Val::Int(*n),
-            Expr::Float(f) => Val::Float(*f),
-            Expr::Str(text) => Val::Str(text.clone()),
+            Expr::Constant(value) => value.clone(),
             Expr::List(items) => {
                 let items = self.eval_all(items)?;
                 self.list(items)?
@@ -293,10 +267,10 @@ impl<'v> Interpreter<'v> {
                 let mut entries = Vec::new();
                 for (key, value) in items {
                     let key = self.eval(key)?;
-                    operators::check_hashable(&key)?;
+                    check_hashable(&key)?;
                     entries.push((key, self.eval(value)?));
                 }
-                self.charge_memory(entries.len() * 2 * size_of::<Val>())?;
+                self.charge_items(entries.len() * 2)?;
                 Val::map(entries, false)?
             }
             Expr::Attr(of, name) => {
@@ -337,18 +311,8 @@ impl<'v> Interpreter<'v> {
                 Val::Bool(self.test(name, &of, call_args)?)
             }
             Expr::Not(of) => Val::Bool(!self.eval(of)?.is_true()),
-            Expr::Neg(of) => {
-                let of = self.eval(of)?;
-                operators::negate(&of)?
-            }
-            Expr::Pos(of) => match self.eval(of)? {
-                Val::Bool(b) => Val::Int(i128::from(b)),
-                value @ (Val::Int(_) | Val::Float(_)) => value,
-                Val::Undefined(name) => return Err(undefined_error(&name)),
-                other => return Err(format!("'+' before {}", other.type_name())),
-            },
-            Expr::And(items) => self.short_circuit(items, false)?,
-            Expr::Or(items) => self.short_circuit(items, true)?,
+            Expr::Unary(sign, of) => self.eval(of)?.signed(sign)?,
+            Expr::Logic(wanted, items) => self.short_circuit(items, *wanted)?,
             Expr::If { when, then, otherwise } => match (self.eval(when)?.is_true(), otherwise) {
                 (true, _) => self.eval(then)?,
                 (false, Some(otherwise)) => self.eval(otherwise)?,
@@ -367,13 +331,13 @@ impl<'v> Interpreter<'v> {
             }
             Expr::Binary(op, left, right) => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
-                self.operate(*op, &left, &right)?
+                self.operate(op, &left, &right)?
             }
             Expr::Compare(first, rest) => {
                 let mut left = self.eval(first)?;
                 for (compare, right) in rest {
                     let right = self.eval(right)?;
-                    if !self.compare(*compare, &left, &right)? {
+                    if !self.compare(compare, &left, &right)? {
                         return Ok(Val::Bool(false));
                     }
                     left = right;
@@ -399,20 +363,6 @@ impl<'v> Interpreter<'v> {
         Ok(last)
     }
 
-    pub fn compare(&mut self, compare: CompareOp, left: &Val, right: &Val) -> ValueResult<bool> {
-        use std::cmp::Ordering::{Greater, Less};
-        Ok(match compare {
-            CompareOp::Eq => self.equals(left, right)?,
-            CompareOp::Ne => !self.equals(left, right)?,
-            CompareOp::Lt => self.order(left, right)? == Less,
-            CompareOp::Ge => self.order(left, right)? != Less,
-            CompareOp::Gt => self.order(left, right)? == Greater,
-            CompareOp::Le => self.order(left, right)? != Greater,
-            CompareOp::In => self.contains(right, left)?,
-            CompareOp::NotIn => !self.contains(right, left)?,
-        })
-    }
-
     /// Calls a value.
     pub fn call(&mut self, callee: &Val, call_args: CallArgs) -> ValueResult<Val> {
         let Val::Callable(callable) = callee else {
@@ -422,45 +372,34 @@ impl<'v> Interpreter<'v> {
             });
         };
         self.consume_fuel(1)?;
-        match &**callable {
-            Callable::Function(name) => self.function(name, call_args),
-            Callable::Method(of, name) => self.method(of, name, call_args),
-            Callable::Macro(of, scopes, escapes) => {
-                let outer = std::mem::replace(&mut self.autoescape, *escapes);
-                let done = self.nested(|run| run.call_macro(of, scopes, call_args));
-                self.autoescape = outer;
-                Ok(if outer { done?.into_safe() } else { done? })
+        let text = match &**callable {
+            Callable::Function((_, parameters, call)) => return call(self, call_args.bind(parameters)?),
+            Callable::Method(of, name) => return self.method(of, name, call_args),
+            Callable::Cycler { items, at } => return Ok(next_of(items, at)),
+            Callable::Joiner { between, used } => {
+                return Ok(if used.replace(true) { between.clone() } else { Val::text("") });
             }
-            Callable::Template => Err("'self' cannot be called, its blocks can".into()),
+            Callable::Template => return Err("'self' cannot be called, its blocks can".into()),
+            Callable::Macro(of, scopes, escapes) => {
+                self.switched(scopes.clone(), *escapes, |run| run.call_macro(of, call_args))?
+            }
             Callable::Block(name) => {
-                let body = self.block(name);
-                let outer = self.scopes.iter().take(1).cloned().collect();
-                let outer = std::mem::replace(&mut self.scopes, outer);
-                let escapes = std::mem::take(&mut self.autoescape);
-                let text = self.nested(|run| run.capture(|run| run.in_scope(|run| run.exec_body(&body))));
-                (self.scopes, self.autoescape) = (outer, escapes);
-                Ok(self.markup(text?))
+                let body = self.block(name).unwrap_or_default();
+                self.switched(self.global_scopes(), false, |run| {
+                    run.capture(|run| run.in_scope(|run| run.exec_body(&body)))
+                })?
             }
             Callable::Loop(state) => {
                 let Some(recursive) = &state.recursive else {
                     return Err("'loop' is called in a 'for' without 'recursive'".into());
                 };
-                let [list] = call_args.bind(["iterable"])?;
-                let list = list.ok_or("'loop' is called without a list")?;
-                let outer = std::mem::replace(&mut self.scopes, state.scopes.clone());
-                let level = state.level + 1;
-                let text = self.nested(|run| run.capture(|run| run.run_loop(recursive, &list, level)));
-                self.scopes = outer;
-                Ok(self.markup(text?))
+                let [list, ..] = call_args.bind("iterable")?;
+                let list = list.0.ok_or("'loop' is called without a list")?;
+                self.switched(state.scopes.clone(), self.autoescape, |run| {
+                    run.capture(|run| run.run_loop(recursive, &list, state.level + 1))
+                })?
             }
-            Callable::Cycler { items, at } => {
-                let item = items[at.get() % items.len().max(1)].clone();
-                at.set(at.get() + 1);
-                Ok(item)
-            }
-            Callable::Joiner { between, used } => {
-                Ok(if used.replace(true) { between.clone() } else { Val::text("") })
-            }
-        }
+        };
+        Ok(self.markup(text))
     }
 }

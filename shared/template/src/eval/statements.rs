@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{CallArgs, Interpreter, MAX_OUTPUT, Scope};
+use super::{Interpreter, MAX_OUTPUT, Scope};
 use crate::UndefinedVariable;
-use crate::ast::{Body, Expr, For, Macro, Stmt, StmtKind, Target};
+use crate::args::CallArgs;
+use crate::ast::{Body, For, Macro, Stmt, StmtKind, Target};
 use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult};
 
 impl Interpreter<'_> {
@@ -31,14 +32,14 @@ impl Interpreter<'_> {
         body.iter().try_for_each(|statement| self.exec(statement))
     }
 
-    pub(super) fn exec(&mut self, statement: &Stmt) -> ValueResult<()> {
+    fn exec(&mut self, statement: &Stmt) -> ValueResult<()> {
         self.line = statement.line;
         self.consume_fuel(1)?;
         match &statement.kind {
             StmtKind::Data(text) => self.write_output(text)?,
             StmtKind::Print(value) => {
                 let value = self.eval(value)?;
-                let text = self.output_text(&value)?;
+                let text = if self.autoescape { self.escape(&value)? } else { self.text_of(&value)? };
                 self.record_undefined(&text, statement.line);
                 self.write_output(&text)?;
             }
@@ -61,34 +62,25 @@ impl Interpreter<'_> {
                 let value = self.eval(value)?;
                 self.assign(target, value)?;
             }
-            StmtKind::SetBlock { target, filters, body } => {
+            StmtKind::Capture { target, filters, body } => {
                 let text = self.nested(|run| run.in_scope(|run| run.capture(|run| run.exec_body(body))))?;
-                let text = self.markup(text);
-                let value = self.apply_filters(filters, text)?;
-                let value = if self.autoescape { value.into_safe() } else { value };
-                self.assign(target, value)?;
+                let value = self.apply_filters(filters, self.markup(text))?;
+                match target {
+                    Some(target) if self.autoescape => self.assign(target, value.into_safe())?,
+                    Some(target) => self.assign(target, value)?,
+                    None => self.write_value(&value)?,
+                }
             }
             StmtKind::Macro(of) => {
-                let value =
-                    Val::Callable(Rc::new(Callable::Macro(of.clone(), self.scopes.clone(), self.autoescape)));
+                let value = self.closure(of);
                 self.set(&of.name, value);
             }
-            StmtKind::Call { call: Expr::Call(callee, args), caller } => {
+            StmtKind::Call { callee, args, caller } => {
                 let callee = self.eval(callee)?;
                 let mut call_args = self.eval_args(args)?;
-                let caller = Callable::Macro(caller.clone(), self.scopes.clone(), self.autoescape);
-                call_args.named.push(("caller".into(), Val::Callable(Rc::new(caller))));
+                call_args.named.push(("caller".into(), self.closure(caller)));
                 let value = self.call(&callee, call_args)?;
-                let text = self.text_of(&value)?;
-                self.write_output(&text)?;
-            }
-            StmtKind::Call { .. } => {}
-            StmtKind::Filter { filters, body } => {
-                let text = self.nested(|run| run.in_scope(|run| run.capture(|run| run.exec_body(body))))?;
-                let text = self.markup(text);
-                let value = self.apply_filters(filters, text)?;
-                let text = self.text_of(&value)?;
-                self.write_output(&text)?;
+                self.write_value(&value)?;
             }
             StmtKind::With { names, body } => {
                 // The values cannot refer to one another.
@@ -104,32 +96,26 @@ impl Interpreter<'_> {
                 })?;
             }
             StmtKind::Block { name, scoped } => {
-                let body = self.block(name);
-                let scopes =
-                    if *scoped { self.scopes.clone() } else { self.scopes.iter().take(1).cloned().collect() };
-                let outer = std::mem::replace(&mut self.scopes, scopes);
+                let body = self.block(name).unwrap_or_default();
+                let scopes = if *scoped { self.scopes.clone() } else { self.global_scopes() };
                 // An enclosing `autoescape` does not apply inside a block.
-                let escapes = std::mem::take(&mut self.autoescape);
-                let done = self.nested(|run| run.in_scope(|run| run.exec_body(&body)));
-                (self.scopes, self.autoescape) = (outer, escapes);
-                done?;
+                self.switched(scopes, false, |run| run.in_scope(|run| run.exec_body(&body)))?;
             }
             StmtKind::Autoescape(when, body) => {
                 let escapes = self.eval(when)?.is_true();
-                let outer = std::mem::replace(&mut self.autoescape, escapes);
-                let done = self.nested(|run| run.in_scope(|run| run.exec_body(body)));
-                self.autoescape = outer;
-                done?;
+                self.switched(self.scopes.clone(), escapes, |run| run.in_scope(|run| run.exec_body(body)))?;
             }
         }
         Ok(())
     }
 
+    /// Returns a macro with the variables and the `autoescape` that it sees.
+    fn closure(&self, of: &Rc<Macro>) -> Val {
+        Callable::Macro(of.clone(), self.scopes.clone(), self.autoescape).into()
+    }
+
     pub(super) fn run_loop(&mut self, repeat: &Rc<For>, list: &Val, level: usize) -> ValueResult<()> {
-        let mut items = match list {
-            Val::Undefined(_) => Vec::new(),
-            other => self.items(other).map_err(|message| format!("'for': {message}"))?,
-        };
+        let mut items = self.items(list).map_err(|message| format!("'for': {message}"))?;
         if let Some(condition) = &repeat.condition {
             let mut kept = Vec::new();
             for item in items {
@@ -146,7 +132,7 @@ impl Interpreter<'_> {
         if items.is_empty() {
             return self.nested(|run| run.in_scope(|run| run.exec_body(&repeat.otherwise)));
         }
-        let state = Rc::new(Callable::Loop(LoopState {
+        let state = Val::from(Callable::Loop(LoopState {
             items,
             index: Cell::new(0),
             level,
@@ -154,12 +140,12 @@ impl Interpreter<'_> {
             recursive: repeat.recursive.then(|| repeat.clone()),
             scopes: self.scopes.clone(),
         }));
-        let Callable::Loop(inner) = &*state else { return Ok(()) };
+        let Some(inner) = state.as_loop() else { return Ok(()) };
         for (at, item) in inner.items.iter().enumerate() {
             inner.index.set(at);
             self.nested(|run| {
                 run.in_scope(|run| {
-                    run.set(&"loop".into(), Val::Callable(state.clone()));
+                    run.set(&"loop".into(), state.clone());
                     run.assign(&repeat.target, item.clone())?;
                     run.exec_body(&repeat.body)
                 })
@@ -168,26 +154,21 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    pub(super) fn call_macro(
-        &mut self,
-        of: &Rc<Macro>,
-        scopes: &[Scope],
-        call_args: CallArgs,
-    ) -> ValueResult<Val> {
-        let outer = std::mem::replace(&mut self.scopes, scopes.to_vec());
+    pub(super) fn call_macro(&mut self, of: &Rc<Macro>, call_args: CallArgs) -> ValueResult<String> {
         let line = self.line;
-        let done = self.in_scope(|run| {
+        let text = self.in_scope(|run| {
             let mut values = call_args.values.into_iter();
             let mut named = call_args.named;
+            let mut take =
+                |name: &str| named.iter().position(|(n, _)| **n == *name).map(|i| named.remove(i).1);
             for (name, default) in &of.parameters {
-                let by_name = named.iter().position(|(n, _)| n == name).map(|i| named.remove(i).1);
-                let value = match (values.next(), by_name, default) {
+                let value = match (values.next(), take(name), default) {
                     (Some(_), Some(_), _) => {
                         return Err(format!("duplicate argument '{name}' of '{}'", of.name));
                     }
                     (Some(value), ..) | (None, Some(value), _) => value,
                     (None, None, Some(default)) => run.eval(default)?,
-                    (None, None, None) => Val::Undefined(Some(name.clone())),
+                    (None, None, None) => Val::undefined(name),
                 };
                 run.set(name, value);
             }
@@ -197,28 +178,24 @@ impl Interpreter<'_> {
             } else if !rest.is_empty() {
                 return Err(format!("'{}' takes {} arguments at most", of.name, of.parameters.len()));
             }
-            let caller = named.iter().position(|(n, _)| **n == *"caller").map(|i| named.remove(i).1);
-            match caller {
-                Some(caller) if of.caller => run.set(&"caller".into(), caller),
-                Some(_) => return Err(format!("'{}' does not use 'caller'", of.name)),
-                None if of.caller => run.set(&"caller".into(), Val::Undefined(Some("caller".into()))),
-                None => {}
+            let (name, caller) = ("caller".into(), take("caller"));
+            if of.caller {
+                run.set(&name, caller.unwrap_or_else(|| Val::undefined(&name)));
+            } else if caller.is_some() {
+                return Err(format!("'{}' does not use 'caller'", of.name));
             }
             if of.kwargs {
-                let map = Val::map(named.into_iter().map(|(n, v)| (Val::Str(n), v)), false)?;
-                run.set(&"kwargs".into(), map);
+                run.set(&"kwargs".into(), Val::map_of_named(named)?);
             } else if let Some((name, _)) = named.first() {
                 return Err(format!("'{}' has no argument '{name}'", of.name));
             }
             run.capture(|run| run.exec_body(&of.body))
-        });
-        self.scopes = outer;
-        let text = done?;
+        })?;
         self.line = line;
-        Ok(Val::Str(text.into()))
+        Ok(text)
     }
 
-    pub(super) fn assign(&mut self, target: &Target, value: Val) -> ValueResult<()> {
+    fn assign(&mut self, target: &Target, value: Val) -> ValueResult<()> {
         match target {
             Target::Name(name) => self.set(name, value),
             Target::Tuple(targets) => {
@@ -244,15 +221,16 @@ impl Interpreter<'_> {
 
     /// Returns output of the template as a value; with `autoescape` it is already escaped.
     pub(super) fn markup(&self, text: String) -> Val {
-        if self.autoescape { Val::safe(text) } else { Val::Str(text.into()) }
+        if self.autoescape { Val::Safe(text.into()) } else { Val::Str(text.into()) }
     }
 
-    /// Returns a value as it is printed.
-    pub(super) fn output_text(&mut self, value: &Val) -> ValueResult<Rc<str>> {
-        if self.autoescape { self.escape(value) } else { self.text_of(value) }
+    /// Writes a value that is not escaped.
+    fn write_value(&mut self, value: &Val) -> ValueResult<()> {
+        let text = self.text_of(value)?;
+        self.write_output(&text)
     }
 
-    pub(super) fn write_output(&mut self, text: &str) -> ValueResult<()> {
+    fn write_output(&mut self, text: &str) -> ValueResult<()> {
         if self.out.len() + text.len() > MAX_OUTPUT {
             return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
         }
@@ -262,7 +240,7 @@ impl Interpreter<'_> {
     }
 
     /// Records the undefined variables whose placeholders a text contains.
-    pub(super) fn record_undefined(&mut self, text: &str, line: usize) {
+    fn record_undefined(&mut self, text: &str, line: usize) {
         for (at, _) in text.match_indices(MISSING_JINJA_PREFIX) {
             let name = &text[at + MISSING_JINJA_PREFIX.len()..];
             let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());

@@ -2,9 +2,172 @@
 
 use std::cmp::Ordering;
 
-use super::{bool_arg, size_arg};
-use crate::eval::{CallArgs, Interpreter};
-use crate::value::{Val, ValueResult, equal, undefined_error};
+use super::Filter;
+use crate::args::{Arg, Args, CallArgs};
+use crate::eval::Interpreter;
+use crate::value::{Val, ValueResult, equal, order};
+
+pub const FILTERS: &[Filter] = &[
+    ("batch", "count fill_with", |run, value, [count, fill, ..]| {
+        let (items, count) = run.row_items(&value, &count)?;
+        let mut rows: Vec<Vec<Val>> = items.chunks(count).map(<[Val]>::to_vec).collect();
+        if let (Some(fill), Some(last)) = (fill.0, rows.last_mut()) {
+            run.charge_items(count)?;
+            last.resize(count, fill);
+        }
+        run.rows(rows)
+    }),
+    ("count", "", length),
+    ("d", "default_value boolean", default),
+    ("default", "default_value boolean", default),
+    ("dictsort", "case_sensitive by reverse", |run, value, [case, by, reverse, _]| {
+        let Val::Map(map) = &value else { return Err(value.misuse("'dictsort' of")) };
+        let by = match by.0.as_ref().map(Val::to_text).as_deref() {
+            None | Some("key") => 0,
+            Some("value") => 1,
+            Some(_) => return Err("'dictsort' is by 'key' or 'value'".into()),
+        };
+        let (case, pairs) = (case.is_true(false), run.map_items(map)?);
+        let pairs = run.items(&pairs)?;
+        let key = |run: &mut Interpreter<'_>, pair: &Val| Ok(fold_case(run.item(pair, &Val::Int(by))?, case));
+        let pairs = run.sorted(pairs, key, reverse.is_true(false))?;
+        run.list(pairs)
+    }),
+    ("first", "", |run, value, _| Ok(run.items(&value)?.into_iter().next().unwrap_or(Val::Undefined(None)))),
+    ("groupby", "attribute default case_sensitive", |run, value, [attribute, default, case, _]| {
+        let (path, case) = (attribute_path(attribute.0), case.is_true(false));
+        let by = |run: &mut Interpreter<'_>, item: &Val| run.lookup_path(item, &path, default.0.as_ref());
+        let items = run.items(&value)?;
+        let items = run.sorted(items, |run, item| Ok(fold_case(by(run, item)?, case)), false)?;
+        let mut groups: Vec<(Val, Vec<Val>)> = Vec::new();
+        for item in items {
+            let key = by(run, &item)?;
+            run.charge_walk(&key)?;
+            let folded = fold_case(key.clone(), case);
+            match groups.last_mut().filter(|(old, _)| equal(&fold_case(old.clone(), case), &folded)) {
+                Some((_, of)) => of.push(item),
+                None => groups.push((key, vec![item])),
+            }
+        }
+        let groups = groups.into_iter().map(|(key, of)| Val::tuple(vec![key, run.list(of)?]));
+        let groups = groups.collect::<ValueResult<_>>()?;
+        run.list(groups)
+    }),
+    ("items", "", |run, value, _| match &value {
+        Val::Undefined(_) => run.list(Vec::new()),
+        Val::Map(map) => run.map_items(map),
+        other => Err(other.misuse("'items' of")),
+    }),
+    ("join", "d attribute", |run, value, [between, attribute, ..]| {
+        let between = run.text_of(&between.or(Val::text("")))?;
+        let path = attribute_path(attribute.0);
+        let items = run.items(&value)?;
+        run.joined(&items, &between, |run, item| {
+            let item = run.lookup_path(item, &path, None)?;
+            run.text_of(&item)
+        })
+    }),
+    ("last", "", |run, value, _| Ok(run.items(&value)?.pop().unwrap_or(Val::Undefined(None)))),
+    ("length", "", length),
+    ("list", "", |run, value, _| {
+        let items = run.items(&value)?;
+        run.list(items)
+    }),
+    ("map", "*", |run, value, args| {
+        let mut args = CallArgs::from(args);
+        if args.values.is_empty() {
+            let [attribute, default, ..] = args.bind("attribute default")?;
+            let path = attribute_path(Some(attribute.0.ok_or("'map' without the name of a filter")?));
+            return run.mapped(&value, |run, item| run.lookup_path(&item, &path, default.0.as_ref()));
+        }
+        let name = run.text_of(&args.values.remove(0))?;
+        run.mapped(&value, |run, item| run.filter(&name, item, args.clone()))
+    }),
+    ("max", "case_sensitive attribute", |run, value, [case, attribute, ..]| {
+        run.best(&value, &case, attribute, Ordering::Greater)
+    }),
+    ("min", "case_sensitive attribute", |run, value, [case, attribute, ..]| {
+        run.best(&value, &case, attribute, Ordering::Less)
+    }),
+    ("reject", "*", |run, value, args| run.selected(&value, args.into(), false, false)),
+    ("rejectattr", "*", |run, value, args| run.selected(&value, args.into(), true, false)),
+    ("reverse", "", |run, value, _| match &value {
+        Val::Str(text) => run.text(text.chars().rev().collect()),
+        other => {
+            let items = run.items(other)?.into_iter().rev().collect();
+            run.list(items)
+        }
+    }),
+    ("select", "*", |run, value, args| run.selected(&value, args.into(), false, true)),
+    ("selectattr", "*", |run, value, args| run.selected(&value, args.into(), true, true)),
+    ("slice", "count fill_with", |run, value, [count, fill, ..]| {
+        let (items, count) = run.row_items(&value, &count)?;
+        run.charge_memory(count.saturating_mul(64))?;
+        let (each, more) = (items.len() / count, items.len() % count);
+        let mut rows = Vec::new();
+        let mut rest = &items[..];
+        for i in 0..count {
+            let (row, tail) = rest.split_at(each + usize::from(i < more));
+            let mut row = row.to_vec();
+            row.extend(fill.0.clone().filter(|_| i >= more && more > 0));
+            rows.push(row);
+            rest = tail;
+        }
+        run.rows(rows)
+    }),
+    ("sort", "reverse case_sensitive attribute", |run, value, [reverse, case, attribute, _]| {
+        let paths: Vec<Path> = match attribute.0 {
+            Some(Val::Str(text)) => text.split(',').map(|one| attribute_path(Some(Val::text(one)))).collect(),
+            other => vec![attribute_path(other)],
+        };
+        let case = case.is_true(false);
+        let key = |run: &mut Interpreter<'_>, item: &Val| {
+            let keys = paths.iter().map(|path| Ok(fold_case(run.lookup_path(item, path, None)?, case)));
+            Val::list(keys.collect::<ValueResult<_>>()?)
+        };
+        let items = run.items(&value)?;
+        let items = run.sorted(items, key, reverse.is_true(false))?;
+        run.list(items)
+    }),
+    ("sum", "attribute start", |run, value, [attribute, start, ..]| {
+        let path = attribute_path(attribute.0);
+        let items = run.items(&value)?;
+        items.iter().try_fold(start.or(Val::Int(0)), |total, item| {
+            let item = run.lookup_path(item, &path, None)?;
+            run.operate("+", &total, &item)
+        })
+    }),
+    ("unique", "case_sensitive attribute", |run, value, [case, attribute, ..]| {
+        let (path, case) = (attribute_path(attribute.0), case.is_true(false));
+        let (mut seen, mut kept): (Vec<Val>, _) = (Vec::new(), Vec::new());
+        for item in run.items(&value)? {
+            let key = fold_case(run.lookup_path(&item, &path, None)?, case);
+            let each = run.charge_walk(&key)?;
+            run.consume_fuel(seen.len().saturating_mul(each))?;
+            if !seen.iter().any(|s| equal(s, &key)) {
+                seen.push(key);
+                kept.push(item);
+            }
+        }
+        run.list(kept)
+    }),
+];
+
+fn default(_: &mut Interpreter<'_>, value: Val, [default, also_false, ..]: Args) -> ValueResult<Val> {
+    let missing = matches!(value, Val::Undefined(_)) || (also_false.is_true(false) && !value.is_true());
+    Ok(if missing { default.or(Val::text("")) } else { value })
+}
+
+fn length(_: &mut Interpreter<'_>, value: Val, _: Args) -> ValueResult<Val> {
+    Ok(Val::int(match &value {
+        Val::Str(text) => text.chars().count(),
+        Val::Bytes(bytes) => bytes.len(),
+        Val::Undefined(_) => 0,
+        Val::Seq(seq) => seq.items.borrow().len(),
+        Val::Map(map) if !map.namespace => map.entries.borrow().len(),
+        other => return Err(other.misuse("'length' of")),
+    }))
+}
 
 /// The path from a value to one below it: `a.b`, `0`, or empty.
 type Path = Vec<Val>;
@@ -28,249 +191,106 @@ fn fold_case(value: Val, case_sensitive: bool) -> Val {
 }
 
 impl Interpreter<'_> {
-    fn lookup_path(&mut self, value: &Val, path: &Path) -> ValueResult<Val> {
-        path.iter().try_fold(value.clone(), |value, key| self.item(&value, key))
+    /// Returns the value at a path; `default` if it is undefined.
+    fn lookup_path(&mut self, value: &Val, path: &Path, default: Option<&Val>) -> ValueResult<Val> {
+        let found = path.iter().try_fold(value.clone(), |value, key| self.item(&value, key))?;
+        Ok(match (&found, default) {
+            (Val::Undefined(_), Some(default)) => default.clone(),
+            _ => found,
+        })
     }
 
-    /// Applies a filter on lists and maps, or one of the others.
-    pub(super) fn sequence_filter(&mut self, name: &str, value: Val, args: CallArgs) -> ValueResult<Val> {
-        match name {
-            "join" => {
-                let [between, attribute] = args.bind(["d", "attribute"])?;
-                let between = self.text_of(&between.unwrap_or_else(|| Val::text("")))?;
-                let path = attribute_path(attribute);
-                let mut out = String::new();
-                for (i, item) in self.items(&value)?.iter().enumerate() {
-                    if i > 0 {
-                        out.push_str(&between);
-                    }
-                    let item = self.lookup_path(item, &path)?;
-                    out.push_str(&self.text_of(&item)?);
-                    self.charge_memory(between.len())?;
-                }
-                self.text(out)
-            }
-            "length" | "count" => match &value {
-                Val::Str(text) => Ok(Val::Int(text.chars().count() as i128)),
-                Val::Bytes(bytes) => Ok(Val::Int(bytes.len() as i128)),
-                Val::Undefined(_) => Ok(Val::Int(0)),
-                Val::Seq(_) | Val::Map(_) => Ok(Val::Int(self.items(&value)?.len() as i128)),
-                other => Err(format!("'length' of {}", other.type_name())),
-            },
-            "list" => {
-                let items = self.items(&value)?;
-                self.list(items)
-            }
-            "first" | "last" => {
-                let items = self.items(&value)?;
-                let found = if name == "first" { items.first() } else { items.last() };
-                Ok(found.cloned().unwrap_or(Val::Undefined(None)))
-            }
-            "reverse" => match &value {
-                Val::Str(text) => self.text(text.chars().rev().collect()),
-                other => {
-                    let items = self.items(other)?.into_iter().rev().collect();
-                    self.list(items)
-                }
-            },
-            "sort" => {
-                let [reverse, case, attribute] = args.bind(["reverse", "case_sensitive", "attribute"])?;
-                let (case, reverse) = (bool_arg(case, false), bool_arg(reverse, false));
-                let paths: Vec<Path> = match attribute {
-                    Some(Val::Str(text)) => {
-                        text.split(',').map(|one| attribute_path(Some(Val::text(one)))).collect()
-                    }
-                    other => vec![attribute_path(other)],
-                };
-                let items = self.items(&value)?;
-                let by = |run: &mut Self, item: &Val| {
-                    let keys: ValueResult<Vec<Val>> =
-                        paths.iter().map(|path| Ok(fold_case(run.lookup_path(item, path)?, case))).collect();
-                    Val::list(keys?)
-                };
-                let items = self.sorted(items, by, reverse)?;
-                self.list(items)
-            }
-            "dictsort" => {
-                let [case, by, reverse] = args.bind(["case_sensitive", "by", "reverse"])?;
-                let Val::Map(map) = &value else {
-                    return Err(match &value {
-                        Val::Undefined(name) => undefined_error(name),
-                        other => format!("'dictsort' of {}", other.type_name()),
-                    });
-                };
-                let by_value = match by.as_ref().map(Val::to_text).as_deref() {
-                    None | Some("key") => false,
-                    Some("value") => true,
-                    Some(_) => return Err("'dictsort' is by 'key' or 'value'".into()),
-                };
-                let case = bool_arg(case, false);
-                let entries = map.entries.borrow().clone();
-                let pairs: ValueResult<Vec<Val>> =
-                    entries.into_iter().map(|(k, v)| Val::tuple(vec![k, v])).collect();
-                let key = |run: &mut Self, pair: &Val| {
-                    Ok(fold_case(run.item(pair, &Val::Int(i128::from(by_value)))?, case))
-                };
-                let pairs = self.sorted(pairs?, key, bool_arg(reverse, false))?;
-                self.list(pairs)
-            }
-            "items" => match &value {
-                Val::Undefined(_) => self.list(Vec::new()),
-                Val::Map(_) => self.method(&value, "items", CallArgs::default()),
-                other => Err(format!("'items' of {}", other.type_name())),
-            },
-            "unique" => {
-                let [case, attribute] = args.bind(["case_sensitive", "attribute"])?;
-                let (case, path) = (bool_arg(case, false), attribute_path(attribute));
-                let mut seen: Vec<Val> = Vec::new();
-                let mut kept = Vec::new();
-                for item in self.items(&value)? {
-                    let key = fold_case(self.lookup_path(&item, &path)?, case);
-                    let each = self.charge_walk(&key)?;
-                    self.consume_fuel(seen.len().saturating_mul(each))?;
-                    if !seen.iter().any(|s| equal(s, &key)) {
-                        seen.push(key);
-                        kept.push(item);
-                    }
-                }
-                self.list(kept)
-            }
-            "min" | "max" => {
-                let [case, attribute] = args.bind(["case_sensitive", "attribute"])?;
-                let (case, path) = (bool_arg(case, false), attribute_path(attribute));
-                let wanted = if name == "min" { Ordering::Less } else { Ordering::Greater };
-                let mut best: Option<(Val, Val)> = None;
-                for item in self.items(&value)? {
-                    let key = fold_case(self.lookup_path(&item, &path)?, case);
-                    let better = match &best {
-                        Some((old, _)) => self.order(&key, old)? == wanted,
-                        None => true,
-                    };
-                    if better {
-                        best = Some((key, item));
-                    }
-                }
-                Ok(best.map_or(Val::Undefined(None), |(_, item)| item))
-            }
-            "sum" => {
-                let [attribute, start] = args.bind(["attribute", "start"])?;
-                let path = attribute_path(attribute);
-                let mut total = start.unwrap_or(Val::Int(0));
-                for item in self.items(&value)? {
-                    let item = self.lookup_path(&item, &path)?;
-                    total = self.operate(crate::ast::BinaryOp::Add, &total, &item)?;
-                }
-                Ok(total)
-            }
-            "map" => self.filter_map(&value, args),
-            "select" | "reject" | "selectattr" | "rejectattr" => self.filter_select(name, &value, args),
-            "groupby" => {
-                let [attribute, default, case] = args.bind(["attribute", "default", "case_sensitive"])?;
-                let (path, case) = (attribute_path(attribute), bool_arg(case, false));
-                let by = |run: &mut Self, item: &Val| -> ValueResult<Val> {
-                    let found = run.lookup_path(item, &path)?;
-                    Ok(match (&found, &default) {
-                        (Val::Undefined(_), Some(default)) => default.clone(),
-                        _ => found,
-                    })
-                };
-                let items = self.items(&value)?;
-                let items = self.sorted(items, |run, item| Ok(fold_case(by(run, item)?, case)), false)?;
-                let mut groups: Vec<(Val, Vec<Val>)> = Vec::new();
-                for item in items {
-                    let key = by(self, &item)?;
-                    self.charge_walk(&key)?;
-                    let is_same =
-                        |old: &Val| equal(&fold_case(old.clone(), case), &fold_case(key.clone(), case));
-                    match groups.last_mut().filter(|(old, _)| is_same(old)) {
-                        Some((_, of)) => of.push(item),
-                        None => groups.push((key, vec![item])),
-                    }
-                }
-                let mut made = Vec::new();
-                for (key, of) in groups {
-                    made.push(Val::tuple(vec![key, self.list(of)?])?);
-                }
-                self.list(made)
-            }
-            "batch" | "slice" => {
-                let [count, fill] = args.bind(["count", "fill_with"])?;
-                let count = size_arg(count.as_ref(), 0)?.max(1);
-                let items = self.items(&value)?;
-                self.charge_memory(count.min(1 << 20) * 32)?;
-                let mut rows: Vec<Vec<Val>> = Vec::new();
-                if name == "batch" {
-                    rows.extend(items.chunks(count).map(<[Val]>::to_vec));
-                    if let (Some(fill), Some(last)) = (&fill, rows.last_mut()) {
-                        self.charge_memory(count.saturating_mul(size_of::<Val>()))?;
-                        last.resize(count, fill.clone());
-                    }
-                } else {
-                    self.charge_memory(count.saturating_mul(64))?;
-                    let (each, more) = (items.len() / count, items.len() % count);
-                    let mut from = 0;
-                    for i in 0..count {
-                        let to = from + each + usize::from(i < more);
-                        let mut row = items[from..to].to_vec();
-                        row.extend(fill.clone().filter(|_| i >= more && more > 0));
-                        rows.push(row);
-                        from = to;
-                    }
-                }
-                let rows = rows.into_iter().map(Val::list).collect::<ValueResult<_>>()?;
-                self.list(rows)
-            }
-            _ => self.number_filter(name, value, args),
+    /// Sorts items by the key that `by` returns; fails if two keys have no order.
+    pub fn sorted(
+        &mut self,
+        items: Vec<Val>,
+        by: impl Fn(&mut Self, &Val) -> ValueResult<Val>,
+        reverse: bool,
+    ) -> ValueResult<Vec<Val>> {
+        self.charge_items(items.len() * 4)?;
+        let mut keyed = Vec::with_capacity(items.len());
+        for item in items {
+            let key = by(self, &item)?;
+            let each = self.charge_walk(&key)?;
+            self.consume_fuel(each.saturating_mul(20))?;
+            keyed.push((key, item));
+        }
+        let mut wrong = None;
+        sort::sort_by(&mut keyed, |a, b| {
+            let found = order(&a.0, &b.0).unwrap_or_else(|message| {
+                wrong = Some(message);
+                Ordering::Equal
+            });
+            if reverse { found.reverse() } else { found }
+        });
+        match wrong {
+            Some(message) => Err(message),
+            None => Ok(keyed.into_iter().map(|(_, item)| item).collect()),
         }
     }
 
-    /// Applies `map('filter', …)` or `map(attribute='a.b', default=…)`.
-    fn filter_map(&mut self, value: &Val, mut args: CallArgs) -> ValueResult<Val> {
+    /// Returns the smallest or the largest item.
+    fn best(&mut self, value: &Val, case: &Arg, attribute: Arg, wanted: Ordering) -> ValueResult<Val> {
+        let (path, case) = (attribute_path(attribute.0), case.is_true(false));
+        let mut best: Option<(Val, Val)> = None;
+        for item in self.items(value)? {
+            let key = fold_case(self.lookup_path(&item, &path, None)?, case);
+            let better = match &best {
+                Some((old, _)) => self.order(&key, old)? == wanted,
+                None => true,
+            };
+            if better {
+                best = Some((key, item));
+            }
+        }
+        Ok(best.map_or(Val::Undefined(None), |(_, item)| item))
+    }
+
+    fn mapped(&mut self, value: &Val, act: impl Fn(&mut Self, Val) -> ValueResult<Val>) -> ValueResult<Val> {
         let items = self.items(value)?;
-        let mut made = Vec::with_capacity(items.len());
-        if args.values.is_empty() {
-            let [attribute, default] = args.bind(["attribute", "default"])?;
-            let path = attribute_path(Some(attribute.ok_or("'map' without the name of a filter")?));
-            for item in items {
-                let found = self.lookup_path(&item, &path)?;
-                made.push(match (found, &default) {
-                    (Val::Undefined(_), Some(default)) => default.clone(),
-                    (found, _) => found,
-                });
-            }
-        } else {
-            let name = self.text_of(&args.values.remove(0))?;
-            for item in items {
-                let args = CallArgs { values: args.values.clone(), named: args.named.clone() };
-                made.push(self.filter(&name, item, args)?);
-            }
-        }
+        let made = items.into_iter().map(|item| act(self, item)).collect::<ValueResult<_>>()?;
         self.list(made)
     }
 
-    fn filter_select(&mut self, name: &str, value: &Val, mut args: CallArgs) -> ValueResult<Val> {
-        let items = self.items(value)?;
-        let by_attribute = name.ends_with("attr");
+    /// Returns the items for which a test is `wanted`, or that of one of their attributes.
+    fn selected(
+        &mut self,
+        value: &Val,
+        mut args: CallArgs,
+        by_attribute: bool,
+        wanted: bool,
+    ) -> ValueResult<Val> {
+        let mut values = std::mem::take(&mut args.values).into_iter();
         let path = match by_attribute {
-            true if args.values.is_empty() => return Err(format!("'{name}' without an attribute")),
-            true => attribute_path(Some(args.values.remove(0))),
+            true => attribute_path(Some(values.next().ok_or("'selectattr' without an attribute")?)),
             false => Vec::new(),
         };
-        let test = if args.values.is_empty() { None } else { Some(self.text_of(&args.values.remove(0))?) };
+        let test = values.next().map(|name| self.text_of(&name)).transpose()?;
+        args.values = values.collect();
         let mut kept = Vec::new();
-        for item in items {
-            let found = self.lookup_path(&item, &path)?;
+        for item in self.items(value)? {
+            let found = self.lookup_path(&item, &path, None)?;
             let fits = match &test {
                 None => found.is_true(),
-                Some(test) => {
-                    let args = CallArgs { values: args.values.clone(), named: args.named.clone() };
-                    self.test(test, &found, args)?
-                }
+                Some(test) => self.test(test, &found, args.clone())?,
             };
-            if fits == name.starts_with("select") {
+            if fits == wanted {
                 kept.push(item);
             }
         }
         self.list(kept)
+    }
+
+    /// Returns what `batch` and `slice` distribute, and the number that they are given.
+    fn row_items(&mut self, value: &Val, count: &Arg) -> ValueResult<(Vec<Val>, usize)> {
+        let count = count.size(0)?.max(1);
+        let items = self.items(value)?;
+        self.charge_memory(count.min(1 << 20) * 32)?;
+        Ok((items, count))
+    }
+
+    fn rows(&mut self, rows: Vec<Vec<Val>>) -> ValueResult<Val> {
+        let rows = rows.into_iter().map(Val::list).collect::<ValueResult<_>>()?;
+        self.list(rows)
     }
 }

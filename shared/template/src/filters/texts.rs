@@ -2,245 +2,183 @@
 
 use encoding::percent;
 
-use super::{bool_arg, printf_values, size_arg};
-use crate::eval::{CallArgs, Interpreter};
-use crate::methods::{capitalized, padded, stripped};
-use crate::value::{Val, ValueResult, number};
-use crate::wrap;
+use super::{Filter, json, wrap};
+use crate::args::Args;
+use crate::eval::Interpreter;
+use crate::format::pad;
+use crate::methods::{capitalized, stripped, titled};
+use crate::value::{Val, ValueResult};
+
+pub const FILTERS: &[Filter] = &[
+    ("attr", "name", |run, value, [name, ..]| {
+        let name = run.text_of(&name.0.ok_or("'attr' without a name")?)?;
+        match (run.attribute(&value, &name)?, &value) {
+            (method @ Val::Callable(_), _) => Ok(method),
+            // A map's keys are not attributes.
+            (_, Val::Map(map)) if !map.namespace => Ok(Val::undefined(&name)),
+            (found, _) => Ok(found),
+        }
+    }),
+    ("capitalize", "", |run, value, _| run.converted(&value, capitalized)),
+    ("center", "width", |run, value, [width, ..]| {
+        let (text, width) = (run.text_of(&value)?, width.size(80)?);
+        run.charge_memory(width)?;
+        run.text(pad(&text, width, " ", 'c'))
+    }),
+    ("e", "", escape),
+    ("escape", "", escape),
+    ("forceescape", "", |run, value, args| {
+        let plain = Val::Str(run.text_of(&value)?);
+        escape(run, plain, args)
+    }),
+    ("format", "*", |run, value, [values, named, ..]| {
+        let text = run.text_of(&value)?;
+        let format = if matches!(value, Val::Safe(_)) { value } else { Val::Str(text) };
+        match named.or(Val::None) {
+            named if named.is_true() => run.operate("%", &format, &named),
+            _ => run.operate("%", &format, &values.or(Val::None)),
+        }
+    }),
+    ("indent", "width first blank", |run, value, [width, first, blank, _]| {
+        let by = match &width.0 {
+            Some(Val::Str(text)) => text.to_string(),
+            _ => {
+                let width = width.size(4)?;
+                run.charge_memory(width)?;
+                " ".repeat(width)
+            }
+        };
+        let (first, blank) = (first.is_true(false), blank.is_true(false));
+        let text = run.text_of(&value)?;
+        run.charge_memory(text.matches('\n').count().saturating_mul(by.len()))?;
+        let mut out = String::new();
+        for (i, line) in text.split('\n').enumerate() {
+            out.push_str(if i > 0 { "\n" } else { "" });
+            if if i == 0 { first } else { blank || !line.is_empty() } {
+                out.push_str(&by);
+            }
+            out.push_str(line);
+        }
+        run.text(out)
+    }),
+    ("lower", "", |run, value, _| run.converted(&value, str::to_lowercase)),
+    ("pprint", "", |run, value, _| {
+        run.charge_walk(&value)?;
+        run.text(wrap::pformat(&value))
+    }),
+    ("replace", "old new count", |run, value, [old, new, count, _]| {
+        let (old, new) = (run.text_of(&old.or(Val::None))?, run.text_of(&new.or(Val::None))?);
+        let text = run.text_of(&value)?;
+        run.replaced(&text, &old, &new, &count)
+    }),
+    ("safe", "", |run, value, _| Ok(Val::Safe(run.text_of(&value)?))),
+    ("string", "", |run, value, _| Ok(Val::Str(run.text_of(&value)?))),
+    ("striptags", "", |run, value, _| run.converted(&value, without_tags)),
+    ("title", "", |run, value, _| {
+        run.converted(&value, |text| titled(text, |c| c.is_whitespace() || "-({[<".contains(c)))
+    }),
+    ("tojson", "indent", |run, value, [indent, ..]| {
+        let indent = indent.some().map(|_| indent.size(0)).transpose()?;
+        run.charge_memory(indent.unwrap_or(0))?;
+        run.charge_walk(&value)?;
+        let mut out = String::new();
+        json::write(&value, indent, 0, &mut out)?;
+        Ok(run.text(out)?.into_safe())
+    }),
+    ("trim", "chars", |run, value, [chars, ..]| {
+        let text = run.text_of(&value)?;
+        run.text(stripped(&text, &chars, true, true)?.into())
+    }),
+    ("truncate", "length killwords end leeway", |run, value, [length, kill, end, leeway]| {
+        let (length, leeway) = (length.size(255)?, leeway.size(5)?);
+        let end = run.text_of(&end.or(Val::text("...")))?;
+        let text = run.text_of(&value)?;
+        if text.chars().count() <= length.saturating_add(leeway) {
+            return Ok(Val::Str(text));
+        }
+        let keep = length.checked_sub(end.chars().count()).ok_or("'truncate' to less than its end")?;
+        let cut: String = text.chars().take(keep).collect();
+        let words = if kill.is_true(false) { None } else { cut.rsplit_once(' ') };
+        run.text(format!("{}{end}", words.map_or(&*cut, |(words, _)| words)))
+    }),
+    ("upper", "", |run, value, _| run.converted(&value, str::to_uppercase)),
+    ("urlencode", "", |run, value, _| {
+        if !matches!(value, Val::Map(_) | Val::Seq(_)) {
+            return run.text(percent_encode(&value, true));
+        }
+        run.charge_walk(&value)?;
+        let pairs = run.pairs(&value)?;
+        let pair = |(k, v): &(Val, Val)| format!("{}={}", percent_encode(k, false), percent_encode(v, false));
+        run.text(pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
+    }),
+    ("wordcount", "", |run, value, _| {
+        let text = run.text_of(&value)?;
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        Ok(Val::int(words.count()))
+    }),
+    (
+        "wordwrap",
+        "width break_long_words wrapstring break_on_hyphens",
+        |run, value, [width, long, between, hyphens]| {
+            let (width, long, hyphens) = (width.size(79)?, long.is_true(true), hyphens.is_true(true));
+            if width == 0 {
+                return Err("'wordwrap' to no width".into());
+            }
+            let between = run.text_of(between.some().unwrap_or(&Val::text("\n")))?;
+            let text = run.text_of(&value)?;
+            let wrapped = text.lines().map(|line| wrap::wrap_line(line, width, long, hyphens).join(&between));
+            let lines: Vec<String> = wrapped.collect();
+            run.charge_memory(text.len() / width * between.len() + text.len())?;
+            run.text(lines.join(&between))
+        },
+    ),
+    ("xmlattr", "autospace", |run, value, [space, ..]| {
+        run.charge_walk(&value)?;
+        let mut out = String::new();
+        for (key, value) in run.pairs(&value)? {
+            if !matches!(value, Val::None | Val::Undefined(_)) {
+                out.push_str(&format!(" {}=\"{}\"", key.to_text(), run.escape(&value)?));
+            }
+        }
+        let text = run.text(if space.is_true(true) { out } else { out.trim_start().into() })?;
+        Ok(if run.autoescape { text.into_safe() } else { text })
+    }),
+];
 
 impl Interpreter<'_> {
-    /// Applies a filter on text.
-    pub(super) fn text_filter(&mut self, name: &str, value: Val, args: CallArgs) -> ValueResult<Val> {
-        let shown = |run: &mut Self| run.text_of(&value);
-        match name {
-            "upper" | "lower" | "capitalize" => {
-                let text = shown(self)?;
-                self.text(match name {
-                    "upper" => text.to_uppercase(),
-                    "lower" => text.to_lowercase(),
-                    _ => capitalized(&text),
-                })
-            }
-            "title" => {
-                let mut out = String::new();
-                let mut begins = true;
-                for c in shown(self)?.chars() {
-                    if begins {
-                        out.extend(c.to_uppercase())
-                    } else {
-                        out.extend(c.to_lowercase())
-                    }
-                    begins = c.is_whitespace() || "-({[<".contains(c);
-                }
-                self.text(out)
-            }
-            "trim" => {
-                let [chars] = args.bind(["chars"])?;
-                let text = shown(self)?;
-                self.text(stripped(&text, chars.as_ref(), true, true)?.to_string())
-            }
-            "string" => Ok(Val::Str(shown(self)?)),
-            "replace" => {
-                let [old, new, count] = args.bind(["old", "new", "count"])?;
-                let text = shown(self)?;
-                let old = self.text_of(&old.unwrap_or(Val::None))?;
-                let new = self.text_of(&new.unwrap_or(Val::None))?;
-                self.replaced(&text, &old, &new, count.as_ref())
-            }
-            "format" => {
-                let text = shown(self)?;
-                let text = self.printf(&text, &printf_values(args)?)?;
-                self.text(text)
-            }
-            "center" => {
-                let [width] = args.bind(["width"])?;
-                let width = size_arg(width.as_ref(), 80)?;
-                let text = shown(self)?;
-                self.charge_memory(width)?;
-                self.text(padded(&text, width, " ", "center"))
-            }
-            "indent" => {
-                let [width, first, blank] = args.bind(["width", "first", "blank"])?;
-                let by = match &width {
-                    Some(Val::Str(text)) => text.to_string(),
-                    other => {
-                        let width = size_arg(other.as_ref(), 4)?;
-                        self.charge_memory(width)?;
-                        " ".repeat(width)
-                    }
-                };
-                let (first, blank) = (bool_arg(first, false), bool_arg(blank, false));
-                let text = shown(self)?;
-                self.charge_memory(text.matches('\n').count().saturating_mul(by.len()))?;
-                let mut out = String::new();
-                for (i, line) in text.split('\n').enumerate() {
-                    if i > 0 {
-                        out.push('\n');
-                    }
-                    if if i == 0 { first } else { blank || !line.is_empty() } {
-                        out.push_str(&by);
-                    }
-                    out.push_str(line);
-                }
-                self.text(out)
-            }
-            "truncate" => {
-                let [length, kill, end, leeway] = args.bind(["length", "killwords", "end", "leeway"])?;
-                let (length, leeway) = (size_arg(length.as_ref(), 255)?, size_arg(leeway.as_ref(), 5)?);
-                let end = self.text_of(&end.unwrap_or_else(|| Val::text("...")))?;
-                let text = shown(self)?;
-                if text.chars().count() <= length.saturating_add(leeway) {
-                    return Ok(Val::Str(text));
-                }
-                let keep =
-                    length.checked_sub(end.chars().count()).ok_or("'truncate' to less than its end")?;
-                let cut: String = text.chars().take(keep).collect();
-                let cut =
-                    if bool_arg(kill, false) { &cut } else { cut.rsplit_once(' ').map_or(&*cut, |(a, _)| a) };
-                self.text(format!("{cut}{end}"))
-            }
-            "wordwrap" => {
-                let [width, long, between, hyphens] =
-                    args.bind(["width", "break_long_words", "wrapstring", "break_on_hyphens"])?;
-                let (width, long) = (size_arg(width.as_ref(), 79)?, bool_arg(long, true));
-                if width == 0 {
-                    return Err("'wordwrap' to no width".into());
-                }
-                let hyphens = bool_arg(hyphens, true);
-                let between = match between.filter(|between| !matches!(between, Val::None)) {
-                    Some(between) => self.text_of(&between)?,
-                    None => "\n".into(),
-                };
-                let text = shown(self)?;
-                let lines: Vec<String> = text
-                    .lines()
-                    .map(|line| wrap::wrap_line(line, width, long, hyphens).join(&between))
-                    .collect();
-                self.charge_memory(text.len() / width * between.len() + text.len())?;
-                self.text(lines.join(&between))
-            }
-            "wordcount" => {
-                let text = shown(self)?;
-                let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty());
-                Ok(Val::Int(words.count() as i128))
-            }
-            "filesizeformat" => {
-                let [binary] = args.bind(["binary"])?;
-                let binary = bool_arg(binary, false);
-                let bytes = match &value {
-                    Val::Str(text) => text.trim().parse::<f64>().ok(),
-                    other => number(other).map(|n| n.float()),
-                };
-                let bytes = bytes.ok_or("'filesizeformat' of a value that is not a number")?;
-                let base: f64 = if binary { 1024.0 } else { 1000.0 };
-                if bytes == 1.0 {
-                    return Ok(Val::text("1 Byte"));
-                }
-                if bytes < base {
-                    return self.text(format!("{} Bytes", bytes as i128));
-                }
-                let units = if binary {
-                    ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"]
-                } else {
-                    ["kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"]
-                };
-                let power = (1..8).find(|p| bytes < base.powi(p + 1)).unwrap_or(8);
-                self.text(format!("{:.1} {}", bytes / base.powi(power), units[power as usize - 1]))
-            }
-            "tojson" => {
-                let [indent] = args.bind(["indent"])?;
-                let indent = indent.filter(|i| !matches!(i, Val::None));
-                let indent = indent.as_ref().map(|i| size_arg(Some(i), 0)).transpose()?;
-                self.charge_memory(indent.unwrap_or(0))?;
-                self.charge_walk(&value)?;
-                let mut out = String::new();
-                crate::json::write(&value, indent, 0, &mut out)?;
-                self.text(out)
-            }
-            "urlencode" => match &value {
-                Val::Map(_) | Val::Seq(_) => {
-                    self.charge_walk(&value)?;
-                    let pairs = self.pairs(&value)?;
-                    let pair = |(k, v): &(Val, Val)| {
-                        format!(
-                            "{}={}",
-                            percent_encode(&k.to_text(), false),
-                            percent_encode(&v.to_text(), false)
-                        )
-                    };
-                    self.text(pairs.iter().map(pair).collect::<Vec<_>>().join("&"))
-                }
-                other => {
-                    let text = percent_encode(&other.to_text(), true);
-                    self.text(text)
-                }
-            },
-            "striptags" => {
-                let text = shown(self)?;
-                let mut out = String::new();
-                let mut rest = &*text;
-                while let Some((before, tag)) = rest.split_once('<') {
-                    out.push_str(before);
-                    let end = if tag.starts_with("!--") { "-->" } else { ">" };
-                    match tag.split_once(end) {
-                        Some((_, after)) => rest = after,
-                        None => {
-                            out.push('<');
-                            rest = tag;
-                        }
-                    }
-                }
-                out.push_str(rest);
-                let plain = [
-                    ("&lt;", "<"),
-                    ("&gt;", ">"),
-                    ("&#34;", "\""),
-                    ("&quot;", "\""),
-                    ("&#39;", "'"),
-                    ("&amp;", "&"),
-                ];
-                let out = plain.iter().fold(out, |text, (name, is)| text.replace(name, is));
-                self.text(out.split_whitespace().collect::<Vec<_>>().join(" "))
-            }
-            "attr" => {
-                let [name] = args.bind(["name"])?;
-                let name = self.text_of(&name.ok_or("'attr' without a name")?)?;
-                match &value {
-                    // A map's keys are not attributes.
-                    Val::Map(map) if !map.namespace => match self.attribute(&value, &name)? {
-                        found @ Val::Callable(_) => Ok(found),
-                        _ => Ok(Val::Undefined(Some(name))),
-                    },
-                    other => self.attribute(other, &name),
-                }
-            }
-            "pprint" => {
-                self.charge_walk(&value)?;
-                let text = wrap::pformat(&value);
-                self.text(text)
-            }
-            "xmlattr" => {
-                let [space] = args.bind(["autospace"])?;
-                self.charge_walk(&value)?;
-                let mut out = String::new();
-                for (key, value) in self.pairs(&value)? {
-                    if !matches!(value, Val::None | Val::Undefined(_)) {
-                        let value = self.filter("e", value, CallArgs::default())?;
-                        out.push_str(&format!(" {}=\"{}\"", key.to_text(), value.to_text()));
-                    }
-                }
-                let text = if bool_arg(space, true) { out } else { out.trim_start().to_string() };
-                self.text(text)
-            }
-            _ => Err(format!("unknown filter '{name}'")),
-        }
+    fn converted(&mut self, value: &Val, convert: fn(&str) -> String) -> ValueResult<Val> {
+        let text = self.text_of(value)?;
+        self.text(convert(&text))
     }
 }
 
-fn percent_encode(text: &str, slash: bool) -> String {
+fn escape(run: &mut Interpreter<'_>, value: Val, _: Args) -> ValueResult<Val> {
+    Ok(Val::Safe(run.escape(&value)?))
+}
+
+/// Removes tags and comments, and resolves the most common entities.
+fn without_tags(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, tag)) = rest.split_once('<') {
+        out.push_str(before);
+        let end = if tag.starts_with("!--") { "-->" } else { ">" };
+        rest = tag.split_once(end).map_or(tag, |(_, after)| after);
+        if rest.len() == tag.len() {
+            out.push('<');
+        }
+    }
+    out.push_str(rest);
+    let entities =
+        [("&lt;", "<"), ("&gt;", ">"), ("&#34;", "\""), ("&quot;", "\""), ("&#39;", "'"), ("&amp;", "&")];
+    let out = entities.iter().fold(out, |text, (name, is)| text.replace(name, is));
+    out.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn percent_encode(value: &Val, slash: bool) -> String {
     const ALL_BUT_SLASH: percent::AsciiSet = percent::RESERVED.remove(b'/');
     match slash {
-        true => percent::encode(text, &ALL_BUT_SLASH),
-        false => percent::encode(text, &percent::RESERVED).replace("%20", "+"),
+        true => percent::encode(&value.to_text(), &ALL_BUT_SLASH),
+        false => percent::encode(&value.to_text(), &percent::RESERVED).replace("%20", "+"),
     }
 }

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use super::{MAX_CHAIN, Parser, Result};
-use crate::ast::{Args, BinaryOp, CompareOp, Expr};
+use crate::ast::{Args, Expr};
 use crate::lexer::Token;
+use crate::value::Val;
 
 impl Parser {
     /// Parses one expression, or several separated by commas.
@@ -15,18 +16,13 @@ impl Parser {
         }
         let mut items = vec![first];
         while self.eat(",") {
-            if self.ends_tuple() {
+            let ends = matches!(self.peek(), None | Some(Token::Operator(")" | "]" | "}}" | "%}")));
+            if ends || self.at_word("recursive") || self.at_word("if") {
                 break;
             }
             items.push(self.expression(conditional)?);
         }
         Ok(Expr::Tuple(items))
-    }
-
-    fn ends_tuple(&self) -> bool {
-        matches!(self.peek(), None | Some(Token::PrintEnd | Token::BlockEnd | Token::Operator(")" | "]")))
-            || self.at_word("recursive")
-            || self.at_word("if")
     }
 
     pub(super) fn expression(&mut self, conditional: bool) -> Result<Expr> {
@@ -42,126 +38,114 @@ impl Parser {
         })
     }
 
-    fn or(&mut self) -> Result<Expr> {
-        let mut items = vec![self.and()?];
-        while self.eat_word("or") {
-            items.push(self.and()?);
-        }
-        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Or(items) })
-    }
-
     /// Limits the length of a chain of operators, which becomes a deep tree.
     fn check_chain(&self, length: usize) -> Result<usize> {
         if length >= MAX_CHAIN { self.error("an expression of too many operators") } else { Ok(length + 1) }
     }
 
-    fn and(&mut self) -> Result<Expr> {
-        let mut items = vec![self.not()?];
-        while self.eat_word("and") {
-            items.push(self.not()?);
+    /// Parses operands between operators that `eat` recognises, which become one expression.
+    fn chain(
+        &mut self,
+        eat: fn(&mut Self) -> bool,
+        operand: fn(&mut Self) -> Result<Expr>,
+        make: fn(Vec<Expr>) -> Expr,
+    ) -> Result<Expr> {
+        let first = operand(self)?;
+        if !eat(self) {
+            return Ok(first);
         }
-        Ok(if items.len() == 1 { items.remove(0) } else { Expr::And(items) })
+        let mut items = vec![first, operand(self)?];
+        while eat(self) {
+            items.push(operand(self)?);
+        }
+        Ok(make(items))
+    }
+
+    /// Parses operators of the same precedence, from left to right.
+    fn binary(&mut self, signs: &[&'static str], operand: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
+        let mut left = operand(self)?;
+        let mut length = 0;
+        while let Some(sign) = signs.iter().find(|sign| self.eat(sign)) {
+            left = Expr::Binary(sign, Box::new(left), Box::new(operand(self)?));
+            length = self.check_chain(length)?;
+        }
+        Ok(left)
+    }
+
+    fn or(&mut self) -> Result<Expr> {
+        self.chain(|parser| parser.eat_word("or"), Self::and, |items| Expr::Logic(true, items))
+    }
+
+    fn and(&mut self) -> Result<Expr> {
+        self.chain(|parser| parser.eat_word("and"), Self::not, |items| Expr::Logic(false, items))
     }
 
     fn not(&mut self) -> Result<Expr> {
         if self.eat_word("not") {
             return self.nested(|parser| Ok(Expr::Not(Box::new(parser.not()?))));
         }
-        self.compare()
-    }
-
-    fn compare(&mut self) -> Result<Expr> {
         let first = self.sum()?;
         let mut found = Vec::new();
-        loop {
-            let compare = match self.peek() {
-                Some(Token::Operator("==")) => CompareOp::Eq,
-                Some(Token::Operator("!=")) => CompareOp::Ne,
-                Some(Token::Operator("<")) => CompareOp::Lt,
-                Some(Token::Operator("<=")) => CompareOp::Le,
-                Some(Token::Operator(">")) => CompareOp::Gt,
-                Some(Token::Operator(">=")) => CompareOp::Ge,
-                Some(Token::Name(name)) if name == "in" => CompareOp::In,
-                Some(Token::Name(name))
-                    if name == "not"
-                        && matches!(self.tokens.get(self.at + 1), Some((Token::Name(n), _)) if n == "in") =>
-                {
-                    self.at += 1;
-                    CompareOp::NotIn
-                }
-                _ => break,
-            };
-            self.at += 1;
+        while let Some(compare) = self.comparison() {
             found.push((compare, self.sum()?));
         }
         Ok(if found.is_empty() { first } else { Expr::Compare(Box::new(first), found) })
     }
 
-    /// Parses operators of the same precedence, from left to right.
-    pub(super) fn binary(
-        &mut self,
-        signs: &[(&str, BinaryOp)],
-        operand: fn(&mut Self) -> Result<Expr>,
-    ) -> Result<Expr> {
-        let mut left = operand(self)?;
-        let mut length = 0;
-        loop {
-            let Some((_, op)) = signs.iter().find(|(sign, _)| self.at_operator(sign)) else {
-                return Ok(left);
-            };
-            self.at += 1;
-            left = Expr::Binary(*op, Box::new(left), Box::new(operand(self)?));
-            length = self.check_chain(length)?;
-        }
+    fn comparison(&mut self) -> Option<&'static str> {
+        let sign = match self.peek()? {
+            Token::Operator(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => sign,
+            Token::Name(name) if name == "in" => "in",
+            Token::Name(name)
+                if name == "not"
+                    && matches!(self.tokens.get(self.at + 1), Some((Token::Name(n), _)) if n == "in") =>
+            {
+                self.at += 1;
+                "not in"
+            }
+            _ => return None,
+        };
+        self.at += 1;
+        Some(sign)
     }
 
     fn sum(&mut self) -> Result<Expr> {
-        self.binary(&[("+", BinaryOp::Add), ("-", BinaryOp::Sub)], Self::concat)
-    }
-
-    fn concat(&mut self) -> Result<Expr> {
-        let mut items = vec![self.product()?];
-        while self.eat("~") {
-            items.push(self.product()?);
-        }
-        Ok(if items.len() == 1 { items.remove(0) } else { Expr::Concat(items) })
+        self.binary(&["+", "-"], |parser| parser.chain(|parser| parser.eat("~"), Self::product, Expr::Concat))
     }
 
     fn product(&mut self) -> Result<Expr> {
-        let signs =
-            [("*", BinaryOp::Mul), ("/", BinaryOp::Div), ("//", BinaryOp::FloorDiv), ("%", BinaryOp::Rem)];
-        self.binary(&signs, Self::power)
+        self.binary(&["*", "/", "//", "%"], |parser| {
+            parser.binary(&["**"], |parser| {
+                let value = parser.unary()?;
+                parser.filters_and_tests(value)
+            })
+        })
     }
 
-    fn power(&mut self) -> Result<Expr> {
-        self.binary(&[("**", BinaryOp::Pow)], |parser| parser.unary(true))
-    }
-
-    pub(super) fn unary(&mut self, filters: bool) -> Result<Expr> {
-        let value = if self.eat("-") {
-            self.nested(|parser| Ok(Expr::Neg(Box::new(parser.unary(false)?))))?
-        } else if self.eat("+") {
-            self.nested(|parser| Ok(Expr::Pos(Box::new(parser.unary(false)?))))?
-        } else {
-            self.primary()?
+    fn unary(&mut self) -> Result<Expr> {
+        let sign = ["-", "+"].into_iter().find(|sign| self.eat(sign));
+        let value = match sign {
+            Some(sign) => self.nested(|parser| Ok(Expr::Unary(sign, Box::new(parser.unary()?))))?,
+            None => self.primary()?,
         };
-        let value = self.postfix(value)?;
-        if filters { self.filters_and_tests(value) } else { Ok(value) }
+        self.postfix(value)
     }
 
     fn primary(&mut self) -> Result<Expr> {
         let Some((token, _)) = self.tokens.get(self.at) else { return self.unexpected("an expression") };
         let value = match token {
             Token::Name(name) => match name.as_str() {
-                "true" | "True" => Expr::Bool(true),
-                "false" | "False" => Expr::Bool(false),
-                "none" | "None" => Expr::None,
+                "true" | "True" => Val::Bool(true),
+                "false" | "False" => Val::Bool(false),
+                "none" | "None" => Val::None,
                 name => {
                     if let Some(special) = self.macros.last_mut() {
                         let words = ["varargs", "kwargs", "caller"];
                         words.iter().zip(special).filter(|(w, _)| **w == name).for_each(|(_, s)| *s = true);
                     }
-                    Expr::Name(name.into())
+                    let name = Expr::Name(name.into());
+                    self.at += 1;
+                    return Ok(name);
                 }
             },
             Token::Str(text) => {
@@ -170,20 +154,28 @@ impl Parser {
                     text.push_str(more);
                     self.at += 1;
                 }
-                Expr::Str(text.into())
+                Val::Str(text.into())
             }
-            Token::Int(number) => Expr::Int(*number),
-            Token::Float(number) => Expr::Float(*number),
+            Token::Int(number) => Val::Int(*number),
+            Token::Float(number) => Val::Float(*number),
             Token::Operator("(") => return self.nested(Self::parentheses),
             Token::Operator("[") => {
                 self.at += 1;
-                return Ok(Expr::List(self.items("]")?));
+                return Ok(Expr::List(self.list("]", true, |parser| parser.expression(true))?));
             }
-            Token::Operator("{") => return self.map(),
+            Token::Operator("{") => {
+                self.at += 1;
+                let entries = self.list("}", true, |parser| {
+                    let key = parser.expression(true)?;
+                    parser.expect(":")?;
+                    Ok((key, parser.expression(true)?))
+                });
+                return Ok(Expr::Map(entries?));
+            }
             _ => return self.unexpected("an expression"),
         };
         self.at += 1;
-        Ok(value)
+        Ok(Expr::Constant(value))
     }
 
     fn parentheses(&mut self) -> Result<Expr> {
@@ -196,58 +188,24 @@ impl Parser {
         Ok(value)
     }
 
-    fn items(&mut self, end: &str) -> Result<Vec<Expr>> {
-        let mut items = Vec::new();
-        while !self.eat(end) {
-            if !items.is_empty() {
-                self.expect(",")?;
-                if self.eat(end) {
-                    break;
-                }
-            }
-            items.push(self.expression(true)?);
-        }
-        Ok(items)
-    }
-
-    fn map(&mut self) -> Result<Expr> {
-        self.at += 1;
-        let mut items = Vec::new();
-        while !self.eat("}") {
-            if !items.is_empty() {
-                self.expect(",")?;
-                if self.eat("}") {
-                    break;
-                }
-            }
-            let key = self.expression(true)?;
-            self.expect(":")?;
-            items.push((key, self.expression(true)?));
-        }
-        Ok(Expr::Map(items))
-    }
-
     fn postfix(&mut self, mut value: Expr) -> Result<Expr> {
         let mut length = 0;
         loop {
-            value = match self.peek() {
-                Some(Token::Operator(".")) => {
-                    self.at += 1;
-                    match self.peek() {
-                        Some(Token::Int(number)) => {
-                            let number = *number;
-                            self.at += 1;
-                            Expr::Item(Box::new(value), Box::new(Expr::Int(number)))
-                        }
-                        _ => Expr::Attr(Box::new(value), self.name()?),
+            value = if self.eat(".") {
+                match self.peek() {
+                    Some(Token::Int(number)) => {
+                        let key = Expr::Constant(Val::Int(*number));
+                        self.at += 1;
+                        Expr::Item(Box::new(value), Box::new(key))
                     }
+                    _ => Expr::Attr(Box::new(value), self.name()?),
                 }
-                Some(Token::Operator("[")) => {
-                    self.at += 1;
-                    self.subscript(value)?
-                }
-                Some(Token::Operator("(")) => Expr::Call(Box::new(value), Box::new(self.arguments()?)),
-                _ => return Ok(value),
+            } else if self.eat("[") {
+                self.subscript(value)?
+            } else if self.at_operator("(") {
+                Expr::Call(Box::new(value), Box::new(self.arguments()?))
+            } else {
+                return Ok(value);
             };
             length = self.check_chain(length)?;
         }
@@ -256,81 +214,73 @@ impl Parser {
     fn subscript(&mut self, value: Expr) -> Result<Expr> {
         let mut parts: [Option<Box<Expr>>; 3] = Default::default();
         let mut place = 0;
-        loop {
-            if self.eat("]") {
-                break;
-            }
+        while !self.eat("]") {
             if self.eat(":") {
                 place += 1;
                 if place > 2 {
                     return self.error("a slice has three parts at most");
                 }
-                continue;
-            }
-            if parts[place].is_some() {
+            } else if parts[place].is_some() {
                 return self.unexpected("']'");
+            } else {
+                parts[place] = Some(Box::new(self.expression(true)?));
             }
-            parts[place] = Some(Box::new(self.expression(true)?));
         }
-        if place > 0 {
-            return Ok(Expr::Slice(Box::new(value), parts));
-        }
-        match parts[0].take() {
-            Some(key) => Ok(Expr::Item(Box::new(value), key)),
-            None => self.error("expected what is between '[' and ']'"),
+        match (place, parts) {
+            (0, [Some(key), ..]) => Ok(Expr::Item(Box::new(value), key)),
+            (0, _) => self.error("expected what is between '[' and ']'"),
+            (_, parts) => Ok(Expr::Slice(Box::new(value), parts)),
         }
     }
 
     pub(super) fn arguments(&mut self) -> Result<Args> {
         self.expect("(")?;
         let mut args = Args::default();
-        let mut first = true;
-        while !self.eat(")") {
-            if !first {
-                self.expect(",")?;
-                if self.eat(")") {
-                    break;
-                }
-            }
-            first = false;
-            if self.eat("*") {
-                args.star_args = Some(Box::new(self.expression(true)?));
-            } else if self.eat("**") {
-                args.star_kwargs = Some(Box::new(self.expression(true)?));
+        self.list(")", true, |parser| {
+            if parser.eat("*") {
+                args.star_args = Some(parser.expression(true)?);
+            } else if parser.eat("**") {
+                args.star_kwargs = Some(parser.expression(true)?);
             } else if let (Some(Token::Name(_)), Some((Token::Operator("="), _))) =
-                (self.peek(), self.tokens.get(self.at + 1))
+                (parser.peek(), parser.tokens.get(parser.at + 1))
             {
-                let name = self.name()?;
-                self.at += 1;
-                args.named.push((name, self.expression(true)?));
+                let name = parser.name()?;
+                parser.at += 1;
+                args.named.push((name, parser.expression(true)?));
             } else if !args.named.is_empty() || args.star_kwargs.is_some() {
-                return self.error("positional argument after keyword argument");
+                return parser.error("positional argument after keyword argument");
             } else {
-                args.positional.push(self.expression(true)?);
+                args.positional.push(parser.expression(true)?);
             }
-        }
+            Ok(())
+        })?;
         Ok(args)
+    }
+
+    /// Parses arguments in parentheses, if there are any.
+    pub(super) fn optional_arguments(&mut self) -> Result<Args> {
+        if self.at_operator("(") { self.arguments() } else { Ok(Args::default()) }
     }
 
     fn filters_and_tests(&mut self, mut value: Expr) -> Result<Expr> {
         let mut length = 0;
         loop {
-            if self.eat("|") {
+            value = if self.eat("|") {
                 let name = self.dotted()?;
-                let args = if self.at_operator("(") { self.arguments()? } else { Args::default() };
-                value = Expr::Filter(Box::new(value), name, Box::new(args));
+                Expr::Filter(Box::new(value), name, Box::new(self.optional_arguments()?))
             } else if self.eat_word("is") {
-                value = self.test(value)?;
+                self.test(value)?
             } else if self.at_operator("(") {
-                value = Expr::Call(Box::new(value), Box::new(self.arguments()?));
+                Expr::Call(Box::new(value), Box::new(self.arguments()?))
             } else {
                 return Ok(value);
-            }
+            };
             length = self.check_chain(length)?;
         }
     }
 
     fn test(&mut self, value: Expr) -> Result<Expr> {
+        const NO_ARGUMENT: [&str; 7] = ["else", "or", "and", "if", "recursive", "not", "in"];
         let negated = self.eat_word("not");
         let name = match self.peek() {
             Some(Token::Operator(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">="))) => {
@@ -341,19 +291,15 @@ impl Parser {
             _ => self.dotted()?,
         };
         let args = match self.peek() {
-            Some(Token::Operator("(")) => self.arguments()?,
-            Some(Token::Name(word)) if ["else", "or", "and", "if", "recursive"].contains(&word.as_str()) => {
-                Args::default()
-            }
+            Some(Token::Name(word)) if NO_ARGUMENT.contains(&word.as_str()) => Args::default(),
             Some(Token::Name(word)) if word == "is" => return self.error("chained 'is'"),
-            Some(Token::Name(word)) if word == "not" || word == "in" => Args::default(),
             Some(
                 Token::Name(_) | Token::Str(_) | Token::Int(_) | Token::Float(_) | Token::Operator("[" | "{"),
             ) => {
                 let argument = self.primary()?;
                 Args { positional: vec![self.postfix(argument)?], ..Args::default() }
             }
-            _ => Args::default(),
+            _ => self.optional_arguments()?,
         };
         let test = Expr::Test(Box::new(value), name, Box::new(args));
         Ok(if negated { Expr::Not(Box::new(test)) } else { test })

@@ -5,7 +5,7 @@ mod expressions;
 use std::rc::Rc;
 
 use crate::TemplateError;
-use crate::ast::{Args, Body, Expr, For, Macro, Name, Stmt, StmtKind, Target};
+use crate::ast::{Body, Expr, Filters, For, Macro, Name, Stmt, StmtKind, Target};
 use crate::lexer::Token;
 
 type Result<T> = std::result::Result<T, TemplateError>;
@@ -53,14 +53,14 @@ impl Parser {
         }
     }
 
+    fn at_operator(&self, sign: &str) -> bool {
+        matches!(self.peek(), Some(Token::Operator(s)) if *s == sign)
+    }
+
     fn eat(&mut self, sign: &str) -> bool {
         let found = self.at_operator(sign);
         self.at += usize::from(found);
         found
-    }
-
-    fn at_operator(&self, sign: &str) -> bool {
-        matches!(self.peek(), Some(Token::Operator(s)) if *s == sign)
     }
 
     fn expect(&mut self, sign: &str) -> Result<()> {
@@ -78,24 +78,39 @@ impl Parser {
     }
 
     fn name(&mut self) -> Result<Name> {
-        match self.peek() {
-            Some(Token::Name(name)) => {
-                let name = Rc::from(name.as_str());
-                self.at += 1;
-                Ok(name)
-            }
-            _ => self.unexpected("a name"),
-        }
+        let Some(Token::Name(name)) = self.peek() else { return self.unexpected("a name") };
+        let name = Rc::from(name.as_str());
+        self.at += 1;
+        Ok(name)
     }
 
-    fn block_end(&mut self) -> Result<()> {
-        match self.peek() {
-            Some(Token::BlockEnd) => {
-                self.at += 1;
-                Ok(())
-            }
-            _ => self.unexpected("'%}'"),
+    /// Parses `name` or `name.name`.
+    fn dotted(&mut self) -> Result<Name> {
+        let mut name = self.name()?.to_string();
+        while self.eat(".") {
+            name = format!("{name}.{}", self.name()?);
         }
+        Ok(name.into())
+    }
+
+    /// Parses items separated by commas up to `end`, before which a comma may be accepted.
+    fn list<T>(
+        &mut self,
+        end: &str,
+        comma_at_end: bool,
+        mut item: impl FnMut(&mut Self) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut found = Vec::new();
+        while !self.eat(end) {
+            if !found.is_empty() {
+                self.expect(",")?;
+                if comma_at_end && self.eat(end) {
+                    break;
+                }
+            }
+            found.push(item(self)?);
+        }
+        Ok(found)
     }
 
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
@@ -116,62 +131,67 @@ impl Parser {
             let line = self.line();
             let token = std::mem::replace(&mut self.tokens[self.at].0, Token::Operator(""));
             self.at += 1;
-            let what = match token {
+            let kind = match token {
                 Token::Data(text) => StmtKind::Data(text),
-                Token::PrintBegin => {
+                Token::Operator("{{") => {
                     let value = self.tuple(true)?;
-                    if self.peek() != Some(&Token::PrintEnd) {
-                        return self.unexpected("'}}'");
-                    }
-                    self.at += 1;
+                    self.expect("}}")?;
                     StmtKind::Print(value)
                 }
                 _ => {
-                    if let Some(end) = ends.iter().find(|end| self.at_word(end)) {
-                        self.at += 1;
+                    if let Some(end) = ends.iter().find(|end| self.eat_word(end)) {
                         return Ok((found.into(), end));
                     }
                     self.nested(Self::statement)?
                 }
             };
-            found.push(Stmt { line, kind: what });
+            found.push(Stmt { line, kind });
         }
-        if ends.is_empty() {
-            return Ok((found.into(), ""));
-        }
-        let end = ends.last().unwrap_or(&"");
+        let Some(end) = ends.last() else { return Ok((found.into(), "")) };
         let message = format!("'{}' without '{end}'", end.strip_prefix("end").unwrap_or(end));
         Err(TemplateError { line: begun, message })
     }
 
     /// Parses a body and its closing tag.
     fn closed_body(&mut self, end: &'static str) -> Result<Body> {
-        self.block_end()?;
+        self.expect("%}")?;
         let (body, _) = self.body(&[end])?;
         if end == "endblock" && matches!(self.peek(), Some(Token::Name(_))) {
             self.at += 1;
         }
-        self.block_end()?;
+        self.expect("%}")?;
         Ok(body)
+    }
+
+    /// Parses what follows the keyword that a body ended with: the body after `else`, or the rest of the closing tag.
+    fn else_body(&mut self, found: &str, end: &'static str) -> Result<Body> {
+        if found == "else" {
+            return self.closed_body(end);
+        }
+        self.expect("%}")?;
+        Ok(Rc::default())
+    }
+
+    /// Parses the values of a tag that has no body.
+    fn tag_values(&mut self) -> Result<Expr> {
+        let value = self.tuple(true)?;
+        self.expect("%}")?;
+        Ok(value)
     }
 
     fn statement(&mut self) -> Result<StmtKind> {
         let line = self.line();
+        let error = |message: String| Err(TemplateError { line, message });
         let word = self.name()?;
         Ok(match &*word {
             "if" => self.if_statement()?,
             "for" => self.for_statement()?,
             "set" => self.set_statement()?,
-            "do" => {
-                let value = self.tuple(true)?;
-                self.block_end()?;
-                StmtKind::Do(value)
-            }
-            "print" => {
-                let value = self.tuple(true)?;
-                self.block_end()?;
-                StmtKind::Print(if let Expr::Tuple(items) = value { Expr::Concat(items) } else { value })
-            }
+            "do" => StmtKind::Do(self.tag_values()?),
+            "print" => StmtKind::Print(match self.tag_values()? {
+                Expr::Tuple(items) => Expr::Concat(items),
+                value => value,
+            }),
             "macro" => {
                 let name = self.name()?;
                 let parameters = self.parameters()?;
@@ -179,19 +199,19 @@ impl Parser {
             }
             "call" => {
                 let parameters = if self.at_operator("(") { self.parameters()? } else { Vec::new() };
-                let call = self.expression(true)?;
-                if !matches!(call, Expr::Call(..)) {
+                let Expr::Call(callee, args) = self.expression(true)? else {
                     return self.error("expected a call");
-                }
-                StmtKind::Call { call, caller: self.macro_body("caller".into(), parameters, "endcall")? }
+                };
+                let caller = self.macro_body("caller".into(), parameters, "endcall")?;
+                StmtKind::Call { callee: *callee, args: *args, caller }
             }
             "filter" => {
                 let filters = self.filters(true)?;
-                StmtKind::Filter { filters, body: self.closed_body("endfilter")? }
+                StmtKind::Capture { target: None, filters, body: self.closed_body("endfilter")? }
             }
             "with" => {
                 let mut names = Vec::new();
-                while self.peek() != Some(&Token::BlockEnd) {
+                while !self.at_operator("%}") {
                     if !names.is_empty() {
                         self.expect(",")?;
                     }
@@ -208,41 +228,30 @@ impl Parser {
             "block" => {
                 let name = self.name()?;
                 if self.blocks.iter().any(|(other, _)| *other == name) {
-                    return Err(TemplateError { line, message: format!("duplicate block '{name}'") });
+                    return error(format!("duplicate block '{name}'"));
                 }
                 // Registered before it is complete, for blocks within it.
+                let place = self.blocks.len();
                 self.blocks.push((name.clone(), Rc::default()));
                 let mut scoped = false;
-                loop {
-                    match () {
-                        () if self.eat_word("scoped") => scoped = true,
-                        () if self.eat_word("required") => {
-                            let message = "a required block needs another template that fills it".into();
-                            return Err(TemplateError { line, message });
-                        }
-                        () => break,
-                    }
+                while self.eat_word("scoped") {
+                    scoped = true;
                 }
-                let body = self.closed_body("endblock")?;
-                self.blocks
-                    .iter_mut()
-                    .filter(|(other, _)| *other == name)
-                    .for_each(|(_, of)| *of = body.clone());
+                if self.eat_word("required") {
+                    return error("a required block needs another template that fills it".into());
+                }
+                self.blocks[place].1 = self.closed_body("endblock")?;
                 StmtKind::Block { name, scoped }
             }
             "include" | "import" | "from" | "extends" => {
-                return Err(TemplateError {
-                    line,
-                    message: format!("'{word}': loading other templates is not supported"),
-                });
+                return error(format!("'{word}': loading other templates is not supported"));
             }
             other => {
-                let message = match other.strip_prefix("end").unwrap_or(other) {
+                return error(match other.strip_prefix("end").unwrap_or(other) {
                     "else" | "elif" => format!("'{other}' without an 'if' or 'for'"),
                     begin if begin != other => format!("'{other}' without '{begin}'"),
                     _ => format!("unknown tag '{other}'"),
-                };
-                return Err(TemplateError { line, message });
+                });
             }
         })
     }
@@ -251,18 +260,12 @@ impl Parser {
         let mut branches = Vec::new();
         loop {
             let condition = self.tuple(false)?;
-            self.block_end()?;
+            self.expect("%}")?;
             let (body, end) = self.body(&["elif", "else", "endif"])?;
             branches.push((condition, body));
-            let otherwise = match end {
-                "elif" => continue,
-                "else" => self.closed_body("endif")?,
-                _ => {
-                    self.block_end()?;
-                    Rc::default()
-                }
-            };
-            return Ok(StmtKind::If { branches, otherwise });
+            if end != "elif" {
+                return Ok(StmtKind::If { branches, otherwise: self.else_body(end, "endif")? });
+            }
         }
     }
 
@@ -274,78 +277,68 @@ impl Parser {
         let iterable = self.tuple(false)?;
         let condition = if self.eat_word("if") { Some(self.expression(true)?) } else { None };
         let recursive = self.eat_word("recursive");
-        self.block_end()?;
+        self.expect("%}")?;
         let (body, end) = self.body(&["else", "endfor"])?;
-        let otherwise = match end {
-            "else" => self.closed_body("endfor")?,
-            _ => {
-                self.block_end()?;
-                Rc::default()
-            }
-        };
+        let otherwise = self.else_body(end, "endfor")?;
         Ok(StmtKind::For(Rc::new(For { target, iterable, condition, recursive, body, otherwise })))
     }
 
     fn set_statement(&mut self) -> Result<StmtKind> {
         let target = self.target()?;
         if self.eat("=") {
-            let value = self.tuple(true)?;
-            self.block_end()?;
-            return Ok(StmtKind::Set(target, value));
+            return Ok(StmtKind::Set(target, self.tag_values()?));
         }
         let filters = self.filters(false)?;
-        Ok(StmtKind::SetBlock { target, filters, body: self.closed_body("endset")? })
+        Ok(StmtKind::Capture { target: Some(target), filters, body: self.closed_body("endset")? })
     }
 
     /// Parses `name`, `a, b`, `(a, b)` or `namespace.name`.
     fn target(&mut self) -> Result<Target> {
-        let one = |parser: &mut Self| {
-            parser.nested(|parser| {
-                if parser.eat("(") {
-                    let inner = parser.target()?;
-                    parser.expect(")")?;
-                    return Ok(inner);
-                }
-                let name = parser.name()?;
-                if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
-                    return parser.error(format!("cannot assign to '{name}'"));
-                }
-                if parser.eat(".") { Ok(Target::Attr(name, parser.name()?)) } else { Ok(Target::Name(name)) }
-            })
-        };
-        let mut found = vec![one(self)?];
+        let mut found = vec![self.nested(Self::single_target)?];
         let mut comma = false;
         while self.eat(",") {
             comma = true;
             if !matches!(self.peek(), Some(Token::Name(_) | Token::Operator("("))) || self.at_word("in") {
                 break;
             }
-            found.push(one(self)?);
+            found.push(self.nested(Self::single_target)?);
         }
-        match (comma, found.pop()) {
-            (false, Some(single)) => Ok(single),
-            (_, last) => {
+        match found.pop() {
+            Some(single) if !comma => Ok(single),
+            last => {
                 found.extend(last);
                 Ok(Target::Tuple(found))
             }
         }
     }
 
+    fn single_target(&mut self) -> Result<Target> {
+        if self.eat("(") {
+            let inner = self.target()?;
+            self.expect(")")?;
+            return Ok(inner);
+        }
+        let name = self.name()?;
+        if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
+            return self.error(format!("cannot assign to '{name}'"));
+        }
+        Ok(if self.eat(".") { Target::Attr(name, self.name()?) } else { Target::Name(name) })
+    }
+
     fn parameters(&mut self) -> Result<Vec<(Name, Option<Expr>)>> {
         self.expect("(")?;
-        let mut found: Vec<(Name, Option<Expr>)> = Vec::new();
-        while !self.eat(")") {
-            if !found.is_empty() {
-                self.expect(",")?;
+        let mut defaults = false;
+        self.list(")", false, |parser| {
+            let name = parser.name()?;
+            if parser.eat("=") {
+                defaults = true;
+                return Ok((name, Some(parser.expression(true)?)));
             }
-            let name = self.name()?;
-            let value = if self.eat("=") { Some(self.expression(true)?) } else { None };
-            if value.is_none() && found.last().is_some_and(|(_, value)| value.is_some()) {
-                return self.error("parameter without a default after one with a default");
+            match defaults {
+                true => parser.error("parameter without a default after one with a default"),
+                false => Ok((name, None)),
             }
-            found.push((name, value));
-        }
-        Ok(found)
+        })
     }
 
     fn macro_body(
@@ -361,21 +354,11 @@ impl Parser {
     }
 
     /// Parses the filters of `a|b(c)` without `a`; with `first`, the first one has no `|` before it.
-    fn filters(&mut self, first: bool) -> Result<Vec<(Name, Args)>> {
+    fn filters(&mut self, first: bool) -> Result<Filters> {
         let mut found = Vec::new();
         while (first && found.is_empty()) || self.eat("|") {
-            let name = self.dotted()?;
-            let args = if self.at_operator("(") { self.arguments()? } else { Args::default() };
-            found.push((name, args));
+            found.push((self.dotted()?, self.optional_arguments()?));
         }
         Ok(found)
-    }
-
-    fn dotted(&mut self) -> Result<Name> {
-        let mut name = self.name()?.to_string();
-        while self.eat(".") {
-            name = format!("{name}.{}", self.name()?);
-        }
-        Ok(name.into())
     }
 }

@@ -96,63 +96,42 @@ pub fn pformat(value: &Val) -> String {
     out
 }
 
-/// Returns the text of a value on one line, with sorted keys.
-fn sorted_repr(value: &Val) -> String {
-    let mut out = String::new();
-    value.write_repr_as(true, &mut out);
-    out
-}
-
 fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut String) {
-    let whole = sorted_repr(value);
+    let whole = value.repr(true);
     if whole.chars().count() <= WIDTH.saturating_sub(indent + allowance) {
         out.push_str(&whole);
         return;
     }
-    match value {
+    let (open, close, items): (_, _, Vec<(String, Val)>) = match value {
         Val::Map(map) if !map.namespace => {
-            out.push('{');
-            let entries = map.sorted();
-            let indent = indent + 1;
-            for (i, (key, value)) in entries.iter().enumerate() {
-                let last = i + 1 == entries.len();
-                let key = sorted_repr(key);
-                out.push_str(&key);
-                out.push_str(": ");
-                let item_allowance = if last { allowance + 1 } else { 1 };
-                format(value, indent + key.chars().count() + 2, item_allowance, level + 1, out);
-                if !last {
-                    out.push_str(&format!(",\n{}", " ".repeat(indent)));
-                }
-            }
-            out.push('}');
+            let entries = map.sorted().into_iter();
+            ("{", "}", entries.map(|(key, item)| (key.repr(true) + ": ", item)).collect())
         }
         Val::Seq(seq) => {
             let items = seq.items.borrow();
-            let (open, close) = match (seq.tuple, items.len()) {
-                (true, 1) => ("(", ",)"),
-                (true, _) => ("(", ")"),
-                _ => ("[", "]"),
-            };
-            out.push_str(open);
-            let indent = indent + 1;
-            for (i, item) in items.iter().enumerate() {
-                let last = i + 1 == items.len();
-                format(item, indent, if last { allowance + close.len() } else { 1 }, level + 1, out);
-                if !last {
-                    out.push_str(&format!(",\n{}", " ".repeat(indent)));
-                }
-            }
-            out.push_str(close);
+            let (open, close) = seq.brackets(items.len());
+            (open, close, items.iter().map(|item| (String::new(), item.clone())).collect())
         }
-        Val::Str(text) if !text.is_empty() => format_str(text, indent, allowance, level, out),
-        _ => out.push_str(&whole),
+        Val::Str(text) if !text.is_empty() => return format_str(text, indent, allowance, level, out),
+        _ => return out.push_str(&whole),
+    };
+    out.push_str(open);
+    for (i, (key, item)) in items.iter().enumerate() {
+        out.push_str(key);
+        let indent = indent + 1;
+        let is_last = i + 1 == items.len();
+        let allowance = if is_last { allowance + close.len() } else { 1 };
+        format(item, indent + key.chars().count(), allowance, level + 1, out);
+        if !is_last {
+            out.push_str(&format!(",\n{}", " ".repeat(indent)));
+        }
     }
+    out.push_str(close);
 }
 
 /// Writes a text as several string literals, one on each line.
 fn format_str(text: &str, mut indent: usize, mut allowance: usize, level: usize, out: &mut String) {
-    let repr = |text: &str| sorted_repr(&Val::text(text));
+    let repr = |text: &str| Val::text(text).repr(true);
     let length = |text: &str| repr(text).chars().count();
     if level == 1 {
         indent += 1;

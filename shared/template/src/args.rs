@@ -1,0 +1,126 @@
+//! The arguments of calls, and tables of what can be called by name.
+
+use std::rc::Rc;
+
+use crate::ast::Name;
+use crate::value::{Number, Val, ValueResult};
+
+/// The arguments of a call as they are written.
+#[derive(Default, Clone)]
+pub struct CallArgs {
+    pub values: Vec<Val>,
+    pub named: Vec<(Name, Val)>,
+}
+
+/// The arguments of a call in the order of its parameters, of which none has more.
+pub type Args = [Arg; 4];
+
+/// The value of a parameter, if one is given.
+#[derive(Default)]
+pub struct Arg(pub Option<Val>);
+
+/// A function by name. Its parameters are separated by blanks. `!` is one that is required and has no name. `*` stands for any
+/// arguments: the function gets a tuple and a map, like Python's `*args, **kwargs`.
+pub type Row<F> = (&'static str, &'static str, F);
+
+/// Returns the row of this name.
+pub fn find<F>(table: &'static [Row<F>], name: &str) -> Option<&'static Row<F>> {
+    table.iter().find(|row| row.0 == name)
+}
+
+impl CallArgs {
+    /// Assigns the arguments to parameters, which are written as in a [`Row`].
+    pub fn bind(self, parameters: &str) -> ValueResult<Args> {
+        if parameters == "*" {
+            let (values, named) = (Val::tuple(self.values)?, Val::map_of_named(self.named)?);
+            return Ok([Arg(Some(values)), Arg(Some(named)), Arg(None), Arg(None)]);
+        }
+        let names = || parameters.split_ascii_whitespace();
+        let (most, given) = (names().count(), self.values.len());
+        if given > most {
+            return Err(format!("expected at most {most} arguments, got {given}"));
+        }
+        let mut found = Args::default();
+        for (place, value) in found.iter_mut().zip(self.values) {
+            place.0 = Some(value);
+        }
+        for (name, value) in self.named {
+            match names().position(|of| *of == *name && of != "!").map(|at| &mut found[at].0) {
+                Some(place @ None) => *place = Some(value),
+                Some(_) => return Err(format!("duplicate argument '{name}'")),
+                None => return Err(format!("unexpected argument '{name}'")),
+            }
+        }
+        if names().zip(&found).any(|(name, arg)| name == "!" && arg.0.is_none()) {
+            return Err(format!("expected {most} arguments, got {given}"));
+        }
+        Ok(found)
+    }
+}
+
+impl From<Args> for CallArgs {
+    /// Returns the arguments that were bound to `*`.
+    fn from([values, named, ..]: Args) -> CallArgs {
+        let mut args = CallArgs::default();
+        if let (Some(Val::Seq(values)), Some(Val::Map(named))) = (values.0, named.0) {
+            args.values = values.items.borrow().clone();
+            let named = named.entries.borrow();
+            args.named = named.iter().filter_map(|(k, v)| Some((text(k).ok()?.clone(), v.clone()))).collect();
+        }
+        args
+    }
+}
+
+impl Arg {
+    /// Returns the value, or `default`.
+    pub fn or(self, default: Val) -> Val {
+        self.0.unwrap_or(default)
+    }
+
+    /// Returns the value unless it is `None`.
+    pub fn some(&self) -> Option<&Val> {
+        self.0.as_ref().filter(|value| !matches!(value, Val::None))
+    }
+
+    pub fn is_true(&self, default: bool) -> bool {
+        self.0.as_ref().map_or(default, Val::is_true)
+    }
+
+    pub fn int(&self, default: i128) -> ValueResult<i128> {
+        self.0.as_ref().map_or(Ok(default), int)
+    }
+
+    /// Returns an integer as a length; a negative one is zero.
+    pub fn size(&self, default: usize) -> ValueResult<usize> {
+        Ok(usize::try_from(self.int(default as i128)?).unwrap_or(0))
+    }
+
+    /// Returns an integer as a maximum, which a negative one is not.
+    pub fn most(&self) -> ValueResult<usize> {
+        Ok(usize::try_from(self.int(-1)?).unwrap_or(usize::MAX))
+    }
+
+    /// Returns a text; fails for another type and without a value.
+    pub fn text(&self) -> ValueResult<&str> {
+        text(self.0.as_ref().unwrap_or(&Val::None)).map(|text| &**text)
+    }
+
+    /// Returns a text unless there is none.
+    pub fn some_text(&self) -> ValueResult<Option<&str>> {
+        self.some().map(|value| text(value).map(|text| &**text)).transpose()
+    }
+}
+
+pub fn int(value: &Val) -> ValueResult<i128> {
+    match value.number() {
+        Some(Number::Int(n)) => Ok(n),
+        _ => Err(format!("expected an integer, found {}", value.type_name())),
+    }
+}
+
+pub fn text(value: &Val) -> ValueResult<&Rc<str>> {
+    match value {
+        Val::Str(text) | Val::Safe(text) => Ok(text),
+        other => Err(format!("expected text, found {}", other.type_name())),
+    }
+}

@@ -1,0 +1,64 @@
+//! The filter `tojson`: JSON as Python writes it, with sorted keys, safe between HTML's angles.
+
+use encoding::python::put_json;
+
+use crate::value::{Val, ValueResult};
+
+pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> ValueResult<()> {
+    let (open, close, items): (_, _, Vec<(Option<String>, Val)>) = match value {
+        Val::Seq(seq) => ('[', ']', seq.items.borrow().iter().map(|item| (None, item.clone())).collect()),
+        Val::Map(map) if !map.namespace => {
+            let entries = map.entries.borrow();
+            let mut entries: Vec<_> = entries.iter().map(|(k, v)| (Some(key(k)), v.clone())).collect();
+            sort::sort_by(&mut entries, |a, b| a.0.cmp(&b.0));
+            ('{', '}', entries)
+        }
+        Val::None | Val::Bool(_) | Val::Int(_) | Val::Float(_) => {
+            out.push_str(&key(value));
+            return Ok(());
+        }
+        Val::Str(text) | Val::Safe(text) => {
+            quoted(text, out);
+            return Ok(());
+        }
+        other => return Err(format!("'tojson' of {}", other.type_name())),
+    };
+    let line = |out: &mut String, level: usize| {
+        if let Some(width) = indent {
+            out.push('\n');
+            out.push_str(&" ".repeat(width.min(1000) * level));
+        }
+    };
+    out.push(open);
+    for (i, (key, item)) in items.iter().enumerate() {
+        let between = if indent.is_some() { "," } else { ", " };
+        out.push_str(if i > 0 { between } else { "" });
+        line(out, level + 1);
+        if let Some(key) = key {
+            quoted(key, out);
+            out.push_str(": ");
+        }
+        write(item, indent, level + 1, out)?;
+    }
+    if !items.is_empty() {
+        line(out, level);
+    }
+    out.push(close);
+    Ok(())
+}
+
+fn key(key: &Val) -> String {
+    match key {
+        Val::None => "null".into(),
+        Val::Bool(b) => b.to_string(),
+        other => other.to_text(),
+    }
+}
+
+/// Writes a text as JSON and escapes the characters that are special in HTML.
+fn quoted(text: &str, out: &mut String) {
+    let mut json = String::new();
+    put_json(text, &mut json);
+    let escapes = [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("'", "\\u0027")];
+    out.push_str(&escapes.iter().fold(json, |json, (of, by)| json.replace(of, by)));
+}
