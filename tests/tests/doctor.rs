@@ -319,7 +319,7 @@ fn torn_state_is_reported() {
                 ln -sfn /var/lib/cloud/instances/gone $root/var/lib/cloud/instance";
     let (code, page) = page_of(&sandbox, tear);
     assert_eq!(code, Some(1));
-    assert_found(&page, "error", "/var/lib/cloud/data/status.json", "torn");
+    assert_found(&page, "error", "/var/lib/cloud/data/status.json", "damaged");
     assert_found(
         &page,
         "error",

@@ -382,7 +382,7 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
 /// Fails unless this is a first boot: metadata without a readable ID would make a known machine a new instance with new
 /// host keys. At a first boot the rest of the seed is used.
 fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
-    let previous_id = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    let previous_id = ctx.sys.read_text(ctx.layout.instance_id()).unwrap_or_default();
     match previous_id.trim() {
         "" | DEFAULT_INSTANCE_ID | "NO_PREVIOUS_INSTANCE_ID" => Ok(()),
         _ => Err(Error::new("the instance-id is unknown: metadata cannot be read")),

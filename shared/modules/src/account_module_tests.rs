@@ -119,7 +119,7 @@ fn without_useradd_only_requested_users_are_errors() {
     for users in ["users: [default]", "users: [eve]", "user: {name: me}"] {
         let mut requested = machine("");
         requested.sys.remove("/usr/sbin/useradd").unwrap();
-        let source = requested.layout.instance("cloud-config.txt");
+        let source = requested.layout.merged_cloud_config();
         requested.config = config::yaml::parse(&source, users).unwrap().root;
         let error = requested.run(&users_groups::MODULE).unwrap_err().to_string();
         assert!(error.contains("useradd: not found"), "{users}: {error}");

@@ -41,10 +41,10 @@ config::keys! {
 pub fn directory(context: &Context<'_>, module: &str) -> Option<(String, Frequency)> {
     let layout = context.layout;
     Some(match module {
-        "scripts_user" => (layout.instance("scripts"), Frequency::Instance),
-        "scripts_vendor" => (layout.instance("scripts/vendor"), Frequency::Instance),
-        "scripts_per_instance" => (layout.cloud("scripts/per-instance"), Frequency::Instance),
-        "scripts_per_once" => (layout.cloud("scripts/per-once"), Frequency::Once),
+        "scripts_user" => (layout.user_scripts(), Frequency::Instance),
+        "scripts_vendor" => (layout.vendor_scripts(), Frequency::Instance),
+        "scripts_per_instance" => (layout.instance_scripts(), Frequency::Instance),
+        "scripts_per_once" => (layout.once_scripts(), Frequency::Once),
         _ => return None,
     })
 }

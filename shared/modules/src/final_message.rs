@@ -50,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     debug!(sys, "{text}");
 
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
-    sys.write(context.layout.instance("boot-finished"), finished, WriteOptions::default())?;
+    sys.write(context.layout.boot_finished(), finished, WriteOptions::default())?;
     if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {
         warning!(sys, "Used fallback datasource");
     }

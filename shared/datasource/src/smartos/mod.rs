@@ -331,7 +331,7 @@ pub(crate) fn instance(ctx: &Search<'_>, values: Values, description: String) ->
     metadata.insert("local-hostname", hostname);
     let vendor_data = match content("vendor-data") {
         Some(data) => data.to_vec(),
-        None => default_vendor_data(&ctx.layout.cloud("scripts/per-boot"), operator_script, user_script),
+        None => default_vendor_data(&ctx.layout.boot_scripts(), operator_script, user_script),
     };
     metadata.insert("vendor-data", String::from_utf8_lossy(&vendor_data).into_owned());
     let metadata = Node::from(metadata);

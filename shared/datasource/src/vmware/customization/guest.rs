@@ -119,7 +119,7 @@ fn run_script(sys: &System, name: &str, timeout: Duration) -> Result<()> {
 /// Leaves the second run of the script to the module scripts_per_instance.
 fn install_post_script(ctx: &Search<'_>) -> Result<()> {
     let content = ctx.sys.read_at_most(format!("{DIRECTORY}/{POST_SCRIPT}"), MAX_SCRIPT_SIZE)?;
-    let directory = ctx.layout.cloud("scripts/per-instance");
+    let directory = ctx.layout.instance_scripts();
     ctx.sys.create_dir_all(&directory, 0o755)?;
     ctx.sys.write(format!("{directory}/{POST_SCRIPT}"), content, WriteOptions::mode(0o755))?;
     ctx.sys.write(POST_PENDING, "", WriteOptions::mode(0o644)).map(drop)
