@@ -131,7 +131,7 @@ mod tests {
             (
                 "NoCloud",
                 "final_message: [a]",
-                Some("test.yaml:1:16: final_message: expected text, found a list"),
+                Some("test.yaml:1:16: final_message: expected a string, found a list"),
             ),
         ] {
             let mut sandbox = Sandbox::new(config);

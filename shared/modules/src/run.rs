@@ -197,7 +197,7 @@ pub fn run_module(
         Progress::Started if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
             warning!(
                 sys,
-                "module {0} was interrupted in an earlier boot ; not running it again. To run it: \
+                "module {0} was interrupted in an earlier boot; not running it again. To run it: \
                  cloud-init single --name {0} --frequency always",
                 module.name
             );

@@ -143,7 +143,7 @@ pub enum Cached {
 impl Instance {
     /// Returns everything but the raw data, as the cache has it.
     pub fn to_json(&self) -> Value {
-        // All keys are texts, so this cannot fail.
+        // All keys are strings, so this cannot fail.
         let mut all = serde_json::to_value(self).unwrap_or_default();
         all["version"] = VERSION.into();
         all

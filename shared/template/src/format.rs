@@ -37,7 +37,7 @@ impl Interpreter<'_> {
                 digits = Some(more[..end].parse::<usize>().unwrap_or(0));
                 tail = &more[end..];
             }
-            let kind = tail.chars().next().ok_or("a text ends within '%'")?;
+            let kind = tail.chars().next().ok_or("a string ends within '%'")?;
             rest = &tail[kind.len_utf8()..];
             if kind == '%' {
                 out.push('%');
@@ -101,7 +101,7 @@ impl Interpreter<'_> {
         }
         out.push_str(rest);
         if values.next().is_some() && !matches!(given, Val::Map(_)) {
-            return Err("a text is given more values than it asks for".into());
+            return Err("a string is given more values than it asks for".into());
         }
         Ok(out)
     }

@@ -64,7 +64,7 @@ pub fn int_arg(value: &Val) -> ValueResult<i128> {
 pub fn str_arg(value: &Val) -> ValueResult<&str> {
     match value {
         Val::Str(text) | Val::Safe(text) => Ok(text),
-        other => Err(format!("expected text, found {}", other.type_name())),
+        other => Err(format!("expected a string, found {}", other.type_name())),
     }
 }
 

@@ -1,5 +1,5 @@
-//! The lexer: text outside of braces, and tokens inside. White space is handled as by Jinja with `trim_blocks`, which
-//! cloud-init sets: a newline after `%}` and `#}` is removed, `-` removes all white space on its side, `+` keeps it.
+//! The lexer: text outside of braces, and tokens inside. Whitespace is handled as by Jinja with `trim_blocks`, which
+//! cloud-init sets: a newline after `%}` and `#}` is removed, `-` removes all whitespace on its side, `+` keeps it.
 
 use crate::TemplateError;
 
@@ -27,7 +27,7 @@ impl std::fmt::Display for Token {
             Token::BlockBegin => f.write_str("'{%'"),
             Token::BlockEnd => f.write_str("'%}'"),
             Token::Name(name) => write!(f, "'{name}'"),
-            Token::Str(_) => f.write_str("a text in quotes"),
+            Token::Str(_) => f.write_str("a string in quotes"),
             Token::Int(_) | Token::Float(_) => f.write_str("a number"),
             Token::Operator(sign) => write!(f, "'{sign}'"),
         }
@@ -126,7 +126,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Skips the white space that a closing delimiter removes.
+    /// Skips the whitespace that a closing delimiter removes.
     fn trim_after(&mut self, strips: bool, trims: bool) {
         let rest = self.rest();
         if strips {
@@ -227,7 +227,7 @@ fn find_opening(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(i, _)| i).find(|i| matches!(bytes.get(i + 1), Some(b'{' | b'%' | b'#')))
 }
 
-/// Matches a tag of one word. Returns its length including `%}`, and the white space control before that.
+/// Matches a tag of one word. Returns its length including `%}`, and the whitespace control before that.
 fn raw_tag(text: &str, word: &str) -> Option<(usize, char)> {
     let rest = text.trim_start().strip_prefix(word)?.trim_start();
     let (mark, rest) = match rest.chars().next()? {

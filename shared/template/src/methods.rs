@@ -394,7 +394,7 @@ fn split<'t>(text: &'t str, between: Option<&Val>, most: usize, from_end: bool) 
     };
     let many = most.saturating_add(1);
     Ok(match (between, from_end) {
-        (Some(""), _) => return Err("'split' by an empty text".into()),
+        (Some(""), _) => return Err("'split' by an empty string".into()),
         (Some(between), false) => text.splitn(many, between).collect(),
         (Some(between), true) => {
             let mut parts: Vec<&str> = text.rsplitn(many, between).collect();

@@ -240,7 +240,7 @@ impl Interpreter<'_> {
                     Ok(text.contains(&**part))
                 }
                 Val::Undefined(name) => Err(undefined_error(name)),
-                other => Err(format!("'in' a text of {}", other.type_name())),
+                other => Err(format!("'in' a string of {}", other.type_name())),
             },
             Val::Seq(seq) => {
                 let items = seq.items.borrow();

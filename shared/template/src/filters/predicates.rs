@@ -82,7 +82,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns whether a value is one of the names in a list that is separated by blanks.
+/// Returns whether a value is one of the names in a list that is separated by spaces.
 fn is_word_of(names: &str, value: &Val) -> bool {
     matches!(value, Val::Str(text) | Val::Safe(text) if names.split(' ').any(|name| name == &**text))
 }

@@ -55,7 +55,7 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
 }
 
 /// Returns the names of configured users, except for the default user, and where they are set. `users` is a list of names, of
-/// lists of names and of maps; a text; or a map by name.
+/// lists of names and of maps; a string; or a map by name.
 fn configured_users(merged: &Node) -> Vec<(String, Position)> {
     let names = |node: &Node| -> Vec<(String, Position)> {
         let text = node.scalar_text().unwrap_or_default();

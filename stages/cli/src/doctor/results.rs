@@ -154,7 +154,7 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
     page.find(Finding::error(place, problem).remedy(remedy));
 }
 
-/// Returns `SOURCE, line LINE` and the rest of a text that begins with a position.
+/// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.
 pub fn place_of(text: &str) -> Option<(String, String)> {
     let (position, rest) = text.split_once(": ")?;
     let (position, column) = position.rsplit_once(':')?;

@@ -131,7 +131,7 @@ fn set_password(sys: &System, ini: &Ini<'_>) -> Result<()> {
         let password = encoding::base64::decode(encoded.as_bytes());
         let password = password.ok_or_else(|| Error::new("PASSWORD.-PASS: expected base64"))?;
         if password.is_empty() || password.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0)) {
-            return Err(Error::new("PASSWORD.-PASS: expected one line of text"));
+            return Err(Error::new("PASSWORD.-PASS: expected a single-line string"));
         }
         let line = [&b"root:"[..], &password, b"\n"].concat();
         sys.run(&Command::new(["chpasswd"]).stdin(line).redacted("chpasswd (password of root)"))?;
