@@ -14,7 +14,7 @@ LIBEXECDIR ?=
 BIN        ?= $(CURDIR)/build/bin
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 
-# The package of whole-program tests, which needs the release binaries.
+# The package of integration tests, which needs the release binaries.
 TESTS      := $(wildcard tests/Cargo.toml)
 
 # Prefix of tests that need root, with the variables that they read.
@@ -39,7 +39,7 @@ help: ## list the targets
 
 # --- building ---------------------------------------------------------------------------------
 
-release: ## build static release binaries in build/bin (TARGET= for another Rust target, which may be another architecture's)
+release: ## build static release binaries in build/bin (TARGET=TRIPLE cross-compiles)
 	@packaging/deps
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' packaging/build '$(BIN)'
 
@@ -62,7 +62,7 @@ dist: ## make the source release of the checked-out commit, with vendored crates
 	@packaging/deps dist
 	@CARGO='$(CARGO)' packaging/dist build
 
-generated: ## write the files that follow from tables: reference, manual pages, completions, schemas
+generated: ## write the files generated from tables: reference, manual pages, completions, schemas
 	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p clouds -p datasource -p modules -j $(JOBS) generated
 
 docs: ## check the documentation, and build the book in build/book if mdbook is installed
@@ -84,7 +84,7 @@ demo: ## run the boot stages on a sample seed in a directory, without root
 TEST ?=
 CASE ?=
 ifeq ($(TEST),)
-test: deps ## run every test, or one: TEST=FILE-or-CRATE [CASE=part-of-a-name]
+test: deps ## run all tests except the slow ones, or one: TEST=FILE-or-CRATE [CASE=part-of-a-name]
 	+@MAKE='$(MAKE)' tests/run lint licences unit devices check-units package-tests whole
 else
 test: $(if $(wildcard tests/tests/$(TEST).rs),root deb,deps)
@@ -120,9 +120,9 @@ devices: root ## run the tests that need loop devices (root)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) -- --ignored $$left_out
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --ignored
 
-check: devices check-units package-tests whole ## run every test that needs root or release binaries (root)
+check: devices check-units package-tests whole ## run the tests that need root or release binaries, except the slow ones (root)
 
-whole: root deb ## run the whole-program tests of tests/tests (root)
+whole: root deb ## run the integration tests of tests/tests (root)
 	$(if $(TESTS),JOBS='$(JOBS)' CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' tests/whole $(RUN) $(CARGO))
 
 # Boots that take minutes without KVM; `tests/whole` leaves them out.
@@ -171,12 +171,12 @@ image: root deb ## build minimal Debian images with mkosi, boot them, compare wi
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test slow fuzz-all init-systems tutorial guide dist-tests architectures ## run every test, and the slow ones: virtual machines, fuzzing, init systems, tutorial, guide, source release, architectures (root)
+test-all: test slow fuzz-all init-systems tutorial guide dist-tests architectures ## run all tests, also the slow ones: virtual machines, fuzzing, init systems, tutorial, guide, source release, architectures (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
 FRESH_COMMANDS ?= make demo; make test
-fresh: root ## run make demo and make test in bare roots (root; SUITES= FRESH_COMMANDS= KEEP=1)
+fresh: root ## run make demo and make test in minimal chroots (root; SUITES= FRESH_COMMANDS= KEEP=1)
 	@packaging/deps test
 	$(AS_ROOT) $(if $(KEEP),KEEP=$(KEEP)) CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}" RUSTUP_HOME="$${RUSTUP_HOME:-$$HOME/.rustup}" \
 	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
@@ -199,7 +199,7 @@ roots: root deb ## boot the smallest root of every suite (root, 5 min)
 
 # TARGET is a file of tests/fuzz/targets or generator/fuzz/fuzz_targets; without it they are listed.
 SECONDS ?= 60
-fuzz: ## fuzz a parser (TARGET= SECONDS=), with the compiler that builds everything else
+fuzz: ## fuzz a parser, with the stable compiler (TARGET= SECONDS=)
 	@TARGET= packaging/deps fuzz
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run '$(TARGET)' '$(SECONDS)'
 

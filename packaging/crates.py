@@ -30,7 +30,7 @@ def linked(data):
     """Returns the ids of what is in the programs: normal dependencies, without what runs in the compiler."""
     packages = {p["id"]: p for p in data["packages"]}
     nodes = {n["id"]: n for n in data["resolve"]["nodes"]}
-    # The whole-program tests are no part of what is installed.
+    # The integration tests are no part of what is installed.
     queue = [i for i in data["workspace_members"] if packages[i]["name"] != "tests"]
     seen = set()
     while queue:

@@ -1,4 +1,4 @@
-//! The library of the whole-program tests: machines to boot, the facts collected after a boot, the binaries under test.
+//! The library of the integration tests: machines to boot, the facts collected after a boot, the binaries under test.
 //!
 //! The scripts in `tests/lib` set up mounts, namespaces and images; this library calls them and reads their results.
 //! `FIRSTLIGHT_JUDGE=1` replaces the package under test with Debian's cloud-init. The same assertions must hold for it;

@@ -434,7 +434,7 @@ fn describe(path: &Path, meta: &Metadata) -> String {
     if meta.is_dir() {
         return format!("directory {text}");
     }
-    // Comments are each program's own, and white space at the end of a line has no meaning.
+    // Comments are each program's own, and whitespace at the end of a line has no meaning.
     let content = String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
     let is_comment = |line: &&str| line.starts_with('#') && !line.starts_with("#!");
     for line in content.lines().filter(|line| !is_comment(line) && !line.is_empty()) {
@@ -500,7 +500,7 @@ fn without_temporary_names(line: &str) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the lines that only one of the texts has, each with the context's heading.
+/// Returns the lines that only one of the strings has, each with the context's heading.
 fn diff(expected: &str, ours: &str) -> String {
     let (a, b): (Vec<&str>, Vec<&str>) = (expected.lines().collect(), ours.lines().collect());
     // Longest common subsequence: records are short.

@@ -44,7 +44,7 @@ fn traced(mut sandbox: Sandbox) -> (Sandbox, Boot, String) {
     (sandbox, boot, started)
 }
 
-/// Returns the lines of a text that contain a secret, at most 400 bytes of each.
+/// Returns the lines of a string that contain a secret, at most 400 bytes of each.
 pub fn lines_with_secrets(text: &str) -> Vec<&str> {
     text.lines().filter(|l| l.contains(SECRET_PREFIX)).map(|l| l.get(..400).unwrap_or(l)).collect()
 }

@@ -43,7 +43,7 @@ fn boot(cloud: &Cloud) -> String {
     cloud.id()
 }
 
-/// Returns how often a text occurs.
+/// Returns how often a string occurs.
 fn count(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }

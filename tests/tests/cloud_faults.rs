@@ -87,7 +87,7 @@ fn warnings(log: &str) -> Vec<&str> {
 }
 
 /// Returns how many warnings and errors a first boot without metadata has: one in each stage that reads it (with upstream's
-/// words, which tools search for), and the error that the machine is set up by None, by which the status is an error.
+/// words, which tools search for), and the error that the machine is set up with None, by which the status is an error.
 /// Azure's are the cause (an error of the service), that there is no instance, and that this could not be reported to Azure.
 fn lines_without_metadata(case: &Case) -> usize {
     let stages = match case.reach() {

@@ -77,7 +77,7 @@ fn nocloud_seed_and_network_tables_match_upstream() {
     cloud.compare_with_upstream();
 }
 
-/// Upstream does not recognise this cloud, because it compares its name with a text in lower case.
+/// Upstream does not recognise this cloud, because it compares its name with a string in lower case.
 #[test]
 fn tilaa_matches_upstream_but_for_its_name() {
     let differences = [

@@ -23,7 +23,7 @@ fn page_of(sandbox: &Sandbox, before: &str) -> (Option<i32>, Value) {
     (code, serde_json::from_str(&text).unwrap_or_else(|e| tests::fail(&format!("{e}: {text}"))))
 }
 
-/// Asserts that the page has a finding with these texts, a severity and a remedy.
+/// Asserts that the page has a finding with these strings, a severity and a remedy.
 fn assert_found(page: &Value, severity: &str, place: &str, problem: &str) {
     let findings = page["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let has = |finding: &Value, key: &str, part: &str| {
@@ -116,7 +116,7 @@ fn follow(sandbox: &Sandbox, command: &str) -> (Option<i32>, String) {
     (done.status.code(), String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned())
 }
 
-/// A key with a typing error in a vendor part, and the user that was therefore not made: the page "Debug a boot" to its end.
+/// A key with a typo in a vendor part, and the user that was therefore not created: the page "Debug a boot" to its end.
 #[test]
 fn typo_in_a_vendor_part_is_found_and_corrected() {
     let page = Page::read("docs/how-to/debug.md");
@@ -168,7 +168,7 @@ fn typo_in_a_vendor_part_is_found_and_corrected() {
     assert_eq!((code, &found["healthy"]), (Some(0), &true.into()), "{found:#}");
 }
 
-/// Two keys with typing errors in one part.
+/// Two keys with typos in one part.
 #[test]
 fn each_typo_in_a_vendor_part_is_reported() {
     let sandbox = Sandbox::with_user_data("doctor-typos", "#cloud-config\nhostname: h\n");
@@ -236,7 +236,7 @@ fn changes_since_the_previous_boot_are_listed() {
     assert!(text.contains("\nDIFFERS FROM THE BOOT BEFORE\n  nothing\n"), "{text}");
 }
 
-/// The map form of `users`, which is deprecated: its typing errors, and its users that do not exist.
+/// The map form of `users`, which is deprecated: its typos, and its users that do not exist.
 #[test]
 fn typo_in_the_map_of_users_is_reported() {
     let sandbox = Sandbox::with_user_data(
@@ -319,7 +319,7 @@ fn torn_state_is_reported() {
                 ln -sfn /var/lib/cloud/instances/gone $root/var/lib/cloud/instance";
     let (code, page) = page_of(&sandbox, tear);
     assert_eq!(code, Some(1));
-    assert_found(&page, "error", "/var/lib/cloud/data/status.json", "torn");
+    assert_found(&page, "error", "/var/lib/cloud/data/status.json", "damaged");
     assert_found(
         &page,
         "error",

@@ -9,13 +9,16 @@ use tests::{Block, Machine, Page, Sandbox, binaries, tests_dir};
 /// Commands that are not run here, each with the place that covers it.
 const LISTED: &[(&str, &str)] = &[
     ("make demo", "tests/tests/demo.rs"),
-    ("make test", "this is it; tests/fresh runs it in bare roots"),
+    ("make test", "this is it; tests/fresh runs it in minimal chroots"),
     ("make deb", "make test"),
     ("make rpm", "make test"),
     ("make install DESTDIR=/image FAMILY=redhat VARIANT=rocky", "tests/files.sh"),
     ("apt install ./firstlight_*.deb", "tests/package-deb.sh"),
     ("dnf swap cloud-init ./firstlight-*.rpm", "tests/package-rpm.sh"),
-    ("sudo apt install mmdebstrap e2fsprogs qemu-system-x86 xorriso", "packaging/deps installs the same"),
+    (
+        "sudo apt install mmdebstrap e2fsprogs qemu-system-x86 xorriso debian-archive-keyring",
+        "packaging/deps installs the same",
+    ),
     ("cp ~/firstlight/build/firstlight_*.deb .", "a file of this machine"),
     ("PATH=$PATH:~/firstlight/build/bin", "BIN has the programs"),
     (
@@ -105,6 +108,17 @@ fn line_matches(shown: &str, line: &str) -> bool {
     line.strip_prefix(begin).is_some_and(|line| {
         (0..=line.len()).any(|at| line.get(at..).is_some_and(|tail| line_matches(rest, tail)))
     })
+}
+
+/// The pages add the directory of `make release` to the search path, so it has all names of the programs.
+#[test]
+fn the_release_has_the_other_names_of_cloud_init() {
+    for name in ["cloud-id", "cloud-init-per"] {
+        let done = Command::new(binaries().join(name)).arg("--help").output();
+        let done = done.unwrap_or_else(|e| tests::fail(&format!("{name}: {e}")));
+        let (out, err) = (String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr));
+        assert!(out.contains(&format!("{name} ")) || err.contains(&format!("{name} ")), "{name}: {out}{err}");
+    }
 }
 
 fn is_listed(command: &str) -> bool {

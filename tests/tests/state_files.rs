@@ -41,16 +41,16 @@ fn torn_state_is_found_and_mended() {
     let instance = "$root/var/lib/cloud/instances/i-demo-0001";
     for (break_it, problem, is_mended) in [
         ("ln -sfn /var/lib/cloud/instances/gone $root/var/lib/cloud/instance", "which does not exist", true),
-        ("printf '{\"v1\"' >$root/var/lib/cloud/data/status.json", "status.json: torn", true),
-        (": >$root/var/lib/cloud/data/result.json", "result.json: torn", true),
+        ("printf '{\"v1\"' >$root/var/lib/cloud/data/status.json", "status.json: damaged", true),
+        (": >$root/var/lib/cloud/data/result.json", "result.json: damaged", true),
         (": >$root/var/lib/cloud/data/instance-id", "the ID of the current instance is not known", true),
         ("echo i-other >$root/var/lib/cloud/data/instance-id", "has the ID of another instance", false),
-        ("chmod u+w I/obj.pkl; echo '{' >I/obj.pkl", "obj.pkl: torn", false),
-        ("sed -i 's/\"i-demo-0001\"/\"i-x\"/' I/obj.pkl", "foreign: the cache belongs to another", false),
-        (": >I/sem/config_ssh", "config_ssh: half-written", false),
+        ("chmod u+w I/obj.pkl; echo '{' >I/obj.pkl", "obj.pkl: damaged", false),
+        ("sed -i 's/\"i-demo-0001\"/\"i-x\"/' I/obj.pkl", "obj.pkl: of another instance", false),
+        (": >I/sem/config_ssh", "config_ssh: incomplete", false),
         ("echo started >>I/sem/config_ssh", "config_ssh: this work began and did not end", false),
-        ("rm I/sem/config_ssh; mkdir I/sem/config_ssh", "config_ssh: foreign", false),
-        ("rm I/user-data.txt", "user-data.txt: missing: the instance is half-written", false),
+        ("rm I/sem/config_ssh; mkdir I/sem/config_ssh", "config_ssh: not a semaphore", false),
+        ("rm I/user-data.txt", "user-data.txt: missing: the instance is incomplete", false),
         (": >$root/run/cloud-init/disabled", "cloud-init counts as disabled", false),
         ("echo i-y >$root/run/cloud-init/.instance-id", "this boot found another instance", false),
     ] {

@@ -79,7 +79,7 @@ fn built_in_list_is_searched_once_per_stage() {
     assert!(sandbox.status().contains("DataSourceNone"), "{}", sandbox.status());
 }
 
-/// As with cloud-init the machine is set up by None, but it is an error.
+/// As with cloud-init the machine is set up with None, but it is an error.
 #[test]
 fn recognised_but_unreadable_datasource_is_an_error() {
     let sandbox = without_seed(
@@ -95,7 +95,7 @@ fn recognised_but_unreadable_datasource_is_an_error() {
     assert_eq!(count(&sandbox.log(), message), 1, "{}", sandbox.log());
 }
 
-/// Nothing was recognised: None alone is no error.
+/// Nothing was recognised: None alone is not an error.
 #[test]
 fn none_alone_is_no_error() {
     let sandbox = without_seed("nothing", "datasource_list: [NoCloud, None]\n");

@@ -254,7 +254,7 @@ fn failing_customization_still_sets_hostname_and_timezone() {
     assert!(cloud.file("/etc/shadow").starts_with("root:$"), "the password is set\n{}", cloud.log());
 }
 
-/// vmware-rpctool fails and vmtoolsd is used. If both fail, the machine is not set up by None with another ID.
+/// vmware-rpctool fails and vmtoolsd is used. If both fail, the machine is not set up with None with another ID.
 #[test]
 fn failing_tool_falls_back_to_the_other() {
     const FAILS: &str = "#!/bin/sh\necho 'Failed to open channel' >&2\nexit 2\n";
@@ -310,7 +310,7 @@ fn invalid_guestinfo_is_reported_and_skipped() {
     assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "vm-1", "{}", cloud.log());
     assert!(cloud.file("/var/lib/cloud/instance/user-data.txt").contains("Europe/Berlin"));
     for words in [
-        &["guestinfo.metadata: network: expected a map or text"][..],
+        &["guestinfo.metadata: network: expected a map or a string"][..],
         &["guestinfo.vendordata: expected base64; ignored"],
         &["network-drivers: expected names of drivers"],
         &["guestinfo: invalid key"],

@@ -1,10 +1,10 @@
 //! Compares the events of a YAML parser with PyYAML's, for the choice of the parser under `config::yaml` (ARCHITECTURE.md,
-//! "Dependencies"). Reads a JSON list of texts and the answers of `events.py`; prints the counts, and with a third argument
+//! "Dependencies"). Reads a JSON list of strings and the answers of `events.py`; prints the counts, and with a third argument
 //! the documents of that class. In this directory:
 //!
-//!     python3 ../../shared/config/tests/pyyaml/documents.py 3000 6000 >/tmp/texts
-//!     python3 events.py </tmp/texts >/tmp/events
-//!     cargo run --release -- /tmp/texts /tmp/events ["only PyYAML reads"]
+//!     python3 ../../shared/config/tests/pyyaml/documents.py 3000 6000 >/tmp/strings
+//!     python3 events.py </tmp/strings >/tmp/events
+//!     cargo run --release -- /tmp/strings /tmp/events ["only PyYAML reads"]
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

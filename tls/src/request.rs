@@ -10,7 +10,7 @@ const MAX_LINES: usize = 1024;
 /// Bytes of each PEM text.
 const MAX_PEM: usize = 4 << 20;
 
-/// The PEM texts, in the order in which they follow.
+/// The PEM strings, in the order in which they follow.
 const PARTS: [&str; 3] = ["roots", "certificate", "key"];
 
 /// What to verify the server with.

@@ -1,4 +1,4 @@
-//! make fuzz TARGET=texts: every text that identification reads. The first byte selects the parser, so that one
+//! make fuzz TARGET=strings: every text that identification reads. The first byte selects the parser, so that one
 //! corpus serves all of them.
 #![no_main]
 

@@ -9,7 +9,7 @@ const DMIDECODE: (&str, &str) = (
      --string=system-uuid) echo EC2F58AF-2DAD-C57E-88C0-A81CB6084290 ;;\n*) echo Not Specified ;;\nesac\n",
 );
 
-/// A machine whose only sign is one DMI field.
+/// A machine that matches one rule only, of one DMI field.
 macro_rules! dmi {
     ($field:literal, $value:literal, $config:literal) => {
         Case {

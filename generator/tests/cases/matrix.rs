@@ -1,5 +1,5 @@
-//! Every kind of sign of the datasources, and evidence that only resembles one, on a machine and in a container, under every kind of
-//! policy. The expected result follows from the sign's row and the policy.
+//! Every kind of rule of the datasources, and evidence that only resembles one, on a machine and in a container, under every kind of
+//! policy. The expected result follows from the rule's row and the policy.
 
 use crate::cases::machine::Machine;
 
@@ -175,7 +175,7 @@ fn machine(
     }
 }
 
-/// Returns all combinations; `few` omits those that do not depend on the signs.
+/// Returns all combinations; `few` omits those that do not depend on the rules.
 pub fn machines(few: bool) -> Vec<Machine> {
     let mut machines = Vec::new();
     for (number, mark) in EVIDENCE.iter().enumerate() {

@@ -28,7 +28,7 @@ pub struct Case {
     pub config: &'static str,
     /// Why upstream has another result; such a case is not compared.
     pub differs: Option<&'static str>,
-    /// A text in upstream's ds-identify if it is new enough for this case.
+    /// A string in upstream's ds-identify if it is new enough for this case.
     pub newer: &'static str,
 }
 

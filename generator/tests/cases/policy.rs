@@ -54,7 +54,7 @@ pub const CASES: &[Case] = cases! {
         files: &[LIST, ("/proc/cmdline", "root=/dev/vda1 cc:{'datasource_list': ['Azure']}end_cc quiet\n")],
         config: "datasource_list: [ Azure ]\n",
     }
-    // Machines without any sign
+    // Machines that match no rule
     "nothing" { code: 1, config: NOTHING }
     "nothing in the built-in list" { files: &[], code: 1, config: NOTHING }
     "nothing, reported" {

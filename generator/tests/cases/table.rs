@@ -1,7 +1,7 @@
 //! Each value of DMI that the table of clouds has, and one that only resembles it, on a machine and in a container. Whether
 //! the values are right shows in the comparison with upstream's ds-identify.
 
-use clouds::{CLOUDS, Match, Sign};
+use clouds::{CLOUDS, Match, Rule};
 
 use super::{CONTAINER, NOTHING, VM};
 use crate::cases::machine::Machine;
@@ -10,10 +10,10 @@ pub fn machines() -> Vec<Machine> {
     let mut machines = Vec::new();
     // Ec2's brands were added to upstream one after another: `clouds::FIRMWARE` has them, with what tells its release.
     for cloud in CLOUDS.iter().filter(|cloud| cloud.name != "Ec2") {
-        for sign in cloud.signs {
-            let (field, wanted, in_container) = match sign {
-                Sign::Dmi(field, wanted) => (field.name(), wanted, false),
-                Sign::HostDmi(field, wanted) => (field.name(), wanted, true),
+        for rule in cloud.rules {
+            let (field, wanted, in_container) = match rule {
+                Rule::Dmi(field, wanted) => (field.name(), wanted, false),
+                Rule::HostDmi(field, wanted) => (field.name(), wanted, true),
                 _ => continue,
             };
             let values = match wanted {

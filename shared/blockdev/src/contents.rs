@@ -149,7 +149,7 @@ fn probe_contents(file: &File, only_lost: bool) -> Result<Contents> {
 fn partitions(prober: &Prober) -> Result<Vec<TablePartition>> {
     let mut found = Vec::new();
     // SAFETY: the prober is valid and has a device. List and entries are owned by it and not used after the next probing;
-    // indices are below the number of entries, and a text is NUL-terminated and copied.
+    // indices are below the number of entries, and a string is NUL-terminated and copied.
     unsafe {
         let list = blkid::blkid_probe_get_partitions(prober.0);
         if list.is_null() {

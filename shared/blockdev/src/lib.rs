@@ -131,7 +131,7 @@ pub fn contains(sys: &System, path: &str, text: &str, limit: u64, deadline: Dead
     bounded::run_within(deadline, search).unwrap_or_else(|| Err(late()))
 }
 
-/// Reads in pieces that overlap by the length of the text, so that a text across two pieces is found.
+/// Reads in pieces that overlap by the length of the text, so that a string across two pieces is found.
 fn contains_text(mut from: impl Read, text: &[u8]) -> std::io::Result<bool> {
     const PIECE: usize = 64 << 10;
     let mut piece = vec![0; PIECE + text.len()];

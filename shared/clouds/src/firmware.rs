@@ -2,32 +2,32 @@
 
 use system::System;
 
-use crate::{Cloud, DmiField, Match, Sign};
+use crate::{Cloud, DmiField, Match, Rule};
 
 impl Cloud {
     /// Returns whether the firmware, a word of the kernel command line or a marker file identifies the cloud. Seeds and
     /// file systems do not count. In a container, DMI is the host's and does not count either.
     pub fn firmware_matches(&self, sys: &System, command_line: &str) -> bool {
-        self.signs.iter().any(|sign| matches(sign, sys, command_line))
+        self.rules.iter().any(|rule| matches(rule, sys, command_line))
     }
 }
 
-fn matches(sign: &Sign, sys: &System, command_line: &str) -> bool {
-    match sign {
-        Sign::Dmi(field, wanted) | Sign::HostDmi(field, wanted) => dmi_matches(sys, *field, *wanted),
-        Sign::Pid1ProductName(value) => {
+fn matches(rule: &Rule, sys: &System, command_line: &str) -> bool {
+    match rule {
+        Rule::Dmi(field, wanted) | Rule::HostDmi(field, wanted) => dmi_matches(sys, *field, *wanted),
+        Rule::Pid1ProductName(value) => {
             let environment = sys.read("/proc/1/environ").unwrap_or_default();
             let mut variables = environment.split(|byte| *byte == 0);
             variables.any(|pair| pair.strip_prefix(b"product_name=") == Some(value.as_bytes()))
         }
-        Sign::KernelWord(wanted) => command_line.split_whitespace().any(|word| word == *wanted),
-        Sign::File(path) => sys.exists(path),
-        Sign::StageOnly(sign) => matches(sign, sys, command_line),
-        Sign::CloudFile(_)
-        | Sign::Seed(..)
-        | Sign::Credential(_)
-        | Sign::Label(_)
-        | Sign::IdentifyOnly(_) => false,
+        Rule::KernelParameter(wanted) => command_line.split_whitespace().any(|word| word == *wanted),
+        Rule::File(path) => sys.exists(path),
+        Rule::StageOnly(rule) => matches(rule, sys, command_line),
+        Rule::CloudFile(_)
+        | Rule::Seed(..)
+        | Rule::Credential(_)
+        | Rule::Label(_)
+        | Rule::IdentifyOnly(_) => false,
     }
 }
 

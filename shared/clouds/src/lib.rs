@@ -9,12 +9,12 @@
 mod ec2;
 mod firmware;
 mod order;
-mod sign;
+mod rule;
 mod table;
 
 pub use ec2::{is_ec2_uuid, is_outscale};
 pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
-pub use sign::{DmiField, Match, Sign};
+pub use rule::{DmiField, Match, Rule};
 pub use table::CLOUDS;
 
 /// One cloud: a row of [`CLOUDS`].
@@ -28,8 +28,8 @@ pub struct Cloud {
     /// the cloud is not in that list. It is not the order of the rows: upstream has two orders, and both are visible.
     pub identify_order: usize,
     /// The evidence for this cloud, the cheapest first.
-    pub signs: &'static [Sign],
-    /// A description of the evidence, for the manual page; empty if the signs suffice.
+    pub rules: &'static [Rule],
+    /// A description of the evidence, for the manual page; empty if the rules suffice.
     pub note: &'static str,
 }
 
@@ -56,13 +56,13 @@ pub fn cloud(name: &str) -> Option<&'static Cloud> {
 impl Cloud {
     /// Returns whether a block device that appears later could change the result of a check.
     pub fn needs_devices(&self) -> bool {
-        self.signs.iter().any(|sign| matches!(sign, Sign::Label(_)))
+        self.rules.iter().any(|rule| matches!(rule, Rule::Label(_)))
     }
 
     /// Returns the labels of the file systems that identify the cloud.
     pub fn labels(&self) -> &'static [&'static str] {
-        let labels = self.signs.iter().find_map(|sign| match sign {
-            Sign::Label(labels) => Some(*labels),
+        let labels = self.rules.iter().find_map(|rule| match rule {
+            Rule::Label(labels) => Some(*labels),
             _ => None,
         });
         labels.unwrap_or_default()
@@ -73,7 +73,7 @@ impl Cloud {
         if !self.note.is_empty() {
             return self.note.to_string();
         }
-        let words: Vec<String> = self.signs.iter().filter_map(Sign::describe).collect();
+        let words: Vec<String> = self.rules.iter().filter_map(Rule::describe).collect();
         match words.as_slice() {
             [] => String::new(),
             [only] => only.clone(),

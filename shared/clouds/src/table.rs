@@ -1,21 +1,21 @@
 //! The table. A new cloud is a row here, above `None`, with the next free `identify_order`.
 
-use crate::sign::DmiField::{ChassisAssetTag, ProductName, ProductSerial, SysVendor};
-use crate::sign::Match::{EndsWith, Is, StartsWith};
-use crate::sign::Sign::{
-    CloudFile, Credential, Dmi, File, HostDmi, IdentifyOnly, KernelWord, Label, Pid1ProductName, Seed,
+use crate::rule::DmiField::{ChassisAssetTag, ProductName, ProductSerial, SysVendor};
+use crate::rule::Match::{EndsWith, Is, StartsWith};
+use crate::rule::Rule::{
+    CloudFile, Credential, Dmi, File, HostDmi, IdentifyOnly, KernelParameter, Label, Pid1ProductName, Seed,
     StageOnly,
 };
 use crate::{Cloud, Stages};
 
-/// All clouds, in the order of cloud-init's default `datasource_list`. Where a cloud's signs do not suffice, `identify`
+/// All clouds, in the order of cloud-init's default `datasource_list`. Where a cloud's rules do not suffice, `identify`
 /// has a check of its own, which reads them from here.
 pub const CLOUDS: &[Cloud] = &[
     Cloud {
         name: "NoCloud",
         stages: Stages::BOTH,
         identify_order: 3,
-        signs: &[
+        rules: &[
             Seed("nocloud", &["meta-data", "user-data"]),
             Seed("nocloud-net", &["meta-data", "user-data"]),
             Credential(&["cloud-init.user-data", "cloud-init.meta-data"]),
@@ -28,35 +28,35 @@ pub const CLOUDS: &[Cloud] = &[
         name: "ConfigDrive",
         stages: Stages::LOCAL,
         identify_order: 2,
-        signs: &[Label(&["CONFIG-2", "config-2"])],
+        rules: &[Label(&["CONFIG-2", "config-2"])],
         note: "seed config_drive, /config-drive, or a file system labelled config-2",
     },
     Cloud {
         name: "LXD",
         stages: Stages::LOCAL,
         identify_order: 26,
-        signs: &[],
+        rules: &[],
         note: "the socket /dev/lxd/sock, or a virtio port of LXD or Incus",
     },
     Cloud {
         name: "OpenNebula",
         stages: Stages::LOCAL,
         identify_order: 14,
-        signs: &[Seed("opennebula", &["meta-data"]), Label(&["CONTEXT", "CDROM"])],
+        rules: &[Seed("opennebula", &["meta-data"]), Label(&["CONTEXT", "CDROM"])],
         note: "",
     },
     Cloud {
         name: "DigitalOcean",
         stages: Stages::LOCAL,
         identify_order: 9,
-        signs: &[Dmi(SysVendor, Is(&["DigitalOcean"]))],
+        rules: &[Dmi(SysVendor, Is(&["DigitalOcean"]))],
         note: "",
     },
     Cloud {
         name: "Azure",
         stages: Stages::LOCAL,
         identify_order: 5,
-        signs: &[
+        rules: &[
             Seed("azure", &["ovf-env.xml"]),
             // The same on every machine of Azure.
             Dmi(ChassisAssetTag, Is(&["7783-7084-3265-9085-8269-3286-77"])),
@@ -67,21 +67,21 @@ pub const CLOUDS: &[Cloud] = &[
         name: "AltCloud",
         stages: Stages::NETWORK,
         identify_order: 4,
-        signs: &[Label(&["CDROM"])],
+        rules: &[Label(&["CDROM"])],
         note: "cloud-info or DMI product_name RHEV with a floppy drive, vSphere with a disc CDROM (maybe)",
     },
     Cloud {
         name: "VMware",
         stages: Stages::BOTH,
         identify_order: 16,
-        signs: &[],
+        rules: &[],
         note: "guestinfo of VMware's tools or of the environment, or allowed customization",
     },
     Cloud {
         name: "OVF",
         stages: Stages::BOTH,
         identify_order: 17,
-        signs: &[
+        rules: &[
             Seed("ovf", &["ovf-env.xml"]),
             Label(&["OVF-TRANSPORT", "ovf-transport", "OVFENV", "ovfenv", "OVF ENV", "ovf env"]),
         ],
@@ -91,14 +91,14 @@ pub const CLOUDS: &[Cloud] = &[
         name: "MAAS",
         stages: Stages::BOTH,
         identify_order: 1,
-        signs: &[],
+        rules: &[],
         note: "nothing: used only if named explicitly, or alone in the list",
     },
     Cloud {
         name: "GCE",
         stages: Stages::BOTH,
         identify_order: 13,
-        signs: &[
+        rules: &[
             Dmi(ProductSerial, StartsWith("GoogleCloud-")),
             Dmi(ProductName, Is(&["Google Compute Engine"])),
             StageOnly(&Dmi(ProductName, Is(&["Google"]))),
@@ -109,7 +109,7 @@ pub const CLOUDS: &[Cloud] = &[
         name: "OpenStack",
         stages: Stages::BOTH,
         identify_order: 15,
-        signs: &[
+        rules: &[
             // Set by OpenStack itself.
             Dmi(ProductName, Is(&["OpenStack Nova", "OpenStack Compute"])),
             Pid1ProductName("OpenStack Nova"),
@@ -136,21 +136,21 @@ pub const CLOUDS: &[Cloud] = &[
         name: "AliYun",
         stages: Stages::BOTH,
         identify_order: 11,
-        signs: &[Seed("AliYun", &["meta-data", "user-data"]), Dmi(ProductName, Is(&["Alibaba Cloud ECS"]))],
+        rules: &[Seed("AliYun", &["meta-data", "user-data"]), Dmi(ProductName, Is(&["Alibaba Cloud ECS"]))],
         note: "",
     },
     Cloud {
         name: "Vultr",
         stages: Stages::LOCAL,
         identify_order: 10,
-        signs: &[KernelWord("vultr"), IdentifyOnly(&File("/etc/vultr")), Dmi(SysVendor, Is(&["Vultr"]))],
+        rules: &[KernelParameter("vultr"), IdentifyOnly(&File("/etc/vultr")), Dmi(SysVendor, Is(&["Vultr"]))],
         note: "",
     },
     Cloud {
         name: "Ec2",
         stages: Stages::BOTH,
         identify_order: 12,
-        signs: &[
+        rules: &[
             Seed("ec2", &["meta-data", "user-data"]),
             // Clouds with the metadata service of EC2. EC2 itself is identified by a uuid, Outscale by two fields.
             Dmi(ProductSerial, EndsWith(".brightbox.com")),
@@ -163,112 +163,116 @@ pub const CLOUDS: &[Cloud] = &[
         name: "CloudSigma",
         stages: Stages::LOCAL,
         identify_order: 7,
-        signs: &[Dmi(ProductName, Is(&["CloudSigma"]))],
+        rules: &[Dmi(ProductName, Is(&["CloudSigma"]))],
         note: "",
     },
     Cloud {
         name: "CloudStack",
         stages: Stages::BOTH,
         identify_order: 8,
-        signs: &[Dmi(ProductName, StartsWith("CloudStack"))],
+        rules: &[Dmi(ProductName, StartsWith("CloudStack"))],
         note: "",
     },
     Cloud {
         name: "SmartOS",
         stages: Stages::LOCAL,
         identify_order: 18,
-        signs: &[Dmi(ProductName, StartsWith("SmartDC"))],
+        rules: &[Dmi(ProductName, StartsWith("SmartDC"))],
         note: "DMI product_name that starts with SmartDC, or a zone's metadata socket",
     },
     Cloud {
         name: "Bigstep",
         stages: Stages::NETWORK,
         identify_order: 6,
-        signs: &[CloudFile("data/seed/bigstep/url")],
+        rules: &[CloudFile("data/seed/bigstep/url")],
         note: "",
     },
     Cloud {
         name: "Scaleway",
         stages: Stages::LOCAL,
         identify_order: 19,
-        signs: &[KernelWord("scaleway"), File("/var/run/scaleway"), HostDmi(SysVendor, Is(&["Scaleway"]))],
+        rules: &[
+            KernelParameter("scaleway"),
+            File("/var/run/scaleway"),
+            HostDmi(SysVendor, Is(&["Scaleway"])),
+        ],
         note: "",
     },
     Cloud {
         name: "Hetzner",
         stages: Stages::LOCAL,
         identify_order: 20,
-        signs: &[Dmi(SysVendor, Is(&["Hetzner"]))],
+        rules: &[Dmi(SysVendor, Is(&["Hetzner"]))],
         note: "",
     },
     Cloud {
         name: "IBMCloud",
         stages: Stages::LOCAL,
         identify_order: 21,
-        signs: &[Label(&["METADATA", "metadata"])],
+        rules: &[Label(&["METADATA", "metadata"])],
         note: "Xen with provisioning files, or with file systems labelled METADATA or config-2",
     },
     Cloud {
         name: "Oracle",
         stages: Stages::BOTH,
         identify_order: 22,
-        signs: &[Dmi(ChassisAssetTag, Is(&["OracleCloud.com"]))],
+        rules: &[Dmi(ChassisAssetTag, Is(&["OracleCloud.com"]))],
         note: "",
     },
     Cloud {
         name: "Exoscale",
         stages: Stages::NETWORK,
         identify_order: 23,
-        signs: &[Dmi(ProductName, StartsWith("Exoscale"))],
+        rules: &[Dmi(ProductName, StartsWith("Exoscale"))],
         note: "",
     },
     Cloud {
         name: "RbxCloud",
         stages: Stages::LOCAL,
         identify_order: 24,
-        signs: &[Label(&["CLOUDMD", "cloudmd"])],
+        rules: &[Label(&["CLOUDMD", "cloudmd"])],
         note: "",
     },
     Cloud {
         name: "UpCloud",
         stages: Stages::BOTH,
         identify_order: 25,
-        signs: &[Dmi(SysVendor, Is(&["UpCloud"]))],
+        rules: &[Dmi(SysVendor, Is(&["UpCloud"]))],
         note: "",
     },
     Cloud {
         name: "NWCS",
         stages: Stages::LOCAL,
         identify_order: 27,
-        signs: &[Dmi(SysVendor, Is(&["NWCS"]))],
+        rules: &[Dmi(SysVendor, Is(&["NWCS"]))],
         note: "",
     },
     Cloud {
         name: "Akamai",
         stages: Stages::BOTH,
         identify_order: 28,
-        signs: &[Dmi(SysVendor, Is(&["Linode", "Akamai"]))],
+        rules: &[Dmi(SysVendor, Is(&["Linode", "Akamai"]))],
         note: "",
     },
     Cloud {
         name: "WSL",
         stages: Stages::LOCAL,
         identify_order: 29,
-        signs: &[],
+        rules: &[],
         note: "a file with user-data in the Windows user's profile",
     },
     Cloud {
         name: "CloudCIX",
         stages: Stages::NETWORK,
         identify_order: 30,
-        signs: &[Dmi(ProductName, Is(&["CloudCIX"]))],
+        rules: &[Dmi(ProductName, Is(&["CloudCIX"]))],
         note: "",
     },
     Cloud {
         name: "None",
         stages: Stages::NETWORK,
         identify_order: 0,
-        signs: &[],
+        rules: &[],
         note: "nothing: the fallback if no other datasource is found",
     },
 ];

@@ -11,7 +11,7 @@ pub struct Ini<'a> {
 }
 
 impl<'a> Ini<'a> {
-    /// Parses a text. Invalid lines are skipped and recorded.
+    /// Parses a string. Invalid lines are skipped and recorded.
     pub fn parse(text: &'a str) -> Ini<'a> {
         let mut ini = Ini::default();
         let mut section = None;

@@ -181,7 +181,7 @@ impl Map {
         self.entries().get(place).map(|(key, value)| (key, value))
     }
 
-    /// Returns the value of a text key.
+    /// Returns the value of a string key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.get_key_value(key).map(|(_, value)| value)
     }
@@ -227,7 +227,7 @@ impl Map {
         self.inner().entries.iter_mut().map(|(key, value)| (key, value))
     }
 
-    /// Removes a text key and returns its value. The others keep their order.
+    /// Removes a string key and returns its value. The others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Node> {
         self.index_of_key(MapKey::Text(key)).map(|place| self.remove_at(place))
     }

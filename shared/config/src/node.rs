@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::Map;
 
-/// A source position. Lines and columns count from 1; 0 means that the value is not from a text.
+/// A source position. Lines and columns count from 1; 0 means that the value is not from a string.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Position {
     /// The file or other source of the text.
@@ -46,7 +46,7 @@ pub enum Value {
     Int(i128),
     /// A floating-point number.
     Float(f64),
-    /// A string of text.
+    /// A string.
     Str(String),
     /// `!!binary`.
     Bytes(Vec<u8>),
@@ -108,7 +108,7 @@ impl Node {
         self.value == Value::Null
     }
 
-    /// Returns the text, if the value is text, not a number or boolean (see [`Node::scalar_text`]).
+    /// Returns the text, if the value is a string, not a number or boolean (see [`Node::scalar_text`]).
     pub fn as_str(&self) -> Option<&str> {
         if let Value::Str(text) = &self.value { Some(text) } else { None }
     }
@@ -188,14 +188,14 @@ impl Node {
         }
     }
 
-    /// Returns the type for messages: "a list", "text". Never the value itself, which may be a secret.
+    /// Returns the type for messages: "a list", "a string". Never the value itself, which may be a secret.
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Null => "null",
             Value::Bool(_) => "a boolean",
             Value::Int(_) => "an integer",
             Value::Float(_) => "a number",
-            Value::Str(_) => "text",
+            Value::Str(_) => "a string",
             Value::Bytes(_) => "binary data",
             Value::Seq(_) => "a list",
             Value::Map(_) => "a map",

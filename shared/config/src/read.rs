@@ -151,7 +151,9 @@ impl FromNode for String {
     const SCHEMA: &'static [Type] = &[schema::STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<String> {
         match &node.value {
-            Value::Null | Value::Seq(_) | Value::Map(_) | Value::Set(_) => reader.type_error(node, "text"),
+            Value::Null | Value::Seq(_) | Value::Map(_) | Value::Set(_) => {
+                reader.type_error(node, "a string")
+            }
             _ => node.scalar_text(),
         }
     }

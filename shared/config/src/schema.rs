@@ -48,8 +48,8 @@ pub struct Needs {
 pub enum BaseType {
     /// Any value.
     Any,
-    /// A string of text.
-    Text,
+    /// A string.
+    Str,
     /// A whole number.
     Int,
     /// A number.
@@ -122,8 +122,8 @@ pub enum DefaultValue {
     Bool(bool),
     /// A whole number.
     Int(i64),
-    /// A string of text.
-    Text(&'static str),
+    /// A string.
+    Str(&'static str),
 }
 
 impl DefaultValue {
@@ -132,7 +132,7 @@ impl DefaultValue {
         match *self {
             DefaultValue::Bool(flag) => Node::from(flag),
             DefaultValue::Int(number) => Node::from(number),
-            DefaultValue::Text(text) => Node::from(text),
+            DefaultValue::Str(text) => Node::from(text),
         }
     }
 
@@ -142,11 +142,11 @@ impl DefaultValue {
         match source.as_bytes() {
             b"true" => DefaultValue::Bool(true),
             b"false" => DefaultValue::Bool(false),
-            [b'"' | b'r', ..] => DefaultValue::Text(content),
+            [b'"' | b'r', ..] => DefaultValue::Str(content),
             digits => {
                 let (mut number, mut i) = (0, 0);
                 while i < digits.len() {
-                    assert!(digits[i].is_ascii_digit(), "a default is a boolean, a whole number or text");
+                    assert!(digits[i].is_ascii_digit(), "a default is a boolean, a whole number or a string");
                     number = number * 10 + (digits[i] - b'0') as i64;
                     i += 1;
                 }
@@ -161,7 +161,7 @@ impl std::fmt::Display for DefaultValue {
         match self {
             DefaultValue::Bool(flag) => write!(f, "{flag}"),
             DefaultValue::Int(number) => write!(f, "{number}"),
-            DefaultValue::Text(text) => f.write_str(text),
+            DefaultValue::Str(text) => f.write_str(text),
         }
     }
 }
@@ -187,8 +187,8 @@ pub struct Field {
 
 /// Any value.
 pub const ANY: Type = Type::new(BaseType::Any);
-/// A string of text.
-pub const STR: Type = Type::new(BaseType::Text);
+/// A string.
+pub const STR: Type = Type::new(BaseType::Str);
 /// A whole number.
 pub const INT: Type = Type::new(BaseType::Int);
 /// A number.
@@ -278,7 +278,7 @@ impl Type {
 
     /// Requires text to have a form.
     pub const fn format(self, format: Format) -> Type {
-        assert!(matches!(self.base, BaseType::Text), "only text has a format");
+        assert!(matches!(self.base, BaseType::Str), "only a string has a format");
         Type { format: Some(format), ..self }
     }
 
@@ -319,9 +319,9 @@ impl Type {
     const fn accepts(&self, default: &DefaultValue) -> bool {
         match self.base {
             BaseType::Any | BaseType::Ref(_) => true,
-            BaseType::Text => matches!(default, DefaultValue::Text(_)),
+            BaseType::Str => matches!(default, DefaultValue::Str(_)),
             BaseType::StrConst(word) => match default {
-                DefaultValue::Text(text) => is_equal(text.as_bytes(), word.as_bytes()),
+                DefaultValue::Str(text) => is_equal(text.as_bytes(), word.as_bytes()),
                 _ => false,
             },
             BaseType::Int | BaseType::Number | BaseType::IntConst(_) => {

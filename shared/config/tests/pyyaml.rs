@@ -181,7 +181,7 @@ fn places(node: &Node, into: &mut Vec<Json>) {
     }
 }
 
-/// Returns the texts of `documents.py`: as people write them, then damaged ones.
+/// Returns the strings of `documents.py`: as people write them, then damaged ones.
 fn made(count: usize, damaged: usize) -> Vec<String> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pyyaml/documents.py");
     let output = Command::new("python3").arg(script).args([count.to_string(), damaged.to_string()]).output();

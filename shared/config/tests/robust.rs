@@ -1,4 +1,4 @@
-//! Random and extreme texts: the parser never panics, a value that is written and read again is the same, and the cost is
+//! Random and extreme strings: the parser never panics, a value that is written and read again is the same, and the cost is
 //! linear in the length.
 
 use std::time::{Duration, Instant};
@@ -154,7 +154,7 @@ fn cost_is_linear() {
         ("flow", |n| format!("[{}]", "{a: b}, ".repeat(n))),
         ("open brackets", |n| "[".repeat(n)),
         ("open lists", |n| "- ".repeat(n)),
-        ("one line of text", |n| format!("a: {}", "word ".repeat(n))),
+        ("a single-line string", |n| format!("a: {}", "word ".repeat(n))),
         ("a literal", |n| format!("a: |\n{}", "  line ?\t\n".repeat(n))),
         ("quotes", |n| format!("a: \"{}\"", "\\n x".repeat(n))),
         ("anchors", |n| (0..n).map(|i| format!("- &a{i} x\n- *a{i}\n")).collect()),

@@ -4,10 +4,10 @@
 //! | --- | --- | --- | --- |
 //! | `base_urls.ipv4` | a URL | `http://169.254.169.254` | The metadata service over IPv4. |
 //! | `base_urls.ipv6` | a URL | `http://[fd00:a9fe:a9fe::1]` | The metadata service over IPv6. |
-//! | `paths.token` | text | `v1/token` | The path of the token. |
-//! | `paths.metadata` | text | `v1/instance` | The path of the metadata. |
-//! | `paths.userdata` | text | `v1/user-data` | The path of user-data. |
-//! | `preferred_mac_prefixes` | text or a list | `f2:3` | The NIC whose MAC begins so is used for the requests. |
+//! | `paths.token` | a string | `v1/token` | The path of the token. |
+//! | `paths.metadata` | a string | `v1/instance` | The path of the metadata. |
+//! | `paths.userdata` | a string | `v1/user-data` | The path of user-data. |
+//! | `preferred_mac_prefixes` | a string or a list of strings | `f2:3` | MAC prefixes of the preferred NIC, which the requests use. |
 //! | `allow_local_stage` | true or false | `true` | Search in the local stage. |
 //! | `allow_init_stage` | true or false | `true` | Search in the network stage. |
 //! | `allow_ipv4` | true or false | `true` | Use IPv4. |

@@ -79,7 +79,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let document = session.require(&all).and_then(|bytes| document::parse_map("AliYun's metadata", &bytes));
     let metadata = match document {
         Ok(mut document) => {
-            // Before texts of several lines become lists: a bad text is one problem.
+            // Before strings of several lines become lists: a bad text is one problem.
             field_types::drop_invalid(session.sys, SOURCE, &mut document, &[PUBLIC_KEYS]);
             leaves(document)
         }
@@ -94,7 +94,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     Ok(Documents { base, nic, metadata, user_data, vendor_data })
 }
 
-/// Reads the texts of the document as those of the tree: JSON, lines, or text.
+/// Reads the strings of the document as those of the tree: JSON, lines, or text.
 fn leaves(node: Node) -> Node {
     match node.value {
         Value::Map(map) => {

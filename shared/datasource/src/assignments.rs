@@ -321,7 +321,7 @@ impl Lexer<'_> {
     }
 }
 
-/// Reads the assignments of a text.
+/// Reads the assignments of a string.
 pub fn parse(text: &str) -> Assignments {
     let mut lexer = Lexer { rest: text.chars().peekable(), line: 1, end: None };
     let mut reader = Reader::default();

@@ -67,7 +67,7 @@ pub(crate) fn parse_context(line: &[u8]) -> Result<Node> {
 pub(crate) fn instance(sys: &System, context: &Node) -> Result<Instance> {
     let fields = Fields::of(sys, "CloudSigma: server context", context);
     let Some(uuid) = fields.text("uuid") else {
-        return Err(Error::new("CloudSigma: server context: uuid: expected text"));
+        return Err(Error::new("CloudSigma: server context: uuid: expected a string"));
     };
     if context.get("meta").is_none_or(Node::is_null) {
         fields.reject("meta", "missing: no keys and no user-data");
@@ -104,7 +104,7 @@ fn blob(bytes: Vec<u8>) -> Blobs {
     if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
 }
 
-/// Returns the name of the server, or the first part of its uuid if the name has characters that no host name has.
+/// Returns the name of the server, or the first part of its uuid if the name has characters that no hostname has.
 fn hostname(name: Option<&str>, uuid: &str) -> String {
     // The range from space to underscore, as upstream.
     let is_valid = |b: u8| b.is_ascii_lowercase() || (b' '..=b'_').contains(&b);

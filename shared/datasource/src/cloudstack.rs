@@ -109,7 +109,7 @@ fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
     Ok(instance)
 }
 
-/// Completes a host name without a domain by that of the lease.
+/// Completes a hostname without a domain by that of the lease.
 fn add_domain(instance: &mut Instance, domain: Option<String>) {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let domain = domain.filter(|domain| !domain.is_empty() && domain.chars().all(is_name));

@@ -151,7 +151,7 @@ fn build_instance(
     };
     let files = std::mem::take(&mut drive.files);
     drive.apply_to(&mut instance, source);
-    let previous_id = sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    let previous_id = sys.read_text(ctx.layout.instance_id()).unwrap_or_default();
     if previous_id.trim() != instance.id {
         write_files(sys, &files);
     }

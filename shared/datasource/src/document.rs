@@ -40,7 +40,7 @@ pub fn select(map: &Node, names: &[(&str, &str)]) -> Map {
 }
 
 /// Replaces escapes for halves of UTF-16 surrogate pairs (`\ud83d`): two that belong together by their character, a lone
-/// one by U+FFFD. Programs that truncate text write lone ones, and a machine's name must not cost its instance-id.
+/// one by U+FFFD. Programs that truncate text write lone ones, and a damaged name must not discard the instance-id.
 /// Returns `None` if the text has no such escape.
 fn repair_surrogates(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());

@@ -3,7 +3,7 @@
 //!
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
-//! | `api_version` | text | `1.0` | The version of the metadata, the first part of each path. |
+//! | `api_version` | a string | `1.0` | The version of the metadata, the first part of each path. |
 //! | `password_server_port` | a number | `8080` | The port of the password server. |
 
 use config::Node;

@@ -26,7 +26,7 @@ pub enum FieldType {
     List,
     /// A map of lines of text.
     Texts,
-    /// SSH keys: lines, or a list or map of texts; the entries of a map may have them as `openssh-key`.
+    /// SSH keys: lines, or a list or map of strings; the entries of a map may have them as `openssh-key`.
     Keys,
 }
 
@@ -34,7 +34,7 @@ pub enum FieldType {
 /// and whether each document or item must have it. An item without it becomes null.
 pub type Field = (&'static str, FieldType, bool);
 
-/// Replaces fields of other types than expected, and texts that cannot be what they should, by null, so that an invalid
+/// Replaces fields of other types than expected, and strings that cannot be what they should, by null, so that an invalid
 /// field does not affect the others. Each of them, and each missing required one, is reported in a warning.
 pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[Field]) {
     let mut problems = Vec::new();
@@ -93,14 +93,16 @@ fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<Strin
     let problem = match (field_type, &mut field.value) {
         (FieldType::Text, _) => match field.scalar_text() {
             Some(text) => line_problem(text.trim()).map(Into::into),
-            None => Some(expected("text", field)),
+            None => Some(expected("a string", field)),
         },
-        (FieldType::Data, _) => field.scalar_text().is_none().then(|| expected("text", field)),
+        (FieldType::Data, _) => field.scalar_text().is_none().then(|| expected("a string", field)),
         (FieldType::Map, value) => (!matches!(value, Value::Map(_))).then(|| expected("a map", field)),
         (FieldType::List, value) => (!matches!(value, Value::Seq(_))).then(|| expected("a list", field)),
         (FieldType::Keys, Value::Seq(items)) => {
             let items = items.iter_mut().enumerate();
-            return items.filter_map(|(i, item)| check_keys(&format!("{path}[{i}]"), item, "text")).collect();
+            return items
+                .filter_map(|(i, item)| check_keys(&format!("{path}[{i}]"), item, "a string"))
+                .collect();
         }
         (FieldType::Keys | FieldType::Texts, Value::Map(map)) => {
             let names: Vec<String> = map.iter().filter_map(|(name, _)| name.scalar_text()).collect();
@@ -128,13 +130,13 @@ fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<Strin
             return problems;
         }
         (FieldType::Texts, _) => Some(expected("a map", field)),
-        (FieldType::Lines, _) => return check_keys(path, field, "text").into_iter().collect(),
+        (FieldType::Lines, _) => return check_keys(path, field, "a string").into_iter().collect(),
         (FieldType::Keys, _) => return check_keys(path, field, "SSH keys").into_iter().collect(),
     };
     problem.map(|problem| reject(path, field, &problem)).into_iter().collect()
 }
 
-/// Checks the SSH keys of a text, one on each line.
+/// Checks the SSH keys of a string, one on each line.
 fn check_keys(path: &str, field: &mut Node, what: &str) -> Option<String> {
     let problem = match field.as_str() {
         Some(text) => {
@@ -193,14 +195,14 @@ mod tests {
                 "doc: name is missing",
                 "doc: os.user: contains control characters; ignored",
                 "doc: nics: expected a list, found a map; ignored",
-                "doc: keys[1]: expected text, found an integer; ignored",
+                "doc: keys[1]: expected a string, found an integer; ignored",
                 "doc: keys[2]: contains control characters; ignored",
-                "doc: more.y[1]: expected text, found a map; ignored",
+                "doc: more.y[1]: expected a string, found a map; ignored",
                 "doc: more.z: expected SSH keys, found an integer; ignored",
                 "doc: more.w.openssh-key[1]: contains control characters; ignored",
-                "doc: disks.b: expected text, found a list; ignored",
+                "doc: disks.b: expected a string, found a list; ignored",
                 "doc: users[1]: expected a map, found an integer; ignored",
-                "doc: users[2].name: expected text, found a list; ignored",
+                "doc: users[2].name: expected a string, found a list; ignored",
                 "doc: users[3].name is missing",
             ]
         );

@@ -9,7 +9,7 @@ use system::{System, warning};
 
 /// The limit of a line of text in bytes: names, addresses, keys.
 const MAX_LINE: usize = 16 << 10;
-/// The limit of a text of several lines in bytes.
+/// The limit of a string of several lines in bytes.
 const MAX_TEXT: usize = 8 << 20;
 /// The limit of a list's length.
 const MAX_ITEMS: usize = 1000;
@@ -67,7 +67,7 @@ impl<'a> Fields<'a> {
         self.node?.get(key).filter(|node| !node.is_null())
     }
 
-    /// Returns the text of a scalar field on a single line, without surrounding white space. Missing and empty fields are
+    /// Returns the text of a scalar field on a single line, without surrounding whitespace. Missing and empty fields are
     /// `None`.
     pub fn text(&self, key: &str) -> Option<String> {
         let text = self.lines(key)?.trim().to_string();
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns a text field as [`Fields::text`] does, and reports it if it is missing or empty, unless the map was reported.
+    /// Returns a string field as [`Fields::text`] does, and reports it if it is missing or empty, unless the map was reported.
     pub fn expected_text(&self, key: &str) -> Option<String> {
         let is_empty = |node: &Node| node.as_str().is_some_and(|text| text.trim().is_empty());
         if !self.is_rejected && self.field(key).is_none_or(is_empty) {
@@ -95,12 +95,12 @@ impl<'a> Fields<'a> {
         match node.scalar_text() {
             Some(text) if text.len() <= MAX_TEXT => return Some(text),
             Some(_) => self.reject(key, "too long"),
-            None => self.reject_type(key, "text", node),
+            None => self.reject_type(key, "a string", node),
         }
         None
     }
 
-    /// Returns the SSH keys of a text field, one on each line. Invalid lines are skipped; the first one is reported.
+    /// Returns the SSH keys of a string field, one on each line. Invalid lines are skipped; the first one is reported.
     pub fn keys(&self, key: &str) -> Vec<String> {
         valid_keys(self.sys, &self.at(key), &self.lines(key).unwrap_or_default())
     }
@@ -129,11 +129,11 @@ impl<'a> Fields<'a> {
         self.items(key).iter().enumerate().filter_map(fields).collect()
     }
 
-    /// Returns the lines of a list of texts.
+    /// Returns the lines of a list of strings.
     pub fn texts(&self, key: &str) -> Vec<String> {
         let text = |(i, node): (usize, &Node)| {
             let text = node.as_str().map(str::trim).map(ToString::to_string);
-            match text.as_deref().map_or(Some("expected text"), line_problem) {
+            match text.as_deref().map_or(Some("expected a string"), line_problem) {
                 Some(problem) => {
                     self.reject(&format!("{key}[{i}]"), problem);
                     None
@@ -160,7 +160,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the SSH keys of a text, one on each line. Invalid lines are skipped; the first one is reported.
+/// Returns the SSH keys of a string, one on each line. Invalid lines are skipped; the first one is reported.
 pub fn valid_keys(sys: &System, place: &str, text: &str) -> Vec<String> {
     // Some keys have a tab before their comment.
     let problem = |line: &str| line_problem(&line.replace('\t', " "));
@@ -171,7 +171,7 @@ pub fn valid_keys(sys: &System, place: &str, text: &str) -> Vec<String> {
     keys.filter(|key| !key.is_empty()).map(Into::into).collect()
 }
 
-/// Returns a text, or `None` if it is not a valid line, which is logged.
+/// Returns a string, or `None` if it is not a valid line, which is logged.
 pub fn valid_line<'t>(sys: &System, place: &str, text: &'t str) -> Option<&'t str> {
     match line_problem(text.trim()) {
         Some(problem) => {
@@ -182,7 +182,7 @@ pub fn valid_line<'t>(sys: &System, place: &str, text: &'t str) -> Option<&'t st
     }
 }
 
-/// Returns what is wrong with a text that should be a line.
+/// Returns what is wrong with a string that should be a line.
 pub fn line_problem(text: &str) -> Option<&'static str> {
     match text {
         _ if text.len() > MAX_LINE => Some("too long"),
@@ -225,14 +225,14 @@ mod tests {
         let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
         for (line, expected) in logged.iter().zip([
             "doc: a.keys: line 3: too long; ignored",
-            "doc: a.l: expected text, found a list; ignored",
+            "doc: a.l: expected a string, found a list; ignored",
             "doc: a.c: contains control characters; ignored",
             "doc: a.long: too long; ignored",
             "doc: a.e: missing or empty; ignored",
             "doc: a.missing: missing or empty; ignored",
             "doc: b[1]: expected a map, found an integer; ignored",
-            "doc: b[2].t: expected text, found a map; ignored",
-            "doc: k[1]: expected text; ignored",
+            "doc: b[2].t: expected a string, found a map; ignored",
+            "doc: k[1]: expected a string; ignored",
             "doc: k[2]: contains control characters; ignored",
             "doc: b: expected a map, found a list; ignored",
             "doc: a: expected a list, found a map; ignored",

@@ -66,7 +66,7 @@ impl<'s> Guestinfo<'s> {
         Command::new(words.into_iter().flatten()).timeout(self.timeout)
     }
 
-    /// Returns the value of `guestinfo.KEY` without trailing white space; `None` if it is not set or empty.
+    /// Returns the value of `guestinfo.KEY` without trailing whitespace; `None` if it is not set or empty.
     ///
     /// # Errors
     /// Fails if no tool can read it.

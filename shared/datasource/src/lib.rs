@@ -350,7 +350,7 @@ impl Search<'_> {
         is_enabled
     }
 
-    /// Returns the text of a datasource's setting, or the texts of a list separated by commas; `default` if it is neither.
+    /// Returns the text of a datasource's setting, or the strings of a list separated by commas; `default` if it is neither.
     pub(crate) fn setting_text(&self, name: &str, path: &[&str], default: &str) -> String {
         let setting = self.settings(name).and_then(|settings| settings.at_path(path));
         let list = setting.map(|node| node.as_seq().unwrap_or(std::slice::from_ref(node)));

@@ -81,7 +81,7 @@ fn parse_setting(node: &Node, default_sleep: u64) -> Option<Setting> {
     })
 }
 
-/// Frames a text.
+/// Frames a string.
 fn banner(text: &str) -> String {
     let border = "*".repeat(WIDTH + 4) + "\n";
     let lines = text.lines().flat_map(wrap).map(|line| format!("# {line:WIDTH$} #\n"));

@@ -17,7 +17,7 @@ pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) }
 
 const SOCKET: &str = "/dev/lxd/sock";
 const API_VERSION: &str = "1.0";
-/// The host name has no meaning.
+/// The hostname has no meaning.
 const BASE: &str = "http://lxd";
 
 /// The longest silence of the server.
@@ -195,7 +195,7 @@ pub(crate) fn instance(
     field_types::drop_invalid(sys, "LXD /1.0/meta-data", &mut metadata, standard::FIELDS);
     let Some(id) = document::text(&metadata, "instance-id") else {
         // A default would make a new instance of a machine that is one already.
-        return Err(Error::new(format!("LXD: /{API_VERSION}/meta-data: instance-id: expected text")));
+        return Err(Error::new(format!("LXD: /{API_VERSION}/meta-data: instance-id: expected a string")));
     };
     if let Some(user) = values.get("user.meta-data").filter(|text| !text.is_empty()) {
         merge(sys, &mut metadata, user);

@@ -3,10 +3,10 @@
 //!
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
-//! | `consumer_key` | text | | Signs the requests by OAuth 1.0, with the next three. |
-//! | `consumer_secret` | text | | The secret of the consumer; it may be empty. |
-//! | `token_key` | text | | The token. |
-//! | `token_secret` | text | | The secret of the token. |
+//! | `consumer_key` | a string | | Signs the requests by OAuth 1.0, with the next three. |
+//! | `consumer_secret` | a string | | The secret of the consumer; it may be empty. |
+//! | `token_key` | a string | | The token. |
+//! | `token_secret` | a string | | The secret of the token. |
 
 use std::time::Duration;
 
@@ -153,7 +153,7 @@ impl Service<'_> {
             let _wait = sys.begin_wait("the next try");
             sys.clock().sleep(pause);
         }
-        Err(Error::new("no attempt"))
+        Err(Error::new("deadline exceeded before the first attempt"))
     }
 
     fn get(&mut self, path: &str, deadline: Deadline) -> Result<Option<Vec<u8>>> {

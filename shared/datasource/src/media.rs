@@ -216,7 +216,7 @@ pub fn read_mounted<T>(
     result
 }
 
-/// Returns the mount point of a device from the text of /proc/mounts (proc_mounts(5): blanks are octal escapes).
+/// Returns the mount point of a device from the text of /proc/mounts (proc_mounts(5): spaces are octal escapes).
 fn mount_point(mounts: &str, device: &str) -> Option<String> {
     mounts.lines().find_map(|line| {
         let mut fields = line.split(' ');
@@ -225,7 +225,7 @@ fn mount_point(mounts: &str, device: &str) -> Option<String> {
     })
 }
 
-/// Returns a mount point without the escapes that /proc/mounts has for blanks and backslashes.
+/// Returns a mount point without the escapes that /proc/mounts has for spaces and backslashes.
 pub fn unescaped(point: &str) -> String {
     point.replace("\\040", " ").replace("\\011", "\t").replace("\\134", "\\")
 }

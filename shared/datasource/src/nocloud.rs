@@ -8,11 +8,11 @@
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
 //! | `seedfrom` | a URL or a path | | The directory of the seed, to which `meta-data`, `user-data`, `vendor-data` and `network-config` are appended; each `%s` is replaced by these names instead. `__dmi.NAME__` is replaced by a value of DMI. |
-//! | `fs_label` | text or null | `cidata` | The label of the seed's file system. Null: none is searched. |
-//! | `user-data` | text | | A seed in the configuration; it also needs `meta-data`. |
-//! | `meta-data` | a map or text | | Its metadata. |
-//! | `vendor-data` | text | | Its vendor-data. |
-//! | `network-config` | a map or text | | Its network configuration. |
+//! | `fs_label` | a string or null | `cidata` | The label of the seed's file system. Null: none is searched. |
+//! | `user-data` | a string | | A seed in the configuration; it also needs `meta-data`. |
+//! | `meta-data` | a map or a string | | Its metadata. |
+//! | `vendor-data` | a string | | Its vendor-data. |
+//! | `network-config` | a map or a string | | Its network configuration. |
 
 use config::source_map::positions;
 use config::{Map, Node};
@@ -382,7 +382,7 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
 /// Fails unless this is a first boot: metadata without a readable ID would make a known machine a new instance with new
 /// host keys. At a first boot the rest of the seed is used.
 fn require_first_boot(ctx: &Search<'_>) -> Result<()> {
-    let previous_id = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    let previous_id = ctx.sys.read_text(ctx.layout.instance_id()).unwrap_or_default();
     match previous_id.trim() {
         "" | DEFAULT_INSTANCE_ID | "NO_PREVIOUS_INSTANCE_ID" => Ok(()),
         _ => Err(Error::new("the instance-id is unknown: metadata cannot be read")),

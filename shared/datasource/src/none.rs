@@ -2,7 +2,7 @@
 //!
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
-//! | `userdata_raw` | text | | User-data. |
+//! | `userdata_raw` | a string | | User-data. |
 //! | `metadata` | a map | | Metadata. Its instance-id is ignored. |
 
 use config::Node;

@@ -111,7 +111,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     let mut content = |path: &str| -> Result<Option<Vec<u8>>> {
         let path = format!("openstack/{}", path.trim_start_matches('/'));
         if path.split('/').any(|part| part == "..") {
-            warning!(sys, "{top}: a content path leads out of it; ignored");
+            warning!(sys, "{top}: a content path contains '..'; ignored");
             return Ok(None);
         }
         let content = get(&path)?;
@@ -183,7 +183,7 @@ pub fn parse_vendor_data(sys: &System, source: &str, json: Option<Json>) -> Blob
     let texts: Vec<Vec<u8>> = items.iter().filter_map(|i| Some(i.as_str()?.as_bytes().to_vec())).collect();
     if texts.len() < items.len() {
         let (ignored, total) = (items.len() - texts.len(), items.len());
-        warning!(sys, "{place}: expected text, or a list of texts: {ignored} of {total} ignored");
+        warning!(sys, "{place}: expected a string, or a list of strings: {ignored} of {total} ignored");
     }
     Blobs(texts)
 }

@@ -114,7 +114,7 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
 
 fn instance(sys: &System, document: &Node, base: &str) -> Result<Instance> {
     let fields = Fields::of(sys, "Oracle's metadata", document);
-    let id = fields.text("id").ok_or_else(|| Error::new("Oracle's metadata: id: expected text"))?;
+    let id = fields.text("id").ok_or_else(|| Error::new("Oracle's metadata: id: expected a string"))?;
     let mut instance = standard::instance("Oracle", "DataSourceOracle", format!("metadata ({base})"));
     instance.id = id;
     instance.availability_zone = fields.expected_text("ociAdName");

@@ -119,7 +119,7 @@ fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
     (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
 }
 
-/// Parses a text by each parser of XML.
+/// Parses a string by each parser of XML.
 pub fn xml(text: &str) {
     if let Ok(document) = crate::xml::parse(text) {
         for element in document.descendants().filter(roxmltree::Node::is_element) {

@@ -40,7 +40,7 @@ impl PrivilegedPorts {
 
     fn fetch(&mut self, session: &mut Session<'_, '_>, url: &str) -> Result<Option<Vec<u8>>> {
         let ports = session.policy.retries.max(MIN_PORTS).min(1024u32.saturating_sub(self.next.into()));
-        let mut last = Error::new(format!("{url}: no port was tried"));
+        let mut last = Error::new(format!("{url}: no free source port below 1024"));
         for attempt in 1..=ports {
             let port = self.next;
             self.next += 1;

@@ -57,7 +57,7 @@ pub(crate) fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
 pub(crate) fn instance(sys: &System, document: &Node, user_data: Vec<u8>) -> Result<Instance> {
     let fields = Fields::of(sys, "cloud.json", document);
     let vm = fields.map("vm");
-    let id = vm.text("_id").ok_or_else(|| Error::new("cloud.json: vm._id: expected text"))?;
+    let id = vm.text("_id").ok_or_else(|| Error::new("cloud.json: vm._id: expected a string"))?;
     let mut metadata = v1::map(&[("instance-id", &id)]);
     metadata.insert("local-hostname", vm.expected_text("name").map_or_else(Node::null, Node::from));
     metadata.insert("public-keys", Vec::<Node>::new());
@@ -241,7 +241,7 @@ mod tests {
         for (document, warnings_expected, network) in [
             (
                 r#"{"vm": {"_id": 5, "name": ["x"]}, "netadp": []}"#.to_string(),
-                &["vm.name: expected text", "netadp: expected a network adapter"][..],
+                &["vm.name: expected a string", "netadp: expected a network adapter"][..],
                 "null",
             ),
             (
@@ -258,7 +258,7 @@ mod tests {
             (one(&format!(r#""macaddress": "02:00", {good}"#)), &["macaddress: expected a MAC"], "null"),
             (
                 one(&format!("{mac}, {good}")),
-                &["ip[0].address: missing", "gateway: missing", "nameservers[0]: expected text"],
+                &["ip[0].address: missing", "gateway: missing", "nameservers[0]: expected a string"],
                 entry,
             ),
             (

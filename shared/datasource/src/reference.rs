@@ -163,7 +163,7 @@ fn generated_readme_lists_datasources() {
     check_generated(&[("README.md", text)]);
 }
 
-/// Returns the texts of a datasource's files, the main one first.
+/// Returns the strings of a datasource's files, the main one first.
 fn source_of(name: &str) -> String {
     let top = source_path("shared/datasource/src");
     let name = name.to_lowercase();

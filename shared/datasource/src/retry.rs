@@ -70,7 +70,7 @@ impl Defaults {
     };
 }
 
-/// The limit of each configured number: longer waits are typing errors, and a boot has to finish.
+/// The limit of each configured number: longer waits are typos, and a boot has to finish.
 const MAX_SECONDS: f64 = 3600.0;
 /// The default time limit in seconds for a service that does not respond, if there is a cached instance.
 pub const DEFAULT_MAX_WAIT_CACHED: u32 = 10;

@@ -98,7 +98,7 @@ const FIELDS: [Field; 10] = [
     ("zone", FieldType::Text, false),
     ("ssh_public_keys", FieldType::List, false),
     ("ssh_public_keys[].key", FieldType::Text, true),
-    // A list of texts.
+    // A list of strings.
     ("tags", FieldType::Keys, false),
     ("public_ips", FieldType::List, false),
     ("public_ips[].address", FieldType::Text, true),

@@ -74,7 +74,7 @@ pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Opti
         // An incomplete seed is a mistake.
         (meta, _) => {
             let missing = if meta.is_none() { "meta-data" } else { "user-data" };
-            warning!(sys, "{label} is not a seed: {missing} is missing (it may be empty)");
+            warning!(sys, "{label} is not a seed: {missing} is missing (an empty file is accepted)");
             return Ok(None);
         }
     };

@@ -48,7 +48,7 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
     }
 }
 
-/// Returns a scalar's text without surrounding white space, unless it is empty: an id with a line break would never
+/// Returns a scalar's text without surrounding whitespace, unless it is empty: an id with a line break would never
 /// equal the one that the next boot reads.
 fn text(node: Option<&Node>) -> Option<String> {
     let text = node.filter(|n| !n.is_null()).and_then(Node::scalar_text)?;
@@ -67,7 +67,7 @@ pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>, defaul
     }
 }
 
-/// Returns a valid host name: an IPv4 address becomes `ip-a-b-c-d`.
+/// Returns a valid hostname: an IPv4 address becomes `ip-a-b-c-d`.
 fn hostname(name: &str) -> String {
     match name.parse::<Ipv4Addr>() {
         Ok(_) => format!("ip-{}", name.replace('.', "-")),
@@ -75,7 +75,7 @@ fn hostname(name: &str) -> String {
     }
 }
 
-/// Returns SSH keys from a text of lines, a list, or a map whose values are keys or lists of keys.
+/// Returns SSH keys from a string of lines, a list, or a map whose values are keys or lists of keys.
 pub fn public_keys(node: Option<&Node>) -> Vec<String> {
     let texts = |node: &Node| -> Vec<String> {
         match &node.value {

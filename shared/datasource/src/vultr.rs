@@ -2,7 +2,7 @@
 //!
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
-//! | `user-agent` | text | | The header `User-Agent` of the requests. |
+//! | `user-agent` | a string | | The header `User-Agent` of the requests. |
 
 mod network;
 

@@ -87,7 +87,7 @@ pub fn content_range(element: Node<'_, '_>) -> Range<usize> {
     range.start + begin..range.start + end
 }
 
-/// Returns a text with markup characters written as references.
+/// Returns a string with markup characters written as references.
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -115,13 +115,13 @@ fn oracle_requests_vnics_only_if_they_are_needed() {
 #[test]
 fn oracle_fields_of_a_wrong_type_do_not_affect_the_others() {
     for (key, value, warning) in [
-        ("ociAdName", json!(["x"]), "Oracle's metadata: ociAdName: expected text"),
+        ("ociAdName", json!(["x"]), "Oracle's metadata: ociAdName: expected a string"),
         ("ociAdName", Value::Null, "Oracle's metadata: ociAdName: missing"),
         ("hostname", json!("a\u{1b}b"), "Oracle's metadata: hostname: contains control characters"),
         ("hostname", json!("x".repeat(1 << 16)), "Oracle's metadata: hostname: too long"),
         ("metadata", json!("x"), "Oracle's metadata: metadata: expected a map"),
         ("metadata", json!({"user_data": "!x"}), "Oracle's metadata: metadata.user_data: expected base64"),
-        ("metadata", json!({"ssh_authorized_keys": {}}), "metadata.ssh_authorized_keys: expected text"),
+        ("metadata", json!({"ssh_authorized_keys": {}}), "metadata.ssh_authorized_keys: expected a string"),
     ] {
         let mut document: Value = serde_json::from_str(INSTANCE).unwrap();
         document[key] = value;

@@ -53,7 +53,7 @@ fn seed_is_found_under_other_names_and_directories() {
     for path in ["/var/lib/cloud/seed/OVF-ENV.XML", "/var/lib/cloud/seed/ovf/ovf-env.xml"] {
         let instance = Machine::new().file(path, environment(&[("user-data", "#!/bin/sh\n")])).found("OVF");
         assert_eq!(instance.description, format!("DataSourceOVF [seed={path}]"));
-        // Without an ID; and user-data that is not base64, with the white space that an attribute keeps.
+        // Without an ID; and user-data that is not base64, with the whitespace that an attribute keeps.
         assert_eq!((&*instance.id, text(&instance.user_data)), ("iid-dsovf", "#!/bin/sh ".into()));
     }
     assert_eq!(Machine::new().find("OVF").unwrap(), None);

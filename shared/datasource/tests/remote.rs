@@ -112,7 +112,7 @@ fn complete_seed_is_fetched() {
     assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.base));
 }
 
-/// World-readable texts name the seed's location without its credentials.
+/// World-readable strings name the seed's location without its credentials.
 #[test]
 fn credentials_in_the_url_are_redacted() {
     let server = serve(&[

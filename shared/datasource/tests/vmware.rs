@@ -78,7 +78,7 @@ fn invalid_files_do_not_affect_the_others() {
         ("list", "expected a map, found a list"),
         ("none", "reading the metadata file: "),
         ("../../../etc/shadow", "expected the name of a file, found a path"),
-        ("id", "vmware-tools: instance-id: expected text, found a list; ignored"),
+        ("id", "vmware-tools: instance-id: expected a string, found a list; ignored"),
     ] {
         let machine = machine(&format!("[CLOUDINIT]\nMETADATA={name}\nUSERDATA=user\n"));
         let instance = machine.found("VMware");

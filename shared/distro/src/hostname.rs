@@ -52,7 +52,7 @@ pub fn replace_hostname(text: &str, name: &str) -> String {
     out
 }
 
-/// Returns a text of shell variables with one `KEY=value` replaced or added.
+/// Returns a string of shell variables with one `KEY=value` replaced or added.
 pub fn set_variable(text: &str, key: &str, value: &str) -> String {
     let mut out = String::new();
     let mut done = false;
@@ -72,7 +72,7 @@ pub fn set_variable(text: &str, key: &str, value: &str) -> String {
     out
 }
 
-/// Returns the value of the last `KEY=value` in a text of shell variables, unquoted.
+/// Returns the value of the last `KEY=value` in a string of shell variables, unquoted.
 pub fn get_variable(text: &str, key: &str) -> Option<String> {
     let line = text.lines().rev().find_map(|l| l.trim_start().strip_prefix(key)?.strip_prefix('='))?;
     Some(line.trim().trim_matches(['"', '\'']).to_string())

@@ -1,4 +1,4 @@
-//! Privileges of users through sudo(8) and doas(1). Pure functions compute the texts; a rule is added only once.
+//! Privileges of users through sudo(8) and doas(1). Pure functions compute the strings; a rule is added only once.
 
 use system::{Result, System, WriteOptions, debug, error};
 

@@ -10,13 +10,13 @@ static PADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, CONFIG);
 static UNPADDED: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, CONFIG.with_decode_padding_mode(DecodePaddingMode::RequireNone));
 
-/// Decodes text that may contain white space; `None` for any other invalid byte, and for wrong or missing padding.
+/// Decodes text that may contain whitespace; `None` for any other invalid byte, and for wrong or missing padding.
 pub fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let text: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     decode_strict(&text)
 }
 
-/// Decodes text without any invalid byte, white space included: for detecting base64.
+/// Decodes text without any invalid byte, whitespace included: for detecting base64.
 pub fn decode_strict(text: &[u8]) -> Option<Vec<u8>> {
     PADDED.decode(text).ok()
 }

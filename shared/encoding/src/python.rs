@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Appends a text as `repr` returns it. The result has no line breaks.
+/// Appends a string as `repr` returns it. The result has no line breaks.
 pub fn put_repr(text: &str, out: &mut String) {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.push(quote);
@@ -25,7 +25,7 @@ pub fn put_repr(text: &str, out: &mut String) {
     out.push(quote);
 }
 
-/// Appends a text as `json.dumps` returns it: ASCII, with surrogate pairs above U+FFFF.
+/// Appends a string as `json.dumps` returns it: ASCII, with surrogate pairs above U+FFFF.
 pub fn put_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

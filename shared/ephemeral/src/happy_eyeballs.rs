@@ -356,7 +356,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Returns a server that answers successive requests with these texts, each after its pause.
+    /// Returns a server that answers successive requests with these strings, each after its pause.
     fn server(answers: &[(&'static str, u64)]) -> (u16, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -32,7 +32,7 @@ pub struct Lease {
     pub dns: Vec<Ipv4Addr>,
     /// The domain name.
     pub domain: Option<String>,
-    /// The host name.
+    /// The hostname.
     pub host_name: Option<String>,
     /// The lifetime of the lease; `None` if the server sent none or the lease is permanent.
     pub lifetime: Option<Duration>,

@@ -131,7 +131,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Returns whether the command line has this word, between blanks.
+    /// Returns whether the command line has this word, between spaces.
     pub fn has_word(&self, word: &str) -> bool {
         self.command_line().split(' ').any(|w| w == word)
     }

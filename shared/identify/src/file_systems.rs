@@ -37,7 +37,7 @@ pub fn parse_blkid_export(text: &str) -> FileSystems {
     let mut device = String::new();
     let mut superblock = blockdev::Superblock::default();
     for (key, value) in text.lines().filter_map(|line| line.split_once('=')) {
-        // blkid quotes blanks and other characters of a value with a backslash.
+        // blkid quotes spaces and other characters of a value with a backslash.
         let value = unquote_backslashes(value);
         match key {
             "DEVNAME" => {

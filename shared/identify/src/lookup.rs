@@ -47,7 +47,7 @@ pub fn datasource_list(files: &[ConfigFile]) -> DatasourceList {
     found
 }
 
-/// Returns the names in a list, or in a text such as `NoCloud, None`.
+/// Returns the names in a list, or in a string such as `NoCloud, None`.
 fn names(node: &Node) -> Vec<String> {
     match &node.value {
         // In `[ NoCloud, None ]`, None is text; only `null` and `~` are null.
@@ -82,7 +82,7 @@ fn line_value(text: &str, key: &str) -> Option<String> {
     Some(unquoted(value.trim()).to_string())
 }
 
-/// Returns the text after the key and its colon on a line, without a comment. Quotes and blanks may follow the key. The key
+/// Returns the text after the key and its colon on a line, without a comment. Quotes and whitespace may follow the key. The key
 /// must be a whole word (upstream also accepts the end of a longer one).
 fn after_key<'a>(line: &'a str, key: &str) -> Option<&'a str> {
     let line = line.split('#').next().unwrap_or_default();

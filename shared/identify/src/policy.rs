@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// Properties of every list of up to four items: the last item of a kind counts, kinds are independent, blanks and
+    /// Properties of every list of up to four items: the last item of a kind counts, kinds are independent, spaces and
     /// empty items are ignored, and each unknown item has a warning.
     #[test]
     fn last_item_of_each_kind_counts() {

@@ -26,7 +26,7 @@ pub fn is_container(kind: &str) -> bool {
     CONTAINERS.contains(&kind)
 }
 
-/// The starts of DMI texts, and the kinds that they identify (the vendors that systemd-detect-virt documents).
+/// The starts of DMI strings, and the kinds that they identify (the vendors that systemd-detect-virt documents).
 const VENDORS: [(&str, &str); 16] = [
     ("KVM", "kvm"),
     ("OpenStack", "kvm"),

@@ -119,7 +119,7 @@ fn without_useradd_only_requested_users_are_errors() {
     for users in ["users: [default]", "users: [eve]", "user: {name: me}"] {
         let mut requested = machine("");
         requested.sys.remove("/usr/sbin/useradd").unwrap();
-        let source = requested.layout.instance("cloud-config.txt");
+        let source = requested.layout.merged_cloud_config();
         requested.config = config::yaml::parse(&source, users).unwrap().root;
         let error = requested.run(&users_groups::MODULE).unwrap_err().to_string();
         assert!(error.contains("useradd: not found"), "{users}: {error}");
@@ -159,12 +159,12 @@ fn an_invalid_user_does_not_affect_the_others() {
     for part in [
         "test.yaml:2:4: users[0]: expected the name of a user, found a list",
         "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
-        "users[1].shell: expected text, found a list",
+        "users[1].shell: expected a string, found a list",
         "users[5].sudo: expected a rule, a list of rules or null",
         "test.yaml:4:10: users[2]: not the name of a user",
         "test.yaml:6:10: users[4]: not the name of a user",
         "users[5].ssh_redirect_user: expected true, false or default",
-        "users[5].gecos: expected text of one line",
+        "users[5].gecos: expected a single-line string",
     ] {
         assert!(logged_warnings.contains(part), "{part} not in {logged_warnings}");
     }
@@ -317,7 +317,7 @@ fn unusable_host_keys_are_replaced_by_new_ones() {
     );
     assert_eq!(
         sandbox.logged_warnings(),
-        ["test.yaml:1:91: ssh_keys.ecdsa_private: expected text, found a list"]
+        ["test.yaml:1:91: ssh_keys.ecdsa_private: expected a string, found a list"]
     );
     // None of them is valid: a server without host keys would lock out all users.
     for config in [

@@ -80,7 +80,9 @@ mod tests {
         assert!(sandbox.run(&MODULE).is_err());
         assert_eq!(
             sandbox.logged_warnings(),
-            ["test.yaml:3:3: bootcmd[1]: expected a command (text, or a list of texts), found an integer"]
+            [
+                "test.yaml:3:3: bootcmd[1]: expected a command (a string, or a list of strings), found an integer"
+            ]
         );
         assert!(!out.exists());
     }

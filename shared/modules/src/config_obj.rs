@@ -24,7 +24,7 @@ pub fn line(key: &str, value: &str) -> String {
     format!("{} = {}", quote(key), quote(value))
 }
 
-/// Sets a key in a section of a text, or before the first section, and keeps all other lines.
+/// Sets a key in a section of a string, or before the first section, and keeps all other lines.
 pub fn set(text: &str, section: Option<&str>, key: &str, value: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(Into::into).collect();
     let is_heading = |line: &String| line.trim_start().starts_with('[');

@@ -25,7 +25,7 @@ config::string_enum! {
 config::keys! {
     /// The settings that control how scripts are run.
     pub struct Scripts {
-        /// Exit codes with a special meaning. With `cloudbase`, 1001 (233) reboots after this boot, 1002 (234) runs the
+        /// Exit statuses with a special meaning. With `cloudbase`, 1001 (233) reboots after this boot, 1002 (234) runs the
         /// script again in the next boot, 1003 (235) does both. Applies to scripts that run once: user-data,
         /// vendor-data, runcmd, scripts/per-instance and scripts/per-once. Limited to 10 reboots per instance.
         exit_codes: Option<ExitCodes>;
@@ -41,10 +41,10 @@ config::keys! {
 pub fn directory(context: &Context<'_>, module: &str) -> Option<(String, Frequency)> {
     let layout = context.layout;
     Some(match module {
-        "scripts_user" => (layout.instance("scripts"), Frequency::Instance),
-        "scripts_vendor" => (layout.instance("scripts/vendor"), Frequency::Instance),
-        "scripts_per_instance" => (layout.cloud("scripts/per-instance"), Frequency::Instance),
-        "scripts_per_once" => (layout.cloud("scripts/per-once"), Frequency::Once),
+        "scripts_user" => (layout.user_scripts(), Frequency::Instance),
+        "scripts_vendor" => (layout.vendor_scripts(), Frequency::Instance),
+        "scripts_per_instance" => (layout.instance_scripts(), Frequency::Instance),
+        "scripts_per_once" => (layout.once_scripts(), Frequency::Once),
         _ => return None,
     })
 }

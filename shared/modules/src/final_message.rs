@@ -50,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     debug!(sys, "{text}");
 
     let finished = format!("{uptime} - {time} - v. {VERSION}\n");
-    sys.write(context.layout.instance("boot-finished"), finished, WriteOptions::default())?;
+    sys.write(context.layout.boot_finished(), finished, WriteOptions::default())?;
     if context.instance.datasource == "None" && !is_none_the_only_datasource(context.config) {
         warning!(sys, "Used fallback datasource");
     }
@@ -131,7 +131,7 @@ mod tests {
             (
                 "NoCloud",
                 "final_message: [a]",
-                Some("test.yaml:1:16: final_message: expected text, found a list"),
+                Some("test.yaml:1:16: final_message: expected a string, found a list"),
             ),
         ] {
             let mut sandbox = Sandbox::new(config);

@@ -99,7 +99,7 @@ impl FstabEntry {
     }
 }
 
-/// Escapes blanks in a field as in fstab(5).
+/// Escapes whitespace in a field as in fstab(5).
 fn escape(field: &str) -> String {
     field.replace('\\', "\\134").replace(' ', "\\040").replace('\t', "\\011").replace('\n', "\\012")
 }

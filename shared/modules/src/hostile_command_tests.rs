@@ -1,5 +1,5 @@
 //! Texts that would be a line of input, an option or a command of their own, in each value of the examples of docs/examples,
-//! on a machine that has every program. Such a text is refused, or is one argument of a program or one value of a file.
+//! on a machine that has every program. Such a string is refused, or is one argument of a program or one value of a file.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -54,7 +54,7 @@ const PROGRAMS: &str = "\
     timedatectl touch truncate ubuntu-drivers udevadm update-ca-certificates update-locale useradd usermod wg \
     wipefs zypper";
 
-/// Values that are commands, or arguments of a command, and texts that a program takes as a whole.
+/// Values that are commands, or arguments of a command, and strings that a program takes as a whole.
 const COMMANDS: &[&str] = &[
     "ansible.galaxy.actions",
     "apt.debconf_selections",
@@ -144,7 +144,7 @@ fn calls(sandbox: &Sandbox) -> Vec<Call> {
         .collect()
 }
 
-/// Returns where a text is a line of its own, an option or a command.
+/// Returns where a string is a line of its own, an option or a command.
 fn injected(sandbox: &Sandbox) -> Option<String> {
     let is_line = |text: &str| text.contains(&format!("\n{MARK}"));
     for Call { name, input, arguments } in calls(sandbox) {
@@ -174,7 +174,7 @@ fn injected(sandbox: &Sandbox) -> Option<String> {
     })
 }
 
-/// Checks a module with a text in each value of a key. Returns the number of documents, and adds what is wrong.
+/// Checks a module with a string in each value of a key. Returns the number of documents, and adds what is wrong.
 fn check_key(
     module: &Module,
     config: &Map,

@@ -126,7 +126,7 @@ pub fn machine() -> Sandbox {
     sandbox
 }
 
-/// Keys whose values are whole files or texts of several lines.
+/// Keys whose values are whole files or strings of several lines.
 pub const WHOLE_TEXTS: &[&str] = &[
     "apt.conf",
     "apt.sources_list",

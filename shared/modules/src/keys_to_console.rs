@@ -58,7 +58,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the texts of the host's public keys, in the order of their file names.
+/// Returns the strings of the host's public keys, in the order of their file names.
 fn read_host_keys(sys: &System) -> Result<Vec<String>> {
     if !sys.is_dir(SSH_DIR) {
         return Ok(Vec::new());

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::schema::DefaultValue::Text;
+use config::schema::DefaultValue::Str;
 use config::schema::{Format, STR, Type, key, map, word};
 use config::{FromNode, Node, Reader};
 use state::Frequency;
@@ -60,16 +60,16 @@ impl std::fmt::Debug for Client {
 impl FromNode for Client {
     const SCHEMA: &'static [Type] = &[map(&[
         key("url", &[STR])
-            .default(&Text("https://landscape.canonical.com/message-system"))
+            .default(&Str("https://landscape.canonical.com/message-system"))
             .doc("The URL of the message service."),
         key("ping_url", &[STR])
-            .default(&Text("https://landscape.canonical.com/ping"))
+            .default(&Str("https://landscape.canonical.com/ping"))
             .doc("The URL of the ping service."),
         key("data_path", &[STR])
-            .default(&Text("/var/lib/landscape/client"))
+            .default(&Str("/var/lib/landscape/client"))
             .doc("The client's data directory."),
         key("log_level", &[word("debug"), word("info"), word("warning"), word("error"), word("critical")])
-            .default(&Text("info"))
+            .default(&Str("info"))
             .doc("The client's log level."),
         key("computer_title", &[STR]).required().doc("The machine's title in Landscape."),
         key("account_name", &[STR]).required().doc("The account name."),

@@ -66,7 +66,7 @@ impl FromNode for FstabLine {
                 (Value::Null, _) => fields.push(None),
                 (_, Some(text)) if fits(&text) => fields.push(Some(text)),
                 _ => {
-                    let wanted = "text of one line, without control characters";
+                    let wanted = "a single-line string, without control characters";
                     return reader.nested(&format!("[{i}]"), |r| r.type_error(item, wanted));
                 }
             }
@@ -291,30 +291,30 @@ mod tests {
     #[test]
     fn invalid_values_are_reported() {
         for (config, lines, expected) in [
-            ("mounts: x", 0, "test.yaml:1:9: mounts: expected a list of fields of fstab, found text"),
+            ("mounts: x", 0, "test.yaml:1:9: mounts: expected a list of fields of fstab, found a string"),
             ("mounts: [[a, /b], x]", 1, "mounts[1]: expected a list of fields"),
             (
                 "mounts: [[a, /b, [c]]]",
                 0,
-                "mounts[0][2]: expected text of one line, without control characters",
+                "mounts[0][2]: expected a single-line string, without control characters",
             ),
             (
                 "mounts: [[a, /b, ext4, \"ro\\n/dev/x /y ext4\"]]",
                 0,
-                "test.yaml:1:24: mounts[0][3]: expected text",
+                "test.yaml:1:24: mounts[0][3]: expected a single-line string",
             ),
-            ("mounts: [[\"a\\rb\", /b]]", 0, "mounts[0][0]: expected text"),
-            ("mounts: [[a, /b, \"\\0\"]]", 0, "mounts[0][2]: expected text"),
-            ("mounts: [[a, /b, '']]", 0, "mounts[0][2]: expected text"),
+            ("mounts: [[\"a\\rb\", /b]]", 0, "mounts[0][0]: expected a single-line string"),
+            ("mounts: [[a, /b, \"\\0\"]]", 0, "mounts[0][2]: expected a single-line string"),
+            ("mounts: [[a, /b, '']]", 0, "mounts[0][2]: expected a single-line string"),
             (
                 "{mounts: [[a, /b]], mount_default_fields: [null, null, \"x\\ny\", a, '0', '0']}",
                 1,
-                "mount_default_fields[2]: expected text",
+                "mount_default_fields[2]: expected a single-line string",
             ),
             (
                 "{mounts: [[a, /b]], device_aliases: {a: \"x\\ny\"}}",
                 1,
-                "device_aliases.a: expected text of one line",
+                "device_aliases.a: expected a single-line string",
             ),
             ("mounts: [[null, /b]]", 0, "without a device"),
             ("mounts: [[]]", 0, "without a device"),

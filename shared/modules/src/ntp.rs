@@ -203,7 +203,7 @@ fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<Stri
         .map(|n| n.trim().to_string())
         .partition(|n| !n.is_empty() && !n.contains(|c: char| c.is_whitespace() || c.is_control()));
     if !bad.is_empty() {
-        warning!(context.sys, "ntp.{key}: expected host names; {} of them are invalid", bad.len());
+        warning!(context.sys, "ntp.{key}: expected hostnames; {} of them are invalid", bad.len());
     }
     good
 }
@@ -385,8 +385,8 @@ mod tests {
         assert_eq!(
             sandbox.logged_warnings(),
             [
-                "ntp.servers: expected host names; 2 of them are invalid",
-                "ntp.pools: expected host names; 1 of them are invalid"
+                "ntp.servers: expected hostnames; 2 of them are invalid",
+                "ntp.pools: expected hostnames; 1 of them are invalid"
             ]
         );
     }

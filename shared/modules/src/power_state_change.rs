@@ -41,7 +41,7 @@ config::keys! {
         message: Option<String>;
         /// Seconds to wait for the final stage to complete.
         timeout: Seconds = 30;
-        /// true, false, or a command: exit code 0 is true, 1 is false.
+        /// true, false, or a command: exit status 0 is true, 1 is false.
         condition: Condition = true;
     }
     struct Keys {

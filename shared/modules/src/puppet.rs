@@ -72,7 +72,7 @@ config::keys! {
     }
 }
 
-/// Arguments: a list, or text with spaces between them.
+/// Arguments: a list, or a string with spaces between them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Arguments(Vec<String>);
 

@@ -62,7 +62,7 @@ config::keys! {
     }
 }
 
-/// A text without white space or control characters, as all parts of a line of resolv.conf(5) are.
+/// A string without whitespace or control characters, as all parts of a line of resolv.conf(5) are.
 #[derive(Debug, Clone)]
 struct Word(String);
 

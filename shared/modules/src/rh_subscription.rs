@@ -47,7 +47,7 @@ config::keys! {
         release_version: Option<Line>;
         /// The base URL of the packages.
         rhsm_baseurl: Option<Line>, also "rhsm-baseurl" since "25.3";
-        /// The host name of the subscription server.
+        /// The hostname of the subscription server.
         server_hostname: Option<Line>, also "server-hostname" since "25.3";
     }
     struct Keys {
@@ -59,7 +59,7 @@ config::keys! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Org(String);
 
-const INTEGER_FORM: Deprecation = Deprecation::new("24.2", "text").message(
+const INTEGER_FORM: Deprecation = Deprecation::new("24.2", "a string").message(
     "Deprecated in version 24.2. Use of type integer for this value is deprecated. Use a string instead.",
 );
 

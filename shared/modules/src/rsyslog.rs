@@ -64,7 +64,7 @@ config::keys! {
     }
 }
 
-/// The value of `rsyslog`: a map, or the deprecated list of texts.
+/// The value of `rsyslog`: a map, or the deprecated list of strings.
 #[derive(Debug, Clone)]
 struct Settings {
     keys: Rsyslog,
@@ -85,7 +85,7 @@ impl FromNode for Settings {
     }
 }
 
-/// A text, alone or with the name of its file.
+/// A string, alone or with the name of its file.
 #[derive(Debug, Clone)]
 struct Entry {
     filename: Option<String>,
@@ -143,9 +143,9 @@ impl FromNode for ReloadCommand {
             Value::Str(text) if !text.is_empty() => Some(ReloadCommand::Words(vec![text.clone()])),
             Value::Seq(items) if !items.is_empty() => {
                 let words: Option<Vec<String>> = items.iter().map(Node::scalar_text).collect();
-                words.map(ReloadCommand::Words).or_else(|| reader.type_error(node, "a list of texts"))
+                words.map(ReloadCommand::Words).or_else(|| reader.type_error(node, "a list of strings"))
             }
-            _ => reader.type_error(node, "auto or a list of texts"),
+            _ => reader.type_error(node, "auto or a list of strings"),
         }
     }
 }
@@ -201,7 +201,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Returns the paths and texts of the files, in the order in which they are first named, and the indexes of entries whose
+/// Returns the paths and strings of the files, in the order in which they are first named, and the indexes of entries whose
 /// file name is empty.
 fn files(entries: &[Entry], directory: &str, default: &str) -> (Vec<(String, String)>, Vec<usize>) {
     let mut files: Vec<(String, String)> = Vec::new();

@@ -219,7 +219,7 @@ pub fn run_module(
         Progress::Started if mode == RunMode::Full && !module.has(ModuleFlag::Repeatable) => {
             warning!(
                 sys,
-                "module {0} was interrupted in an earlier boot ; not running it again. To run it: \
+                "module {0} was interrupted in an earlier boot; not running it again. To run it: \
                  cloud-init single --name {0} --frequency always",
                 module.name
             );
@@ -307,7 +307,7 @@ fn is_runcmd_late(context: &Context<'_>) -> bool {
     let (sys, layout) = (context.sys, context.layout);
     let has_run =
         progress(sys, layout, &format!("config-{}", SCRIPTS_USER), Frequency::Instance) == Progress::Finished;
-    has_run && !sys.exists(layout.instance("scripts/runcmd"))
+    has_run && !sys.exists(layout.runcmd_script())
 }
 
 /// Marks runcmd as started if it did not run because its semaphore could not be written, so that the next boot runs it.
@@ -316,7 +316,7 @@ fn mark_missing_script(context: &Context<'_>, frequency: Frequency) {
     let (sys, layout, runcmd) = (context.sys, context.layout, format!("config-{}", RUNCMD));
     let is_missing = frequency == Frequency::Instance
         && context.config.get(RUNCMD).is_some()
-        && !sys.exists(layout.instance("scripts/runcmd"))
+        && !sys.exists(layout.runcmd_script())
         && progress(sys, layout, &runcmd, Frequency::Instance) == Progress::Due;
     if is_missing && let Err(e) = mark_started(sys, layout, &runcmd, Frequency::Instance) {
         warning!(sys, "{e}");
@@ -333,7 +333,7 @@ fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, step: Step) -> Mo
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
     info!(sys, "running the commands of {}, which an earlier boot could not write", RUNCMD);
-    match crate::run_parts::run_script(context, &layout.instance("scripts"), RUNCMD, &[]) {
+    match crate::run_parts::run_script(context, &layout.user_scripts(), RUNCMD, &[]) {
         Ok(()) => {
             step.end(sys, StepResult::Success, format!("{RUNCMD} ran late"));
             ModuleResult::Done
@@ -428,11 +428,11 @@ mod tests {
         for name in ["config-runcmd", "config-scripts_user"] {
             mark_started(sys, layout, name, Frequency::Instance).unwrap();
         }
-        sys.write(layout.instance("scripts/runcmd"), "", system::WriteOptions::mode(0o700)).unwrap();
+        sys.write(layout.runcmd_script(), "", system::WriteOptions::mode(0o700)).unwrap();
         // The script exists; as it is unknown whether it ran, it does not run again.
         let names = ["runcmd", "scripts_user"];
         assert_eq!(run(&sandbox, &names, RunMode::Full), [ModuleResult::Done, ModuleResult::AlreadyRan]);
-        assert!(sys.exists(layout.instance("scripts/runcmd")));
+        assert!(sys.exists(layout.runcmd_script()));
         let logged_warnings = sandbox.logged_warnings();
         assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
         assert!(logged_warnings[0].contains("single --name scripts_user"), "{logged_warnings:?}");
@@ -585,7 +585,7 @@ mod tests {
         let names = ["runcmd", "scripts_user", "scripts_per_once", "users_groups"];
         let waits = [ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Waiting, ModuleResult::Done];
         assert_eq!(run(&sandbox, &names, RunMode::WithoutUserData), waits);
-        assert!(sandbox.sys.list(sandbox.layout.instance("sem")).unwrap_or_default().is_empty());
+        assert!(sandbox.sys.list(sandbox.layout.instance_semaphores()).unwrap_or_default().is_empty());
         // Modules of every boot run, unless they would replace the user's configuration by the cloud's.
         let always = ["update_etc_hosts", "update_hostname"];
         assert_ne!(run(&sandbox, &always[..1], RunMode::WithoutUserData), [ModuleResult::Waiting]);

@@ -51,7 +51,7 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
             }
         }
         attempted += 1;
-        if directory == context.layout.instance("scripts") {
+        if directory == context.layout.user_scripts() {
             sys.set_cause_key(script_source(context, &name));
         }
         let command = Command::new(prefix.iter().chain([&path]))

@@ -34,11 +34,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     // Commands often contain secrets.
-    context.sys.write(
-        context.layout.instance("scripts/runcmd"),
-        commands.script(),
-        WriteOptions::mode(0o700),
-    )?;
+    context.sys.write(context.layout.runcmd_script(), commands.script(), WriteOptions::mode(0o700))?;
     Ok(())
 }
 

@@ -22,7 +22,7 @@ pub mod per_boot {
     use super::*;
 
     pub const MODULE: Module = script_module("scripts_per_boot", Frequency::Always, |context| {
-        run_parts(context, &context.layout.cloud("scripts/per-boot"), &[])
+        run_parts(context, &context.layout.boot_scripts(), &[])
     });
 
     /// The module in the schema and the documentation.
@@ -37,7 +37,7 @@ pub mod per_instance {
     use super::*;
 
     pub const MODULE: Module = script_module("scripts_per_instance", Frequency::Instance, |context| {
-        run_parts(context, &context.layout.cloud("scripts/per-instance"), &[])
+        run_parts(context, &context.layout.instance_scripts(), &[])
     });
 
     /// The module in the schema and the documentation.
@@ -52,7 +52,7 @@ pub mod per_once {
     use super::*;
 
     pub const MODULE: Module = script_module("scripts_per_once", Frequency::Once, |context| {
-        run_parts(context, &context.layout.cloud("scripts/per-once"), &[])
+        run_parts(context, &context.layout.once_scripts(), &[])
     });
 
     /// The module in the schema and the documentation.
@@ -69,7 +69,7 @@ pub mod user {
         ..script_module("scripts_user", Frequency::Instance, |context| {
             // For its findings; the exit codes are looked at where scripts are run.
             let _ = context.read_keys(exit_codes::Keys::read_known);
-            run_parts(context, &context.layout.instance("scripts"), &[])
+            run_parts(context, &context.layout.user_scripts(), &[])
         })
     };
 

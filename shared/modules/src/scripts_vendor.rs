@@ -36,7 +36,7 @@ config::keys! {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let prefix = prefix(context)?;
-    run_parts(context, &context.layout.instance("scripts/vendor"), &prefix)
+    run_parts(context, &context.layout.vendor_scripts(), &prefix)
 }
 
 /// Returns the command that gets the path of each script.

@@ -157,7 +157,7 @@ fn is_crypt_hash(text: &str) -> bool {
         && rest.char_indices().any(|(i, c)| c == '$' && i > 0 && i + 1 < rest.len())
 }
 
-/// The passwords to set: plain texts, hashes, and users with a random one.
+/// The passwords to set: plain strings, hashes, and users with a random one.
 #[derive(Clone, Default, PartialEq, Eq)]
 struct PasswordPlan {
     plain: Vec<(String, String)>,
@@ -410,8 +410,8 @@ mod tests {
         for part in [
             "test.yaml:2:9: chpasswd.list: Deprecated in version 22.2",
             "test.yaml:2:9: chpasswd.list: expected lines of user:password",
-            "test.yaml:5:25: chpasswd.users[0].password: expected text, found a list",
-            "test.yaml:6:13: ssh_pwauth: expected true or false, found text",
+            "test.yaml:5:25: chpasswd.users[0].password: expected a string, found a list",
+            "test.yaml:6:13: ssh_pwauth: expected true or false, found a string",
         ] {
             assert!(logged_warnings.contains(part), "{part} not in {logged_warnings}");
         }

@@ -3,7 +3,7 @@
 use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 
-/// Commands in order. A text is a line of shell; a list is one command with its arguments, which the shell does not
+/// Commands in order. A string is a line of shell; a list is one command with its arguments, which the shell does not
 /// interpret; null is an empty line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commands(Vec<Line>);
@@ -41,12 +41,12 @@ fn read_line(item: &Node, reader: &mut Reader) -> Option<Option<Line>> {
             for (i, word) in words.iter().enumerate() {
                 match word.scalar_text() {
                     Some(text) => texts.push(text),
-                    None => return reader.nested(&format!("[{i}]"), |r| r.type_error(word, "text")),
+                    None => return reader.nested(&format!("[{i}]"), |r| r.type_error(word, "a string")),
                 }
             }
             Some(Some(Line::Words(texts)))
         }
-        _ => reader.type_error(item, "a command (text, or a list of texts)"),
+        _ => reader.type_error(item, "a command (a string, or a list of strings)"),
     }
 }
 
@@ -94,14 +94,17 @@ mod tests {
     #[test]
     fn invalid_lists_report_their_position() {
         for (text, expected) in [
-            ("ls", "test.yaml:1:1: expected a list of commands, found text"),
+            ("ls", "test.yaml:1:1: expected a list of commands, found a string"),
             ("{a: b}", "test.yaml:1:1: expected a list of commands, found a map"),
             (
                 "[ok, 1]",
-                "test.yaml:1:6: [1]: expected a command (text, or a list of texts), found an integer",
+                "test.yaml:1:6: [1]: expected a command (a string, or a list of strings), found an integer",
             ),
-            ("- ok\n- [a, {b: c}]", "test.yaml:2:7: [1][1]: expected text, found a map"),
-            ("- a: b", "test.yaml:1:3: [0]: expected a command (text, or a list of texts), found a map"),
+            ("- ok\n- [a, {b: c}]", "test.yaml:2:7: [1][1]: expected a string, found a map"),
+            (
+                "- a: b",
+                "test.yaml:1:3: [0]: expected a command (a string, or a list of strings), found a map",
+            ),
         ] {
             let mut reader = Reader::new();
             assert_eq!(Commands::read(&yaml(text), &mut reader), None, "{text}");

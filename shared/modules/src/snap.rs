@@ -127,7 +127,7 @@ fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
             }
             Some(Line::Words(words))
         }
-        _ => reader.type_error(node, "a command (text, or a list of texts)"),
+        _ => reader.type_error(node, "a command (a string, or a list of strings)"),
     }
 }
 

@@ -24,7 +24,7 @@ const CERTIFICATE: &str = "/usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";
 
 config::keys! {
     struct Spacewalk {
-        /// The host name of the server.
+        /// The hostname of the server.
         server: Option<Word>;
         /// The proxy for connections to the server.
         proxy: Option<Word>;

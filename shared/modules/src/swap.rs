@@ -36,7 +36,7 @@ impl FromNode for Size {
             Value::Str(text) => parse_size(text).map(Size::Bytes),
             _ => None,
         };
-        size.or_else(|| reader.type_error(node, "a size: bytes, a text like 2G, or auto"))
+        size.or_else(|| reader.type_error(node, "a size: bytes, a string such as 2G, or auto"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Types of texts that become part of a line of a file, or an argument of a command.
+//! Types of strings that become part of a line of a file, or an argument of a command.
 
 use config::schema::{STR, Type};
 use config::{FromNode, Node, Reader};
@@ -13,7 +13,7 @@ impl FromNode for Line {
     fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
         let text = String::read(node, reader)?;
         if text.chars().any(char::is_control) {
-            return reader.type_error(node, "one line of text");
+            return reader.type_error(node, "a single-line string");
         }
         Some(Line(text))
     }
@@ -46,7 +46,7 @@ impl FromNode for Operand {
     fn read(node: &Node, reader: &mut Reader) -> Option<Operand> {
         let Line(text) = Line::read(node, reader)?;
         if text.is_empty() || text.starts_with('-') {
-            return reader.type_error(node, "text that is not empty and does not begin with a hyphen");
+            return reader.type_error(node, "a string that is not empty and does not begin with a hyphen");
         }
         Some(Operand(text))
     }

@@ -193,7 +193,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if wants_attach { attach(context, &pro) } else { Ok(()) }
 }
 
-/// Returns whether a text can be the name of a service, and cannot be an option.
+/// Returns whether a string can be the name of a service, and cannot be an option.
 fn is_service(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with('-')

@@ -90,7 +90,7 @@ impl FromNode for GroupName {
     }
 }
 
-/// A user ID: a number, or (deprecated) its text.
+/// A user ID: a number, or (deprecated) a string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uid(pub String);
 
@@ -155,7 +155,7 @@ impl FromNode for SingleLine {
         let text = String::read(node, reader)?;
         let text = text.trim_end_matches(['\n', '\r']);
         if text.contains(|c: char| c.is_control() && c != '\t') {
-            return reader.type_error(node, "text of one line, without control characters");
+            return reader.type_error(node, "a single-line string, without control characters");
         }
         Some(SingleLine(text.to_string()))
     }
@@ -169,7 +169,7 @@ impl FromNode for UserOption {
     const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<UserOption> {
         match node.value {
-            Value::Bool(_) => reader.type_error(node, "text"),
+            Value::Bool(_) => reader.type_error(node, "a string"),
             _ => SingleLine::read(node, reader).map(|line| UserOption(line.0)),
         }
     }
@@ -205,7 +205,7 @@ impl FromNode for UserName {
     }
 }
 
-/// Authorized keys: a text (which may have several lines), a list, or the values of a map.
+/// Authorized keys: a string (which may have several lines), a list, or the values of a map.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SshKeys(pub Vec<String>);
 
@@ -315,7 +315,7 @@ pub(crate) fn is_valid_name(name: &str) -> bool {
         && !name.contains(|c: char| c.is_whitespace() || c.is_control() || matches!(c, ':' | '/' | ','))
 }
 
-/// Splits a text of names at commas.
+/// Splits a string of names at commas.
 pub(crate) fn split_commas(text: &str) -> Vec<String> {
     text.split(',').map(str::trim).filter(|n| !n.is_empty()).map(Into::into).collect()
 }

@@ -222,8 +222,8 @@ impl<'a> UserCreator<'a> {
                 let kind = if new { "user" } else { "existing user" };
                 warning!(
                     sys,
-                    "Not unlocking the password of {kind} {name}: 'lock_passwd: false' is given, but there is no \
-                     password, and no 'passwd', 'plain_text_passwd' or 'hashed_passwd' gives one"
+                    "Not unlocking the password of {kind} {name}: 'lock_passwd: false' is set, but the user has no \
+                     password, and none of 'passwd', 'plain_text_passwd' and 'hashed_passwd' is set"
                 );
                 Ok(())
             }

@@ -65,7 +65,9 @@ impl FromNode for Headers {
     const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]).doc("The value of the header."))];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
-        let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of names to texts") };
+        let Value::Map(map) = &node.value else {
+            return reader.type_error(node, "a map of names to strings");
+        };
         let read = |(name, value): (&Node, &Node)| {
             let name = name.scalar_text()?;
             let value = reader.nested(&name, |r| String::read(value, r))?;
@@ -110,7 +112,7 @@ impl FromNode for Encoding {
     }
 }
 
-/// A file mode: octal in a text, or a number as YAML read it (where `0644` is octal already).
+/// A file mode: octal in a string, or a number as YAML read it (where `0644` is octal already).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mode(u32);
 
@@ -137,7 +139,7 @@ impl FromNode for Mode {
         };
         match number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n <= 0o7777) {
             Some(mode) => Some(Mode(mode)),
-            None => reader.type_error(node, "octal text such as '0644' (using 0644)"),
+            None => reader.type_error(node, "an octal string such as '0644' (using 0644)"),
         }
     }
 }
@@ -445,15 +447,15 @@ mod tests {
         let messages = sandbox.logged_warnings().join("\n");
         for part in [
             "test.yaml:2:3: write_files[0].path: required, but missing",
-            "test.yaml:3:3: write_files[1]: expected a map, found text",
+            "test.yaml:3:3: write_files[1]: expected a map, found a string",
             "test.yaml:4:27: write_files[2].permisions: unknown key; did you mean 'permissions'?",
-            "write_files[3].permissions: expected octal text such as",
+            "write_files[3].permissions: expected an octal string such as",
             "write_files[3].encoding: expected text/plain",
             "write_files: /c: content is no base64",
             "write_files: /d: content is not gzip",
             "write_files: /e: no user named 'nobody-here'; owner set to root",
             "write_files[7].permissions: a decimal number",
-            "write_files[8].content: expected text, found a list",
+            "write_files[8].content: expected a string, found a list",
         ] {
             assert!(messages.contains(part), "{part} is not in\n{messages}");
         }

@@ -123,7 +123,7 @@ fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
         _ => {
             let text = String::read(node, reader)?;
             if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-                return reader.type_error(node, "text without control characters");
+                return reader.type_error(node, "a string without control characters");
             }
             Some(text)
         }
@@ -184,7 +184,7 @@ mod tests {
             ("bad: {name: x}", "yum_repos.bad: expected one of baseurl"),
             ("bad: [x]", "yum_repos.bad: expected a map of options"),
             ("a/b: {baseurl: x}", "yum_repos.a/b: expected the id"),
-            ("bad: {baseurl: {x: y}}", "yum_repos.bad.baseurl: expected text"),
+            ("bad: {baseurl: {x: y}}", "yum_repos.bad.baseurl: expected a string"),
         ] {
             let sandbox =
                 Sandbox::new(&format!("yum_repo_dir: /d\nyum_repos:\n  {bad}\n  good: {{baseurl: y}}"));

@@ -226,7 +226,7 @@ mod tests {
             ("{id: a}", "zypper.repos[0].baseurl: required, but missing"),
             ("{id: ../a, baseurl: x}", "zypper.repos[0].id: expected the id"),
             ("x", "zypper.repos[0]: expected a repository"),
-            ("{id: a, baseurl: \"x\\ny\"}", "zypper.repos[0].baseurl: expected one line"),
+            ("{id: a, baseurl: \"x\\ny\"}", "zypper.repos[0].baseurl: expected a single-line string"),
         ] {
             let config = format!("zypper: {{repos: [{bad}, {{id: good, baseurl: y}}]}}");
             let sandbox = Sandbox::new(&config);

@@ -12,7 +12,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("user: a", "likewise"),
     ("groups: 1", "upstream's reference to the form of a map hides the types"),
     ("groups: []", "likewise"),
-    ("hostname: 2031-01-01", "a date without quotes is text"),
+    ("hostname: 2031-01-01", "a date without quotes is a string"),
     ("fs_setup: [{device: /dev/sdb, partition: 1", "a number is what its documentation and its module take"),
     ("fs_setup: [{device: /dev/sdb, partition: \"1", "likewise"),
 ];

@@ -49,7 +49,7 @@ pub struct Converted {
     pub unsupported: Findings,
 }
 
-/// Converts a text of one format (a name in [`parse::FORMATS`]) to a configuration of version 1 or 2.
+/// Converts a string of one format (a name in [`parse::FORMATS`]) to a configuration of version 1 or 2.
 ///
 /// # Errors
 /// Fails if the format is unknown or the text has no usable configuration.
@@ -71,7 +71,7 @@ pub fn parse_input(
     Ok((config, findings))
 }
 
-/// Converts a text of one format to the files of one renderer (a name in [`render::RENDERERS`]), as
+/// Converts a string of one format to the files of one renderer (a name in [`render::RENDERERS`]), as
 /// `devel net-convert` does. Depends on the system only through `facts` and `target`.
 ///
 /// # Errors

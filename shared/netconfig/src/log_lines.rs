@@ -70,7 +70,7 @@ const SECRET_KEYS: [&str; 10] = [
     "passthrough",
 ];
 
-/// Keys whose texts are words of the formats or names of devices. Any other text is shown only if it is an address: a
+/// Keys whose strings are words of the formats or names of devices. Any other text is shown only if it is an address: a
 /// secret may be at a misspelled key, or in the wrong place.
 const UNREDACTED_KEYS: [&str; 18] = [
     "bond-mode",
@@ -107,7 +107,7 @@ pub fn redacted(config: &Node) -> String {
     text
 }
 
-/// Returns whether a text is an address with or without a prefix length, or a MAC.
+/// Returns whether a string is an address with or without a prefix length, or a MAC.
 fn is_address(text: &str) -> bool {
     let address = text.split_once('/').map_or(text, |(address, _)| address);
     let is_mac = || {
@@ -118,7 +118,7 @@ fn is_address(text: &str) -> bool {
     text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_mac())
 }
 
-/// `is_public` gets the key of a text, and the text.
+/// `is_public` gets the key of a string, and the text.
 fn write_python(text: &mut String, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
     write_value(text, "", node, is_public);
 }
@@ -164,12 +164,12 @@ pub fn python_repr(node: &Node) -> String {
     text
 }
 
-/// Returns a list of texts as Python prints it.
+/// Returns a list of strings as Python prints it.
 pub fn python_list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     python_repr(&Node::from(items.into_iter().map(Node::from).collect::<Vec<Node>>()))
 }
 
-/// Returns a set of texts as Python prints it.
+/// Returns a set of strings as Python prints it.
 pub fn python_set<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
     let list = python_list(items);
     if list == "[]" { "set()".into() } else { format!("{{{}}}", &list[1..list.len() - 1]) }

@@ -41,7 +41,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             v1,
             "- type: physical\n  name: eth0\n  mtu: large\n  subnets:\n  - {type: static, address: 10.0.0.300}\n  - {type: static}\n  - {type: DHCP}\n  - {type: dhcp, routes: [{network: 10.0.0.0/8, gateway: x, metric: low}, {}]}\n",
             &[
-                "net:6:8: network.config[1].mtu: expected a number, found text; ignored",
+                "net:6:8: network.config[1].mtu: expected a number, found a string; ignored",
                 "net:8:29: network.config[1].subnets[0].address: expected an IP address with an optional /prefix; ignored",
                 "net:9:5: network.config[1].subnets[1].address: expected an address; ignored",
                 "net:10:12: network.config[1].subnets[2].type: expected one of dhcp dhcp4 dhcp6 static static6 manual …; ignored",
@@ -81,7 +81,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             v1,
             "- {type: bridge, name: a, bridge_interfaces: [a]}\n- {type: physical, name: 'x y'}\n",
             &[
-                "net:5:3: network: invalid name (a slash, white space, a control character or a shell metacharacter); \
+                "net:5:3: network: invalid name (a slash, whitespace, a control character or a shell metacharacter); \
                  ignoring the device",
                 "net:4:3: network.a: dependency cycle through a; ignoring that dependency",
             ],
@@ -92,11 +92,11 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             "  two: {set-name: good}\n  three: [dhcp4]\n  four: {addresses: 10.0.0.1/8, routes: {to: default}, match: eth0, nameservers: [1.1.1.1]}\nbonds: none\n",
             &[
                 "net:5:10: network.ethernets.three: expected a map, found a list; ignored",
-                "net:6:63: network.ethernets.four.match: expected a map, found text; ignored",
+                "net:6:63: network.ethernets.four.match: expected a map, found a string; ignored",
                 "net:6:82: network.ethernets.four.nameservers: expected a map, found a list; ignored",
-                "net:6:21: network.ethernets.four.addresses: expected a list, found text; ignored",
+                "net:6:21: network.ethernets.four.addresses: expected a list, found a string; ignored",
                 "net:6:41: network.ethernets.four.routes: expected a list, found a map; ignored",
-                "net:7:8: network.bonds: expected a map of devices, found text; ignored",
+                "net:7:8: network.bonds: expected a map of devices, found a string; ignored",
                 "net:4:3: network.two: has the same name as good",
             ],
             &["good:1", "good:0", "four:0"],
@@ -163,7 +163,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
 fn unusable_configurations_are_rejected_as_a_whole() {
     for (text, message) in [
         ("version: 3\n", "net:1:10: network.version: expected 1 or 2, found an integer"),
-        ("version: two\n", "net:1:10: network.version: expected 1 or 2, found text"),
+        ("version: two\n", "net:1:10: network.version: expected 1 or 2, found a string"),
         ("version: 1\n", "network.config: expected a list of entries, found nothing"),
         ("- 1\n", "network: expected a map with 'version', found a list"),
         ("version: 2\nethernets: [eth0]\n", "network.ethernets: expected a map of devices"),

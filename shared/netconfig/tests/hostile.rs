@@ -246,7 +246,7 @@ fn no_metadata_value_injects_lines_or_commands() {
     assert!(count > 2_000 && lines > 500, "{count} renderings of documents, {lines} of texts");
 }
 
-/// Returns the number of this thread's renderings of documents, and of texts.
+/// Returns the number of this thread's renderings of documents, and of strings.
 fn try_metadata(worker: &mut Worker<'_>) -> (usize, usize) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let (mut count, mut lines) = (0, 0);
@@ -301,7 +301,7 @@ fn try_metadata(worker: &mut Worker<'_>) -> (usize, usize) {
             };
             let input = case.get("input").cloned().unwrap_or_default();
             match input.as_str() {
-                // A text of lines: each of its values.
+                // A string of lines: each of its values.
                 Some(text) => {
                     for (i, line) in text.lines().enumerate() {
                         let key =

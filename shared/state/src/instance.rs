@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use system::{Error, Result, System, WriteOptions, debug, warning};
 
+use crate::layout::RAW_DATA;
 use crate::previous_id::PreviousId;
 use crate::{Layout, json};
 
@@ -142,7 +143,7 @@ pub enum Cached {
 impl Instance {
     /// Returns everything but the raw data, as the cache has it.
     pub fn to_json(&self) -> Value {
-        // All keys are texts, so this cannot fail.
+        // All keys are strings, so this cannot fail.
         let mut all = serde_json::to_value(self).unwrap_or_default();
         all["version"] = VERSION.into();
         all
@@ -186,18 +187,15 @@ impl Instance {
     }
 
     fn raw_files(&self) -> [(&'static str, &Blobs); 3] {
-        [
-            ("user-data.txt", &self.user_data),
-            ("vendor-data.txt", &self.vendor_data),
-            ("vendor-data2.txt", &self.vendor_data2),
-        ]
+        let [user, vendor, vendor2] = RAW_DATA;
+        [(user, &self.user_data), (vendor, &self.vendor_data), (vendor2, &self.vendor_data2)]
     }
 
     /// Reconstructs the instance from the text files beside the cache, for a boot that finds no datasource while the cache
     /// is a pickle or damaged.
     pub fn from_text_files(sys: &System, layout: &Layout) -> Option<Instance> {
         let id = PreviousId::read(sys, layout).known()?.to_string();
-        let described = sys.read_text(layout.instance("datasource")).ok()?;
+        let described = sys.read_text(layout.datasource()).ok()?;
         // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
         let (class, description) = described.trim().split_once(": ")?;
         let datasource =
@@ -222,13 +220,13 @@ impl Instance {
         let mut read = |name: &str| match read_raw(sys, &layout.instance(name)) {
             Ok(raw) => raw,
             // Older releases of Python's cloud-init had fewer kinds of vendor-data.
-            Err(e) if e.is_not_found() && is_reconstructed && name != "user-data.txt" => Blobs::default(),
+            Err(e) if e.is_not_found() && is_reconstructed && name != RAW_DATA[0] => Blobs::default(),
             Err(e) => {
                 self.raw_data_error.get_or_insert(e.to_string());
                 Blobs::default()
             }
         };
-        let [user, vendor, vendor2] = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"].map(&mut read);
+        let [user, vendor, vendor2] = RAW_DATA.map(&mut read);
         (self.user_data, self.vendor_data, self.vendor_data2) = (user, vendor, vendor2);
     }
 

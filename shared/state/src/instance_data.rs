@@ -87,11 +87,11 @@ pub fn write_instance_data(
     all["base64_encoded_keys"] = json!(encoded);
     let paths = sensitive_paths(&all, &instance.sensitive);
     all["sensitive_keys"] = json!(paths.iter().map(|path| path.join("/")).collect::<Vec<_>>());
-    json::write(sys, &layout.run("instance-data-sensitive.json"), &all, WriteOptions::secret())?;
+    json::write(sys, &layout.sensitive_instance_data(), &all, WriteOptions::secret())?;
     for path in &paths {
         redact(&mut all, path);
     }
-    json::write(sys, &layout.run("instance-data.json"), &all, WriteOptions::default())?;
+    json::write(sys, &layout.instance_data(), &all, WriteOptions::default())?;
 
     let name = format!("cloud-id-{id}");
     for old in sys.list(layout.run(""))? {
@@ -180,7 +180,7 @@ pub fn features() -> Value {
 /// # Errors
 /// Fails if the file cannot be read or written.
 pub fn update_instance_data(sys: &System, layout: &Layout, system_info: &Value) -> Result<()> {
-    let path = layout.run("instance-data-sensitive.json");
+    let path = layout.sensitive_instance_data();
     let mut all = json::read(sys, &path)?;
     if let Value::Object(map) = &mut all {
         map.insert("features".into(), features());

@@ -1,7 +1,21 @@
 //! The paths of the state. They are absolute paths of the machine; `System` prepends its root.
+//!
+//! A path that several files of the code use has a method here: `tests/layout.rs` checks it.
 
 /// Bytes in the name of a directory (NAME_MAX of Linux).
 const MAX_NAME: usize = 255;
+
+/// The name of the status, in /run (a link) and in the data directory.
+pub const STATUS: &str = "status.json";
+/// The name of the result, in the same directories.
+pub const RESULT: &str = "result.json";
+/// The names of the raw user-data, vendor-data and vendor-data2 in an instance's directory.
+pub const RAW_DATA: [&str; 3] = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"];
+/// The names of the merged cloud-config of each of them, in the same directory.
+pub const CLOUD_CONFIGS: [&str; 3] =
+    ["cloud-config.txt", "vendor-cloud-config.txt", "vendor2-cloud-config.txt"];
+/// The name of the datasource cache, which is upstream's: image builders delete the file to force a search.
+const CACHE: &str = "obj.pkl";
 
 /// The directories of the state, which `system_info.paths` configures.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,14 +113,144 @@ impl Layout {
         [self.instance("data/ssl"), self.cloud("data/ssl")]
     }
 
-    /// Returns the path of the datasource cache. The name is upstream's, as image builders delete the file to force a search.
+    /// Returns the path of the datasource cache of the current instance.
     pub fn cache(&self) -> String {
-        self.instance("obj.pkl")
+        self.instance(CACHE)
+    }
+
+    /// Returns the path of the datasource cache of the instance with this ID.
+    pub fn cache_of(&self, id: &str) -> String {
+        join(&self.instance_dir(id), CACHE)
     }
 
     /// Returns the path of this boot's datasource cache, which is used while `obj.pkl` is a pickle of Python's cloud-init.
     pub fn runtime_cache(&self) -> String {
         self.run("instance.json")
+    }
+
+    /// Returns the path of the status of this boot: a link to [`Layout::stored_status`], or a file if the disk is not writable.
+    pub fn status(&self) -> String {
+        self.run(STATUS)
+    }
+
+    /// Returns the path of the status on disk, which may be that of an earlier boot.
+    pub fn stored_status(&self) -> String {
+        self.data(STATUS)
+    }
+
+    /// Returns the path of the result of this boot, whose existence marks the end of the last stage.
+    pub fn result(&self) -> String {
+        self.run(RESULT)
+    }
+
+    /// Returns the path of the result on disk.
+    pub fn stored_result(&self) -> String {
+        self.data(RESULT)
+    }
+
+    /// Returns the path of the file that the last stage writes for an instance.
+    pub fn boot_finished(&self) -> String {
+        self.instance("boot-finished")
+    }
+
+    /// Returns the path of the file that the generator writes if cloud-init runs in this boot.
+    pub fn enabled(&self) -> String {
+        self.run("enabled")
+    }
+
+    /// Returns the path of the file that the generator or the late identification writes if cloud-init does not run.
+    pub fn disabled(&self) -> String {
+        self.run("disabled")
+    }
+
+    /// Returns the path of the ID of the current instance.
+    pub fn instance_id(&self) -> String {
+        self.data("instance-id")
+    }
+
+    /// Returns the path of the ID of the instance before it.
+    pub fn previous_instance_id(&self) -> String {
+        self.data("previous-instance-id")
+    }
+
+    /// Returns the path of the ID of the instance that this boot has found.
+    pub fn boot_instance_id(&self) -> String {
+        self.run(".instance-id")
+    }
+
+    /// Returns the path of the description of the current instance's datasource.
+    pub fn datasource(&self) -> String {
+        self.instance("datasource")
+    }
+
+    /// Returns the path of the description of the datasource of the boot before.
+    pub fn previous_datasource(&self) -> String {
+        self.data("previous-datasource")
+    }
+
+    /// Returns the path of the directory of all instances.
+    pub fn instances(&self) -> String {
+        self.cloud("instances")
+    }
+
+    /// Returns the path of the directory of the semaphores of the current instance.
+    pub fn instance_semaphores(&self) -> String {
+        self.instance("sem")
+    }
+
+    /// Returns the path of the directory of the semaphores of what runs once in the life of the machine.
+    pub fn machine_semaphores(&self) -> String {
+        self.cloud("sem")
+    }
+
+    /// Returns the path of the instance data without secrets.
+    pub fn instance_data(&self) -> String {
+        self.run("instance-data.json")
+    }
+
+    /// Returns the path of the instance data for root.
+    pub fn sensitive_instance_data(&self) -> String {
+        self.run("instance-data-sensitive.json")
+    }
+
+    /// Returns the path of the merged configuration of this boot.
+    pub fn combined_config(&self) -> String {
+        self.run("combined-cloud-config.json")
+    }
+
+    /// Returns the path of the merged cloud-config of the user-data.
+    pub fn merged_cloud_config(&self) -> String {
+        self.instance(CLOUD_CONFIGS[0])
+    }
+
+    /// Returns the path of the directory of the scripts that run at every boot.
+    pub fn boot_scripts(&self) -> String {
+        self.cloud("scripts/per-boot")
+    }
+
+    /// Returns the path of the directory of the scripts that run once per instance.
+    pub fn instance_scripts(&self) -> String {
+        self.cloud("scripts/per-instance")
+    }
+
+    /// Returns the path of the directory of the scripts that run once in the life of the machine.
+    pub fn once_scripts(&self) -> String {
+        self.cloud("scripts/per-once")
+    }
+
+    /// Returns the path of the directory of the scripts in the user-data.
+    pub fn user_scripts(&self) -> String {
+        self.instance("scripts")
+    }
+
+    /// Returns the path of the directory of the scripts in the vendor-data.
+    pub fn vendor_scripts(&self) -> String {
+        self.instance("scripts/vendor")
+    }
+
+    /// Returns the path of the script of the module runcmd.
+    pub fn runcmd_script(&self) -> String {
+        self.instance("scripts/runcmd")
     }
 }
 
@@ -124,8 +268,9 @@ mod tests {
         assert_eq!(layout.cache(), "/x/instance/obj.pkl");
         assert_eq!(layout.run(""), "/run/cloud-init");
         let layout = layout.with_unlinked_instance("i/7");
-        assert_eq!(layout.instance("sem"), "/x/instances/i_7/sem");
+        assert_eq!(layout.instance_semaphores(), "/x/instances/i_7/sem");
         assert_eq!(layout.instance(""), layout.instance_dir("i/7"));
+        assert_eq!(layout.cache_of("i/7"), layout.cache());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 mod instance;
 mod instance_data;
 mod json;
-mod layout;
+pub mod layout;
 mod previous;
 mod previous_id;
 mod secret;

@@ -23,7 +23,7 @@ impl Previous {
         Previous {
             id: PreviousId::read(sys, layout),
             link: sys.read_link(layout.instance("")).ok(),
-            datasource: line(layout.instance("datasource")),
+            datasource: line(layout.datasource()),
         }
     }
 
@@ -61,7 +61,7 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     let previous = Previous::read(sys, layout);
     let line = |text: &str| format!("{text}\n");
     // First: if a later step fails, the later stages see that the link points at another instance.
-    sys.write(layout.run(".instance-id"), line(&instance.id), WriteOptions::default())?;
+    sys.write(layout.boot_instance_id(), line(&instance.id), WriteOptions::default())?;
     let (directory, link) = (layout.instance_dir(&instance.id), layout.instance(""));
     if sys.is_dir(&link) && !sys.is_link(&link) {
         // A directory in the place of the link: a restored backup that followed it. Without a directory of this instance, it is
@@ -72,7 +72,7 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
             Cached::Corrupt | Cached::Missing => previous.id() == Some(&instance.id),
         };
         if is_its && !sys.exists(&directory) {
-            sys.create_dir_all(layout.cloud("instances"), 0o755)?;
+            sys.create_dir_all(layout.instances(), 0o755)?;
             sys.rename(&link, &directory)?;
         } else {
             sys.rename(&link, format!("{link}.{}.saved", sys.clock().wall().as_secs()))?;
@@ -92,16 +92,16 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     // The description may differ between releases of cloud-init; the class decides.
     let class = |text: &str| text.split(':').next().unwrap_or_default().to_string();
     if previous.datasource.as_deref().map(class) != Some(class(&described))
-        || !sys.exists(layout.instance("datasource"))
+        || !sys.exists(layout.datasource())
     {
-        keep(layout.instance("datasource"), described.clone(), WriteOptions::default());
+        keep(layout.datasource(), described.clone(), WriteOptions::default());
     }
     let before = previous.datasource.as_deref().map_or(described, line);
-    keep(layout.data("previous-datasource"), before, WriteOptions::default());
+    keep(layout.previous_datasource(), before, WriteOptions::default());
     let before = previous.id().unwrap_or(NO_PREVIOUS_ID);
-    keep(layout.data("previous-instance-id"), line(before), WriteOptions::default());
+    keep(layout.previous_instance_id(), line(before), WriteOptions::default());
     // Last: this file marks the instance as known.
-    keep(layout.data("instance-id"), line(&instance.id), WriteOptions::default().durable());
+    keep(layout.instance_id(), line(&instance.id), WriteOptions::default().durable());
     failed.map_or(Ok(previous), Err)
 }
 
@@ -124,12 +124,12 @@ mod tests {
         instancify(&sys, &layout, &instance("i-1")).unwrap();
         assert!(!is_new("i-1"));
         assert!(is_new("i-2"));
-        sys.write(layout.data("instance-id"), "", WriteOptions::default()).unwrap();
+        sys.write(layout.instance_id(), "", WriteOptions::default()).unwrap();
         assert!(!is_new("i-1"));
         assert!(is_new("i-2"));
         sys.remove(layout.instance("")).unwrap();
         assert!(!is_new("i-2"));
-        sys.remove(layout.data("instance-id")).unwrap();
+        sys.remove(layout.instance_id()).unwrap();
         assert!(is_new("i-1"));
     }
 }

@@ -20,7 +20,7 @@ pub enum PreviousId {
 impl PreviousId {
     /// Reads the ID from the data directory.
     pub fn read(sys: &System, layout: &Layout) -> PreviousId {
-        match sys.read_text_if_exists(layout.data("instance-id")) {
+        match sys.read_text_if_exists(layout.instance_id()) {
             Ok(None) => PreviousId::Absent,
             Ok(Some(text)) => match text.trim() {
                 NO_PREVIOUS_ID => PreviousId::Absent,

@@ -131,7 +131,8 @@ pub fn mark_finished(sys: &System, layout: &Layout, name: &str, frequency: Frequ
 
 /// Returns the name (as in the file's name) and frequency of all work that began and did not end.
 pub fn unfinished(sys: &System, layout: &Layout) -> Vec<(String, Frequency)> {
-    let all = [(layout.instance("sem"), Frequency::Instance), (layout.cloud("sem"), Frequency::Once)];
+    let all =
+        [(layout.instance_semaphores(), Frequency::Instance), (layout.machine_semaphores(), Frequency::Once)];
     let mut found = Vec::new();
     for (directory, frequency) in all {
         for file in sys.list(&directory).unwrap_or_default() {

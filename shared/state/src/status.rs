@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use system::{Error, Level, Result, System, WriteOptions, debug};
 
+use crate::layout::{RESULT, STATUS};
 use crate::{Layout, json};
 
 /// The keys of the stages in status.json, in order.
@@ -80,11 +81,11 @@ impl Status {
     /// # Errors
     /// Fails if the file cannot be read or is not valid.
     pub fn find(sys: &System, layout: &Layout) -> Result<Option<Status>> {
-        let in_run = layout.run("status.json");
+        let in_run = layout.status();
         if sys.exists(&in_run) {
             return parse(json::read(sys, &in_run)?).map(Some);
         }
-        match json::read(sys, &layout.data("status.json")) {
+        match json::read(sys, &layout.stored_status()) {
             Ok(value) => {
                 let status = parse(value)?;
                 Ok((status.boot_id.is_some() && status.boot_id == boot_id(sys)).then_some(status))
@@ -106,11 +107,11 @@ impl Status {
     /// Returns whether all stages of the previous boot, which wrote status.json in the data directory, completed; `None`
     /// without that file.
     pub fn previous_boot_completed(sys: &System, layout: &Layout) -> Option<bool> {
-        match json::read(sys, &layout.data("status.json")) {
+        match json::read(sys, &layout.stored_status()) {
             Ok(value) => {
                 let status = parse(value).unwrap_or_default();
                 let has_finished = |stage: &&str| status.get(stage).finished.is_some();
-                Some(sys.exists(layout.data("result.json")) && STAGES.iter().all(has_finished))
+                Some(sys.exists(layout.stored_result()) && STAGES.iter().all(has_finished))
             }
             Err(e) if e.is_not_found() => None,
             Err(_) => Some(false),
@@ -159,7 +160,7 @@ impl Status {
     /// # Errors
     /// Fails if one of the two could not be written; readers then use the other.
     pub fn write(&self, sys: &System, layout: &Layout) -> Result<()> {
-        write_file(sys, layout, "status.json", &self.to_json(), || {
+        write_file(sys, layout, STATUS, &self.to_json(), || {
             Status { boot_id: boot_id(sys), ..self.clone() }.to_json()
         })
     }
@@ -170,7 +171,7 @@ impl Status {
     /// Fails as [`Status::write`] does.
     pub fn write_result(&self, sys: &System, layout: &Layout) -> Result<()> {
         let result = json!({ "v1": { "datasource": self.datasource, "errors": self.errors() } });
-        write_file(sys, layout, "result.json", &result, || result.clone())
+        write_file(sys, layout, RESULT, &result, || result.clone())
     }
 
     /// Removes both files of an earlier boot.
@@ -178,7 +179,7 @@ impl Status {
     /// # Errors
     /// Fails if one could not be removed; the others are removed all the same.
     pub fn remove_files(sys: &System, layout: &Layout) -> Result<()> {
-        let names = ["status.json", "result.json"];
+        let names = [STATUS, RESULT];
         // All of them, those in /run first, even if one cannot be removed.
         let paths = names.map(|name| layout.run(name)).into_iter().chain(names.map(|name| layout.data(name)));
         let failed = paths.map(|path| sys.remove(path)).filter_map(Result::err).next();
@@ -296,7 +297,7 @@ mod tests {
                 assert_eq!(found.is_finished(), finished.is_some() && blocked == run);
             }
             assert!(status.write_result(&sys, &layout).is_err());
-            assert_eq!(sys.exists(layout.run("result.json")), blocked == data);
+            assert_eq!(sys.exists(layout.result()), blocked == data);
             sys.write("/proc/sys/kernel/random/boot_id", "next-boot\n", WriteOptions::default()).unwrap();
             if blocked == run {
                 assert_eq!(Status::find(&sys, &layout).unwrap(), None);
@@ -309,7 +310,7 @@ mod tests {
         let top = TempDir::new();
         let (sys, layout) = (System::new(&top), Layout::default());
         let read = |text: &str| {
-            sys.write(layout.run("status.json"), text, WriteOptions::default()).unwrap();
+            sys.write(layout.status(), text, WriteOptions::default()).unwrap();
             Status::read(&sys, &layout)
         };
         for text in ["", "{", "[]", "{}", r#"{"v1": []}"#, r#"{"v1": {"stage": 1}}"#] {
@@ -338,7 +339,7 @@ mod tests {
         assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(false));
         status.write_result(&sys, &layout).unwrap();
         assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(true));
-        sys.write(layout.data("status.json"), "{", WriteOptions::default()).unwrap();
+        sys.write(layout.stored_status(), "{", WriteOptions::default()).unwrap();
         assert_eq!(Status::previous_boot_completed(&sys, &layout), Some(false));
     }
 
@@ -349,10 +350,10 @@ mod tests {
         sys.write("/var/lib/cloud", "", WriteOptions::default()).unwrap();
         let status = Status::new();
         status.write(&sys, &layout).unwrap_err();
-        assert!(!sys.is_link(layout.run("status.json")));
+        assert!(!sys.is_link(layout.status()));
         sys.remove("/var/lib/cloud").unwrap();
         status.write(&sys, &layout).unwrap();
-        assert!(sys.is_link(layout.run("status.json")));
+        assert!(sys.is_link(layout.status()));
         assert_eq!(Status::find(&sys, &layout).unwrap(), Some(status));
     }
 }

@@ -255,7 +255,7 @@ fn parse(text: &str) -> Option<CurrentWork> {
     (!activities.is_empty()).then_some(CurrentWork { pid, stage, activities })
 }
 
-/// Returns the beginning of a text without control characters.
+/// Returns the beginning of a string without control characters.
 fn clean(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(MAX_TEXT).collect()
 }

@@ -55,7 +55,7 @@ impl System {
     }
 }
 
-/// Appends a text, cut at a character's end, and NULs up to `size` bytes.
+/// Appends a string, cut at a character's end, and NULs up to `size` bytes.
 fn push_padded(record: &mut Vec<u8>, text: &str, size: usize) {
     let end = record.len() + size;
     let fits = text.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|at| *at < size).last();

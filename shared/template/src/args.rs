@@ -100,12 +100,12 @@ impl Arg {
         Ok(usize::try_from(self.int(-1)?).unwrap_or(usize::MAX))
     }
 
-    /// Returns a text; fails for another type and without a value.
+    /// Returns a string; fails for another type and without a value.
     pub fn text(&self) -> ValueResult<&str> {
         text(self.0.as_ref().unwrap_or(&Val::None)).map(|text| &**text)
     }
 
-    /// Returns a text unless there is none.
+    /// Returns a string unless there is none.
     pub fn some_text(&self) -> ValueResult<Option<&str>> {
         self.some().map(|value| text(value).map(|text| &**text)).transpose()
     }
@@ -121,6 +121,6 @@ pub fn int(value: &Val) -> ValueResult<i128> {
 pub fn text(value: &Val) -> ValueResult<&Rc<str>> {
     match value {
         Val::Str(text) | Val::Safe(text) => Ok(text),
-        other => Err(format!("expected text, found {}", other.type_name())),
+        other => Err(format!("expected a string, found {}", other.type_name())),
     }
 }

@@ -1,4 +1,4 @@
-//! Python's formatting: `%` of a text, `str.format`, and numbers as text.
+//! Python's formatting: `%` of a string, `str.format`, and numbers as text.
 
 use crate::eval::Interpreter;
 use crate::operators::TOO_LARGE;
@@ -19,7 +19,7 @@ struct Spec {
     kind: Option<char>,
 }
 
-/// Removes the digits at the start of a text, and returns them as a number.
+/// Removes the digits at the start of a string, and returns them as a number.
 fn take_digits(rest: &mut &str) -> Option<usize> {
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     let (digits, tail) = rest.split_at(end);
@@ -27,7 +27,7 @@ fn take_digits(rest: &mut &str) -> Option<usize> {
     digits.parse().ok()
 }
 
-/// Removes a character at the start of a text if it is this one.
+/// Removes a character at the start of a string if it is this one.
 fn take(rest: &mut &str, wanted: char) -> bool {
     let tail = rest.strip_prefix(wanted);
     *rest = tail.unwrap_or(rest);
@@ -50,7 +50,7 @@ impl Spec {
         if take(&mut rest, '.') {
             spec.precision = Some(take_digits(&mut rest).unwrap_or(0));
         }
-        let kind = rest.chars().next().ok_or("a text ends within '%'")?;
+        let kind = rest.chars().next().ok_or("a string ends within '%'")?;
         spec.kind = Some(kind);
         Ok((spec, &rest[kind.len_utf8()..]))
     }
@@ -172,7 +172,7 @@ impl Interpreter<'_> {
         }
         out.push_str(rest);
         if values.next().is_some() && !matches!(given, Val::Map(_)) {
-            return Err("a text is given more values than it asks for".into());
+            return Err("a string is given more values than it asks for".into());
         }
         Ok(out)
     }
@@ -271,7 +271,7 @@ impl Interpreter<'_> {
     }
 }
 
-/// Pads a text to a width. `align` is that of `str.format`, where `=` pads after the sign, or `c` for `str.center`.
+/// Pads a string to a width. `align` is that of `str.format`, where `=` pads after the sign, or `c` for `str.center`.
 pub fn pad(text: &str, width: usize, fill: &str, align: char) -> String {
     let missing = width.saturating_sub(text.chars().count());
     let left = match align {

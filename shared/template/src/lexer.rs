@@ -1,5 +1,5 @@
-//! The lexer: text outside of braces, and tokens inside. White space is handled as by Jinja with `trim_blocks`, which
-//! cloud-init sets: a newline after `%}` and `#}` is removed, `-` removes all white space on its side, `+` keeps it.
+//! The lexer: text outside of braces, and tokens inside. Whitespace is handled as by Jinja with `trim_blocks`, which
+//! cloud-init sets: a newline after `%}` and `#}` is removed, `-` removes all whitespace on its side, `+` keeps it.
 
 use crate::TemplateError;
 
@@ -20,7 +20,7 @@ impl std::fmt::Display for Token {
         match self {
             Token::Data(_) => f.write_str("text"),
             Token::Name(name) => write!(f, "'{name}'"),
-            Token::Str(_) => f.write_str("a text in quotes"),
+            Token::Str(_) => f.write_str("a string in quotes"),
             Token::Int(_) | Token::Float(_) => f.write_str("a number"),
             Token::Operator(sign) => write!(f, "'{sign}'"),
         }
@@ -72,7 +72,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Adds literal text; with `strips` without the white space at its end.
+    /// Adds literal text; with `strips` without the whitespace at its end.
     fn push_data(&mut self, text: &str, strips: bool, line: usize) -> Result<(), TemplateError> {
         let text = if strips { text.trim_end() } else { text };
         if text.is_empty() { Ok(()) } else { self.push(Token::Data(text.into()), line) }
@@ -107,7 +107,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Skips the white space that a closing delimiter removes.
+    /// Skips the whitespace that a closing delimiter removes.
     fn trim_after(&mut self, strips: bool, trims: bool) {
         let rest = self.rest();
         if strips {
@@ -198,7 +198,7 @@ fn find_opening(text: &str) -> Option<usize> {
     text.match_indices('{').map(|(i, _)| i).find(|i| matches!(bytes.get(i + 1), Some(b'{' | b'%' | b'#')))
 }
 
-/// Matches a tag of one word. Returns its length including `%}`, and the white space control before that.
+/// Matches a tag of one word. Returns its length including `%}`, and the whitespace control before that.
 fn raw_tag(text: &str, word: &str) -> Option<(usize, char)> {
     let rest = text.trim_start().strip_prefix(word)?.trim_start();
     let (mark, rest) = match rest.chars().next()? {

@@ -1,4 +1,4 @@
-//! The methods of Python's texts, bytes, lists and maps.
+//! The methods of Python's strings, bytes, lists and maps.
 
 use std::rc::Rc;
 
@@ -83,7 +83,7 @@ const TEXT: &[Method<str>] = &[
     ("title", "", |run, text, _| run.text(titled(text, |c| !c.is_alphabetic()))),
     ("upper", "", |run, text, _| run.text(text.to_uppercase())),
     ("zfill", "!", |run, text, [width, ..]| {
-        // Not after a blank, which is no sign.
+        // Not after a space, which is no sign.
         let align = if text.starts_with(' ') { '>' } else { '=' };
         run.justified(text, [width, Arg(Some(Val::text("0"))), Arg(None), Arg(None)], align)
     }),
@@ -312,7 +312,7 @@ impl Interpreter<'_> {
         Val::list(pairs.collect::<ValueResult<_>>()?)
     }
 
-    /// Joins the texts that `text` returns for the items.
+    /// Joins the strings that `text` returns for the items.
     pub fn joined(
         &mut self,
         items: &[Val],
@@ -348,7 +348,7 @@ impl Interpreter<'_> {
         let most = most.most()?;
         let many = most.saturating_add(1);
         let mut parts: Vec<&str> = match (between.some_text()?, from_end) {
-            (Some(""), _) => return Err("'split' by an empty text".into()),
+            (Some(""), _) => return Err("'split' by an empty string".into()),
             (Some(between), false) => text.splitn(many, between).collect(),
             (Some(between), true) => text.rsplitn(many, between).collect(),
             (None, false) => words(text.trim_start(), most, |rest| {
@@ -374,7 +374,7 @@ impl Interpreter<'_> {
         Val::tuple(parts.map(Val::text).into())
     }
 
-    /// Returns whether a condition is true for a text or for one of several.
+    /// Returns whether a condition is true for a string or for one of several.
     fn any_part(&mut self, [parts, ..]: Args, fits: impl Fn(&str) -> bool) -> ValueResult<Val> {
         let parts = match parts.or(Val::None) {
             parts @ Val::Seq(_) => self.items(&parts)?,
@@ -410,7 +410,7 @@ fn check_utf8_encoding(encoding: &Arg) -> ValueResult<()> {
     }
 }
 
-/// Splits at white space, at most `most` times; `next` returns a word and the rest.
+/// Splits at whitespace, at most `most` times; `next` returns a word and the rest.
 fn words<'t>(
     mut rest: &'t str,
     most: usize,

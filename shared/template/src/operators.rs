@@ -171,7 +171,7 @@ impl Interpreter<'_> {
                 self.consume_fuel(text.len() / 64)?;
                 Ok(text.contains(&**part))
             }
-            (Val::Str(_) | Val::Safe(_), other) => Err(other.misuse("'in' a text of")),
+            (Val::Str(_) | Val::Safe(_), other) => Err(other.misuse("'in' a string of")),
             (Val::Seq(seq), _) => {
                 let items = seq.items.borrow();
                 let each = self.charge_walk(value)?;

@@ -77,6 +77,8 @@ fn expressions() {
         ("{% for k, v in m.items()|sort %}{{k}}={{v};{% endfor %}", "!"),
         ("{% for k, v in m.items()|sort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
         ("{% for k, v in m|dictsort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
+        // Keys without an order: by Python's names of their types.
+        ("{{ {'a': 1, none: 3, 1: 2}|pprint }}", "{None: 3, 1: 2, 'a': 1}"),
         ("{% for h in l|list + o|list + ['c'] %}{{h}} {% endfor %}", "b A c "),
         ("{% for h in l|sort %}{{h}}{% endfor %}", "Ab"),
         ("{% for h in o %}x{% else %}none{% endfor %}", "none"),
@@ -125,7 +127,7 @@ fn errors_have_lines() {
         ("{{ l|join(1, 2, 3) }}", "line 2: expected at most 2 arguments, got 3"),
         ("{{ l|dictsort }}", "line 2: 'dictsort' of a list"),
         ("{{ x.pop() }}", "line 2: 'pop' is undefined"),
-        ("{{ 1 + 'a' }}", "line 2: '+' of an integer and text"),
+        ("{{ 1 + 'a' }}", "line 2: '+' of an integer and a string"),
         ("{{ q + 'a' }}", "line 2: 'q' is undefined"),
         ("\n\n{{ q.r }}", "line 4: 'q' is undefined"),
         ("{{ q-r }}", "line 2: 'q-r' subtracts from an undefined variable; did you mean 'q_r'?"),
@@ -252,7 +254,7 @@ fn errors_show_the_tag_without_its_strings() {
             "'if' without 'endif', in {% if x %}{{ '…'|nope(\"…\") }}",
         ),
         ("{{ 'hunter2'|nope }}", "unknown filter 'nope', in {{ '…'|nope }}"),
-        ("{{ 1 +\n 'hunter2' }}", "'+' of an integer and text, in {{ 1 +"),
+        ("{{ 1 +\n 'hunter2' }}", "'+' of an integer and a string, in {{ 1 +"),
         ("{{ \"hunter2", "unterminated string or invalid escape, in {{ \"…"),
     ] {
         let bad = crate::render(&format!("## template: jinja\n{text}"), &Map::new()).unwrap_err();

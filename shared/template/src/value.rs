@@ -113,7 +113,7 @@ impl Dict {
     /// Returns the entries in the order of their keys; keys without an order are sorted by the names of their types.
     pub fn sorted(&self) -> Vec<(Val, Val)> {
         let mut entries = self.entries.borrow().clone();
-        let by_type = |a: &Val, b: &Val| a.type_name().cmp(b.type_name());
+        let by_type = |a: &Val, b: &Val| a.python_type().cmp(b.python_type());
         sort::sort_by(&mut entries, |(a, _), (b, _)| order(a, b).unwrap_or_else(|_| by_type(a, b)));
         entries
     }
@@ -297,7 +297,24 @@ impl Val {
         }
     }
 
-    /// Returns Python's name of the type, for messages.
+    /// Returns Python's name of the type, by which its pprint sorts keys that have no order.
+    fn python_type(&self) -> &'static str {
+        match self {
+            Val::Undefined(_) => "Undefined",
+            Val::None => "NoneType",
+            Val::Bool(_) => "bool",
+            Val::Int(_) => "int",
+            Val::Float(_) => "float",
+            Val::Str(_) => "str",
+            Val::Safe(_) => "Markup",
+            Val::Bytes(_) => "bytes",
+            Val::Seq(seq) => ["list", "tuple"][usize::from(seq.tuple)],
+            Val::Map(_) => "dict",
+            Val::Callable(_) => "function",
+        }
+    }
+
+    /// Returns the type's name for messages.
     pub fn type_name(&self) -> &'static str {
         match self {
             Val::Undefined(_) => "undefined",
@@ -305,7 +322,7 @@ impl Val {
             Val::Bool(_) => "a boolean",
             Val::Int(_) => "an integer",
             Val::Float(_) => "a float",
-            Val::Str(_) | Val::Safe(_) => "text",
+            Val::Str(_) | Val::Safe(_) => "a string",
             Val::Bytes(_) => "bytes",
             Val::Seq(seq) => ["a list", "a tuple"][usize::from(seq.tuple)],
             Val::Map(_) => "a map",

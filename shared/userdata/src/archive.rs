@@ -40,7 +40,7 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
                     None => {
                         let (at, kind) = (&node.at, node.kind());
                         warnings.push(format!(
-                            "{at}: skipping archive item: 'content': expected text, found {kind}"
+                            "{at}: skipping archive item: 'content': expected a string, found {kind}"
                         ));
                         return None;
                     }
@@ -67,7 +67,7 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
         }
         _ => {
             let (at, kind) = (&node.at, node.kind());
-            warnings.push(format!("{at}: skipping archive item: expected text or a map, found {kind}"));
+            warnings.push(format!("{at}: skipping archive item: expected a string or a map, found {kind}"));
             None
         }
     }

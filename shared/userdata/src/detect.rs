@@ -66,7 +66,7 @@ pub fn is_handled(content_type: &str) -> bool {
 /// The number of leading bytes in which a MIME message must declare its MIME-Version.
 const MIME_WINDOW: usize = 4096;
 
-/// Returns the type that the content declares in its first line, in any case and after any white space.
+/// Returns the type that the content declares in its first line, in any case and after any whitespace.
 pub fn detect(content: &[u8]) -> Option<&'static str> {
     let content = content.trim_ascii_start();
     let begins =

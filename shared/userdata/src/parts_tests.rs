@@ -48,8 +48,8 @@ fn archives_are_expanded() {
     assert_eq!(
         found.warnings,
         [
-            "cloud-config-archive:4:3: skipping archive item: expected text or a map, found a list",
-            "cloud-config-archive:5:12: skipping archive item: 'content': expected text, found a map"
+            "cloud-config-archive:4:3: skipping archive item: expected a string or a map, found a list",
+            "cloud-config-archive:5:12: skipping archive item: 'content': expected a string, found a map"
         ]
     );
 }

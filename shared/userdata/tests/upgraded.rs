@@ -19,7 +19,7 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
         "upstream names a charset and an encoding for an archive's items",
     ),
     ("alias", "instance/cloud-config.txt", "upstream writes anchors and aliases where a value stands twice"),
-    ("full", "instance/cloud-config.txt", "a date is text here, so it is quoted"),
+    ("full", "instance/cloud-config.txt", "a date is a string here, so it is quoted"),
 ];
 
 /// Returns path → mode, time, inode and content.

@@ -170,7 +170,7 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     Ok(())
 }
 
-/// Removes the lines of /etc/fstab that contain all of these texts.
+/// Removes the lines of /etc/fstab that contain all of these strings.
 fn clean_fstab(sys: &System, texts: &[&str]) -> Result<()> {
     let Some(text) = sys.read_text_if_exists("/etc/fstab")? else { return Ok(()) };
     let kept: Vec<&str> = text.lines().filter(|line| !texts.iter().all(|text| line.contains(text))).collect();

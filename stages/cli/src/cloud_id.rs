@@ -23,7 +23,7 @@ pub fn run(machine: &Machine, args: &CloudId) -> ExitCode {
         }
         State::Running | State::Done => {}
     }
-    let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.run("instance-data.json"));
+    let path = args.instance_data.clone().unwrap_or_else(|| machine.layout.instance_data());
     let (file_sys, file_path) = machine.resolve(&path);
     let data = match Machine::read_json(&file_sys, &file_path) {
         Ok(data) if data.as_map().is_some() => data,

@@ -95,7 +95,7 @@ pub fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
         _ => None,
     };
     let dir = layout.instance("");
-    let data = layout.run("instance-data-sensitive.json");
+    let data = layout.sensitive_instance_data();
     let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let sources = Sources {
         render: Some(&render),
@@ -163,9 +163,9 @@ fn parts(machine: &Machine, blob: &[u8], source: &str, is_file: bool) -> Option<
 }
 
 fn render_template(machine: &Machine, text: &str) -> Option<String> {
-    let whole = machine.layout.run("instance-data-sensitive.json");
+    let whole = machine.layout.sensitive_instance_data();
     let data = Machine::read_json(&machine.sys, &whole)
-        .or_else(|_| Machine::read_json(&machine.sys, &machine.layout.run("instance-data.json")))
+        .or_else(|_| Machine::read_json(&machine.sys, &machine.layout.instance_data()))
         .ok()?;
     crate::query::render_text(text, &data).ok().map(|(rendered, _)| rendered)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 pub enum Severity {
     /// Something did not work.
     Error,
-    /// Something may not work as wanted.
+    /// Something may not work as expected.
     Warning,
     /// Worth knowing; the machine is healthy.
     Note,
@@ -23,7 +23,7 @@ impl Severity {
     }
 }
 
-/// One finding. None of its texts contains a value of the configuration, which may be secret.
+/// One finding. None of its strings contains a value of the configuration, which may be secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub severity: Severity,

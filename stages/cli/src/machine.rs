@@ -69,7 +69,7 @@ impl Machine {
 }
 
 fn load_settings(sys: &System, layout: &Layout) -> Settings {
-    let data = layout.run("instance-data-sensitive.json");
+    let data = layout.sensitive_instance_data();
     let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let run_dir = layout.run("").trim_end_matches('/').to_string();
     Settings::load(sys, &Sources { render: Some(&render), run_dir, ..Sources::default() })

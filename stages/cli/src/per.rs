@@ -47,7 +47,8 @@ pub fn run(words: &[String]) -> ExitCode {
         Err(message) => return fail(&message),
     };
     let (sys, layout) = (System::new(root), Layout::default());
-    let directory = if frequency == "instance" { layout.instance("sem") } else { layout.cloud("sem") };
+    let directory =
+        if frequency == "instance" { layout.instance_semaphores() } else { layout.machine_semaphores() };
     let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
     let legacy_marker = format!("{directory}/bootper.{name}.{frequency}");
     if legacy_marker != marker

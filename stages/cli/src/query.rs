@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use config::{Map, Node, Value};
+use state::layout::RAW_DATA;
 use system::{Result, error, warning};
 use template::UndefinedVariable;
 
@@ -104,8 +105,8 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let path = match &args.instance_data {
         Some(path) => path.clone(),
         None => {
-            let whole = machine.layout.run("instance-data-sensitive.json");
-            let redacted = machine.layout.run("instance-data.json");
+            let whole = machine.layout.sensitive_instance_data();
+            let redacted = machine.layout.instance_data();
             if is_root && machine.sys.exists(&whole) {
                 whole
             } else {
@@ -134,13 +135,13 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let given =
         |file: &Option<String>, name: &str| file.clone().unwrap_or_else(|| machine.layout.instance(name));
     for (key, file) in [
-        ("userdata", given(&args.user_data, "user-data.txt")),
-        ("vendordata", given(&args.vendor_data, "vendor-data.txt")),
+        ("userdata", given(&args.user_data, RAW_DATA[0])),
+        ("vendordata", given(&args.vendor_data, RAW_DATA[1])),
     ] {
         let value = if is_root { read_raw(machine, &file) } else { Ok(redacted_text(&file)) };
         data.insert(key, value.unwrap_or_else(|_| redacted_text(&file)));
     }
-    let combined = machine.layout.run("combined-cloud-config.json");
+    let combined = machine.layout.combined_config();
     let value = if is_root {
         Machine::read_json(&machine.sys, &combined).unwrap_or_default()
     } else {

@@ -114,7 +114,7 @@ struct BootStatus {
 
 /// Reads the status of this boot, `None` if there is none. Fails if the file cannot be read or is not a JSON map.
 fn read_status(machine: &Machine) -> Result<Option<BootStatus>> {
-    let (sys, path) = (&machine.sys, machine.layout.run("status.json"));
+    let (sys, path) = (&machine.sys, machine.layout.status());
     if !sys.exists(&path) {
         let status = Status::find(sys, &machine.layout)?;
         return Ok(status.map(|status| BootStatus {
@@ -141,7 +141,7 @@ fn take_v1(mut status: Value) -> Map<String, Value> {
 
 /// Returns the detail for a boot in which no stage ran.
 fn detail_without_status(machine: &Machine, boot_code: &str) -> String {
-    match machine.sys.read_text(machine.layout.run("disabled")) {
+    match machine.sys.read_text(machine.layout.disabled()) {
         // Empty if the generator wrote it; a stage that searched again writes its reason.
         Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
             format!("Cloud-init disabled after devices had settled: {}", found.trim())
@@ -165,7 +165,7 @@ impl Report {
         let records = records(&stages);
         let times = records.iter().flat_map(|record| [record.start, record.finished]);
         let latest = times.flatten().fold(0.0, f64::max);
-        let has_result = has_ended || sys.exists(layout.run("result.json"));
+        let has_result = has_ended || sys.exists(layout.result());
         let mut state = if boot_code.starts_with("disabled-") {
             State::Disabled
         } else if has_status && !has_result {
@@ -369,9 +369,9 @@ fn boot_code(machine: &Machine) -> &'static str {
         "disabled-by-kernel-command-line"
     } else if disabled_by_environment(machine) {
         "disabled-by-environment-variable"
-    } else if sys.exists(layout.run("disabled")) {
+    } else if sys.exists(layout.disabled()) {
         "disabled-by-generator"
-    } else if sys.exists(layout.run("enabled")) {
+    } else if sys.exists(layout.enabled()) {
         "enabled-by-generator"
     } else {
         "unknown"

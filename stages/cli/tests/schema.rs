@@ -421,7 +421,7 @@ fn rendered_templates_are_validated() {
             "",
         ),
         (&["-c", &bare], 1, "Invalid user-data ", "format-l2.c1: Unrecognized user-data header in "),
-        (&["-c", &wrong], 1, "Invalid user-data ", "runcmd: expected a list, found text"),
+        (&["-c", &wrong], 1, "Invalid user-data ", "runcmd: expected a list, found a string"),
         (&["-c", &broken], 1, "", "Error:\nFailed to render templated user-data. "),
         (&["-c", &nothing], 1, "Invalid user-data ", "Unrecognized user-data header"),
         (&["-c", &good, "-i", "/none"], 1, "", "Instance data not yet present at /none\n"),

@@ -81,7 +81,7 @@ impl Stage {
             launch_index: instance.launch_index,
             first_boot: first,
             event: self.name.event_name(),
-            instance_data: &self.layout.run("instance-data-sensitive.json"),
+            instance_data: &self.layout.sensitive_instance_data(),
         };
         let mut consumed = consume(&self.sys, &dirs, &stored, &options);
         if first && consumed.failed.is_empty() {
@@ -193,7 +193,7 @@ impl Stage {
         if let Err(e) = state::update_instance_data(&self.sys, &self.layout, &system_info) {
             warning!(self.sys, "{e}");
         }
-        let path = self.layout.run("combined-cloud-config.json");
+        let path = self.layout.combined_config();
         if let Err(e) = self.sys.write(&path, config::json::to_text(&all, 1), WriteOptions::secret()) {
             warning!(self.sys, "{e}");
         }

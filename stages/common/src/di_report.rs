@@ -65,7 +65,7 @@ mod tests {
             ("# nothing", Ok(None)),
             ("datasource_list: [ Ec2, None ]", names(&["Ec2", "None"])),
             ("datasource_list: [  ]", names(&[])),
-            ("Ec2", Err("t:1:1: di_report: expected a map, found text; ignored")),
+            ("Ec2", Err("t:1:1: di_report: expected a map, found a string; ignored")),
             ("a: 1", Err("t:1:1: di_report.datasource_list: expected a list; ignored")),
             ("datasource_list: Ec2", Err("t:1:1: di_report.datasource_list: expected a list; ignored")),
         ] {

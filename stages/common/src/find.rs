@@ -100,7 +100,7 @@ impl Stage {
 
     /// Returns the ID of the instance that a stage of this boot found.
     fn id_of_this_boot(&self) -> Option<String> {
-        self.sys.read_text(self.layout.run(".instance-id")).ok().map(|id| id.trim().to_string())
+        self.sys.read_text(self.layout.boot_instance_id()).ok().map(|id| id.trim().to_string())
     }
 
     /// Returns whether this boot found another instance, which could not be recorded.
@@ -326,7 +326,7 @@ impl Stage {
         self.name != StageName::Local
             && !self.replaces_local()
             && self.id_of_this_boot().as_deref() == Some(instance.id.trim())
-            && self.sys.exists(self.layout.run("instance-data.json"))
+            && self.sys.exists(self.layout.instance_data())
     }
 }
 

@@ -100,7 +100,7 @@ fn check_log_configs(sys: &System, node: &Node, r: &mut Reader) {
         let mut is_used = false;
         r.nested(&format!("[{index}]"), |r| {
             let Some(text) = logging::config_text(sys, item) else {
-                r.type_error::<()>(item, "a text, a list of texts, or the path of a file");
+                r.type_error::<()>(item, "a string, a list of strings, or the path of a file");
                 return;
             };
             let parsed = logging::parse(&text);
@@ -172,9 +172,9 @@ mod tests {
             ("output: {init: [a]}", "output.init: expected a target"),
             ("output: {boot: x}", "output.boot: unknown key; expected all, init, config or final"),
             ("log_cfgs: x", "log_cfgs: expected a list"),
-            ("log_cfgs: [5]", "log_cfgs[0]: expected a text, a list of texts"),
+            ("log_cfgs: [5]", "log_cfgs[0]: expected a string, a list of strings"),
             ("log_cfgs: [nothing]", "log_cfgs[0]: no handler in it"),
-            ("log_cfgs: [/etc/none.conf]", "log_cfgs[0]: expected a text, a list of texts"),
+            ("log_cfgs: [/etc/none.conf]", "log_cfgs[0]: expected a string, a list of strings"),
             (
                 "log_cfgs: [\"[logger_root]\\nhandlers=f\\n[handler_f]\\nclass=handlers.HTTPHandler\\n\"]",
                 "log_cfgs[0]: handler handlers.HTTPHandler is not supported",

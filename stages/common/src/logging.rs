@@ -84,7 +84,7 @@ fn log_configs(sys: &System, config: &Node) -> Vec<String> {
     items.iter().chain(config.get("logcfg")).filter_map(|item| config_text(sys, item)).collect()
 }
 
-/// Returns the text of a logging configuration: itself, a list of texts to join, or the content of the file of that path.
+/// Returns the text of a logging configuration: itself, a list of strings to join, or the content of the file of that path.
 pub(crate) fn config_text(sys: &System, item: &Node) -> Option<String> {
     match &item.value {
         Value::Str(path) if path.starts_with('/') && !path.contains('\n') => {

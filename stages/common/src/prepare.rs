@@ -40,7 +40,7 @@ impl Stage {
         if self.name == StageName::Network && !self.replaces_local() {
             return;
         }
-        if let Err(e) = self.sys.remove(self.layout.instance("boot-finished")) {
+        if let Err(e) = self.sys.remove(self.layout.boot_finished()) {
             error!(self.sys, "{e}");
         }
     }

@@ -2,6 +2,7 @@
 
 use config::Node;
 use config::settings::{ParsedFile, Settings, Sources};
+use state::layout::CLOUD_CONFIGS;
 use state::{Instance, Layout};
 use system::System;
 
@@ -33,7 +34,7 @@ pub(crate) fn load(
     instance: InstanceLayers,
     known: Vec<ParsedFile>,
 ) -> Settings {
-    let data = layout.run("instance-data-sensitive.json");
+    let data = layout.sensitive_instance_data();
     let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let sources = sources(layout, command_line, args, instance);
     Settings::load_with_parsed(sys, &Sources { render: Some(&render), ..sources }, known)
@@ -80,10 +81,9 @@ impl Stage {
             words.iter().any(|word| text.windows(word.len()).any(|part| part == word.as_bytes()))
         };
         let dir = self.layout.instance_dir(&instance.id);
-        let names = ["vendor-cloud-config.txt", "vendor2-cloud-config.txt", "cloud-config.txt"];
         let is_stored = |name: &str| self.sys.read(format!("{dir}/{name}")).is_ok_and(|text| has_word(&text));
         let mut keys = instance.config.as_object().into_iter().flat_map(|config| config.keys());
-        if !names.into_iter().any(is_stored) && !keys.any(|key| has_word(key.as_bytes())) {
+        if !CLOUD_CONFIGS.into_iter().any(is_stored) && !keys.any(|key| has_word(key.as_bytes())) {
             return None;
         }
         let layers = InstanceLayers { dir: Some(dir), datasource: Some(Node::from_json(&instance.config)) };

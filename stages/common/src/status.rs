@@ -19,7 +19,7 @@ impl Stage {
                 error!(sys, "{e}");
             }
         } else {
-            if sys.exists(layout.run("status.json")) {
+            if sys.exists(layout.status()) {
                 self.status = Status::read(sys, layout);
             } else if let Err(e) = Status::remove_files(sys, layout) {
                 // Without the link, which is in /run, the file is of an earlier boot.

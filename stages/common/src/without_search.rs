@@ -26,7 +26,7 @@ impl Stage {
         let instance = none_instance(self.settings.system.at_path(&["datasource", "None"]));
         info!(self.sys, "Loaded datasource {0} - {0}", instance.description);
         self.layout = self.layout.clone().with_unlinked_instance(&instance.id);
-        if !self.sys.exists(self.layout.run("instance-data.json")) {
+        if !self.sys.exists(self.layout.instance_data()) {
             let config = self.settings.system.to_json();
             let platform = platform::platform(&self.sys);
             if let Err(e) = write_instance_data(&self.sys, &self.layout, &instance, &platform, &config) {

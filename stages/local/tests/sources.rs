@@ -35,7 +35,7 @@ const DIFFERENCES: &[(&[&str], &str)] = &[
     ),
     (
         &["form-10", "form2-10", "forms-10", "form-13", "form2-13", "forms-13"],
-        "an item other than text in a list of vendor-data is an error upstream; here it is ignored, with a warning",
+        "an item other than a string in a list of vendor-data is an error upstream; here it is ignored, with a warning",
     ),
     (&["form-9", "form2-9", "forms-9"], "upstream ignores the whole drive if vendor-data is a number"),
     (

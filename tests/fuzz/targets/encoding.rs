@@ -1,4 +1,4 @@
-//! make fuzz TARGET=encoding: base64 by its four decoders, percent-encoding, texts as Python quotes them, and gzip, there
+//! make fuzz TARGET=encoding: base64 by its four decoders, percent-encoding, strings as Python quotes them, and gzip, there
 //! and back. The first byte is where gzip's content ends and what follows it begins.
 #![no_main]
 

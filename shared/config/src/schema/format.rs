@@ -36,7 +36,7 @@ impl Format {
             Format::Minutes => "a number of minutes",
             Format::Digits => "a whole number",
             Format::Tags => "words with commas between them",
-            Format::Pair => "text such as user:password",
+            Format::Pair => "a string such as user:password",
             Format::Interface => "an interface's name of at most 15 characters",
             Format::Module => "a module's name",
             Format::HostKey => "a kind of host key such as ed25519_private",

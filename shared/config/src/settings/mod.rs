@@ -290,7 +290,7 @@ impl Loader<'_> {
         }
     }
 
-    /// Adds the configuration in a text. Invalid parts are reported and skipped.
+    /// Adds the configuration in a string. Invalid parts are reported and skipped.
     fn text(&mut self, kind: LayerKind, name: &str, bytes: &[u8]) {
         let template =
             std::str::from_utf8(bytes).ok().filter(|text| kind == LayerKind::System && is_template(text));

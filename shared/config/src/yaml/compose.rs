@@ -16,14 +16,14 @@ use super::tree::{ComposeError, Content, Id, MergeState, RawNode, Repair, Result
 /// The largest number of nodes to preallocate: some megabytes, of which unused pages cost nothing.
 const MAX_PREALLOCATED: usize = 1 << 17;
 
-/// Parses a text in which `placeholders` replace characters, with positions before the `shifts`.
+/// Parses a string in which `placeholders` replace characters, with positions before the `shifts`.
 pub(super) fn read(
     source: &Rc<str>,
     text: &str,
     shifts: &ColumnShifts,
     placeholders: &Placeholders,
 ) -> Result<Parsed> {
-    // Enough for most texts; growing the vector step by step would leave freed memory of the same size behind.
+    // Enough for most strings; growing the vector step by step would leave freed memory of the same size behind.
     let nodes = Vec::with_capacity((text.len() / 8).min(MAX_PREALLOCATED));
     let mut reader = Composer { nodes, anchors: HashMap::new(), aliases: false, shifts, placeholders };
     let Some(root) = reader.document(text)? else { return Ok(Parsed::default()) };
@@ -182,10 +182,12 @@ fn explain(problem: &Problem, begun: LineColumn) -> String {
     }
     let hint = match *problem {
         "found character that cannot start any token" => {
-            "a value cannot start with a tab, @, ` or %; indent with spaces and quote such text"
+            "a value cannot start with a tab, @, ` or %; indent with spaces and quote such strings"
         }
-        "did not find expected <document start>" => "unexpected text after the value; check the indentation",
-        "could not find expected ':'" => "missing ':' after a key, or multi-line text without quotes",
+        "did not find expected <document start>" => {
+            "unexpected content after the value; check the indentation"
+        }
+        "could not find expected ':'" => "missing ':' after a key, or multi-line string without quotes",
         "mapping values are not allowed in this context" => {
             "unexpected ':'; quote the value or fix the indentation"
         }

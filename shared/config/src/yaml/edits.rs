@@ -1,4 +1,4 @@
-//! Edits of a text before it is parsed: placeholders, the changes of each repair, and how they move positions.
+//! Edits of a string before it is parsed: placeholders, the changes of each repair, and how they move positions.
 
 use std::ops::Range;
 

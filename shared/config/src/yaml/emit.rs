@@ -279,7 +279,7 @@ fn is_simple(key: &Node) -> bool {
     }
 }
 
-/// Sorts entries as Python compares keys: numbers with numbers, texts with texts. A mixture keeps its order.
+/// Sorts entries as Python compares keys: numbers with numbers, strings with strings. A mixture keeps its order.
 fn sort_like_python(entries: &mut [(&Node, &Node)]) {
     use std::cmp::Ordering;
     let number = |node: &Node| match node.value {

@@ -7,6 +7,6 @@ pub const MAX_NODES: usize = 2_000_000;
 /// The deepest nesting, counted through aliases. JSON parsers stop at 128, and values are stored as JSON inside other
 /// maps.
 pub const MAX_DEPTH: usize = 100;
-/// The number of nodes (or 64-byte units of text) that all aliases and merge keys of a text may copy: enough for any
+/// The number of nodes (or 64-byte units of text) that all aliases and merge keys of a string may copy: enough for any
 /// real configuration, too little for a "billion laughs" attack.
 pub const MAX_COPIES: usize = 200_000;

@@ -1,4 +1,4 @@
-//! Positions in a text, and the parser's errors at them.
+//! Positions in a string, and the parser's errors at them.
 
 /// Line and column, both from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -20,7 +20,7 @@ pub(super) struct Problem {
     pub context_index: u64,
 }
 
-/// Returns the position of a byte in a text.
+/// Returns the position of a byte in a string.
 pub(super) fn line_column_of(text: &str, offset: usize) -> LineColumn {
     let before = &text.as_bytes()[..offset.min(text.len())];
     let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |i| i + 1);

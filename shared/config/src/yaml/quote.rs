@@ -35,7 +35,7 @@ pub(super) fn write_text(writer: &mut Writer, text: &str, indent: usize, split: 
 fn may_be_plain(text: &str) -> bool {
     let followed = |rest: &str| rest.chars().next().is_none_or(is_white);
     let Some(first) = text.chars().next() else { return false };
-    // Most texts pass this check, which needs no look at each character's neighbours.
+    // Most strings pass this check, which needs no look at each character's neighbours.
     let harmless = |b: u8| (b' '..=b'~').contains(&b) && !matches!(b, b'#' | b':');
     if (first.is_ascii_alphanumeric() || first == '_') && !text.ends_with(' ') && text.bytes().all(harmless) {
         return true;

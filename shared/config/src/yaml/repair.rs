@@ -1,4 +1,4 @@
-//! Parses a text, and repairs it and parses it again where PyYAML accepts what the parser rejects. Errors have the
+//! Parses a string, and repairs it and parses it again where PyYAML accepts what the parser rejects. Errors have the
 //! positions of the original text.
 
 use std::borrow::Cow;
@@ -11,14 +11,14 @@ use super::position::{LineColumn, line_column_of};
 use super::tree::Repair;
 use crate::Position;
 
-/// The number of times that a text is parsed again after a repair; small texts have a higher limit.
+/// The number of times that a string is parsed again after a repair; small strings have a higher limit.
 const MAX_REPAIRS: usize = 100;
 const MAX_REPAIRS_OF_SMALL: usize = 2000;
 const MAX_REREAD_BYTES: usize = 4 << 20;
 /// The number of places to try for an empty key.
 const MAX_CANDIDATES: usize = 20;
 
-/// A byte order mark at the start of a text; elsewhere it is an ordinary character.
+/// A byte order mark at the start of a string; elsewhere it is an ordinary character.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Parsed, YamlError> {

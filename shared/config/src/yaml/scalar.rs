@@ -237,7 +237,7 @@ fn timestamp(text: &str, alone: bool) -> Option<bool> {
     rest.0.is_empty().then_some(date_exists && zone_exists && hour < 24 && minute < 60 && second < 60)
 }
 
-/// Consumes a text from its start.
+/// Consumes a string from its start.
 struct Cursor<'a>(&'a [u8]);
 
 impl Cursor<'_> {
@@ -289,13 +289,13 @@ pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
         Tag::Binary => Value::Bytes(decode_binary(&text)?),
         Tag::Timestamp => match timestamp(&text, true) {
             Some(true) => Value::Str(text),
-            Some(false) => return Err("invalid date or time; quote it if it is text".into()),
+            Some(false) => return Err("invalid date or time; quote it if it is a string".into()),
             None => return wrong("a date such as 2024-12-31, or one with a time"),
         },
         Tag::Seq | Tag::Omap | Tag::Pairs => return wrong("a list, found a scalar"),
         Tag::Map | Tag::Set => return wrong("a map, found a scalar"),
-        Tag::Merge => return Err("'<<' is not a value; quote it if it is text".into()),
-        Tag::Value => return Err("'=' is not a value; quote it if it is text".into()),
+        Tag::Merge => return Err("'<<' is not a value; quote it if it is a string".into()),
+        Tag::Value => return Err("'=' is not a value; quote it if it is a string".into()),
         Tag::Other(_) => return Err(unknown_tag(tag)),
     })
 }
@@ -333,7 +333,7 @@ fn parse_int(text: &str) -> Option<Option<i128>> {
     Some(size.map(|n| if negative { -n } else { n }))
 }
 
-/// Parses like Python's `int(text, base)`, which accepts surrounding white space, a sign, and the prefix of the base.
+/// Parses like Python's `int(text, base)`, which accepts surrounding whitespace, a sign, and the prefix of the base.
 /// `None`: not a number in that base; `Some(None)`: too large.
 fn parse_radix(text: &str, base: u32) -> Option<Option<i128>> {
     let text = text.trim();

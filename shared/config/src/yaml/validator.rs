@@ -24,7 +24,7 @@ pub(super) struct Validator<'a> {
 fn tab(at: LineColumn) -> Problem {
     Problem {
         at,
-        problem: "tabs are only allowed in quoted text and comments; use spaces",
+        problem: "tabs are only allowed in quoted strings and comments; use spaces",
         ..Problem::default()
     }
 }
@@ -66,7 +66,7 @@ impl<'a> Validator<'a> {
         Some((c, at))
     }
 
-    /// Checks the text between two scalars: indicators, white space and comments.
+    /// Checks the text between two scalars: indicators, whitespace and comments.
     ///
     /// # Errors
     /// Fails for a tab outside a comment.
@@ -92,7 +92,7 @@ impl<'a> Validator<'a> {
             match form {
                 ScalarStyle::Plain if c == '\t' => return Err(tab(at)),
                 ScalarStyle::Plain if c == '?' && in_flow => {
-                    let problem = "text with a question mark must be quoted inside [] and {}";
+                    let problem = "a string with a question mark must be quoted inside [] and {}";
                     return Err(Problem { at, problem, ..Problem::default() });
                 }
                 ScalarStyle::Block if at.line == header => match c {

@@ -272,7 +272,7 @@ pub fn keys(document: &Node) -> Option<Vec<String>> {
     valid.into_iter().map(key).collect()
 }
 
-/// Returns whether a text is a line of an authorized_keys file.
+/// Returns whether a string is a line of an authorized_keys file.
 fn is_key(text: &str) -> bool {
     let mut words = text.split_ascii_whitespace();
     let kind = words.next().unwrap_or_default();

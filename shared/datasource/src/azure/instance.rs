@@ -111,7 +111,7 @@ impl InstanceData<'_> {
     }
 }
 
-/// Returns the settings of the file without texts that are too long or have control characters, which are reported.
+/// Returns the settings of the file without strings that are too long or have control characters, which are reported.
 fn usable(sys: &System, ovf: &Ovf) -> Ovf {
     let place = |name: &str| format!("Azure: {OVF_ENV}: {name}");
     let line = |name: &str, text: &str| fields::valid_line(sys, &place(name), text).map(String::from);

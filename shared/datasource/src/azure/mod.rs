@@ -76,7 +76,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let uuid = uuid.to_lowercase();
     let byte_swapped = facts::byte_swapped(&uuid)
         .ok_or_else(|| Error::new(format!("Azure: the UUID in DMI is invalid: {uuid}")))?;
-    let previous_id = sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    let previous_id = sys.read_text(ctx.layout.instance_id()).unwrap_or_default();
     // Other letters or another order of the same bytes are the same machine, under an older kernel or firmware.
     let id = match previous_id.trim() {
         id if facts::matches_either(id, &uuid, &byte_swapped) => id.to_string(),

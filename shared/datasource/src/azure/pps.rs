@@ -89,7 +89,7 @@ pub fn remove_marker(sys: &System, layout: &Layout) {
 
 /// Tells the service manager that the stage still waits.
 pub fn tick(sys: &System) {
-    sys.extend_start_timeout(START_TIMEOUT, "Azure: waiting in a pool for the machine's owner");
+    sys.extend_start_timeout(START_TIMEOUT, "Azure: pre-provisioned; waiting for the machine's owner");
 }
 
 /// A NIC that the host is going to connect to another network.

@@ -100,7 +100,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
                 let why = attempt.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
                 self.reporter.fail(no_lease(nics.first()).with("exception", why.to_string()));
                 if self.pool(&Node::null()).is_some() {
-                    return Err(why.context("Azure: the machine is in a pool"));
+                    return Err(why.context("Azure: the machine is being pre-provisioned (PPS)"));
                 }
                 if self.seed.is_none() {
                     return Err(why);
@@ -210,9 +210,9 @@ impl<'s, 'a> Provisioning<'s, 'a> {
     /// Reports that the machine is ready for an owner. If its NIC is only connected to another network, waits for that.
     fn enter_pool(&mut self, kind: PoolKind, way: &mut Way<'_, 'a>) -> Result<Option<LinkEvents>> {
         let sys = self.ctx.sys;
-        info!(sys, "Azure: this machine is in a pool (ppsType {})", kind.as_str());
+        info!(sys, "Azure: this machine is being pre-provisioned (ppsType {})", kind.as_str());
         if !sys.is_live() || sys.is_dry_run() {
-            return Err(Error::new("Azure: this machine waits in a pool for its owner"));
+            return Err(Error::new("Azure: this machine is pre-provisioned and waits for its owner"));
         }
         pps::tick(sys);
         if kind == PoolKind::Unknown {
@@ -227,7 +227,9 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         let disc = self.seed.as_mut().and_then(|seed| seed.disc.take());
         match self.reporter.ready(&mut way.server, disc.as_deref()) {
             // The network may be gone before the answer has come.
-            Err(e) if kind == PoolKind::Savable => debug!(sys, "Azure: {e}; expected in this pool"),
+            Err(e) if kind == PoolKind::Savable => {
+                debug!(sys, "Azure: {e}; expected in this type of pre-provisioning")
+            }
             result => {
                 result
                     .map_err(|e| e.context("Azure: failed to report that the machine is ready for a pool"))?;
@@ -327,12 +329,14 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         let data = InstanceData { id: &self.id, seed: self.seed.as_ref(), document, certificate_keys: keys };
         if document.is_null() && data.seed.is_none() {
             return Err(Error::new(
-                "Azure: there is neither ovf-env.xml nor an answer of the metadata service",
+                "Azure: there is neither ovf-env.xml nor a response from the metadata service",
             ));
         }
         if document.is_null() && self.reporter.previous.has_imds {
-            // Half of the data would cost the machine keys and addresses.
-            return Err(Error::new("Azure: no answer of the metadata service; keeping what it said before"));
+            // With half of the data the machine would lose keys and addresses.
+            return Err(Error::new(
+                "Azure: the metadata service does not respond; keeping the earlier metadata",
+            ));
         }
         let instance = data.instance(self.ctx)?;
         let empty = Ovf::default();

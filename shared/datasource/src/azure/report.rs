@@ -63,7 +63,7 @@ impl<'a> Reporter<'a> {
     fn send_to_host(&self, report: &str) {
         let Some(pool) = self.pool.as_ref().filter(|_| self.sys.is_live()) else { return };
         if let Err(e) = self.sys.append_kvp(pool, &[(HOST_REPORT, report)]) {
-            warning!(self.sys, "Azure: the report for the host was not written: {e}");
+            warning!(self.sys, "Azure: writing the Hyper-V KVP report failed: {e}");
         }
     }
 

@@ -42,7 +42,7 @@ impl<'a> WireServer<'a> {
         WireServer { sys, address, patience, goal_state: None }
     }
 
-    /// Reports that the machine is ready or, with a text for people, that it is not.
+    /// Reports that the machine is ready or, with a string for people, that it is not.
     ///
     /// # Errors
     ///

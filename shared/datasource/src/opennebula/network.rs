@@ -172,7 +172,7 @@ fn nodes(texts: Vec<String>) -> Vec<Node> {
     texts.into_iter().map(Node::from).collect()
 }
 
-/// Returns the prefix length of a netmask, or of a text that is one already.
+/// Returns the prefix length of a netmask, or of a string that is one already.
 fn prefix_of(mask: &str) -> Option<u32> {
     if let Ok(length) = mask.parse::<u32>() {
         return (length <= 32).then_some(length);

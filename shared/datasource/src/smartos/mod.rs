@@ -49,7 +49,7 @@ const TIMEOUT_RANGE: (f64, f64) = (0.1, 3600.0);
 /// The time limit for all requests.
 const CRAWL_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The names of values in instance data, the keys of the host, and whether white space around the value is removed.
+/// The names of values in instance data, the keys of the host, and whether whitespace around the value is removed.
 pub(crate) const KEYS: [(&str, &str, bool); 13] = [
     ("instance-id", "sdc:uuid", true),
     ("local-hostname", "hostname", true),
@@ -97,7 +97,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Zones have no firmware; the host names the kernel.
+    /// Zones have no firmware; the hostnames the kernel.
     fn detect(kernel_version: &str, product: Option<&str>) -> Option<Kind> {
         match product {
             _ if kernel_version == ZONE_KERNEL => Some(Kind::Zone),
@@ -131,7 +131,7 @@ impl<'a> Settings<'a> {
         }
     }
 
-    /// Returns the names in a list, or in a text with commas.
+    /// Returns the names in a list, or in a string with commas.
     fn names(&self, key: &str) -> Option<BTreeSet<String>> {
         let node = self.get(key)?;
         let items: Vec<String> = match node.as_seq() {
@@ -331,7 +331,7 @@ pub(crate) fn instance(ctx: &Search<'_>, values: Values, description: String) ->
     metadata.insert("local-hostname", hostname);
     let vendor_data = match content("vendor-data") {
         Some(data) => data.to_vec(),
-        None => default_vendor_data(&ctx.layout.cloud("scripts/per-boot"), operator_script, user_script),
+        None => default_vendor_data(&ctx.layout.boot_scripts(), operator_script, user_script),
     };
     metadata.insert("vendor-data", String::from_utf8_lossy(&vendor_data).into_owned());
     let metadata = Node::from(metadata);

@@ -24,7 +24,7 @@ pub fn config(
     for (i, nic) in nics.iter().enumerate() {
         let place = format!("sdc:nics[{i}]");
         let Some(name) = document::text(nic, "interface") else {
-            warning!(sys, "SmartOS: {place}.interface: expected text; ignoring the NIC");
+            warning!(sys, "SmartOS: {place}.interface: expected a string; ignoring the NIC");
             continue;
         };
         let mut entry = v1::map(&[("type", "physical"), ("name", &name)]);
@@ -107,7 +107,7 @@ fn routes_of(sys: &System, routes: &[Node]) -> Vec<Node> {
             }
             (network, _) => {
                 let field = if network.is_some() { "gateway" } else { "dst" };
-                warning!(sys, "SmartOS: sdc:routes[{i}].{field}: expected text; ignoring the route");
+                warning!(sys, "SmartOS: sdc:routes[{i}].{field}: expected a string; ignoring the route");
             }
         }
     }

@@ -123,7 +123,7 @@ fn describe(address: &LinkAddress) -> Value {
     }
 }
 
-/// Returns the canonical name that a text in the format of /etc/hosts has for a name, as `hostname --fqdn` prints it.
+/// Returns the canonical name that a string in the format of /etc/hosts has for a name, as `hostname --fqdn` prints it.
 pub fn canonical_name(hosts: &str, name: &str) -> Option<String> {
     let lines = hosts.lines().map(|line| line.split('#').next().unwrap_or_default());
     let mut entries = lines.map(|line| line.split_ascii_whitespace().skip(1).collect::<Vec<_>>());

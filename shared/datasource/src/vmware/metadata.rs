@@ -11,7 +11,7 @@ const MAX_SIZE: usize = 16 << 20;
 /// Stands for no value where the hypervisor cannot remove one.
 const EMPTY: &str = "---";
 
-/// Returns a value without trailing white space, if there is one.
+/// Returns a value without trailing whitespace, if there is one.
 pub fn non_empty(value: &str) -> Option<&str> {
     Some(value.trim_end()).filter(|value| !value.is_empty() && *value != EMPTY)
 }
@@ -53,7 +53,7 @@ pub fn parse(sys: &System, key: &str, value: Option<(Option<String>, String)>) -
     parsed.map_err(|e| warning!(sys, "metadata ignored: {e}")).ok()
 }
 
-/// Returns metadata as the instance data has it, and the network configuration. That is a map, or a text with an encoding
+/// Returns metadata as the instance data has it, and the network configuration. That is a map, or a string with an encoding
 /// of its own; one that cannot be used is logged and ignored.
 pub fn split_network(sys: &System, key: &str, mut metadata: Map) -> (Map, Option<Node>) {
     let network = metadata.remove("network").filter(|network| !network.is_falsy());
@@ -66,7 +66,7 @@ pub fn split_network(sys: &System, key: &str, mut metadata: Map) -> (Map, Option
             .map_err(|e| e.context(&source))
             .and_then(|bytes| document::parse_map(&source, &bytes)),
         (None, None) => {
-            Err(Error::new(format!("{source}: expected a map or text, found {}", network.kind())))
+            Err(Error::new(format!("{source}: expected a map or a string, found {}", network.kind())))
         }
     };
     match read {

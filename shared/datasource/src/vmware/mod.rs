@@ -139,7 +139,7 @@ pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
 /// Fails if the metadata is invalid and the machine is an instance already: the metadata may hold its ID, without which
 /// it would become another instance with new host keys. At a first boot the rest of the data is used.
 fn require_same_id(ctx: &Search<'_>, data: &Data, is_valid: bool, uuid: &str) -> Result<()> {
-    let previous = ctx.sys.read_text(ctx.layout.data("instance-id")).unwrap_or_default();
+    let previous = ctx.sys.read_text(ctx.layout.instance_id()).unwrap_or_default();
     let is_first = matches!(previous.trim(), "" | "NO_PREVIOUS_INSTANCE_ID");
     if is_valid || is_first || previous.trim() == uuid {
         return Ok(());

@@ -49,7 +49,7 @@ pub fn instance_name(sys: &System) -> Result<String> {
     let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     // It becomes a part of paths.
     if name.is_empty() || name == ".." {
-        return Err(Error::new(format!("{WSLPATH} -am /: the output has no name of an instance")));
+        return Err(Error::new(format!("{WSLPATH} -am /: the output contains no instance name")));
     }
     Ok(name.to_string())
 }
@@ -74,7 +74,7 @@ pub(crate) fn drives(mounts: &str) -> Vec<String> {
     mounts.lines().filter_map(drive).collect()
 }
 
-/// Decodes UTF-16 with the low byte first, without white space at the end.
+/// Decodes UTF-16 with the low byte first, without whitespace at the end.
 pub(crate) fn decode_utf16(bytes: &[u8]) -> String {
     let units = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();

@@ -12,7 +12,7 @@ use system::{Result, System};
 /// What a cloud has at paths: a document, or text.
 pub type Documents = BTreeMap<String, Value>;
 
-/// The length of a text that is too long for every field but user-data.
+/// The length of a string that is too long for every field but user-data.
 const HUGE: usize = 17 << 10;
 /// Of a longer list only these items are replaced: the others are of the same kind.
 const MAX_ITEMS: usize = 2;
@@ -32,7 +32,7 @@ const IDS: [&str; 11] = [
     "instanceId",
 ];
 
-/// What a field is replaced by; `None` removes it. Null is tried in the place of documents, and missing in that of texts: both
+/// What a field is replaced by; `None` removes it. Null is tried in the place of documents, and missing in that of strings: both
 /// are no value.
 fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
     let control = ("control characters", Some("a\u{7}b\nc\u{0}d\u{1b}[0m".into()));
@@ -47,7 +47,7 @@ fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
 /// The parts of an instance that a field can change. Of the metadata itself nothing is expected.
 fn parts(instance: &Instance) -> Vec<(&'static str, String)> {
     let network = instance.network.as_ref().map(|network| match &network.content {
-        // A text keeps the numbers of its lines by empty ones.
+        // A string keeps the numbers of its lines by empty ones.
         Value::String(text) => text.lines().filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n"),
         content => content.to_string(),
     });
@@ -194,9 +194,9 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
 pub struct Rules<'r> {
     /// Parts of the paths of fields that are not judged.
     pub exceptions: &'r [&'r str],
-    /// Ends of the paths of texts with several keys, which are replaced as a whole.
+    /// Ends of the paths of strings with several keys, which are replaced as a whole.
     pub keys_in_one_text: &'r [&'r str],
-    /// Ends of the paths of documents that have only texts.
+    /// Ends of the paths of documents that have only strings.
     pub texts_only: &'r [&'r str],
 }
 
@@ -241,7 +241,7 @@ pub fn check(
                 judge(&changed, &format!("{path}{field}"), what, is_container);
             }
         }
-        // Of files only texts: one that is missing is not reported, and listings are not fields.
+        // Of files only strings: one that is missing is not reported, and listings are not fields.
         if value.is_string() && !path.ends_with('/') {
             for (what, by) in
                 replacements(false).into_iter().filter(|(_, by)| by.as_ref().is_some_and(Value::is_string))

@@ -52,7 +52,7 @@ fn akamai_flags_in_dmi_override_the_configuration() {
     let i = one.found("Akamai");
     assert_eq!((&*i.id, i.region.as_deref(), &*text(&i.user_data)), ("79", Some("5"), "no base64!"));
     let said = one.warnings();
-    assert!(said.contains("Akamai's metadata: id: expected text, found a list; ignored"), "{said}");
+    assert!(said.contains("Akamai's metadata: id: expected a string, found a list; ignored"), "{said}");
     assert!(said.contains("not valid base64") && !said.contains("no NIC"), "{said}");
     let other = machine("pmp=0a:,0b:", "['02:']");
     other.found("Akamai");

@@ -1,5 +1,5 @@
 //! Clouds with a metadata service, without a network: their services on loopback, the machine in a directory. Tests that
-//! need a real network are among the whole-program tests.
+//! need a real network are among the integration tests.
 
 #![allow(clippy::unwrap_used)]
 

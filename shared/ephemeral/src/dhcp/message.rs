@@ -19,7 +19,7 @@ pub mod option {
     pub const ROUTER: u8 = 3;
     /// DNS servers.
     pub const DNS: u8 = 6;
-    /// The host name.
+    /// The hostname.
     pub const HOST_NAME: u8 = 12;
     /// The domain name.
     pub const DOMAIN_NAME: u8 = 15;
@@ -39,7 +39,7 @@ pub mod option {
     pub const SERVER_IDENTIFIER: u8 = 54;
     /// The options that the client requests.
     pub const PARAMETER_REQUEST_LIST: u8 = 55;
-    /// A text, such as the reason of a refusal.
+    /// A string, such as the reason of a refusal.
     pub const MESSAGE: u8 = 56;
     /// The largest message that the client accepts, in bytes.
     pub const MAX_MESSAGE_SIZE: u8 = 57;

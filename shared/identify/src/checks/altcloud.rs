@@ -49,7 +49,7 @@ pub fn altcloud(facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Returns the kind that a text names, ignoring case.
+/// Returns the kind that a string names, ignoring case.
 pub(crate) fn kind_of(text: &str) -> Option<Kind> {
     match text.trim().to_ascii_lowercase().as_str() {
         "rhev" => Some(Kind::Rhev),

@@ -1,13 +1,13 @@
 //! Ec2: Amazon EC2, and clouds with a compatible metadata service.
 
-use crate::checks::signs;
+use crate::checks::rules;
 use crate::dmi::Dmi;
 use crate::facts::Facts;
 use crate::lookup::{self, ConfigFile};
 use crate::verdict::{Answer, Verdict, found, maybe, not_found};
 
 pub fn ec2(facts: &Facts<'_>) -> Verdict {
-    let seed = signs::check_seed(facts, "Ec2");
+    let seed = rules::check_seed(facts, "Ec2");
     if seed.answer == Answer::Found {
         return seed;
     }
@@ -29,7 +29,7 @@ pub fn ec2(facts: &Facts<'_>) -> Verdict {
 
 /// Returns the evidence for a platform with EC2's metadata service.
 pub(crate) fn platform(dmi: &Dmi, hypervisor_uuid: &str) -> Option<String> {
-    if let Some(reason) = signs::evidence_in_dmi(dmi, "Ec2") {
+    if let Some(reason) = rules::evidence_in_dmi(dmi, "Ec2") {
         return Some(reason);
     }
     if clouds::is_outscale(&dmi.sys_vendor, &dmi.product_name) {

@@ -1,6 +1,6 @@
 //! The check of each cloud: facts in, verdict with its reason out. No check writes or waits for a device to appear.
 //!
-//! Most clouds are identified by the signs of their row alone (`signs`). The others have a function here.
+//! Most clouds are identified by the rules of their row alone (`rules`). The others have a function here.
 
 pub(crate) mod altcloud;
 mod configdrive;
@@ -9,7 +9,7 @@ mod lxd;
 mod nocloud;
 mod openstack;
 pub(crate) mod ovf;
-mod signs;
+mod rules;
 mod smartos;
 mod vmware;
 pub(crate) mod wsl;
@@ -21,7 +21,7 @@ use crate::verdict::{Verdict, not_found};
 
 type Check = fn(&Facts<'_>) -> Verdict;
 
-/// The checks of clouds that need more than the signs of their row.
+/// The checks of clouds that need more than the rules of their row.
 const SPECIAL: [(&str, Check); 12] = [
     ("AltCloud", altcloud::altcloud),
     ("ConfigDrive", configdrive::config_drive),
@@ -43,8 +43,8 @@ pub fn check(name: &str, facts: &Facts<'_>) -> Option<Verdict> {
     let cloud = clouds::cloud(name)?;
     match SPECIAL.iter().find(|(special, _)| *special == name) {
         Some((_, check)) => Some(check(facts)),
-        None if cloud.signs.is_empty() => None,
-        None => Some(signs::check(facts, name)),
+        None if cloud.rules.is_empty() => None,
+        None => Some(rules::check(facts, name)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! NoCloud: a seed in a directory, on a file system, in systemd's credentials, in the configuration or in the firmware.
 
-use clouds::Sign;
+use clouds::Rule;
 
 use crate::checks::labels;
 use crate::facts::Facts;
@@ -16,13 +16,13 @@ pub fn nocloud(facts: &Facts<'_>) -> Verdict {
     if facts.raw_dmi().product_serial.split(' ').any(|word| word.starts_with("ds=nocloud")) {
         return found("dmi product_serial has ds=nocloud");
     }
-    for sign in clouds::cloud("NoCloud").map_or(&[][..], |cloud| cloud.signs) {
-        if let Sign::Credential(names) = sign
+    for rule in clouds::cloud("NoCloud").map_or(&[][..], |cloud| cloud.rules) {
+        if let Rule::Credential(names) = rule
             && let Some(path) = facts.find_credential(names)
         {
             return found(format!("credential {path}"));
         }
-        let Sign::Seed(name, files) = sign else { continue };
+        let Rule::Seed(name, files) = rule else { continue };
         let content = files.join(" and ");
         if facts.has_seed(name, files) {
             return found(format!("seed directory {name} has {content}"));

@@ -1,11 +1,11 @@
 //! OpenStack's metadata service; a config drive has precedence over it.
 
-use crate::checks::{configdrive, signs};
+use crate::checks::{configdrive, rules};
 use crate::facts::Facts;
 use crate::verdict::{Answer, Verdict, maybe, not_found};
 
 pub fn openstack(facts: &Facts<'_>) -> Verdict {
-    let firmware = signs::check(facts, "OpenStack");
+    let firmware = rules::check(facts, "OpenStack");
     let evidence = match firmware.answer {
         Answer::Found => firmware,
         _ if !facts.is_pc() => maybe("this machine need not have DMI"),

@@ -1,6 +1,6 @@
 //! OVF: an environment document in a seed, from the hypervisor, or on a CD-ROM.
 
-use crate::checks::{labels, signs, vmware};
+use crate::checks::{labels, rules, vmware};
 use crate::command::{CommandOutput, has_content};
 use crate::facts::Facts;
 use crate::verdict::{Answer, Verdict, found, not_found};
@@ -15,14 +15,14 @@ const SCHEMA: &str = "http://schemas.dmtf.org/ovf/environment/1";
 const MAX_SECTORS: u64 = 20480;
 
 pub fn ovf(facts: &Facts<'_>) -> Verdict {
-    let seed = signs::check_seed(facts, "OVF");
+    let seed = rules::check_seed(facts, "OVF");
     if seed.answer == Answer::Found {
         return seed;
     }
     if facts.virt() == "none" {
         return not_found("this is not a virtual machine");
     }
-    if signs::evidence_in_dmi(facts.dmi(), "Azure").is_some() {
+    if rules::evidence_in_dmi(facts.dmi(), "Azure").is_some() {
         return not_found("this is Azure, which has discs of this kind too");
     }
     if facts.virt() == "vmware" && vmware::query(facts, "info-get guestinfo.ovfEnv", is_xml).is_some() {

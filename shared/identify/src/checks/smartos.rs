@@ -1,12 +1,12 @@
 //! SmartOS: a virtual machine by its firmware, a zone by its kernel and the socket of its metadata.
 
-use crate::checks::signs;
+use crate::checks::rules;
 use crate::facts::Facts;
 use crate::verdict::{Answer, Verdict, found, not_found};
 
 pub fn smartos(facts: &Facts<'_>) -> Verdict {
     const SOCKET: &str = "/native/.zonecontrol/metadata.sock";
-    let firmware = signs::check(facts, "SmartOS");
+    let firmware = rules::check(facts, "SmartOS");
     if firmware.answer == Answer::Found {
         return firmware;
     }

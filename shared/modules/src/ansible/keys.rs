@@ -192,7 +192,7 @@ fn read_options(map: &Map, except: &[&str], reader: &mut Reader) -> Vec<String> 
                 Value::Bool(true) => options.push(format!("--{option}")),
                 _ => match String::read(value, reader) {
                     Some(text) if text.contains('\0') => {
-                        let _ = reader.type_error::<()>(value, "text without NUL bytes");
+                        let _ = reader.type_error::<()>(value, "a string without NUL bytes");
                     }
                     text => options.extend(text.map(|text| format!("--{option}={text}"))),
                 },

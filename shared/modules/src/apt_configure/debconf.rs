@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use system::{Command, Result, System, warning};
 
-/// Stores the answers of named texts, in the order of the names.
+/// Stores the answers of named strings, in the order of the names.
 pub fn apply(sys: &System, selections: &[(String, String)]) -> Result<()> {
     if selections.is_empty() {
         return Ok(());

@@ -71,7 +71,7 @@ fn stem(name: &str) -> &str {
     }
 }
 
-/// Returns the bytes of the armored keys in a text (RFC 9580, section 6); `None` if there are none or one is damaged.
+/// Returns the bytes of the armored keys in a string (RFC 9580, section 6); `None` if there are none or one is damaged.
 pub fn dearmor(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut lines = text.lines().map(str::trim);
@@ -98,7 +98,7 @@ fn fetch(context: &Context<'_>, id: &str, server: &str) -> Result<Vec<u8>> {
         return Err(Error::new("keyid: expected the hexadecimal id or fingerprint of a key"));
     }
     if server.is_empty() || server.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Err(Error::new("keyserver: expected a host name or URL"));
+        return Err(Error::new("keyserver: expected a hostname or URL"));
     }
     // A plan has not installed gpg.
     if sys.is_dry_run() && sys.which("gpg").is_none() {

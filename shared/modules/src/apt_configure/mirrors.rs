@@ -8,7 +8,7 @@ use system::{Deadline, System, debug};
 
 use super::settings::Mirror;
 
-/// How long a host name of a mirror may take to resolve.
+/// How long a hostname of a mirror may take to resolve.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Names that do not exist. A resolver that answers with an address of its own for unknown names has it for these.
@@ -60,7 +60,7 @@ impl Mirrors {
     }
 }
 
-/// Returns whether a text is usable as the address of a mirror. Anything else could be a line of its own.
+/// Returns whether a string is usable as the address of a mirror. Anything else could be a line of its own.
 pub fn is_location(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
@@ -178,7 +178,7 @@ fn ec2_region(zone: &str) -> Option<&str> {
     is_zone.then_some(region)
 }
 
-/// Returns the URL with a host name that can exist: a zone may have characters that a label cannot.
+/// Returns the URL with a hostname that can exist: a zone may have characters that a label cannot.
 fn valid_host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
@@ -206,7 +206,7 @@ pub fn resolver(sys: &System) -> impl FnMut(&str) -> bool {
     move |url| {
         let lookup = |url: &str| sys.addresses_of(url, Deadline::after(LOOKUP_TIMEOUT)).unwrap_or_default();
         let Some(first) = lookup(url).first().copied() else {
-            debug!(sys, "mirror {}: host name not found", system::redacted_url(url));
+            debug!(sys, "mirror {}: hostname not found", system::redacted_url(url));
             return false;
         };
         let is_address = url.contains(&first.to_string());

@@ -225,7 +225,7 @@ impl Archive {
             };
             let found = mirrors::location(mirror, by_dns, &mut exists);
             if found.is_none() && (mirror.uri.is_some() || !mirror.search.is_empty()) {
-                warning!(sys, "apt.{key}: no usable mirror; expected a URL whose host name exists");
+                warning!(sys, "apt.{key}: no usable mirror; expected a URL whose hostname exists");
             }
             found
         };

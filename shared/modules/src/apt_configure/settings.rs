@@ -9,7 +9,7 @@ config::keys! {
         arches: Arches;
         /// The URL of the mirror.
         uri: Option<String>, types [STR.format(Format::Uri)];
-        /// URLs to try instead of `uri`. The first whose host name resolves is used.
+        /// URLs to try instead of `uri`. The first whose hostname resolves is used.
         search: Vec<String>, types [list(&[STR.format(Format::Uri)]).min(1)];
         /// If `search` finds none, try `DISTRO-mirror` in the local domain (`DISTRO-security-mirror` for updates).
         search_dns: Option<bool>;
@@ -74,7 +74,7 @@ config::keys! {
         apt_sources: Option<OldSources>, until "22.1" use "apt: {sources: …}";
         /// The URL of the mirror.
         apt_mirror: Option<String>, until "22.1" use "apt: {primary: …}";
-        /// URLs to try instead of `uri`. The first whose host name resolves is used.
+        /// URLs to try instead of `uri`. The first whose hostname resolves is used.
         apt_mirror_search: Vec<String>, until "22.1" use "apt: {primary: …}";
         /// If `search` finds none, try `DISTRO-mirror` in the local domain (`DISTRO-security-mirror` for updates).
         apt_mirror_search_dns: Option<bool>, until "22.1" use "apt: {primary: …}";
@@ -145,7 +145,7 @@ impl FromNode for Selections {
             .min(1)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
-        let mut named = read_named::<String>(node, reader, "a map of names to texts")?;
+        let mut named = read_named::<String>(node, reader, "a map of names to strings")?;
         sort::sort(&mut named);
         Some(Selections(named))
     }

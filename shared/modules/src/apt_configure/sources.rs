@@ -31,10 +31,14 @@ impl RepositoryMatch {
     pub fn new(sys: &System, pattern: Option<String>) -> RepositoryMatch {
         match pattern {
             Some(pattern) if pattern != "^[\\w-]+:\\w" && !pattern.is_empty() => {
-                if sys.which("grep").is_some() && !pattern.contains(char::is_control) {
+                let problem = if pattern.contains(char::is_control) {
+                    "the pattern has control characters"
+                } else if sys.which("grep").is_none() {
+                    "grep is not installed"
+                } else {
                     return RepositoryMatch::Pattern(pattern);
-                }
-                warning!(sys, "apt.add_apt_repo_match: cannot be used here; using the default");
+                };
+                warning!(sys, "apt.add_apt_repo_match: {problem}; using the default");
                 RepositoryMatch::Default
             }
             _ => RepositoryMatch::Default,

@@ -16,7 +16,7 @@ pub enum SourcesFormat {
     Unknown,
 }
 
-/// Returns the format of a text.
+/// Returns the format of a string.
 pub fn format_of(text: &str) -> SourcesFormat {
     let has = |starts: &[&str]| text.lines().any(|line| starts.iter().any(|start| line.starts_with(start)));
     if has(&["deb ", "deb-src "]) {

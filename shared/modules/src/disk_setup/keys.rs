@@ -194,7 +194,7 @@ impl FromNode for TypeName {
     }
 }
 
-/// Arguments: a list, or a text with blanks between them.
+/// Arguments: a list, or a string with spaces between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Words(pub Vec<String>);
 
@@ -238,7 +238,7 @@ impl FromNode for CustomCommand {
             Value::Str(text) if !text.trim().is_empty() && !text.contains('\0') => {
                 Some(CustomCommand::Shell(text.clone()))
             }
-            _ => reader.type_error(node, "a command: text, or a list of texts"),
+            _ => reader.type_error(node, "a command: a string, or a list of strings"),
         }
     }
 }

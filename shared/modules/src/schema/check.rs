@@ -177,7 +177,7 @@ impl Validator {
             | (BaseType::Number, Value::Int(_) | Value::Float(_))
             | (BaseType::List(_), Value::Seq(_))
             | (BaseType::Map(_), Value::Map(_))
-            | (BaseType::Text, Value::Str(_) | Value::Bytes(_)) => true,
+            | (BaseType::Str, Value::Str(_) | Value::Bytes(_)) => true,
             (BaseType::StrConst(word), Value::Str(text)) => text == word,
             (BaseType::BoolConst(flag), Value::Bool(b)) => b == flag,
             (BaseType::IntConst(number), Value::Int(n)) => *n == i128::from(*number),
@@ -218,7 +218,7 @@ impl Validator {
         }
         match (&kind.base, &node.value) {
             (BaseType::Ref(definition), _) => self.check_value(definition.types, node),
-            (BaseType::Text, Value::Str(text)) => {
+            (BaseType::Str, Value::Str(text)) => {
                 if let Some(format) = kind.format.filter(|f| !matches_format(*f, text)) {
                     self.add_finding(
                         FindingKind::Invalid,
@@ -345,8 +345,8 @@ fn range_text(kind: &Type, end: &str) -> String {
     }
 }
 
-/// Returns "expected text or a list, found a map", and the most similar word.
-fn expected_message(types: &[&Type], node: &Node) -> String {
+/// Returns "expected a string or a list, found a map", and the most similar word.
+pub(super) fn expected_message(types: &[&Type], node: &Node) -> String {
     let names: Vec<String> = types.iter().filter(|t| t.deprecated.is_none()).map(|t| type_name(t)).collect();
     let mut unique: Vec<&str> = Vec::new();
     for name in &names {
@@ -365,7 +365,7 @@ fn expected_message(types: &[&Type], node: &Node) -> String {
     match node.as_str().filter(|_| is_word) {
         Some(text) => match did_you_mean(text, words) {
             Some(near) => format!("expected {list}; did you mean '{near}'?"),
-            None => format!("expected {list}, found another text"),
+            None => format!("expected {list}, found another string"),
         },
         None => format!("expected {list}, found {}", node.kind()),
     }
@@ -375,7 +375,7 @@ fn expected_message(types: &[&Type], node: &Node) -> String {
 pub(super) fn type_name(kind: &Type) -> String {
     match kind.base {
         BaseType::Any => "anything".into(),
-        BaseType::Text => kind.format.map_or("text", Format::description).into(),
+        BaseType::Str => kind.format.map_or("a string", Format::description).into(),
         BaseType::Int => "an integer".into(),
         BaseType::Number => "a number".into(),
         BaseType::Bool => "true or false".into(),

@@ -80,13 +80,14 @@ pub(super) fn types_text(types: &[Type]) -> String {
     let mut names: Vec<String> = Vec::new();
     for kind in types.iter().filter(|t| t.deprecated.is_none()) {
         let name = match kind.base {
-            BaseType::List(Some(items)) => format!("list of {}", parenthesized(&types_text(items))),
+            BaseType::List(Some(items)) => format!("list of {}", plural(&types_text(items))),
             BaseType::List(None) => "list".to_string(),
             BaseType::Map(_) => "map".to_string(),
             BaseType::Ref(definition) => types_text(definition.types),
             BaseType::StrConst(word) => word.to_string(),
             BaseType::Bool => "true or false".to_string(),
             BaseType::Null => "null".to_string(),
+            BaseType::Str if kind.format.is_none() => "string".to_string(),
             BaseType::Int => "integer".to_string(),
             BaseType::Number => "number".to_string(),
             _ => type_name(kind),
@@ -98,6 +99,13 @@ pub(super) fn types_text(types: &[Type]) -> String {
     names.join(" | ")
 }
 
-fn parenthesized(text: &str) -> String {
-    if text.contains(" | ") { format!("({text})") } else { text.to_string() }
+/// Returns the types of a list's items: "strings", "lists of strings", "(string | map)".
+fn plural(text: &str) -> String {
+    match text {
+        "string" | "integer" | "number" | "map" | "list" => format!("{text}s"),
+        "a URL" => "URLs".to_string(),
+        _ if text.contains(" | ") => format!("({text})"),
+        _ if text.starts_with("a string ") => text.replacen("a string ", "strings ", 1),
+        _ => text.replacen("list of ", "lists of ", usize::from(text.starts_with("list of "))),
+    }
 }

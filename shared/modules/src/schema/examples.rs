@@ -20,7 +20,7 @@ impl Examples {
         Examples(files.map(|file| read(file.path())).collect())
     }
 
-    /// Returns names, texts and configurations of all examples.
+    /// Returns names, strings and configurations of all examples.
     pub fn all(&self) -> impl Iterator<Item = (&str, &str, Node)> {
         self.0.iter().map(|(name, text)| {
             let root = config::yaml::parse(name, text).unwrap().root;
@@ -28,7 +28,7 @@ impl Examples {
         })
     }
 
-    /// Returns the texts of a module's examples.
+    /// Returns the strings of a module's examples.
     pub fn of_module(&self, module: &str) -> impl Iterator<Item = &str> {
         let is_of = move |name: &&String| name.split('-').next() == Some(module);
         self.0.keys().filter(is_of).map(|name| self.0[name].as_str())

@@ -88,7 +88,7 @@ fn field_schema(field: &Field) -> Value {
         schema["default"] = match *default {
             DefaultValue::Bool(flag) => flag.into(),
             DefaultValue::Int(number) => number.into(),
-            DefaultValue::Text(text) => text.into(),
+            DefaultValue::Str(text) => text.into(),
         };
     }
     if let Some(old) = field.deprecated {
@@ -135,7 +135,7 @@ fn const_value(kind: &Type) -> Option<Value> {
 fn type_schema(kind: &Type) -> Value {
     let mut schema = match kind.base {
         BaseType::Any | BaseType::StrConst(_) | BaseType::BoolConst(_) | BaseType::IntConst(_) => json!({}),
-        BaseType::Text => json!({ "type": "string" }),
+        BaseType::Str => json!({ "type": "string" }),
         BaseType::Int => json!({ "type": "integer" }),
         BaseType::Number => json!({ "type": "number" }),
         BaseType::Bool => json!({ "type": "boolean" }),

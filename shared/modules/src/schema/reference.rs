@@ -16,7 +16,9 @@ use crate::{Distros, MODULES, Module};
 const SOURCE: &str = "shared/modules/src and docs/examples";
 const COLUMNS: [&str; 4] = ["key", "type", "default", "meaning"];
 
+/// Not justified: a long key and its type may fill a line without a space that could grow.
 const HEAD: &str = r#".TH CLOUD-CONFIG 5 "" "Firstlight @VERSION@" "File formats"
+.ad l
 .SH NAME
 cloud-config \- configuration of a machine at its first boot
 .SH DESCRIPTION

@@ -15,7 +15,7 @@ fn types_samples(types: &[Type]) -> Vec<Node> {
 fn type_samples(kind: &Type) -> Vec<Node> {
     let value = match kind.base {
         BaseType::Any => return vec!["x".into(), 7.into()],
-        BaseType::Text => text_sample(kind.format).into(),
+        BaseType::Str => text_sample(kind.format).into(),
         BaseType::Int | BaseType::Number => i64::from(kind.min.unwrap_or(7)).into(),
         BaseType::Bool => return vec![true.into(), false.into()],
         BaseType::Null => Node::null(),

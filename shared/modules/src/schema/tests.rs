@@ -1,6 +1,6 @@
 //! The tables compared with examples, with the modules' own declarations, and with the published schema.
 
-use config::schema::{BaseType, Definition, Type};
+use config::schema::{ANY_MAP, BaseType, Definition, Format, INT, STR, Type, list};
 use config::{FindingKind, Map, Node, Reader};
 
 use super::{samples, tables, top_level};
@@ -29,7 +29,7 @@ fn unknown_keys_are_reported_with_a_suggestion() {
         ),
         (
             "users: [{name: b, lock_passwd: 'yes'}]",
-            &["t:1:32: users[0].lock_passwd: expected true or false, found text"],
+            &["t:1:32: users[0].lock_passwd: expected true or false, found a string"],
         ),
         (
             "ca-certs: {remove-defaults: true}",
@@ -205,6 +205,26 @@ fn documentation_covers_every_module() {
     let one = super::module_docs("cc_phone-home").unwrap();
     assert!(one.contains("  phone_home: map\n") && one.contains("url: a URL, required"), "{one}");
     assert_eq!(super::module_docs("nonsense"), None);
+}
+
+/// Users read the words of YAML and JSON schema.
+#[test]
+fn types_are_named_as_in_yaml() {
+    const LIST: Type = list(&[STR]);
+    const URL: Type = STR.format(Format::Uri);
+    const PAIR: Type = STR.format(Format::Pair);
+    for (types, documented, in_messages) in [
+        (&[STR, LIST][..], "string | list of strings", "a string or a list"),
+        (&[list(&[LIST]), INT], "list of lists of strings | integer", "a list or an integer"),
+        (&[list(&[STR, ANY_MAP]), list(&[URL])], "list of (string | map) | list of URLs", "a list"),
+        (&[list(&[PAIR])], "list of strings such as user:password", "a list"),
+    ] {
+        assert_eq!(super::docs::types_text(types), documented);
+        let names: Vec<&Type> = types.iter().collect();
+        let message = super::check::expected_message(&names, &Node::from(true));
+        assert_eq!(message, format!("expected {in_messages}, found a boolean"));
+    }
+    assert_eq!(check("runcmd: ls"), ["t:1:9: runcmd: expected a list, found a string"]);
 }
 
 #[test]

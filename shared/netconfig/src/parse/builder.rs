@@ -140,7 +140,7 @@ impl Builder {
         let node = map.get(key).filter(|n| !n.is_null())?;
         let text = node.scalar_text();
         if text.is_none() {
-            self.report(node, &join_key(path, key), format!("expected text, found {}", node.kind()));
+            self.report(node, &join_key(path, key), format!("expected a string, found {}", node.kind()));
         }
         text
     }
@@ -208,7 +208,7 @@ impl Builder {
         }
     }
 
-    /// Returns a list of texts; a single text is split at white space.
+    /// Returns a list of strings; a single text is split at whitespace.
     pub fn string_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
         match &node.value {
@@ -219,7 +219,7 @@ impl Builder {
                     match item.scalar_text().filter(|_| !item.is_null()) {
                         Some(word) => words.push(word),
                         None => {
-                            let message = format!("expected text, found {}", item.kind());
+                            let message = format!("expected a string, found {}", item.kind());
                             self.report(item, &format!("{}[{i}]", join_key(path, key)), message);
                         }
                     }

@@ -32,7 +32,7 @@ fn check_names(build: &mut Builder) {
         links.filter(|l| is_invalid(&l.name) || is_invalid_id(&l.id)).map(|l| l.id.clone()).collect();
     for id in invalid {
         let at = position(build, &id);
-        let message = "invalid name (a slash, white space, a control character or a shell metacharacter); ignoring the \
+        let message = "invalid name (a slash, whitespace, a control character or a shell metacharacter); ignoring the \
                        device";
         build.discard_at(&at, "network", message.to_string());
         build.remove(&id);

@@ -109,7 +109,7 @@ fn number(metadata: &Node, key: &str) -> u64 {
     text.and_then(|t| t.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// Returns a list of texts, which may be written as one text.
+/// Returns a list of strings, which may be written as one text.
 fn texts(metadata: &Node, key: &str) -> Vec<String> {
     match metadata.get(key).filter(|n| !n.is_falsy()) {
         Some(node) => match node.as_seq() {

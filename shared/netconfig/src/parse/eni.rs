@@ -3,8 +3,8 @@
 //! family are not, as in upstream, and are named in a finding. Pure: files that the text includes with `source` come with
 //! [`Facts`].
 //!
-//! Words are separated by any white space and lines may be continued, as in ifupdown itself (upstream splits at single
-//! blanks).
+//! Words are separated by any whitespace and lines may be continued, as in ifupdown itself (upstream splits at single
+//! spaces).
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ const MAX_INCLUDE_DEPTH: usize = 8;
 /// The options of a stanza that version 1 can express.
 const COPIED_OPTIONS: [&str; 3] = ["netmask", "gateway", "broadcast"];
 
-/// Returns the files that a text names, so that the caller can read them into [`Facts::includes`].
+/// Returns the files that a string names, so that the caller can read them into [`Facts::includes`].
 pub fn includes(text: &str, dir: &str) -> Vec<Include> {
     logical_lines(text).filter_map(|(_, words)| include(&words, dir)).collect()
 }
@@ -35,7 +35,7 @@ fn include(words: &[&str], dir: &str) -> Option<Include> {
     Some(Include { pattern, is_directory })
 }
 
-/// The directory for relative paths in a text that was not read from a file (from metadata or an unmounted disk).
+/// The directory for relative paths in a string that was not read from a file (from metadata or an unmounted disk).
 pub const DEFAULT_DIR: &str = "/etc/network";
 
 /// Returns the directory of a file.

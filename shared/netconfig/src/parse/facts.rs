@@ -19,7 +19,7 @@ pub struct Facts {
     pub iscsi_root: bool,
     /// The directory of an interfaces file, if the text is a file.
     pub interfaces_dir: Option<String>,
-    /// Paths and texts of the files that an interfaces file includes.
+    /// Paths and strings of the files that an interfaces file includes.
     pub includes: HashMap<Include, Vec<(String, String)>>,
 }
 

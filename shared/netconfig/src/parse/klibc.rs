@@ -1,5 +1,5 @@
 //! Files of an initramfs with klibc's `ipconfig`: shell assignments in /run/net-NAME.conf, one file for each NIC and
-//! family, converted to version 1. Pure: the texts are arguments, and the MACs of the NICs come with [`Facts`].
+//! family, converted to version 1. Pure: the strings are arguments, and the MACs of the NICs come with [`Facts`].
 
 use std::collections::HashMap;
 
@@ -110,10 +110,10 @@ pub fn assignments(text: &str) -> Option<HashMap<String, String>> {
     Some(pairs.map(|(key, value)| (key.to_string(), value.to_string())).collect())
 }
 
-/// Splits a text into words as a shell does, without expansions. Returns `None` if a quotation is not closed or a backslash
+/// Splits a string into words as a shell does, without expansions. Returns `None` if a quotation is not closed or a backslash
 /// ends the text.
 pub fn shell_words(text: &str) -> Option<Vec<String>> {
-    // shlex does not take a carriage return for white space.
+    // shlex does not take a carriage return for whitespace.
     shlex::split(&text.replace("\r\n", "\n"))
 }
 

@@ -94,7 +94,7 @@ impl Format {
         (self.to_config)(&sanitized.config, facts, findings)
     }
 
-    /// Parses a text of this format into the value that [`Format::to_config`] takes. `source` is the name of the text in
+    /// Parses a string of this format into the value that [`Format::to_config`] takes. `source` is the name of the text in
     /// messages.
     ///
     /// # Errors

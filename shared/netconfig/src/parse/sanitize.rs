@@ -52,7 +52,7 @@ pub fn is_shell_special(c: char) -> bool {
     "$`\"'\\;&|<>()".contains(c)
 }
 
-/// Keys whose value is a list of words: written as one text it is split at white space, line ends included.
+/// Keys whose value is a list of words: written as one text it is split at whitespace, line ends included.
 const LIST_KEYS: [&str; 5] =
     ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 

@@ -195,7 +195,7 @@ fn nameserver<'a>(
     if !has_keys(build, entry, path, &["address"]) {
         return;
     }
-    // A text is a single server here: it is not split.
+    // A string is a single server here: it is not split.
     let mut list = |key: &str| match entry.get(key).and_then(Node::as_str) {
         Some("") => Vec::new(),
         Some(one) => vec![one.to_string()],

@@ -28,7 +28,7 @@ pub fn request(ask: &RequestParts<'_>, whole: bool, proxy_user: Option<&str>) ->
         let is_name = !name.is_empty() && name.bytes().all(|b| b.is_ascii_graphic() && b != b':');
         if !is_name || value.bytes().any(|b| matches!(b, b'\r' | b'\n' | 0)) {
             // A line break would begin another header or request.
-            return Err(Error::new("a header's name or value has a character that cannot be sent"));
+            return Err(Error::new("invalid character in a header name or value"));
         }
         head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
         Ok(())

@@ -241,7 +241,7 @@ impl<'v> Interpreter<'v> {
             };
             for (key, value) in map.entries.borrow().iter() {
                 let Val::Str(key) = key else {
-                    return Err("'**' of a map with keys that are not text".into());
+                    return Err("'**' of a map with keys that are not strings".into());
                 };
                 call_args.named.push((key.clone(), value.clone()));
             }

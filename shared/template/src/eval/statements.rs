@@ -239,7 +239,7 @@ impl Interpreter<'_> {
         Ok(())
     }
 
-    /// Records the undefined variables whose placeholders a text contains.
+    /// Records the undefined variables whose placeholders a string contains.
     fn record_undefined(&mut self, text: &str, line: usize) {
         for (at, _) in text.match_indices(MISSING_JINJA_PREFIX) {
             let name = &text[at + MISSING_JINJA_PREFIX.len()..];

@@ -55,7 +55,7 @@ fn key(key: &Val) -> String {
     }
 }
 
-/// Writes a text as JSON and escapes the characters that are special in HTML.
+/// Writes a string as JSON and escapes the characters that are special in HTML.
 fn quoted(text: &str, out: &mut String) {
     let mut json = String::new();
     put_json(text, &mut json);

@@ -1,11 +1,11 @@
 //! Jinja's filters by name. Those on lists and maps are in `sequences`, those on numbers in `numbers`, and those on text in
-//! `texts`; Jinja's tests are in `predicates`.
+//! `strings`; Jinja's tests are in `predicates`.
 
 mod json;
 mod numbers;
 mod predicates;
 mod sequences;
-mod texts;
+mod strings;
 mod wrap;
 
 use crate::args::{Args, CallArgs, Row, find};
@@ -16,7 +16,7 @@ use crate::value::{Val, ValueResult};
 type Filter = Row<fn(&mut Interpreter<'_>, Val, Args) -> ValueResult<Val>>;
 
 fn find_filter(name: &str) -> Option<&'static Filter> {
-    [sequences::FILTERS, numbers::FILTERS, texts::FILTERS].into_iter().find_map(|table| find(table, name))
+    [sequences::FILTERS, numbers::FILTERS, strings::FILTERS].into_iter().find_map(|table| find(table, name))
 }
 
 fn is_safe(value: &Val) -> bool {

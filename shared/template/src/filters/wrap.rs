@@ -129,7 +129,7 @@ fn format(value: &Val, indent: usize, allowance: usize, level: usize, out: &mut 
     out.push_str(close);
 }
 
-/// Writes a text as several string literals, one on each line.
+/// Writes a string as several string literals, one on each line.
 fn format_str(text: &str, mut indent: usize, mut allowance: usize, level: usize, out: &mut String) {
     let repr = |text: &str| Val::text(text).repr(true);
     let length = |text: &str| repr(text).chars().count();

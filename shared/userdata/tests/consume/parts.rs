@@ -34,7 +34,7 @@ fn invalid_parts_are_reported_without_their_content() {
     for (place, begin) in [
         format!("{merging} part-001: user-data part-001:2:1: missing ',' or ']' in the list"),
         format!("{merging} part-002: user-data part-002:1:1: expected a map, found a list"),
-        format!("{merging} part-003: user-data part-003:1:1: expected a map, found text"),
+        format!("{merging} part-003: user-data part-003:1:1: expected a map, found a string"),
         format!("{merging} part-004: empty cloud config"),
         format!("{merging} part-005: user-data part-005:2:12: expected a value such as"),
         format!("{merging} part-006: Merge-Type: expected a value such as"),

@@ -9,7 +9,7 @@ const MONTHS: [&str; 12] =
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const DAY: i64 = 86_400 * SECOND;
 
-/// Parses the timestamp at the beginning of a text. Timestamps of syslog have no year: the last one that does not put them
+/// Parses the timestamp at the beginning of a string. Timestamps of syslog have no year: the last one that does not put them
 /// after `now` is used.
 pub fn parse(text: &str, now: i64) -> Option<i64> {
     let (mut first, mut rest) = first_word(text);

@@ -138,6 +138,7 @@ pub enum StateCommand {
 
 pub struct Schema {
     pub config_file: Option<String>,
+    /// The type that was given; `--system` does not need one.
     pub schema_type: Option<String>,
     pub instance_data: Option<String>,
     pub system: bool,
@@ -311,7 +312,7 @@ impl Schema {
     fn from_matches(m: &Matches) -> Schema {
         Schema {
             config_file: m.value("config-file"),
-            schema_type: m.value("schema-type"),
+            schema_type: m.values("schema-type").pop(),
             instance_data: m.value("instance-data"),
             system: m.flag("system"),
             annotate: m.flag("annotate"),

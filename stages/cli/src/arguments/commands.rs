@@ -163,7 +163,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
         CommandSpec { name: "features", about: "List the supported configuration features.", ..COMMAND },
         CommandSpec {
             name: "analyze",
-            about: "Show the time that each part of a boot took.",
+            about: "Show how long each part of a boot took.",
             commands: &[
                 CommandSpec {
                     name: "blame",
@@ -272,7 +272,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
         },
         CommandSpec {
             name: "apply",
-            about: "Run the stages on the image that --root names.",
+            about: "Run the stages on the image given with --root.",
             options: &[
                 option(
                     "user-data",
@@ -288,7 +288,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
         },
         CommandSpec {
             name: "doctor",
-            about: "Show on one page why a machine did not come up as wanted.",
+            about: "Show on one page why a machine did not come up as expected.",
             options: &[
                 option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text"),
                 flag("no-plan", None, "Do not plan the next boot, which may ask a metadata service."),
@@ -301,7 +301,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             commands: &[
                 CommandSpec {
                     name: "check",
-                    about: "Report torn, foreign, half-written and unreadable state.",
+                    about: "Report damaged, incomplete and unreadable state, and state of another instance.",
                     options: &[
                         option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text")
                     ],
@@ -309,8 +309,8 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 },
                 CommandSpec {
                     name: "repair",
-                    about: "Make the safe repairs.",
-                    options: &[flag("plan", None, "Show the repairs without making them.")],
+                    about: "Apply safe repairs.",
+                    options: &[flag("plan", None, "Show the repairs without applying them.")],
                     ..COMMAND
                 },
             ],
@@ -372,8 +372,9 @@ const SCHEMA: CommandSpec = CommandSpec {
             Some('t'),
             "TYPE",
             Choices(&["cloud-config", "network-config"]),
-            "Type of the file (default: cloud-config).",
+            "Type of the file.",
         )
+        .default("cloud-config")
         .unused_with(&["docs", "explain"]),
         option(
             "instance-data",

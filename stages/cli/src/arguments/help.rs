@@ -13,9 +13,16 @@ pub fn help(path: &[&CommandSpec]) -> String {
     let Some(command) = path.last() else { return String::new() };
     let names: Vec<&str> = path.iter().map(|command| command.name).collect();
     let mut text = format!("Usage: {}", names.join(" "));
+    let (indent, mut column) = (text.len() + 1, text.len());
     for word in usage_words(command) {
+        if column > indent && column + 1 + word.len() > WIDTH {
+            text.push('\n');
+            text.extend(std::iter::repeat_n(' ', indent - 1));
+            column = indent - 1;
+        }
         text.push(' ');
         text.push_str(&word);
+        column += 1 + word.len();
     }
     text.push_str(&format!("\n\n{}\n", command.about));
     if let Some(positional) = command.positional {
@@ -86,8 +93,10 @@ pub fn description(option: &OptionSpec) -> String {
     if let Some(value) = option.value() {
         if let ValueKind::Choices(choices) = value.kind {
             let list = choices.join(", ");
-            if choices.len() > 1 && list.len() <= MAX_CHOICES && !option.help.contains(choices[0]) {
-                notes.push(format!("one of {list}"));
+            match choices.len() {
+                1 => notes.push(format!("must be {list}")),
+                _ if list.len() <= MAX_CHOICES => notes.push(format!("one of {list}")),
+                _ => {}
             }
         }
         notes.extend(value.default.map(|default| format!("default: {default}")));
@@ -121,4 +130,38 @@ fn push_row(text: &mut String, name: &str, about: &str) {
         column += blanks + word.len();
     }
     text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::arguments::generated::table::paths;
+
+    use super::*;
+
+    #[test]
+    fn choices_are_shown_with_the_default() {
+        let of =
+            |path: &[&str]| crate::arguments::help(path).split_whitespace().collect::<Vec<_>>().join(" ");
+        let schema = of(&["schema"]);
+        let kinds = "Type of the file (one of cloud-config, network-config; default: cloud-config).";
+        assert!(schema.contains(kinds), "{schema}");
+        let hook = of(&["devel", "hotplug-hook"]);
+        assert!(hook.contains("Subsystem of the device (must be net)."), "{hook}");
+        let status = of(&["status"]);
+        assert!(status.contains("(one of json, tabular, yaml; default: tabular)."), "{status}");
+    }
+
+    #[test]
+    fn help_is_wrapped() {
+        for path in paths() {
+            let text = help(&path);
+            assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
+            // The words of a usage that takes several lines are below one another.
+            let usage: Vec<&str> = text.lines().take_while(|line| !line.is_empty()).collect();
+            let indent = "Usage: ".len() + path.iter().map(|command| command.name.len() + 1).sum::<usize>();
+            for line in &usage[1..] {
+                assert_eq!(line.len() - line.trim_start().len(), indent, "{text}");
+            }
+        }
+    }
 }

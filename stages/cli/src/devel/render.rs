@@ -61,11 +61,11 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
 
 /// Returns the path of all instance data for root, of the redacted data for other users.
 fn default_data(machine: &Machine) -> String {
-    let redacted = machine.layout.run("instance-data.json");
+    let redacted = machine.layout.instance_data();
     if !Machine::is_root() {
         return redacted;
     }
-    let whole = machine.layout.run("instance-data-sensitive.json");
+    let whole = machine.layout.sensitive_instance_data();
     if machine.sys.exists(&whole) {
         return whole;
     }

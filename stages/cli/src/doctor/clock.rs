@@ -20,7 +20,7 @@ pub fn section(machine: &Machine, log: &BootLog, page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let now = sys.clock().wall().as_secs() as i64;
     let boot = log.last.as_ref().and_then(|boot| Some(boot.events.first()?.at / 1_000_000));
-    let files = [layout.data("status.json"), layout.data("instance-id"), layout.cache(), log.path.clone()];
+    let files = [layout.stored_status(), layout.instance_id(), layout.cache(), log.path.clone()];
     let newest = files.iter().filter_map(|path| Some(sys.metadata(path).ok()?.mtime())).max();
     let shown = |seconds: i64| {
         let time =

@@ -2,19 +2,18 @@
 
 use config::{Node, Position, Value};
 use serde_json::json;
+use state::layout::RAW_DATA;
 
 use super::Page;
 use super::results::{add_config_finding, place_of};
 use crate::finding::Finding;
 use crate::machine::Machine;
 
-const DATA: [&str; 3] = ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"];
-
 pub fn section(machine: &Machine, page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let (settings, inputs) = crate::explain::replay_merge(machine);
     let mut lines = Vec::new();
-    for name in DATA {
+    for name in RAW_DATA {
         let path = layout.instance(name);
         match sys.metadata(&path) {
             Ok(meta) => lines.push(format!("{path}: {} bytes", meta.len())),
@@ -56,7 +55,7 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
 }
 
 /// Returns the names of configured users, except for the default user, and where they are set. `users` is a list of names, of
-/// lists of names and of maps; a text; or a map by name.
+/// lists of names and of maps; a string; or a map by name.
 fn configured_users(merged: &Node) -> Vec<(String, Position)> {
     let names = |node: &Node| -> Vec<(String, Position)> {
         let text = node.scalar_text().unwrap_or_default();

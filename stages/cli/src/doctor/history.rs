@@ -110,15 +110,11 @@ pub fn changes(machine: &Machine, log: &BootLog, page: &mut Page) {
             .map(|text| String::from_utf8_lossy(&text).trim().to_string())
             .unwrap_or_default()
     };
-    let previous = line(layout.data("previous-instance-id"));
+    let previous = line(layout.previous_instance_id());
     if previous != state::NO_PREVIOUS_ID {
-        compare("instance-id".into(), previous, line(layout.data("instance-id")));
+        compare("instance-id".into(), previous, line(layout.instance_id()));
     }
-    compare(
-        "datasource".into(),
-        line(layout.data("previous-datasource")),
-        line(layout.instance("datasource")),
-    );
+    compare("datasource".into(), line(layout.previous_datasource()), line(layout.datasource()));
     if let (Some(before), Some(last)) = (&log.before, &log.last) {
         compare("version of cloud-init".into(), before.version.clone(), last.version.clone());
         let results = |boot: &Boot| -> BTreeMap<String, String> {

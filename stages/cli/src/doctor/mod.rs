@@ -1,4 +1,4 @@
-//! `doctor`: one page for a machine that did not come up as wanted. It only reads, works on another root too, and reports
+//! `doctor`: one page for a machine that did not come up as expected. It only reads, works on another root too, and reports
 //! what it could not read.
 
 mod boot_log;

@@ -31,7 +31,7 @@ const REMEDIES: [(&str, &str); 11] = [
 
 pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
-    let paths = [layout.run("status.json"), layout.data("status.json")];
+    let paths = [layout.status(), layout.stored_status()];
     let path = paths.iter().find(|path| sys.exists(path.as_str()));
     let status = path.and_then(|path| match sys.read(path) {
         Ok(bytes) => serde_json::from_slice::<Value>(&bytes).ok(),
@@ -50,7 +50,7 @@ pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
                 ));
             }
         }
-        // The state check reports a torn file.
+        // The state check reports a damaged file.
         None => of_log(log, page),
     }
     if log.last.is_none() && path.is_none() {
@@ -154,7 +154,7 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
     page.find(Finding::error(place, problem).remedy(remedy));
 }
 
-/// Returns `SOURCE, line LINE` and the rest of a text that begins with a position.
+/// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.
 pub fn place_of(text: &str) -> Option<(String, String)> {
     let (position, rest) = text.split_once(": ")?;
     let (position, column) = position.rsplit_once(':')?;

@@ -1,9 +1,9 @@
-//! Line-by-line differences of two texts.
+//! Line-by-line differences of two strings.
 
 /// Beyond this many pairs of lines the old text is shown as replaced by the new one.
 const MAX_PAIRS: usize = 4_000_000;
 
-/// A line that is the same in both texts, only in the old one, or only in the new one.
+/// A line that is the same in both strings, only in the old one, or only in the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Line<'a> {
     Same(&'a str),
@@ -11,7 +11,7 @@ pub enum Line<'a> {
     New(&'a str),
 }
 
-/// Returns the shortest difference of two texts, without the common lines at the beginning and the end.
+/// Returns the shortest difference of two strings, without the common lines at the beginning and the end.
 pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     let (mut old, mut new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

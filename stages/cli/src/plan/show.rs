@@ -19,7 +19,7 @@ pub struct PlanView<'a> {
     pub sensitive: bool,
 }
 
-/// Longer texts are not compared, in bytes.
+/// Longer strings are not compared, in bytes.
 pub const MAX_DIFF_SIZE: u64 = 1 << 20;
 
 impl PlanView<'_> {

@@ -100,7 +100,7 @@ impl PlanView<'_> {
     }
 }
 
-/// Returns the unified difference of two texts; empty if they are equal.
+/// Returns the unified difference of two strings; empty if they are equal.
 fn patch(old_name: &str, name: &str, old: &str, new: &str) -> String {
     let lines = all_lines(old, new);
     let is_change = |line: &Line<'_>| !matches!(line, Line::Same(_));
@@ -127,7 +127,7 @@ fn ends(old: &str, new: &str) -> (bool, bool) {
     (lacks(old), lacks(new))
 }
 
-/// Returns all lines of both texts, those of a changed last line feed included.
+/// Returns all lines of both strings, those of a changed last line feed included.
 fn all_lines<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
     let (olds, news): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let before = olds.iter().zip(&news).take_while(|(a, b)| a == b).count();

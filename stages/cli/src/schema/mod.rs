@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use config::{Finding, FindingKind, Findings, Node, Position};
 use modules::schema;
+use state::layout::{CLOUD_CONFIGS, RAW_DATA};
 use system::{System, warning};
 
 use crate::arguments::Schema;
@@ -147,9 +148,9 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
     let directory = machine.sys.real_path(&link).unwrap_or(link);
     let of_instance = |name: &str| format!("{}/{name}", directory.trim_end_matches('/'));
     for (name, processed, raw, always) in [
-        ("user-data", "cloud-config.txt", "user-data.txt", true),
-        ("vendor-data", "vendor-cloud-config.txt", "vendor-data.txt", false),
-        ("vendor2-data", "vendor2-cloud-config.txt", "vendor-data2.txt", false),
+        ("user-data", CLOUD_CONFIGS[0], RAW_DATA[0], true),
+        ("vendor-data", CLOUD_CONFIGS[1], RAW_DATA[1], false),
+        ("vendor2-data", CLOUD_CONFIGS[2], RAW_DATA[2], false),
     ] {
         let (processed, raw) = (of_instance(processed), of_instance(raw));
         let length = |path: &str| machine.sys.metadata(path).ok().map(|meta| meta.len());
@@ -357,8 +358,8 @@ fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> 
     let data = match &args.instance_data {
         Some(file) => file.clone(),
         None => {
-            let whole = machine.layout.run("instance-data-sensitive.json");
-            let redacted = machine.layout.run("instance-data.json");
+            let whole = machine.layout.sensitive_instance_data();
+            let redacted = machine.layout.instance_data();
             if Machine::is_root() && machine.sys.exists(&whole) { whole } else { redacted }
         }
     };

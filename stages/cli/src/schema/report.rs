@@ -178,7 +178,7 @@ fn print_annotated(result: &Validation, indent: &str) {
     }
 }
 
-/// `users.0.name: expected text, found a list (a.yaml:3:9)`.
+/// `users.0.name: expected a string, found a list (a.yaml:3:9)`.
 fn line(finding: &Finding) -> String {
     let key = finding.key.replace('[', ".").replace(']', "");
     match finding.kind {

@@ -1,7 +1,7 @@
 //! The instance: its link, its ID, its cache and the data beside it; and the markers in /run.
 
 use serde_json::Value;
-use state::Layout;
+use state::{Layout, layout::RAW_DATA};
 use system::{Result, System};
 
 use super::{Checked, Repair};
@@ -28,7 +28,7 @@ enum Cache {
 pub fn instance(machine: &Machine, checked: &mut Checked) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let link = layout.instance("");
-    let id_file = layout.data("instance-id");
+    let id_file = layout.instance_id();
     let id = checked.read(sys.read_text_if_exists(&id_file)).flatten().map(|text| text.trim().to_string());
     let recorded = id.as_deref().filter(|id| !id.is_empty());
     let target = sys.read_link(&link).ok();
@@ -38,7 +38,7 @@ pub fn instance(machine: &Machine, checked: &mut Checked) {
                 .remedy("the next boot makes it the directory of its instance, or moves it aside"),
         ),
         None => {
-            let has_instances = sys.list(layout.cloud("instances")).is_ok_and(|all| !all.is_empty());
+            let has_instances = sys.list(layout.instances()).is_ok_and(|all| !all.is_empty());
             if has_instances {
                 checked.add(
                     Finding::warning(&link, "missing, although there is state of an instance")
@@ -48,8 +48,8 @@ pub fn instance(machine: &Machine, checked: &mut Checked) {
             return;
         }
         Some(target) if !sys.is_dir(&link) => return dangling_link(machine, checked, target, recorded),
-        Some(target) if !is_below(target, &layout.cloud("instances")) => checked.add(
-            Finding::warning(&link, format!("points to {target}, outside of {}", layout.cloud("instances")))
+        Some(target) if !is_below(target, &layout.instances()) => checked.add(
+            Finding::warning(&link, format!("points to {target}, outside of {}", layout.instances()))
                 .remedy(SEARCHES_AGAIN),
         ),
         Some(_) => {}
@@ -99,7 +99,7 @@ fn dangling_link(machine: &Machine, checked: &mut Checked, target: &str, recorde
     let finding = Finding::error(&path, format!("points to {target}, which does not exist"));
     let right =
         recorded.map(|id| (id, layout.instance_dir(id))).filter(|(_, directory)| sys.is_dir(directory));
-    match right.map(|(id, directory)| (id, read_cache(sys, &format!("{directory}/obj.pkl")), directory)) {
+    match right.map(|(id, directory)| (id, read_cache(sys, &layout.cache_of(id)), directory)) {
         Some((id, Ok(Cache::Json { id: cached, .. }), directory)) if id == cached => {
             checked.add_certain(finding, Repair::Link { path, target: directory });
         }
@@ -127,7 +127,7 @@ fn cached_instance<'a>(
             None
         }
         Cache::Torn => {
-            checked.add(Finding::error(&path, "torn: not a valid instance cache").remedy(SEARCHES_AGAIN));
+            checked.add(Finding::error(&path, "damaged: not a valid instance cache").remedy(SEARCHES_AGAIN));
             None
         }
         Cache::Json { id, version } => {
@@ -138,10 +138,8 @@ fn cached_instance<'a>(
             let is_current =
                 target.is_some_and(|target| name_of(&layout.instance_dir(id)) == name_of(target));
             if !is_current {
-                checked.add(
-                    Finding::error(&path, "foreign: the cache belongs to another instance than the link")
-                        .remedy(SEARCHES_AGAIN),
-                );
+                checked
+                    .add(Finding::error(&path, "of another instance than the link").remedy(SEARCHES_AGAIN));
             }
             is_current.then_some(id.as_str())
         }
@@ -154,16 +152,16 @@ fn raw_data(machine: &Machine, checked: &mut Checked, cache: &Cache) {
     if !matches!(cache, Cache::Json { .. }) {
         return;
     }
-    for name in ["user-data.txt", "vendor-data.txt", "vendor-data2.txt"] {
+    for name in RAW_DATA {
         let path = layout.instance(name);
         if !sys.exists(&path) {
             checked.add(
-                Finding::warning(&path, "missing: the instance is half-written")
+                Finding::warning(&path, "missing: the instance is incomplete")
                     .remedy("the next boot fetches the metadata again"),
             );
         }
     }
-    let merged = layout.instance("cloud-config.txt");
+    let merged = layout.merged_cloud_config();
     if sys.exists(layout.instance("sem/consume_data")) && !sys.exists(&merged) {
         checked.add(
             Finding::warning(&merged, "missing, although user-data is recorded as processed")
@@ -175,20 +173,20 @@ fn raw_data(machine: &Machine, checked: &mut Checked, cache: &Cache) {
 /// Checks what the generator and the stages of this boot left in /run.
 pub fn markers(machine: &Machine, checked: &mut Checked) {
     let (sys, layout) = (&machine.sys, &machine.layout);
-    let (enabled, disabled) = (layout.run("enabled"), layout.run("disabled"));
+    let (enabled, disabled) = (layout.enabled(), layout.disabled());
     if sys.exists(&enabled) && sys.exists(&disabled) {
         checked.add(
             Finding::warning(&disabled, format!("exists beside {enabled}: cloud-init counts as disabled"))
                 .remedy("reboot; the generator writes one of the two"),
         );
     }
-    let of_boot = sys.read_text(layout.run(".instance-id")).unwrap_or_default();
-    let recorded = sys.read_text(layout.data("instance-id")).unwrap_or_default();
+    let of_boot = sys.read_text(layout.boot_instance_id()).unwrap_or_default();
+    let recorded = sys.read_text(layout.instance_id()).unwrap_or_default();
     let differs = |a: &str, b: &str| !a.is_empty() && !b.is_empty() && a != b;
     if differs(of_boot.trim(), recorded.trim()) {
         checked.add(
             Finding::error(
-                layout.run(".instance-id"),
+                layout.boot_instance_id(),
                 "this boot found another instance than the recorded one",
             )
             .remedy("the instance could not be recorded: look for errors of the disk, then reboot"),

@@ -1,6 +1,7 @@
 //! status.json and result.json: the files, and their links in /run.
 
 use serde_json::Value;
+use state::layout::{RESULT, STATUS};
 
 use super::{Checked, Repair};
 use crate::finding::Finding;
@@ -8,7 +9,7 @@ use crate::machine::Machine;
 
 pub fn check(machine: &Machine, checked: &mut Checked) {
     let (sys, layout) = (&machine.sys, &machine.layout);
-    for name in ["status.json", "result.json"] {
+    for name in [STATUS, RESULT] {
         let (file, link) = (layout.data(name), layout.run(name));
         let mut paths = vec![file.clone()];
         // A file of its own if the disk could not be written.
@@ -28,7 +29,7 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
             if is_valid {
                 continue;
             }
-            let torn = Finding::error(&path, "torn: not the JSON of a boot's result")
+            let torn = Finding::error(&path, "damaged: not the JSON of a boot's result")
                 .remedy("the next boot writes it again; the results of this boot are in the log");
             // On a running machine `status` must not say that nothing has run.
             if sys.is_live() {
@@ -36,7 +37,7 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
             } else {
                 checked.add_certain(torn, Repair::Remove { path });
                 if sys.is_link(&link) {
-                    let what = Finding::warning(&link, "points to the torn file");
+                    let what = Finding::warning(&link, "points to the damaged file");
                     checked.add_certain(what, Repair::Remove { path: link.clone() });
                 }
             }

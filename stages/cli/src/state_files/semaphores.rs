@@ -1,4 +1,4 @@
-//! Semaphores: empty, foreign, unreadable, and those of work that began and did not end.
+//! Semaphores: empty, unreadable, of another program, and those of work that began and did not end.
 
 use state::Frequency;
 
@@ -11,7 +11,7 @@ const MAX_NAMES: usize = 10_000;
 
 pub fn check(machine: &Machine, checked: &mut Checked) {
     let (sys, layout) = (&machine.sys, &machine.layout);
-    for directory in [layout.instance("sem"), layout.cloud("sem")] {
+    for directory in [layout.instance_semaphores(), layout.machine_semaphores()] {
         let names = match sys.list(&directory) {
             Err(e) if e.is_not_found() => continue,
             names => checked.read(names).unwrap_or_default(),
@@ -23,7 +23,7 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
             let path = format!("{directory}/{name}");
             if !sys.is_file(&path) {
                 checked.add(
-                    Finding::warning(&path, "foreign: expected a file, found another kind")
+                    Finding::warning(&path, "not a semaphore: expected a file, found another kind")
                         .remedy("remove it if the work is to run again; it counts as done"),
                 );
                 continue;
@@ -33,13 +33,12 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
                 checked.add(
                     Finding::warning(
                         &path,
-                        "half-written: empty, as after a power cut; the work counts as done",
+                        "incomplete: empty, as after a power cut; the work counts as done",
                     )
                     .remedy("remove it if the work is to run again at the next boot"),
                 );
             } else if !is_semaphore(&text) {
-                checked
-                    .add(Finding::note(&path, "foreign: not written by cloud-init; the work counts as done"));
+                checked.add(Finding::note(&path, "not a semaphore of cloud-init; the work counts as done"));
             }
         }
     }

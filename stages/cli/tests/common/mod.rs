@@ -34,7 +34,7 @@ impl Machine {
         self.root.join(path).symlink_metadata().is_ok()
     }
 
-    /// Runs `cloud-init` on this machine with the words of a text.
+    /// Runs `cloud-init` on this machine with the words of a string.
     pub fn run(&self, words: &str) -> CommandResult {
         run_as("cloud-init", Some(&self.root), &split(words))
     }

@@ -188,7 +188,7 @@ fn store_unsent(sys: &System, path: &str, name: &str, events: &[String]) {
     all.entry(name.to_string()).or_default().extend_from_slice(events);
     let text = serde_json::to_vec(&all).unwrap_or_default();
     if text.len() as u64 > MAX_UNSENT {
-        return warning!(sys, "reporting.{name}: {} events are not kept for the next stage", events.len());
+        return warning!(sys, "reporting.{name}: {} events are too large to store; dropped", events.len());
     }
     if let Err(e) = sys.write(path, text, WriteOptions::secret()) {
         warning!(sys, "reporting.{name}: {e}");

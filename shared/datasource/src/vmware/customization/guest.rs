@@ -119,7 +119,7 @@ fn run_script(sys: &System, name: &str, timeout: Duration) -> Result<()> {
 /// Leaves the second run of the script to the module scripts_per_instance.
 fn install_post_script(ctx: &Search<'_>) -> Result<()> {
     let content = ctx.sys.read_at_most(format!("{DIRECTORY}/{POST_SCRIPT}"), MAX_SCRIPT_SIZE)?;
-    let directory = ctx.layout.cloud("scripts/per-instance");
+    let directory = ctx.layout.instance_scripts();
     ctx.sys.create_dir_all(&directory, 0o755)?;
     ctx.sys.write(format!("{directory}/{POST_SCRIPT}"), content, WriteOptions::mode(0o755))?;
     ctx.sys.write(POST_PENDING, "", WriteOptions::mode(0o644)).map(drop)
@@ -131,7 +131,7 @@ fn set_password(sys: &System, ini: &Ini<'_>) -> Result<()> {
         let password = encoding::base64::decode(encoded.as_bytes());
         let password = password.ok_or_else(|| Error::new("PASSWORD.-PASS: expected base64"))?;
         if password.is_empty() || password.iter().any(|byte| matches!(byte, b'\n' | b'\r' | 0)) {
-            return Err(Error::new("PASSWORD.-PASS: expected one line of text"));
+            return Err(Error::new("PASSWORD.-PASS: expected a single-line string"));
         }
         let line = [&b"root:"[..], &password, b"\n"].concat();
         sys.run(&Command::new(["chpasswd"]).stdin(line).redacted("chpasswd (password of root)"))?;

@@ -142,7 +142,7 @@ fn path_of(key: &str, name: &str) -> Result<String> {
         "" | "." | ".." => "found none",
         name if name.contains(char::is_control) => "found control characters",
         name if name.contains('/') => "found a path",
-        name if name.len() > MAX_FILE_NAME => "found a longer text",
+        name if name.len() > MAX_FILE_NAME => "found a longer string",
         name => return Ok(format!("{DIRECTORY}/{name}")),
     };
     Err(Error::new(format!("{key}: expected the name of a file, {problem}")))

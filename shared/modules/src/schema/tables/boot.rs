@@ -1,6 +1,6 @@
 //! The keys of the boot itself, which no module reads.
 
-use config::schema::DefaultValue::{Int, Text};
+use config::schema::DefaultValue::{Int, Str};
 use config::schema::{
     ANY, ANY_MAP, Definition, Deprecation, Format, INT, LIST, NUMBER, STR, key, list, map, map_of, reference,
     word,
@@ -98,7 +98,7 @@ static LOG: Definition = Definition {
     types: &[map(&[
         key("type", &[word("log")]).required().doc("Write events to the log."),
         key("level", &[word("DEBUG"), word("INFO"), word("WARN"), word("ERROR"), word("FATAL")])
-            .default(&Text("DEBUG"))
+            .default(&Str("DEBUG"))
             .doc("The log level of events."),
     ])],
 };
@@ -130,7 +130,7 @@ static HYPERV: Definition = Definition {
     types: &[map(&[
         key("type", &[word("hyperv")]).required().doc("Report events to a Hyper-V host."),
         key("kvp_file_path", &[STR])
-            .default(&Text("/var/lib/hyperv/.kvp_pool_1"))
+            .default(&Str("/var/lib/hyperv/.kvp_pool_1"))
             .doc("The key-value pool that the host reads."),
         key("event_types", &[list(&[STR])])
             .doc("The types of events to report: `start`, `finish`. The default is all."),

@@ -1,6 +1,6 @@
 //! Network configuration version 1.
 
-use config::schema::DefaultValue::Text;
+use config::schema::DefaultValue::Str;
 use config::schema::{
     ANY_MAP, BOOL, Definition, Format, INT, NULL, STR, key, list, map, number, reference, word,
 };
@@ -117,7 +117,7 @@ static BOND: Definition = Definition {
                         word("802.3ad"),
                     ],
                 )
-                .default(&Text("balance-rr")).doc("How traffic is distributed over the members."),
+                .default(&Str("balance-rr")).doc("How traffic is distributed over the members."),
                 key("bond-num_grat_arp", &[INT.range(0, 255)]).doc("The number of gratuitous ARP packets after a failover."),
                 key("bond-num_unsol_na", &[INT.range(0, 255)]).doc("The number of unsolicited IPv6 neighbour advertisements after a failover."),
                 key("bond-packets_per_slave", &[INT.range(0, 65535)]).doc("The number of packets before the next member in mode balance-rr. 0 selects members at random."),

@@ -155,7 +155,7 @@ fn finished_wait(message: &str) -> Option<(&str, i64)> {
     Some((what, micros_of(time)?))
 }
 
-/// Returns the microseconds of the seconds at the beginning of a text, at most a year.
+/// Returns the microseconds of the seconds at the beginning of a string, at most a year.
 fn micros_of(text: &str) -> Option<i64> {
     let number = text.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
     let seconds: f64 = number.parse().ok()?;

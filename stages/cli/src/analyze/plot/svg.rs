@@ -28,7 +28,7 @@ const ROW: usize = 20;
 const TOP: usize = 92;
 /// The part of the width in percent where the time axis begins, and its length; durations are written behind the bars.
 const AXIS: (f64, f64) = (31.0, 59.0);
-/// The maximum number of characters of a label, and of a text under the pointer.
+/// The maximum number of characters of a label, and of a string under the pointer.
 const MAX_LABEL: usize = 52;
 const MAX_TITLE: usize = 400;
 /// The maximum number of ticks of the axis.
@@ -257,7 +257,7 @@ fn shorten(label: &str, most: usize) -> String {
     label.chars().take(head).chain(['…']).chain(label.chars().skip(length - tail)).collect()
 }
 
-/// Returns at most `most` characters of a text for XML; characters that XML does not allow become U+FFFD.
+/// Returns at most `most` characters of a string for XML; characters that XML does not allow become U+FFFD.
 fn escape(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len().min(most) + 16);
     for (i, c) in text.chars().enumerate() {

@@ -9,7 +9,7 @@ mod bash;
 mod fish;
 mod manual;
 mod reference;
-mod table;
+pub(super) mod table;
 mod zsh;
 
 use table::{offered, paths, words};

@@ -125,7 +125,7 @@ pub fn commands() -> String {
         }
         page.entries(&["option", "meaning"], options);
     }
-    page.section("Exit codes");
+    page.section("Exit status");
     page.entries(&["code", "meaning"], rows(exit_codes()));
     page.markdown("Commands", SOURCE)
 }

@@ -1,39 +1,39 @@
-//! The check of a cloud by the signs of its row: the first sign that is present identifies it.
+//! The check of a cloud by the rules of its row: the first rule that matches identifies it.
 
-use clouds::{DmiField, Match, Sign};
+use clouds::{DmiField, Match, Rule};
 
 use crate::dmi::Dmi;
 use crate::facts::Facts;
 use crate::paths::RootedPath;
 use crate::verdict::{Answer, Verdict, found, not_found};
 
-/// Checks all signs of a cloud's row.
+/// Checks all rules of a cloud's row.
 pub fn check(facts: &Facts<'_>, name: &str) -> Verdict {
-    first_found(signs_of(name).iter().filter_map(|sign| check_one(facts, sign)))
+    first_found(rules_of(name).iter().filter_map(|rule| check_one(facts, rule)))
 }
 
 /// Checks only the seeds of a cloud's row.
 pub fn check_seed(facts: &Facts<'_>, name: &str) -> Verdict {
-    let seeds = signs_of(name).iter().filter(|sign| matches!(sign, Sign::Seed(..)));
-    first_found(seeds.filter_map(|sign| check_one(facts, sign)))
+    let seeds = rules_of(name).iter().filter(|rule| matches!(rule, Rule::Seed(..)));
+    first_found(seeds.filter_map(|rule| check_one(facts, rule)))
 }
 
 /// Returns the DMI field that identifies a cloud, as a reason; `None` if no field does.
 pub fn evidence_in_dmi(dmi: &Dmi, name: &str) -> Option<String> {
-    let verdict = first_found(signs_of(name).iter().filter_map(|sign| match sign {
-        Sign::Dmi(field, wanted) => Some(check_dmi(dmi, *field, *wanted)),
+    let verdict = first_found(rules_of(name).iter().filter_map(|rule| match rule {
+        Rule::Dmi(field, wanted) => Some(check_dmi(dmi, *field, *wanted)),
         _ => None,
     }));
     (verdict.answer == Answer::Found).then_some(verdict.reason)
 }
 
-fn signs_of(name: &str) -> &'static [Sign] {
-    clouds::cloud(name).map(|cloud| cloud.signs).unwrap_or_default()
+fn rules_of(name: &str) -> &'static [Rule] {
+    clouds::cloud(name).map(|cloud| cloud.rules).unwrap_or_default()
 }
 
 /// Returns the first verdict that identifies the cloud, else the last one. The ones after it are not asked for.
 fn first_found(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-    let mut last = not_found("the table has no sign of it");
+    let mut last = not_found("the table has no detection rule for it");
     for verdict in verdicts {
         last = verdict;
         if last.answer == Answer::Found {
@@ -43,43 +43,43 @@ fn first_found(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     last
 }
 
-/// Returns the verdict on one sign; `None` if it does not count here.
-fn check_one(facts: &Facts<'_>, sign: &Sign) -> Option<Verdict> {
+/// Returns the verdict on one rule; `None` if it does not count here.
+fn check_one(facts: &Facts<'_>, rule: &Rule) -> Option<Verdict> {
     let verdict = |is_found: bool, yes: String, no: String| if is_found { found(yes) } else { not_found(no) };
-    Some(match sign {
-        Sign::Dmi(field, _) if facts.is_container() => {
+    Some(match rule {
+        Rule::Dmi(field, _) if facts.is_container() => {
             not_found(format!("dmi {} is the host's in a container", field.name()))
         }
-        Sign::Dmi(field, wanted) | Sign::HostDmi(field, wanted) => {
+        Rule::Dmi(field, wanted) | Rule::HostDmi(field, wanted) => {
             check_dmi(facts.raw_dmi(), *field, *wanted)
         }
-        Sign::Pid1ProductName(value) => verdict(
+        Rule::Pid1ProductName(value) => verdict(
             facts.pid1_product_name() == *value,
             format!("product_name of PID 1 is '{value}'"),
             format!("product_name of PID 1 is not '{value}'"),
         ),
-        Sign::KernelWord(word) => verdict(
+        Rule::KernelParameter(word) => verdict(
             facts.has_word(word),
             format!("the kernel command line has the word {word}"),
             format!("the kernel command line has no word {word}"),
         ),
-        Sign::File(path) => check_file(facts, &RootedPath::in_root(path)),
-        Sign::CloudFile(path) => check_file(facts, &facts.paths.cloud.join(path)),
-        Sign::Seed(name, files) => verdict(
+        Rule::File(path) => check_file(facts, &RootedPath::in_root(path)),
+        Rule::CloudFile(path) => check_file(facts, &facts.paths.cloud.join(path)),
+        Rule::Seed(name, files) => verdict(
             facts.has_seed(name, files),
             format!("seed directory {name} has {}", files.join(" and ")),
             format!("no seed directory {name}"),
         ),
-        Sign::Credential(names) => match facts.find_credential(names) {
+        Rule::Credential(names) => match facts.find_credential(names) {
             Some(path) => found(format!("credential {path}")),
             None => not_found(format!("no credential {}", names.join(" or "))),
         },
-        Sign::Label(labels) => match facts.find_label(labels) {
+        Rule::Label(labels) => match facts.find_label(labels) {
             Some((device, label)) => found(format!("file system on {device} is labelled {label}")),
             None => not_found(facts.missing_label(&labels.join(" or "))),
         },
-        Sign::IdentifyOnly(sign) => return check_one(facts, sign),
-        Sign::StageOnly(_) => return None,
+        Rule::IdentifyOnly(rule) => return check_one(facts, rule),
+        Rule::StageOnly(_) => return None,
     })
 }
 

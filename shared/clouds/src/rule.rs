@@ -1,16 +1,16 @@
-//! The kinds of evidence that the table can have.
+//! The kinds of detection rules that the table can have.
 
-/// Evidence that a machine runs on a cloud.
+/// A detection rule: evidence that a machine runs on a cloud.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub enum Rule {
     /// A DMI field of the firmware. It does not count in a container, where it is the host's.
     Dmi(DmiField, Match),
-    /// Like [`Sign::Dmi`], but ds-identify accepts it in a container too, as upstream does.
+    /// Like [`Rule::Dmi`], but ds-identify accepts it in a container too, as upstream does.
     HostDmi(DmiField, Match),
     /// The variable `product_name` in the environment of PID 1 has this value.
     Pid1ProductName(&'static str),
-    /// The kernel command line has this word.
-    KernelWord(&'static str),
+    /// The kernel command line has this parameter.
+    KernelParameter(&'static str),
     /// This file exists.
     File(&'static str),
     /// This file below `/var/lib/cloud` exists.
@@ -22,9 +22,9 @@ pub enum Sign {
     /// A file system has one of these labels.
     Label(&'static [&'static str]),
     /// Counts in ds-identify only. Upstream's ds-identify and its datasource differ in what they accept.
-    IdentifyOnly(&'static Sign),
+    IdentifyOnly(&'static Rule),
     /// Counts in the stages only, for the same reason.
-    StageOnly(&'static Sign),
+    StageOnly(&'static Rule),
 }
 
 /// A DMI (SMBIOS) field.
@@ -55,11 +55,11 @@ impl DmiField {
 /// A condition for the value of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Match {
-    /// One of these texts.
+    /// One of these strings.
     Is(&'static [&'static str]),
-    /// A text that starts with this one.
+    /// A string that starts with this one.
     StartsWith(&'static str),
-    /// A text that ends with this one.
+    /// A string that ends with this one.
     EndsWith(&'static str),
 }
 
@@ -74,11 +74,11 @@ impl Match {
     }
 }
 
-impl Sign {
-    /// Returns the sign in a few words; `None` for one that ds-identify ignores.
+impl Rule {
+    /// Returns the rule in a few words; `None` for one that ds-identify ignores.
     pub(crate) fn describe(&self) -> Option<String> {
         Some(match self {
-            Sign::Dmi(field, wanted) | Sign::HostDmi(field, wanted) => {
+            Rule::Dmi(field, wanted) | Rule::HostDmi(field, wanted) => {
                 let name = field.name();
                 match wanted {
                     Match::Is(values) => format!("DMI {name} {}", values.join(" or ")),
@@ -86,15 +86,15 @@ impl Sign {
                     Match::EndsWith(end) => format!("DMI {name} that ends with {end}"),
                 }
             }
-            Sign::Pid1ProductName(value) => format!("product_name {value} in the environment of PID 1"),
-            Sign::KernelWord(word) => format!("the kernel word {word}"),
-            Sign::File(path) => format!("the file {path}"),
-            Sign::CloudFile(path) => format!("the file /var/lib/cloud/{path}"),
-            Sign::Seed(directory, _) => format!("seed {directory}"),
-            Sign::Credential(names) => format!("a credential {}", names.join(" or ")),
-            Sign::Label(labels) => format!("a file system labelled {}", spellings(labels).join(" or ")),
-            Sign::IdentifyOnly(sign) => return sign.describe(),
-            Sign::StageOnly(_) => return None,
+            Rule::Pid1ProductName(value) => format!("product_name {value} in the environment of PID 1"),
+            Rule::KernelParameter(word) => format!("the kernel command line parameter {word}"),
+            Rule::File(path) => format!("the file {path}"),
+            Rule::CloudFile(path) => format!("the file /var/lib/cloud/{path}"),
+            Rule::Seed(directory, _) => format!("seed {directory}"),
+            Rule::Credential(names) => format!("a credential {}", names.join(" or ")),
+            Rule::Label(labels) => format!("a file system labelled {}", spellings(labels).join(" or ")),
+            Rule::IdentifyOnly(rule) => return rule.describe(),
+            Rule::StageOnly(_) => return None,
         })
     }
 }
