@@ -126,9 +126,9 @@ whole: root deb ## run the integration tests of tests/tests (root)
 	$(if $(TESTS),JOBS='$(JOBS)' CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' tests/whole $(RUN) $(CARGO))
 
 # Boots that take minutes without KVM; `tests/whole` leaves them out.
-slow: root deb ## boot the virtual machines that take minutes (root, 25 min)
+slow: root deb ## boot the virtual machines that take minutes (root, 30 min)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
-	    --test boot_azure --test boot_late --test boot_media --test disks_vm
+	    --test boot_azure --test boot_late --test boot_media --test disks_vm --test measure_vm
 
 check-units: root release ## verify the systemd units with systemd-analyze and systemd (root)
 	$(AS_ROOT) tests/units.sh

@@ -149,6 +149,21 @@ impl Cloud {
         self
     }
 
+    /// Gives the machine a socket of systemd-pcrextend at `path`, with a fault of `tests/lib/varlink-pcrextend`.
+    pub fn pcrextend(mut self, path: &str, fault: Option<&str>) -> Cloud {
+        self.serve_at(path, |cloud, socket| {
+            let log = cloud.net.dir.join("measured").display().to_string();
+            ["varlink-pcrextend".into(), socket, log].into_iter().chain(fault.map(Into::into)).collect()
+        });
+        self
+    }
+
+    /// Returns the parameters of the calls that systemd-pcrextend got, one per line.
+    pub fn measured(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.net.dir.join("measured")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect()
+    }
+
     /// Starts a script of `tests/lib` that creates the file which the machine has at `path`.
     fn serve_at(&mut self, path: &str, words: impl Fn(&Cloud, String) -> Vec<String>) {
         let at = self.net.dir.join("host").join(path.trim_start_matches('/'));

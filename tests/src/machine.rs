@@ -178,6 +178,11 @@ impl Machine {
         script("vm", &[&text(&self.dir), "port", &text(served)]);
     }
 
+    /// Gives the virtual machine UEFI and a TPM that measures its boots, after [`Machine::make_disk`].
+    pub fn attach_tpm(&self) {
+        script("vm", &[&text(&self.dir), "tpm", &suite()]);
+    }
+
     /// Boots the machine's disk under qemu and returns the facts.
     pub fn boot_vm(&self) -> Facts {
         self.boot_vm_with(&[])

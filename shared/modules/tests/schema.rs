@@ -7,6 +7,7 @@ use config::FindingKind;
 /// Intended differences: the beginning of the document, and the reason.
 const DIFFERENCES: &[(&str, &str)] = &[
     ("timeouts:", "a key of our own"),
+    ("tpm2_measure_pcr:", "a key of our own"),
     ("users: default", "deprecated: upstream says so only when its module runs"),
     ("users: {", "likewise"),
     ("user: a", "likewise"),

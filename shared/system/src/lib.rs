@@ -80,6 +80,7 @@ mod swap_file;
 mod syslog;
 mod truncate;
 mod udev;
+mod varlink;
 mod write;
 
 pub use account::{Group, User, parse_group, parse_passwd};
@@ -110,6 +111,7 @@ pub use signals::{
 pub use stream::Streams;
 pub use subreaper::{Subreaper, terminate_programs};
 pub use udev::UdevProgress;
+pub use varlink::Varlink;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -75,7 +75,7 @@ impl<'a> Data<'a> {
     }
 
     /// Returns the content of the raw file: the bytes themselves, or a list as JSON.
-    fn raw(self) -> Cow<'a, [u8]> {
+    pub fn raw(self) -> Cow<'a, [u8]> {
         match self {
             Data::Nothing => Cow::default(),
             Data::Bytes(bytes) => bytes.into(),
@@ -125,7 +125,8 @@ pub struct RawData<'a> {
 }
 
 impl<'a> RawData<'a> {
-    fn of(&self, source: Source) -> Data<'a> {
+    /// Returns the data of a source.
+    pub fn of(&self, source: Source) -> Data<'a> {
         match source {
             Source::User => self.user,
             Source::Vendor => self.vendor,

@@ -11,7 +11,7 @@ use modules::RunMode;
 use modules::ssh::KEEP_HOST_KEYS;
 use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
-use userdata::{Consumed, Data, Dirs, Options, RawData, consume, store};
+use userdata::{Consumed, Data, Dirs, Options, RawData, Source, consume, store};
 
 use crate::{FoundInstance, Stage, StageName, error_prefix, logging};
 
@@ -72,7 +72,10 @@ impl Stage {
     fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], already_stored: bool) -> Consumed {
         let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
         let [user, vendor, vendor2] = blobs.each_ref().map(to_data);
-        let stored = store(&self.sys, &dirs, &RawData { user, vendor, vendor2, already_stored });
+        let raw = RawData { user, vendor, vendor2, already_stored };
+        // Includes are fetched while it is stored.
+        self.measure(|| Source::ALL.map(|source| (source.name(), raw.of(source).raw())).into());
+        let stored = store(&self.sys, &dirs, &raw);
         let first = !has_run(&self.sys, &self.layout, SEMAPHORE, Frequency::Instance);
         // Without the vendor's own data, which must not decide whether the vendor's data is used.
         let options = Options {

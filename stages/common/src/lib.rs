@@ -17,6 +17,7 @@ mod kernel_url;
 mod log_findings;
 mod logging;
 mod machine;
+mod measure;
 mod module_list;
 mod name;
 mod net_info;

@@ -172,6 +172,7 @@ impl Stage {
     /// # Errors
     /// Fails if the configuration cannot be applied at all; errors of single links are in the result.
     pub(crate) fn write_network(&self, decision: &Decision, options: &WriteOptions) -> Result<Applied> {
+        self.measure_network(decision);
         let renderers = self.network_list("renderers");
         let instance_dir = options.has_instance.then(|| self.layout.instance(""));
         let request = ApplyRequest {

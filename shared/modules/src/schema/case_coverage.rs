@@ -28,6 +28,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("webhook", "reporting: tests/tests/reporting.rs"),
     ("hyperv", "reporting: tests/tests/reporting.rs"),
     ("timeouts", "Firstlight only"),
+    ("tpm2_measure_pcr", "Firstlight only: tests/tests/measure.rs"),
     ("scripts", "Firstlight only: tests/tests/exit_codes.rs"),
 ];
 

@@ -17,7 +17,8 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::{Value, json};
 
 use super::url::Url;
-use crate::{Deadline, Error, Result, channel};
+use crate::varlink::{self, Reply, Varlink};
+use crate::{Error, Result};
 
 /// The mark of sockets that may pass, and the number of the table with the route (systemd-imdsd@.service(8)).
 pub const MARK: u32 = 0x7FFF_0815;
@@ -28,8 +29,6 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for the vendor's facts, which systemd-imdsd knows without a request to the service.
 const VENDOR_TIMEOUT: Duration = Duration::from_secs(2);
-/// systemd-imdsd's limit is 4 MiB, which base64 makes larger by a third.
-const MAX_REPLY: usize = 8 << 20;
 const MAX_REQUEST_HEAD: u64 = 64 << 10;
 /// systemd-imdsd has a token of its own; a datasource that requests one gets this word, which is not sent to the service.
 const TOKEN: &str = "systemd-imdsd";
@@ -91,8 +90,7 @@ pub fn open_bridge(to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
 }
 
 fn begin_bridge(socket: &Path, address: String) -> io::Result<Bridge> {
-    let socket = UnixStream::from(channel::connect_unix(socket, CONNECT_TIMEOUT)?);
-    let mut imdsd = Imdsd::open(socket, address)?;
+    let mut imdsd = Imdsd::open(Varlink::connect(socket, CONNECT_TIMEOUT)?, address)?;
     let (ours, theirs) = UnixStream::pair()?;
     let serve = move || {
         // The end of the connection is the answer to a failure.
@@ -141,7 +139,7 @@ const FAILED: u16 = 504;
 
 /// A connection to systemd-imdsd.
 struct Imdsd {
-    socket: UnixStream,
+    varlink: Varlink,
     /// The vendor's base URL. `None`: it has a suffix, which selects another format than the one that datasources request.
     data_url: Option<String>,
     address: String,
@@ -149,16 +147,9 @@ struct Imdsd {
 
 impl Imdsd {
     /// Returns the connection, if the metadata service at this address is systemd-imdsd's.
-    fn open(socket: UnixStream, address: String) -> io::Result<Imdsd> {
-        let mut imdsd = Imdsd { socket, data_url: None, address };
-        let vendor = imdsd.call("GetVendorInfo", &json!({}), VENDOR_TIMEOUT).map_err(|e| match e.kind() {
-            ErrorKind::WouldBlock | ErrorKind::TimedOut => io::Error::other("no answer in time"),
-            ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-                io::Error::other("it closed the connection")
-            }
-            ErrorKind::InvalidData => io::Error::other("the answer is invalid"),
-            _ => e,
-        })?;
+    fn open(varlink: Varlink, address: String) -> io::Result<Imdsd> {
+        let mut imdsd = Imdsd { varlink, data_url: None, address };
+        let vendor = imdsd.call("GetVendorInfo", &json!({}), VENDOR_TIMEOUT).map_err(varlink::explain)?;
         let vendor = vendor.map_err(|error| io::Error::other(format!("error {error}")))?;
         let text = |key: &str| vendor.get(key).and_then(Value::as_str).unwrap_or_default();
         let url = Url::parse(text("dataUrl")).ok().filter(|url| url.host == imdsd.address);
@@ -186,50 +177,10 @@ impl Imdsd {
         }
     }
 
-    /// Calls a method of io.systemd.InstanceMetadata. The inner result is the reply's parameters, or the name of its error.
-    fn call(
-        &mut self,
-        method: &str,
-        parameters: &Value,
-        timeout: Duration,
-    ) -> io::Result<std::result::Result<Value, String>> {
-        let method = format!("io.systemd.InstanceMetadata.{method}");
-        let mut call = json!({ "method": method, "parameters": parameters }).to_string().into_bytes();
-        call.push(0);
-        self.socket.set_write_timeout(Some(CONNECT_TIMEOUT))?;
-        self.socket.write_all(&call)?;
-        let deadline = Deadline::after(timeout);
-        let mut reply = Vec::new();
-        let mut piece = vec![0; 64 << 10];
-        // systemd-imdsd sends nothing that was not requested: what ends in a NUL is one reply.
-        while reply.last() != Some(&0) && reply.len() < MAX_REPLY {
-            // A timeout of zero is none.
-            self.socket.set_read_timeout(Some(deadline.remaining().max(Duration::from_millis(1))))?;
-            match self.socket.read(&mut piece)? {
-                0 => break,
-                length => reply.extend_from_slice(&piece[..length]),
-            }
-            if deadline.is_expired() {
-                return Err(ErrorKind::TimedOut.into());
-            }
-        }
-        if reply.pop() != Some(0) {
-            return Err(ErrorKind::UnexpectedEof.into());
-        }
-        let reply: Value = serde_json::from_slice(&reply).map_err(|_| ErrorKind::InvalidData)?;
-        Ok(match reply.get("error").map(error_name) {
-            Some(error) => Err(error),
-            None => Ok(reply.get("parameters").cloned().unwrap_or_default()),
-        })
+    /// Calls a method of io.systemd.InstanceMetadata.
+    fn call(&mut self, method: &str, parameters: &Value, timeout: Duration) -> io::Result<Reply> {
+        self.varlink.call(&format!("io.systemd.InstanceMetadata.{method}"), parameters, timeout)
     }
-}
-
-/// Returns the name of an error, for a message.
-fn error_name(error: &Value) -> String {
-    let is_name = |name: &&str| {
-        name.len() < 256 && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-    };
-    error.as_str().filter(is_name).unwrap_or("invalid").to_string()
 }
 
 /// Returns the HTTP status for an error of systemd-imdsd. Only 5xx are worth a retry.
@@ -291,7 +242,7 @@ mod tests {
                 theirs.write_all(reply.as_bytes()).unwrap();
             }
         });
-        (Imdsd::open(ours, ADDRESS.into()), daemon)
+        (Imdsd::open(Varlink::from(ours), ADDRESS.into()), daemon)
     }
 
     fn error(name: &str) -> String {
@@ -306,7 +257,7 @@ mod tests {
             ("{\"parameters\": {\"data\": 7}}\0".into(), (502, "")),
             ("{\"parameters\": []}\0".into(), (502, "")),
             ("{}\0".into(), (502, "")),
-            ("[]\0".into(), (502, "")),
+            ("[]\0".into(), (504, "")),
             (error("KeyNotFound"), (404, "")),
             (error("NotAvailable"), (403, "")),
             (error("CommunicationFailure"), (502, "")),
@@ -346,7 +297,7 @@ mod tests {
         // Silent.
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let began = std::time::Instant::now();
-        let e = Imdsd::open(ours, ADDRESS.into()).map(drop).unwrap_err().to_string();
+        let e = Imdsd::open(Varlink::from(ours), ADDRESS.into()).map(drop).unwrap_err().to_string();
         assert!(e == "no answer in time" && began.elapsed() < VENDOR_TIMEOUT * 3, "{e}");
     }
 

@@ -1,9 +1,9 @@
 //! The keys of the boot itself, which no module reads.
 
-use config::schema::DefaultValue::{Int, Str};
+use config::schema::DefaultValue::{Bool, Int, Str};
 use config::schema::{
-    ANY, ANY_MAP, Definition, Deprecation, Format, INT, LIST, NUMBER, STR, key, list, map, map_of, reference,
-    word,
+    ANY, ANY_MAP, BOOL, Definition, Deprecation, Format, INT, LIST, NUMBER, STR, key, list, map, map_of,
+    reference, word,
 };
 
 use crate::schema::Section;
@@ -53,6 +53,9 @@ pub static SECTIONS: &[Section] = &[Section::new(
             ])],
         )
         .doc("Time limits in seconds (Firstlight only)."),
+        key("tpm2_measure_pcr", &[BOOL, INT.range(0, 23)])
+            .default(&Bool(false))
+            .doc("Only in the image's configuration: extend this PCR of the TPM (true: 12) with the SHA-256 digests of network configuration, user-data and vendor-data before these are used (Firstlight only)."),
     ],
 )];
 

@@ -65,6 +65,10 @@ pub fn files() -> Vec<(String, &'static str)> {
         (run("combined-cloud-config.json"), "The merged configuration, for root."),
         (run("cloud-config.origins"), "Where each value of the merged configuration comes from."),
         (run("network-config.json"), "The network configuration that was written. A link."),
+        (
+            run("measured"),
+            "What this boot has extended into a PCR of the TPM (`tpm2_measure_pcr`), for root.",
+        ),
         (run("sem/*"), "What has run in this boot."),
         (layout.runtime_cache(), "The instance of this boot, beside a cache of Python's cloud-init."),
         (layout.cloud(""), "The persistent state."),

@@ -1,0 +1,171 @@
+//! Measured boots: what the machine was given, its network configuration, user-data and vendor-data, is extended into a PCR of
+//! its TPM before it is acted on (`tpm2_measure_pcr`), as SHA-256 digests. systemd's own service does it
+//! (systemd-pcrextend(8)), which keeps the log of all measurements.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use config::{Node, Value};
+use netconfig::{Decision, Outcome};
+use serde_json::json;
+use system::{Command, Deadline, Error, Result, Varlink, WriteOptions, debug, error, info};
+
+use crate::Stage;
+
+const KEY: &str = "tpm2_measure_pcr";
+/// For configuration ("kernel-config" in systemd-analyze(1)): systemd extends it with credentials, and with the user-data that
+/// systemd-imds imports.
+const DEFAULT_PCR: i128 = 12;
+const LAST_PCR: i128 = 23;
+const SOCKET: &str = "/run/systemd/io.systemd.PCRExtend";
+const SOCKET_UNIT: &str = "systemd-pcrextend.socket";
+/// What this boot has extended, a line for each, below the run directory.
+const RECORD: &str = "measured";
+/// The time limit of a stage's measurements. A TPM needs a fraction of a second for each; its driver may not be loaded yet.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Something to measure: its name, and its content.
+pub(crate) type Measured<'a> = (&'a str, Cow<'a, [u8]>);
+
+impl Stage {
+    /// Measures the network configuration that applies, as `network-config.json` has it. Each boot does so, whether or not it
+    /// writes files for it.
+    pub(crate) fn measure_network(&self, decision: &Decision) {
+        if let Outcome::Use(config) = &decision.outcome {
+            self.measure(|| vec![("network-config", config::json::to_text(config, 1).into_bytes().into())]);
+        }
+    }
+
+    /// Extends the PCR with what the function returns, if the image's configuration requests it. Each content is measured
+    /// once in a boot. Empty content is not acted on, and not measured. A failure is logged, and the boot continues.
+    pub(crate) fn measure<'a>(&self, contents: impl FnOnce() -> Vec<Measured<'a>>) {
+        let Some(pcr) = self.pcr() else { return };
+        let measured = self.sys.read_text(self.layout.run(RECORD)).unwrap_or_default();
+        let mut due = Vec::new();
+        for (name, content) in contents().into_iter().filter(|(_, content)| !content.is_empty()) {
+            let text = text_of(name, &content);
+            match measured.lines().any(|line| line == record_line(pcr, &text)) {
+                true => debug!(self.sys, "PCR {pcr}: {name} was measured before in this boot"),
+                false => due.push((name, text)),
+            }
+        }
+        if due.is_empty() {
+            return;
+        }
+        let mut done = 0;
+        if let Err(e) = self.extend(pcr, &due, &mut done) {
+            let names: Vec<&str> = due[done..].iter().map(|(name, _)| *name).collect();
+            error!(self.sys, "PCR {pcr}: not measured: {}: {e}", names.join(", "));
+        }
+    }
+
+    /// Returns the PCR to extend; `None` if nothing is to be measured here.
+    fn pcr(&self) -> Option<i128> {
+        let setting = self.settings.system.get(KEY)?;
+        let Ok(pcr) = parse_pcr(setting) else {
+            error!(
+                self.sys,
+                "{}: {KEY}: expected true, false or a PCR from 0 to {LAST_PCR}; nothing is measured",
+                setting.at
+            );
+            return None;
+        };
+        // An image in a directory, and a plan, do not change this machine's TPM.
+        pcr.filter(|_| self.sys.is_live() && self.args.plan.is_none())
+    }
+
+    /// Extends the PCR with each text, and counts them.
+    fn extend(&self, pcr: i128, texts: &[(&str, String)], done: &mut usize) -> Result<()> {
+        let deadline = Deadline::after(LIMIT);
+        let mut service = self.connect_pcrextend(deadline)?;
+        for (name, text) in texts {
+            let parameters = json!({ "pcr": pcr as i64, "text": text });
+            service.request("io.systemd.PCRExtend.Extend", &parameters, deadline.remaining())?;
+            info!(self.sys, "PCR {pcr}: measured {name}: {text}");
+            *done += 1;
+            let line = record_line(pcr, text) + "\n";
+            if let Err(e) = self.sys.append(self.layout.run(RECORD), line, WriteOptions::secret()) {
+                error!(self.sys, "{e}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Connects to the service. The local stage may run before its socket, which is not ordered before it, as it may have to
+    /// wait for the TPM's driver: boots that measure nothing do not wait for that.
+    fn connect_pcrextend(&self, deadline: Deadline) -> Result<Varlink> {
+        let connect = || self.sys.connect_varlink(SOCKET, deadline.remaining());
+        match connect() {
+            Err(e) if e.is_not_found() && self.sys.is_dir("/run/systemd/system") => {
+                let start = Command::new(["systemctl", "start", SOCKET_UNIT]).timeout(deadline.remaining());
+                self.sys.run(&start)?;
+                connect().map_err(|e| match e.is_not_found() {
+                    true => Error::new(format!(
+                        "{SOCKET_UNIT} does not listen: no TPM, or no measured boot (unified kernel image)"
+                    )),
+                    false => e,
+                })
+            }
+            connected => connected,
+        }
+    }
+}
+
+/// Returns the PCR of the setting, in the forms of `tpm2-measure-pcr=` in crypttab(5).
+fn parse_pcr(setting: &Node) -> std::result::Result<Option<i128>, ()> {
+    match &setting.value {
+        Value::Null | Value::Bool(false) => Ok(None),
+        Value::Bool(true) => Ok(Some(DEFAULT_PCR)),
+        _ => setting.as_int().filter(|pcr| (0..=LAST_PCR).contains(pcr)).map(Some).ok_or(()),
+    }
+}
+
+/// Returns the text whose digest extends the PCR. systemd's log of measurements has it too, so that it must not be a secret.
+fn text_of(name: &str, content: &[u8]) -> String {
+    let mut text = format!("cloud-init:{name}:");
+    for byte in encoding::sha::sha256(content) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn record_line(pcr: i128, text: &str) -> String {
+    format!("{pcr} {text}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings() {
+        for (text, expected) in [
+            ("true", Ok(Some(12))),
+            ("yes", Ok(Some(12))),
+            ("false", Ok(None)),
+            ("", Ok(None)),
+            ("0", Ok(Some(0))),
+            ("15", Ok(Some(15))),
+            ("23", Ok(Some(23))),
+            ("24", Err(())),
+            ("-1", Err(())),
+            ("1.5", Err(())),
+            ("'12'", Err(())),
+            ("kernel-config", Err(())),
+            ("[12]", Err(())),
+            ("99999999999999999999999999999999999999999", Err(())),
+        ] {
+            let root = config::yaml::parse("t", &format!("{KEY}: {text}\n")).unwrap().root;
+            assert_eq!(parse_pcr(root.get(KEY).unwrap()), expected, "{text}");
+        }
+    }
+
+    /// The digest is sha256sum's.
+    #[test]
+    fn texts_have_no_content() {
+        let expected =
+            "cloud-init:user-data:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(text_of("user-data", b"abc"), expected);
+    }
+}
