@@ -113,6 +113,8 @@ fn instance(ctx: &Search<'_>, documents: Documents) -> Instance {
         ("instance-id", Text, true),
         ("hostname", Text, true),
         ("network", FieldType::Map, true),
+        ("network.interfaces.macs{}.private-ipv4s", FieldType::TextList, false),
+        ("network.interfaces.macs{}.ipv6s", FieldType::TextList, false),
         PUBLIC_KEYS,
     ];
     field_types::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
