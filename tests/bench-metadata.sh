@@ -1,7 +1,8 @@
 #!/bin/bash
 # bench-metadata.sh [ROUNDS [LATENCY]] - how long the newest packaged cloud-init and ours take to read the metadata of clouds
 # whose server is LATENCY milliseconds away (10, there and back), and how many requests each makes. Ours may take a fifth of
-# the time for a tree of directories, and no more requests. Needs root. BIN is the directory with the release binaries.
+# the time for a tree of directories, and no more requests. Needs root. BIN is the directory with the release binaries. With
+# FIRSTLIGHT_LOG=1 the requests are printed, with their times and the connection of each.
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/common.sh"
 need_root

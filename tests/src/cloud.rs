@@ -17,7 +17,7 @@ use crate::{
 pub const MAC: &str = "02:00:00:00:0a:01";
 pub(crate) const CONFIG: &str = "/etc/cloud/cloud.cfg.d/95-cloud.cfg";
 /// The beginning of the machine's configuration.
-pub(crate) const USUAL: &str = "system_info: {network: {renderers: [networkd]}}\ndisable_network_activation: true\n\
+pub(crate) const DEFAULT_CONFIG: &str = "system_info: {network: {renderers: [networkd]}}\ndisable_network_activation: true\n\
                                 ssh_deletekeys: false\nssh_genkeytypes: []\n";
 
 /// A machine and the simulated cloud around it. Removed when dropped.
@@ -112,7 +112,7 @@ impl Cloud {
 
     /// Appends to the machine's configuration. The network is rendered for networkd, which every test machine has.
     pub fn config(&self, text: &str) {
-        let before = self.sandbox.file(CONFIG).unwrap_or_else(|| USUAL.into());
+        let before = self.sandbox.file(CONFIG).unwrap_or_else(|| DEFAULT_CONFIG.into());
         write(&self.sandbox.path(CONFIG), format!("{before}{text}"));
     }
 

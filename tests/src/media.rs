@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::cloud::{CONFIG, USUAL, assert_recorded, copy_all, facts};
+use crate::cloud::{CONFIG, DEFAULT_CONFIG, assert_recorded, copy_all, facts};
 use crate::{Facts, Machine, fail, script, tests_dir, write};
 
 /// The size of the disk for the images.
@@ -45,7 +45,8 @@ fn add(to: &Path, case: &Path, kind: &str) {
 
     let changes = to.join("changes");
     let read = |name: &str| std::fs::read_to_string(case.join(name)).unwrap_or_default();
-    let config = format!("{USUAL}datasource_list: [{}, None]\n{}", read("datasource").trim(), read("config"));
+    let config =
+        format!("{DEFAULT_CONFIG}datasource_list: [{}, None]\n{}", read("datasource").trim(), read("config"));
     write(&changes.join(CONFIG.trim_start_matches('/')), config);
     write(&changes.join("run/cloud-init/enabled"), "");
     copy_all(&case.join("files"), &changes);

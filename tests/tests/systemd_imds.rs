@@ -61,6 +61,8 @@ fn systemd_imdsd_fetches() {
 
 /// What both stages may spend on a closed service: 2 s for a router's answer, 2 s for systemd-imdsd in each stage.
 const PATIENCE: f64 = 8.0;
+/// The same where systemd-imdsd answers, but has no data: one wait of 10 s in each stage, however many requests there are.
+const PATIENCE_FOR_DATA: f64 = 24.0;
 const WITHOUT_METADATA: [&str; 3] = ["Getting data from", "using the cached", "keeping the cached"];
 
 /// Boots; returns the seconds that the search for metadata took, and its warnings.
@@ -77,8 +79,8 @@ fn boot(cloud: &Cloud) -> (f64, Vec<String>) {
 }
 
 /// Boots a machine of which neither the address nor systemd-imdsd, with this fault, lets anything through: at the first boot,
-/// and at a later one, which keeps the instance.
-fn closed_service(fault: Option<&str>, reason: &str) {
+/// and at a later one, which keeps the instance. Each search ends within `patience`, in seconds.
+fn closed_service(fault: Option<&str>, reason: &str, patience: f64) {
     let with_imdsd = |cloud: Cloud| match fault {
         Some(fault) => cloud.imdsd(Some(fault)),
         None => cloud,
@@ -94,7 +96,7 @@ fn closed_service(fault: Option<&str>, reason: &str) {
     eprintln!("{place}, first boot: {took:.1} s");
     // One in each stage.
     assert!(lines.len() == 2 && lines.iter().all(is_clear), "{place}: {lines:#?}\n{}", cloud.log());
-    assert!(took < PATIENCE, "{place}: {took}\n{}", cloud.log());
+    assert!(took < patience, "{place}: {took}\n{}", cloud.log());
     assert_eq!(cloud.requests(), "", "{place}");
 
     let cloud = with_imdsd(Cloud::new("ec2").dhcp(&[]));
@@ -115,38 +117,43 @@ fn closed_service(fault: Option<&str>, reason: &str) {
     eprintln!("{place}, later boot: {took:.1} s");
     let is_one = matches!(&*lines, [line] if is_clear(line) && line.contains("using the cached instance"));
     assert!(is_one, "{place}: {lines:#?}\n{}", cloud.log());
-    assert!(took < PATIENCE, "{place}: {took}\n{}", cloud.log());
+    assert!(took < patience, "{place}: {took}\n{}", cloud.log());
     assert_eq!(state(), done, "{place}: a second provisioning");
 }
 
 #[test]
 fn missing_systemd_imdsd_is_reported() {
-    closed_service(None, "No such file");
+    closed_service(None, "No such file", PATIENCE);
 }
 
 #[test]
 fn dead_socket_of_systemd_imdsd_is_reported() {
-    closed_service(Some("refused"), "refused");
+    closed_service(Some("refused"), "refused", PATIENCE);
 }
 
 #[test]
 fn refusal_of_systemd_imdsd_is_reported() {
-    closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported");
+    closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported", PATIENCE);
 }
 
 #[test]
-fn closed_service_with_systemd_imdsd_that_hangs_up() {
-    closed_service(Some("closed"), "it closed the connection");
+fn hang_up_of_systemd_imdsd_is_reported() {
+    closed_service(Some("closed"), "it closed the connection", PATIENCE);
 }
 
 #[test]
 fn garbage_from_systemd_imdsd_is_reported() {
-    closed_service(Some("garbage"), "the answer is invalid");
+    closed_service(Some("garbage"), "the answer is invalid", PATIENCE);
 }
 
 #[test]
 fn silent_systemd_imdsd_is_reported() {
-    closed_service(Some("silent"), "no answer in time");
+    closed_service(Some("silent"), "no answer in time", PATIENCE);
+}
+
+#[test]
+fn systemd_imdsd_without_data_is_waited_for_once() {
+    closed_service(Some("data-silent"), "no answer in time", PATIENCE_FOR_DATA);
 }
 
 /// A lock of both addresses is seen without a wait for routers.

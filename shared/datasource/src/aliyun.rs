@@ -73,9 +73,10 @@ struct Documents {
 }
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
-    let data = |name: &str| session.data(&format!("{VERSION}/{name}"));
-    let (user_data, vendor_data) = (data("user-data")?, data("vendor-data")?);
-    let all = format!("{VERSION}/meta-data/all");
+    let [user_data, vendor_data, all] =
+        ["user-data", "vendor-data", "meta-data/all"].map(|name| format!("{VERSION}/{name}"));
+    session.prefetch(&[&user_data, &vendor_data, &all]);
+    let (user_data, vendor_data) = (session.data(&user_data)?, session.data(&vendor_data)?);
     let document = session.require(&all).and_then(|bytes| document::parse_map("AliYun's metadata", &bytes));
     let metadata = match document {
         Ok(mut document) => {
@@ -112,6 +113,8 @@ fn instance(ctx: &Search<'_>, documents: Documents) -> Instance {
         ("instance-id", Text, true),
         ("hostname", Text, true),
         ("network", FieldType::Map, true),
+        ("network.interfaces.macs{}.private-ipv4s", FieldType::TextList, false),
+        ("network.interfaces.macs{}.ipv6s", FieldType::TextList, false),
         PUBLIC_KEYS,
     ];
     field_types::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);

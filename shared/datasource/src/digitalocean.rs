@@ -65,7 +65,8 @@ fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Re
     if ["droplet_id", "interfaces"].iter().all(|key| metadata.get(key).is_none_or(Node::is_null)) {
         return Err(Error::new(format!("{url}: metadata has neither droplet_id nor interfaces")));
     }
-    field_types::drop_invalid(ctx.sys, "DigitalOcean's metadata", &mut metadata, &FIELDS);
+    let fields = [&FIELDS[..], &network::FIELDS].concat();
+    field_types::drop_invalid(ctx.sys, "DigitalOcean's metadata", &mut metadata, &fields);
     let metadata = &metadata;
     let given = |key: &str| metadata.get(key).filter(|node| !node.is_null()).cloned();
     let or = |key: &str, default: &str| given(key).unwrap_or_else(|| default.into());

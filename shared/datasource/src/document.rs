@@ -28,6 +28,11 @@ pub fn text(map: &Node, key: &str) -> Option<String> {
     map.get(key).filter(|node| !node.is_null()).and_then(Node::scalar_text).filter(|text| !text.is_empty())
 }
 
+/// Returns whether a field is null: so is one that was rejected and reported.
+pub fn is_null(map: &Node, key: &str) -> bool {
+    map.get(key).is_some_and(Node::is_null)
+}
+
 /// Returns the items of a list field; none if the field is missing or not a list.
 pub fn items<'n>(map: &'n Node, key: &str) -> &'n [Node] {
     map.get(key).and_then(Node::as_seq).unwrap_or_default()

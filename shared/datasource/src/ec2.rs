@@ -238,7 +238,7 @@ fn crawl<'a>(
             policy.until_available(Request::get(format!("{base}/{OLDEST}/meta-data/instance-id")))
         };
         let requests: Vec<Request> = policy.urls.iter().map(path).collect();
-        let (which, _) = net.fetch_first(&requests, deadline)?;
+        let (which, _) = net.open_service(&requests, deadline)?;
         (policy.urls[which].clone(), None)
     };
     info!(sys, "Ec2: the metadata service is at {base}");
@@ -294,7 +294,7 @@ fn fetch_token(
         )
     };
     let requests: Vec<Request> = bases.iter().map(ask).collect();
-    let (which, answer) = net.fetch_first(&requests, deadline)?;
+    let (which, answer) = net.open_service(&requests, deadline)?;
     let place = requests[which].redacted_url();
     let token = parse_token(&answer, &place)?;
     debug!(sys, "Ec2: token received");
@@ -307,6 +307,7 @@ impl Imds<'_, '_> {
         if let Some(found) = self.prefetched.take(path) {
             return Ok(found);
         }
+        self.net.close_connections();
         let url = format!("{}/{path}", self.base);
         for is_last in [false, true] {
             let Some(token) = &self.token else { break };
@@ -330,7 +331,7 @@ impl Imds<'_, '_> {
     /// Fetches files and trees, a few at a time.
     fn prefetch(&mut self, paths: &[&str]) {
         let headers = self.token.as_deref().map(|token| ("X-aws-ec2-metadata-token", token));
-        self.prefetched = tree::prefetch(self.sys, paths, &|path| {
+        self.prefetched = self.net.prefetch(paths, &|path| {
             let url = format!("{}/{path}", self.base);
             metadata_network::later_request(&self.policy, url, headers.as_slice(), self.deadline)
         });
@@ -343,7 +344,9 @@ impl Imds<'_, '_> {
 
     fn version(&mut self) -> Result<&'static str> {
         for version in VERSIONS {
-            if self.get(&format!("{version}/meta-data/instance-id"))?.is_some() {
+            let path = format!("{version}/meta-data/instance-id");
+            self.prefetch(&[&path]);
+            if self.get(&path)?.is_some() {
                 return Ok(version);
             }
         }

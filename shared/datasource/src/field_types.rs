@@ -26,40 +26,22 @@ pub enum FieldType {
     List,
     /// A map of lines of text.
     Texts,
+    /// A list of single-line strings, or one.
+    TextList,
     /// SSH keys: lines, or a list or map of strings; the entries of a map may have them as `openssh-key`.
     Keys,
 }
 
-/// A field of a document: its path (names separated by dots; `LIST[].NAME` is a field of each item of a list), its type,
-/// and whether each document or item must have it. An item without it becomes null.
+/// A field of a document: its path (names separated by dots; `LIST[].NAME` is a field of each item of a list, `MAP{}.NAME`
+/// of each value of a map), its type, and whether each document or item must have it. An item without it becomes null.
 pub type Field = (&'static str, FieldType, bool);
 
 /// Replaces fields of other types than expected, and strings that cannot be what they should, by null, so that an invalid
 /// field does not affect the others. Each of them, and each missing required one, is reported in a warning.
 pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[Field]) {
     let mut problems = Vec::new();
-    for (path, field_type, is_required) in fields {
-        match path.split_once("[].") {
-            None => problems.extend(check_path(document, path, path, *field_type, *is_required)),
-            Some((list, name)) => {
-                let Some(Value::Seq(items)) = find_mut(document, list).map(|node| &mut node.value) else {
-                    continue;
-                };
-                for (i, item) in items.iter_mut().enumerate().filter(|(_, item)| !item.is_null()) {
-                    let place = format!("{list}[{i}]");
-                    if item.as_map().is_none() {
-                        let problem = expected("a map", item);
-                        problems.push(reject(&place, item, &problem));
-                        continue;
-                    }
-                    let place = format!("{place}.{name}");
-                    problems.extend(check_path(item, name, &place, *field_type, *is_required));
-                    if *is_required && item.get(name).is_none_or(Node::is_null) {
-                        *item = Node::null();
-                    }
-                }
-            }
-        }
+    for field in fields {
+        check_path(document, "", field.0, field, &mut problems);
     }
     for problem in problems.iter().take(MAX_REPORTED) {
         warning!(sys, "{source}: {problem}");
@@ -69,18 +51,58 @@ pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[F
     }
 }
 
-/// Checks the field at `path`, which messages call `place`.
-fn check_path(
-    document: &mut Node,
-    path: &str,
-    place: &str,
-    field_type: FieldType,
-    is_required: bool,
-) -> Vec<String> {
-    match find_mut(document, path).filter(|node| !node.is_null()) {
-        None if is_required => vec![format!("{place} is missing")],
-        None => Vec::new(),
-        Some(field) => check_field(place, field, field_type),
+/// Checks the field at `path` below a node, which messages call `place`.
+fn check_path(node: &mut Node, place: &str, path: &str, field: &Field, problems: &mut Vec<String>) {
+    let (_, field_type, is_required) = *field;
+    let below = |name: &str| match (place, name) {
+        ("", name) => name.to_string(),
+        (place, "") => place.to_string(),
+        (place, name) => format!("{place}.{name}"),
+    };
+    let Some((name, end)) = path.split_once(['[', '{']) else {
+        match find_mut(node, path).filter(|node| !node.is_null()) {
+            None if is_required => problems.push(format!("{} is missing", below(path))),
+            None => {}
+            Some(found) => problems.extend(check_field(&below(path), found, field_type)),
+        }
+        return;
+    };
+    // What is behind `].` or `}.`, or `]{}.` for the values of the items.
+    let path = end[1..].trim_start_matches('.');
+    let container = if name.is_empty() { Some(node) } else { find_mut(node, name) };
+    let mut check_item = |item: &mut Node, place: String| {
+        if item.is_null() {
+            return;
+        }
+        if path.starts_with(['[', '{']) {
+            return check_path(item, &place, path, field, problems);
+        }
+        if item.as_map().is_none() {
+            let problem = expected("a map", item);
+            return problems.push(reject(&place, item, &problem));
+        }
+        check_path(item, &place, path, field, problems);
+        if is_required && !path.contains(['[', '{']) && find_mut(item, path).is_none_or(|node| node.is_null())
+        {
+            *item = Node::null();
+        }
+    };
+    match container.map(|node| &mut node.value) {
+        Some(Value::Seq(items)) if end.starts_with(']') => {
+            for (i, item) in items.iter_mut().enumerate() {
+                check_item(item, format!("{}[{i}]", below(name)));
+            }
+        }
+        Some(Value::Map(map)) if end.starts_with('}') => {
+            let keys: Vec<String> = map.iter().filter_map(|(key, _)| key.scalar_text()).collect();
+            for key in keys {
+                if let Some(value) = map.get_mut(&key) {
+                    check_item(value, format!("{}.{key}", below(name)));
+                }
+            }
+        }
+        // Its own type is checked by a field of its own.
+        _ => {}
     }
 }
 
@@ -91,8 +113,18 @@ fn find_mut<'n>(document: &'n mut Node, path: &str) -> Option<&'n mut Node> {
 /// Returns what is wrong with a field or with its items, which become null.
 fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<String> {
     let problem = match (field_type, &mut field.value) {
-        (FieldType::Text, _) => match field.scalar_text() {
+        (FieldType::TextList, Value::Seq(items)) => {
+            let problem = |(i, item): (usize, &mut Node)| {
+                let place = format!("{path}[{i}]");
+                (!item.is_null()).then(|| check_field(&place, item, FieldType::Text))
+            };
+            let problems: Vec<String> = items.iter_mut().enumerate().filter_map(problem).flatten().collect();
+            items.retain(|item| !item.is_null());
+            return problems;
+        }
+        (FieldType::Text | FieldType::TextList, _) => match field.scalar_text() {
             Some(text) => line_problem(text.trim()).map(Into::into),
+            None if field_type == FieldType::TextList => Some(expected("a list of strings", field)),
             None => Some(expected("a string", field)),
         },
         (FieldType::Data, _) => field.scalar_text().is_none().then(|| expected("a string", field)),
@@ -174,10 +206,16 @@ mod tests {
             ("more", FieldType::Keys, false),
             ("disks", FieldType::Texts, false),
             ("users[].name", FieldType::Text, true),
+            ("nets{}.servers", FieldType::TextList, false),
+            ("nets{}.hosts[].mac", FieldType::Text, false),
+            ("kinds{}[].mac", FieldType::Text, false),
         ];
         let text = r#"{"id": 7, "os": {"user": "a\u0007"}, "data": "a\u0007", "nics": {}, "keys": ["k", 1, "b\u0000", "c\nd"],
             "more": {"x": "k", "y": ["k", {}], "z": 3, "w": {"openssh-key": ["k", "\u0007"]}}, "disks": {"a": "sda", "b": []},
-            "users": [{"name": "u"}, 5, {"name": []}, {}]}"#;
+            "users": [{"name": "u"}, 5, {"name": []}, {}],
+            "nets": {"a": {"servers": ["s", "\u0007", 1], "hosts": [{"mac": {}}, {"mac": "m"}]}, "b": 1, "c": {"servers": {}},
+                "d": {"servers": "s"}},
+            "kinds": {"x": [{"mac": []}], "y": 3}}"#;
         let sys = System::new("/nonexistent");
         let mut document = config::json::parse(text).unwrap();
         drop_invalid(&sys, "doc", &mut document, &fields);
@@ -186,6 +224,13 @@ mod tests {
             "more": {"x": "k", "y": ["k", null], "z": null, "w": {"openssh-key": ["k", null]}},
             "disks": {"a": "sda", "b": null},
             "users": [{"name": "u"}, null, null, null],
+            "nets": {
+                "a": {"servers": ["s", 1], "hosts": [{"mac": null}, {"mac": "m"}]},
+                "b": null,
+                "c": {"servers": null},
+                "d": {"servers": "s"},
+            },
+            "kinds": {"x": [{"mac": null}], "y": 3},
         });
         assert_eq!(document.to_json(), expected);
         let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
@@ -204,10 +249,15 @@ mod tests {
                 "doc: users[1]: expected a map, found an integer; ignored",
                 "doc: users[2].name: expected a string, found a list; ignored",
                 "doc: users[3].name is missing",
+                "doc: nets.a.servers[1]: contains control characters; ignored",
+                "doc: nets.b: expected a map, found an integer; ignored",
+                "doc: nets.c.servers: expected a list of strings, found a map; ignored",
+                "doc: nets.a.hosts[0].mac: expected a string, found a map; ignored",
+                "doc: kinds.x[0].mac: expected a string, found a list; ignored",
             ]
         );
         // What was found is not found again.
         drop_invalid(&sys, "doc", &mut document, &fields);
-        assert_eq!(sys.log().logged_warnings().len(), 13);
+        assert_eq!(sys.log().logged_warnings().len(), 18);
     }
 }

@@ -118,6 +118,8 @@ pub(crate) fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Re
         optional("vendor_data.json"),
     );
     let network_data = optional("network_data.json").filter(|data| !data.is_null());
+    let source = format!("{label}/{}", path("network_data.json"));
+    let network_data = network_data.map(|data| openstack_format::checked_network(sys, &source, &data));
     let user_data = standard::ignore_too_large(sys, &format!("{label} user_data"), get(&path("user_data")));
     let user_data = user_data.unwrap_or_else(|e| {
         error!(sys, "{e}; user-data ignored");

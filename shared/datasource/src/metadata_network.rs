@@ -2,12 +2,14 @@
 //! one on one NIC after another (the crate `ephemeral`). Datasources see neither addresses nor leases, except for DHCP
 //! options that only their cloud defines.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
-use ephemeral::{EphemeralNetwork, Ipv4Method, Ipv6Method, JOURNAL_DIR, Lease, NetworkRequest};
-use system::{Deadline, Error, Request, Response, Result, System, debug, info, warning};
+use ephemeral::{Answer, EphemeralNetwork, Ipv4Method, Ipv6Method, JOURNAL_DIR, Lease, NetworkRequest};
+use system::{Deadline, Error, KeptConnection, Request, Response, Result, System, debug, info, warning};
 
 use crate::retry::RetryPolicy;
+use crate::tree::{self, Prefetched};
 use crate::{Nic, Search, Stage};
 
 /// The time limit for a NIC to come up. A cloud's DHCP server responds within a second.
@@ -25,6 +27,8 @@ pub const MAX_RESPONSE_SIZE: usize = 32 << 20;
 /// A network that metadata can be read through.
 pub struct MetadataNetwork<'a> {
     sys: &'a System,
+    /// Connections that the metadata service keeps open, for [`MetadataNetwork::prefetch`].
+    connections: RefCell<Vec<KeptConnection>>,
     ephemeral: Option<EphemeralNetwork<'a>>,
     /// The deadline of the first response.
     first_response_deadline: Option<Deadline>,
@@ -33,7 +37,7 @@ pub struct MetadataNetwork<'a> {
 impl<'a> MetadataNetwork<'a> {
     /// Returns the existing network.
     pub fn existing(sys: &'a System, first_response_deadline: Option<Deadline>) -> MetadataNetwork<'a> {
-        MetadataNetwork { sys, ephemeral: None, first_response_deadline }
+        MetadataNetwork { sys, connections: RefCell::default(), ephemeral: None, first_response_deadline }
     }
 
     /// Makes all requests in parallel, each with its own retries, and returns the first successful response with the index
@@ -43,6 +47,22 @@ impl<'a> MetadataNetwork<'a> {
     ///
     /// Fails if all requests fail, or at the deadline.
     pub fn fetch_first(&mut self, requests: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
+        self.answer(requests, deadline).map(|first| (first.index, first.response))
+    }
+
+    /// Does the same as [`MetadataNetwork::fetch_first`], and keeps the connection for [`MetadataNetwork::prefetch`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`MetadataNetwork::fetch_first`] does.
+    pub fn open_service(&mut self, requests: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
+        let requests: Vec<Request> = requests.iter().cloned().map(Request::keep_alive).collect();
+        let first = self.answer(&requests, deadline)?;
+        *self.connections.get_mut() = first.connection.into_iter().collect();
+        Ok((first.index, first.response))
+    }
+
+    fn answer(&mut self, requests: &[Request], deadline: Deadline) -> Result<Answer> {
         let deadline = self.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
         let first = match &mut self.ephemeral {
             Some(ephemeral) => ephemeral.fetch(requests, deadline),
@@ -51,6 +71,16 @@ impl<'a> MetadataNetwork<'a> {
         // The limit holds for the first response only.
         self.first_response_deadline = None;
         Ok(first)
+    }
+
+    /// Fetches files and, if a path ends in `/`, trees, a few at a time, over connections that are kept ([`tree::prefetch`]).
+    pub fn prefetch(&self, paths: &[&str], request: &dyn Fn(&str) -> Request) -> Prefetched {
+        tree::prefetch(self.sys, &mut self.connections.borrow_mut(), paths, request)
+    }
+
+    /// Closes the kept connections, before a request that has one of its own: some services serve one at a time.
+    pub fn close_connections(&self) {
+        self.connections.borrow_mut().clear();
     }
 
     /// Returns the DHCP lease of this network, if there is one.
@@ -170,11 +200,8 @@ fn over_ephemeral<'a>(
         };
         let link_deadline = deadline.earlier(Deadline::after(LINK_TIMEOUT.min(requirements.link_timeout)));
         let result = EphemeralNetwork::up(sys, &request, link_deadline).and_then(|ephemeral| {
-            let mut net = MetadataNetwork {
-                sys,
-                ephemeral: Some(ephemeral),
-                first_response_deadline: requirements.first_response_deadline,
-            };
+            let mut net = MetadataNetwork::existing(sys, requirements.first_response_deadline);
+            net.ephemeral = Some(ephemeral);
             read(&mut net, &nic.name)
         });
         match result {

@@ -76,7 +76,7 @@ fn crawl(
         if policy.max_wait.is_zero() { policy.single_attempt(fetch) } else { policy.until_available(fetch) }
     };
     let requests: Vec<Request> = bases.iter().map(ask).collect();
-    let (which, answer) = net.fetch_first(&requests, deadline)?;
+    let (which, answer) = net.open_service(&requests, deadline)?;
     let base = bases[which].clone();
     info!(sys, "OpenStack: the metadata service is at {base}");
     let listed = String::from_utf8_lossy(&answer.body).into_owned();
@@ -85,12 +85,15 @@ fn crawl(
     let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
     let files = openstack_format::FILES.map(|name| format!("openstack/{version}/{name}"));
     let paths: Vec<&str> = std::iter::once(EC2_TREE).chain(files.iter().map(String::as_str)).collect();
-    let mut prefetched = tree::prefetch(sys, &paths, &|path| {
+    let mut prefetched = net.prefetch(&paths, &|path| {
         metadata_network::later_request(policy, format!("{base}/{path}"), &[], deadline)
     });
     let mut get = |path: &str| match prefetched.take(path) {
         Some(found) => Ok(found),
-        None => metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline),
+        None => {
+            net.close_connections();
+            metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline)
+        }
     };
     let mut read = openstack_format::read(sys, &base, version, &mut get)?;
     match get(EC2_TREE) {

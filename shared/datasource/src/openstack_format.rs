@@ -9,7 +9,7 @@ use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, List, Map, Text};
+use crate::field_types::FieldType::{Data, Keys, List, Map, Text, TextList};
 use crate::{document, field_types, standard};
 
 const FIELDS: [Field; 12] = [
@@ -57,6 +57,34 @@ pub struct OpenStackData {
     pub eni: Option<String>,
     pub files: BTreeMap<String, Vec<u8>>,
     pub random_seed: Option<String>,
+}
+
+/// The fields of `network_data.json` whose wrong types its parser cannot tell from missing ones.
+const NETWORK_FIELDS: [Field; 17] = [
+    ("links", List, false),
+    ("links[].id", Text, false),
+    ("links[].name", Text, false),
+    ("links[].type", Text, false),
+    ("links[].ethernet_mac_address", Text, false),
+    ("links[].bond_links", TextList, false),
+    ("links[].vlan_link", Text, false),
+    ("networks", List, false),
+    ("networks[].link", Text, false),
+    ("networks[].type", Text, false),
+    ("networks[].ip_address", Text, false),
+    ("networks[].routes", List, false),
+    ("networks[].routes[].network", Text, false),
+    ("networks[].routes[].netmask", Text, false),
+    ("networks[].routes[].gateway", Text, false),
+    ("services", List, false),
+    ("services[].address", Text, false),
+];
+
+/// Returns a network configuration in OpenStack's format without its invalid fields, which are logged.
+pub fn checked_network(sys: &System, source: &str, data: &Json) -> Json {
+    let mut data = Node::from_json(data);
+    field_types::drop_invalid(sys, source, &mut data, &NETWORK_FIELDS);
+    data.to_json()
 }
 
 /// Reads one file by its path from the top (`openstack/latest/meta_data.json`); returns `None` if it does not exist.
@@ -136,6 +164,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
         }
         data.is_object() || data.is_null()
     });
+    read.network_data = read.network_data.map(|data| checked_network(sys, &at("network_data.json"), &data));
     let user_data = get(&path("user_data"));
     let user_data = standard::ignore_too_large(sys, &format!("{top}: user_data"), user_data)?;
     read.user_data = Blobs(user_data.filter(|b| !b.is_empty()).into_iter().collect());

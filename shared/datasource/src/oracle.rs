@@ -11,10 +11,12 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, warning};
 
+use crate::field_types::Field;
+use crate::field_types::FieldType::{Text, TextList};
 use crate::fields::Fields;
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, IdentityCheck, NetworkSource, Search, document, standard};
+use crate::{Datasource, IdentityCheck, NetworkSource, Search, document, field_types, standard};
 
 pub const ORACLE: Datasource = Datasource {
     check,
@@ -46,6 +48,9 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
     ipv6: Some(Ipv6Method::RouterAdvertisement),
     ..MetadataService::COMMON
 };
+
+/// The fields of a VNIC whose wrong types the network configuration's parser cannot tell from missing ones.
+const VNIC_FIELDS: [Field; 2] = [("[].privateIp", Text, false), ("[].ipv6Addresses", TextList, false)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !ctx.is_on("Oracle") {
@@ -99,11 +104,14 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
         _ => ("v2", SERVICE.headers, std::mem::take(&mut session.response.body)),
     };
     let document = document::parse_map("Oracle's metadata", &body)?;
-    let vnics = wants_vnics.then(|| {
+    let vnics = wants_vnics.then(|| -> Result<Node> {
         let path = format!("{version}/vnics/");
         let body = session.get_with(&path, headers)?;
         let body = body.ok_or_else(|| Error::new(format!("{}/{path}: not found", session.base)))?;
-        config::json::parse(&String::from_utf8_lossy(&body)).map_err(|e| Error::new(format!("{path}: {e}")))
+        let vnics = config::json::parse(&String::from_utf8_lossy(&body));
+        let mut vnics = vnics.map_err(|e| Error::new(format!("{path}: {e}")))?;
+        field_types::drop_invalid(session.sys, "Oracle's metadata: vnics", &mut vnics, &VNIC_FIELDS);
+        Ok(vnics)
     });
     let vnics = vnics.transpose().unwrap_or_else(|e| {
         warning!(session.sys, "Oracle: the network configuration of the metadata is not available: {e}");

@@ -197,7 +197,7 @@ impl<'s> MetadataService<'s> {
             (self.attempts)(policy, metadata_network::with_headers(request, self.headers))
         };
         let requests: Vec<Request> = policy.urls.iter().map(request).collect();
-        let (index, response) = net.fetch_first(&requests, Deadline::after((self.timeout)(policy)))?;
+        let (index, response) = net.open_service(&requests, Deadline::after((self.timeout)(policy)))?;
         let base = self.url(&policy.urls[index], "", nic);
         let renewal = &requests[index];
         let token = self.token_header.map(|header| {
@@ -230,6 +230,7 @@ impl Session<'_, '_> {
     ///
     /// Fails as [`Session::get`] does.
     pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Result<Option<Vec<u8>>> {
+        self.net.close_connections();
         let url = format!("{}/{path}", self.base);
         let request = |token: Option<(&str, &str)>| {
             let headers: Vec<_> = headers.iter().copied().chain(token).collect();
@@ -284,7 +285,7 @@ impl Session<'_, '_> {
         let token = self.token.as_ref().map(|token| (token.header, token.value.borrow().clone()));
         let token = token.as_ref().map(|(header, value)| (*header, value.as_str()));
         let headers: Vec<_> = self.headers.iter().copied().chain(token).collect();
-        *self.prefetched.borrow_mut() = tree::prefetch(self.sys, paths, &|path| {
+        *self.prefetched.borrow_mut() = self.net.prefetch(paths, &|path| {
             let url = format!("{}/{path}", self.base);
             metadata_network::later_request(&self.policy, url, &headers, self.deadline)
         });

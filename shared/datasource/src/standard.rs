@@ -11,7 +11,7 @@ use crate::field_types::{Field, FieldType};
 use crate::{IdentityCheck, Search, dmi, document};
 
 /// The fields of a tree of EC2's kind that are used; [`FIELDS`] come first.
-pub const TREE_FIELDS: [Field; 14] = [
+pub const TREE_FIELDS: [Field; 17] = [
     ("instance-id", FieldType::Text, false),
     ("local-hostname", FieldType::Text, false),
     ("placement", FieldType::Map, false),
@@ -26,6 +26,9 @@ pub const TREE_FIELDS: [Field; 14] = [
     ("block-device-mapping", FieldType::Texts, false),
     ("network", FieldType::Map, false),
     ("network.interfaces", FieldType::Map, false),
+    ("network.interfaces.macs", FieldType::Map, false),
+    ("network.interfaces.macs{}.local-ipv4s", FieldType::TextList, false),
+    ("network.interfaces.macs{}.ipv6s", FieldType::TextList, false),
 ];
 /// The fields that [`fill`] reads.
 pub const FIELDS: &[Field] = TREE_FIELDS.split_at(10).0;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{Map, Node, Value};
 use encoding::percent;
-use system::{Error, Request, Result, System, warning};
+use system::{Error, KeptConnection, Request, Result, System, warning};
 
 use crate::metadata_network;
 
@@ -44,17 +44,24 @@ impl Prefetched {
 }
 
 /// Fetches the files and, if a path ends in `/`, the trees of these paths, a few at a time, without retries. Who reads them
-/// ([`read`]) gets what is missing, reports what is wrong with it and interprets the rest.
-pub fn prefetch(sys: &System, paths: &[&str], request: &dyn Fn(&str) -> Request) -> Prefetched {
+/// ([`read`]) gets what is missing, reports what is wrong with it and interprets the rest. Connections that the service keeps
+/// open are used, and left there.
+pub fn prefetch(
+    sys: &System,
+    connections: &mut Vec<KeptConnection>,
+    paths: &[&str],
+    request: &dyn Fn(&str) -> Request,
+) -> Prefetched {
     let mut prefetched = Prefetched::default();
     let limited = |path: &str| request(path).limit(MAX_PREFETCHED_SIZE);
     let named = |path: &&str| if path.ends_with('/') { limited(path) } else { request(path) };
     let first = paths.iter().map(named).collect();
+    let is_listing = paths.iter().any(|path| path.ends_with('/'));
     // Paths, and their depth below the ones given; none for a file.
     let depth = |path: &str| path.ends_with('/').then_some(0);
     let mut paths: Vec<_> = paths.iter().map(|path| (path.to_string(), depth(path))).collect();
     let mut bytes = MAX_BYTES;
-    sys.crawl(first, &mut |index, response| {
+    sys.crawl(connections, first, is_listing, &mut |index, response| {
         let (path, depth) = paths.get(index)?.clone();
         if depth.is_some() {
             bytes = bytes.checked_sub(response.body.len())?;

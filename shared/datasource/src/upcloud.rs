@@ -39,7 +39,7 @@ fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Inst
         ctx.sys,
         "UpCloud's metadata",
         &mut metadata,
-        &[&expected[..], &texts[..], &data[..]].concat(),
+        &[&expected[..], &texts[..], &data[..], &network::FIELDS].concat(),
     );
     let names = [("local-hostname", "hostname"), ("network", "network"), ("public-keys", "public_keys")];
     let mut ours = document::select(&metadata, &names);

@@ -62,7 +62,8 @@ const FIELDS: [Field; 10] = [
 ];
 
 fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
-    field_types::drop_invalid(ctx.sys, "Vultr's metadata", &mut metadata, &FIELDS);
+    let fields = [&FIELDS[..], &network::FIELDS].concat();
+    field_types::drop_invalid(ctx.sys, "Vultr's metadata", &mut metadata, &fields);
     let Some(id) = document::text(&metadata, "instance-v2-id") else {
         return Err(Error::new("metadata has no instance-v2-id"));
     };

@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use system::{Deadline, Error, Exchange, PendingLookup, Request, Response, Result, System, debug};
+use system::{
+    Deadline, Error, Exchange, KeptConnection, PendingLookup, Request, Response, Result, System, debug,
+};
 
 use crate::changed_link::POLL_INTERVAL;
 
@@ -14,6 +16,17 @@ use crate::changed_link::POLL_INTERVAL;
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
 /// Once a candidate is locked, the time for a family that is still coming up: that of the first answer of a router.
 const LOCKED_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The first good answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// The index of the candidate.
+    pub index: usize,
+    /// Its response.
+    pub response: Response,
+    /// The connection, if the candidate is a [`Request::keep_alive`] and the server keeps it open.
+    pub connection: Option<KeptConnection>,
+}
 
 /// One candidate.
 struct Attempt {
@@ -124,16 +137,12 @@ impl Network for ExistingNetwork<'_> {
     }
 }
 
-pub fn fetch_without_link(
-    sys: &System,
-    candidates: &[Request],
-    deadline: Deadline,
-) -> Result<(usize, Response)> {
+pub fn fetch_without_link(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<Answer> {
     fetch(&mut ExistingNetwork(sys), candidates, deadline)
 }
 
-/// Fetches from the candidates and returns the index of the first good answer with its response.
-pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
+/// Fetches from the candidates and returns the first good answer.
+pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<Answer> {
     let began = net.sys().clock().elapsed();
     let service = candidates.first().map(Request::redacted_url).unwrap_or_default();
     let _activity = net.sys().begin_activity(format!("waiting for metadata from {service}"));
@@ -178,15 +187,15 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                 State::Running(exchange) => match exchange.poll() {
                     None => continue,
                     Some(done) => match check_response(net.sys(), fetch, done, deadline) {
-                        Ok(answer) => {
+                        Ok(response) => {
                             debug!(
                                 net.sys(),
                                 "{} answered ({} bytes) after {:.3} s",
                                 fetch.redacted_url(),
-                                answer.body.len(),
+                                response.body.len(),
                                 attempt.took(now)
                             );
-                            return Ok((i, answer));
+                            return Ok(Answer { index: i, response, connection: attempt.connection() });
                         }
                         Err(failure) => failure,
                     },
@@ -231,6 +240,14 @@ impl Attempt {
     /// Returns the seconds since the request began.
     fn took(&self, now: Duration) -> f64 {
         now.saturating_sub(self.began).as_secs_f64()
+    }
+
+    /// Returns the connection of a complete exchange, if the server keeps it open.
+    fn connection(&mut self) -> Option<KeptConnection> {
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Running(exchange) => exchange.into_connection(),
+            _ => None,
+        }
     }
 
     /// Returns whether the last attempt failed with an error of this kind.
@@ -376,7 +393,7 @@ mod tests {
         Request::get(format!("http://127.0.0.1:{port}/"))
     }
 
-    fn run(candidates: &[Request], seconds: u64) -> Result<(usize, Response)> {
+    fn run(candidates: &[Request], seconds: u64) -> Result<Answer> {
         fetch_without_link(&System::new("/"), candidates, Deadline::after(Duration::from_secs(seconds)))
     }
 
@@ -390,8 +407,8 @@ mod tests {
         let (bad, second) = server(&[(BAD, 0)]);
         let (good, third) = server(&[(GOOD, 0)]);
         let began = std::time::Instant::now();
-        let (which, answer) = run(&[get(slow), get(bad), get(good)], 20).unwrap();
-        assert_eq!((which, answer.body.as_slice()), (2, &b"hi"[..]));
+        let answer = run(&[get(slow), get(bad), get(good)], 20).unwrap();
+        assert_eq!((answer.index, answer.response.body.as_slice()), (2, &b"hi"[..]));
         assert!(began.elapsed() < Duration::from_millis(5500), "{:?}", began.elapsed());
         for thread in [first, second, third] {
             thread.join().unwrap();
@@ -402,7 +419,7 @@ mod tests {
     fn failed_requests_are_retried_unless_not_found() {
         let (port, thread) = server(&[(BAD, 0), ("junk\r\n\r\n", 0), (GOOD, 0)]);
         let fetch = get(port).retries(2, Duration::from_millis(5));
-        assert_eq!(run(&[fetch], 20).unwrap().0, 0);
+        assert_eq!(run(&[fetch], 20).unwrap().index, 0);
         thread.join().unwrap();
         let (port, thread) = server(&[(NONE, 0)]);
         let e = run(&[get(port).optional().retries(5, Duration::from_secs(9))], 20).unwrap_err();
@@ -420,7 +437,7 @@ mod tests {
             |port: u16| get(port).retries(0, Duration::from_millis(20)).tolerate(Duration::from_secs(5));
         for transient_since in [&[(BAD, 0), ("", 0), (GOOD, 0)][..], &[(LATER, 0), (GOOD, 0)]] {
             let (port, thread) = server(transient_since);
-            assert_eq!(run(&[tolerant(port)], 20).unwrap().0, 0);
+            assert_eq!(run(&[tolerant(port)], 20).unwrap().index, 0);
             thread.join().unwrap();
         }
         // A refusal is not a temporary failure, and temporary failures have a limit.
@@ -439,8 +456,7 @@ mod tests {
         let (port, thread) = server(&[(GOOD, 0)]);
         let began = std::time::Instant::now();
         let by_name = Request::get("http://name.that.does.not.resolve.invalid/");
-        let (which, _) = run(&[by_name, get(port)], 20).unwrap();
-        assert_eq!(which, 1);
+        assert_eq!(run(&[by_name, get(port)], 20).unwrap().index, 1);
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
         thread.join().unwrap();
     }

@@ -96,7 +96,7 @@ pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult}
 pub use file::{Change, WriteOptions};
 #[doc(hidden)]
 pub use http::parsers;
-pub use http::{Exchange, PendingLookup, Request, Response, redacted_url};
+pub use http::{Exchange, KeptConnection, PendingLookup, Request, Response, redacted_url};
 pub use kvp::{KVP_POOL, MAX_KVP_VALUE};
 pub use link::Link;
 pub use link_events::{LinkEvent, LinkEvents};

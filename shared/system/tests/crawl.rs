@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use system::{Request, System};
+use system::{KeptConnection, Request, System};
 
 /// Answers a request for a path on the connection of a number; `false` closes the connection.
 type Answer = fn(&mut TcpStream, &str, usize) -> bool;
@@ -21,6 +21,20 @@ struct Server {
 
 impl Server {
     fn new(answer: Answer) -> Server {
+        Server::start(Duration::ZERO, usize::MAX, answer)
+    }
+
+    /// Returns a server that reads the first request of a connection after this time.
+    fn with_accept_delay(delay: Duration, answer: Answer) -> Server {
+        Server::start(delay, usize::MAX, answer)
+    }
+
+    /// Returns a server that resets the connections after so many.
+    fn with_connections(limit: usize, answer: Answer) -> Server {
+        Server::start(Duration::ZERO, limit, answer)
+    }
+
+    fn start(delay: Duration, limit: usize, answer: Answer) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let connections = Arc::new(AtomicUsize::new(0));
@@ -29,8 +43,13 @@ impl Server {
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
                 let number = count.fetch_add(1, SeqCst);
+                if number >= limit {
+                    reset(stream);
+                    continue;
+                }
                 let log = Arc::clone(&log);
                 std::thread::spawn(move || {
+                    std::thread::sleep(delay);
                     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
                     loop {
                         let head: Vec<String> = lines
@@ -61,14 +80,26 @@ impl Server {
 
     /// Requests `/` and then `/1` to `/{count}`; returns the responses in the order of the requests.
     fn crawl(&self, count: usize) -> Vec<Option<String>> {
+        self.crawl_with(&mut Vec::new(), count)
+    }
+
+    /// As [`Server::crawl`], with these connections.
+    fn crawl_with(&self, kept: &mut Vec<KeptConnection>, count: usize) -> Vec<Option<String>> {
         let mut found = vec![None; count + 1];
-        System::new("/nonexistent").crawl(vec![self.get("/")], &mut |index, response| {
+        let first = vec![self.get("/")];
+        System::new("/nonexistent").crawl(kept, first, true, &mut |index, response| {
             found[index] = Some(format!("{} {}", response.status, String::from_utf8_lossy(&response.body)));
             let below = 1..=if index == 0 { count } else { 0 };
             Some(below.map(|n| self.get(&format!("/{n}"))).collect())
         });
         found
     }
+}
+
+/// Ends a connection by RST.
+fn reset(stream: TcpStream) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    nix::sys::socket::setsockopt(&stream, nix::sys::socket::sockopt::Linger, &linger).unwrap();
 }
 
 fn answer(stream: &mut TcpStream, path: &str, more: &str) -> bool {
@@ -91,7 +122,7 @@ fn connections_are_kept_and_used_side_by_side() {
     assert_eq!(server.crawl(40), expected(40));
     let took = began.elapsed();
     assert!(took < Duration::from_millis(41 * 20 / 2), "{took:?}");
-    assert_eq!(server.connections.load(SeqCst), 4);
+    assert_eq!(server.connections.load(SeqCst), 8);
     assert_eq!(server.requested.lock().unwrap().len(), 41);
 }
 
@@ -104,7 +135,55 @@ fn chunked_answers_keep_the_connection() {
         stream.write_all(text.as_bytes()).is_ok()
     });
     assert_eq!(server.crawl(12), expected(12));
-    assert_eq!(server.connections.load(SeqCst), 4);
+    assert_eq!(server.connections.load(SeqCst), 8);
+}
+
+/// The connections for what is listed are established when the listing arrives: each takes as long as a request here.
+#[test]
+fn connections_are_opened_while_the_listing_is_awaited() {
+    const TRIP: Duration = Duration::from_millis(150);
+    let server = Server::with_accept_delay(TRIP, |stream, path, _| {
+        std::thread::sleep(TRIP);
+        answer(stream, path, "")
+    });
+    let began = Instant::now();
+    assert_eq!(server.crawl(8), expected(8));
+    let trips = began.elapsed().as_secs_f64() / TRIP.as_secs_f64();
+    // The connection, the listing, the entries.
+    assert!((3.0..3.9).contains(&trips), "{trips}");
+}
+
+/// What is requested one after the other, and then a tree, needs one connection until the listing is requested.
+#[test]
+fn connections_are_kept_from_one_crawl_to_the_next() {
+    let server = Server::new(|stream, path, _| answer(stream, path, ""));
+    let sys = System::new("/nonexistent");
+    let mut kept = Vec::new();
+    for path in ["/1", "/2", "/3"] {
+        let mut received = 0;
+        sys.crawl(&mut kept, vec![server.get(path)], false, &mut |_, _| {
+            received += 1;
+            Some(Vec::new())
+        });
+        assert_eq!((received, kept.len(), server.connections.load(SeqCst)), (1, 1, 1));
+    }
+    assert_eq!(server.crawl_with(&mut kept, 12), expected(12));
+    assert_eq!((kept.len(), server.connections.load(SeqCst)), (8, 8));
+    // Connections to another server are of no use.
+    let other = Server::new(|stream, path, _| answer(stream, path, ""));
+    assert_eq!(other.crawl_with(&mut kept, 12), expected(12));
+    assert_eq!((kept.len(), other.connections.load(SeqCst)), (8, 8));
+}
+
+/// A server that resets connections in excess of two gets each request once, over these.
+#[test]
+fn servers_that_refuse_more_connections() {
+    let server = Server::with_connections(2, |stream, path, _| {
+        std::thread::sleep(Duration::from_millis(30));
+        answer(stream, path, "")
+    });
+    assert_eq!(server.crawl(20), expected(20));
+    assert_eq!(server.requested.lock().unwrap().len(), 21);
 }
 
 /// Servers that keep no connection, and say so, or speak HTTP/1.0, or end the body with the connection: one request each.
@@ -202,7 +281,7 @@ fn nothing_is_requested_where_the_server_is_not_reached_directly() {
         Request::get("file:///etc/hostname"),
         Request::get("/"),
     ] {
-        sys.crawl(vec![request], &mut |_, _| panic!("a response"));
+        sys.crawl(&mut Vec::new(), vec![request], true, &mut |_, _| panic!("a response"));
     }
     assert_eq!(server.connections.load(SeqCst), 0);
 }

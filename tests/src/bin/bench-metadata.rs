@@ -62,21 +62,41 @@ fn crawl(case: &Case, latency: u32, lower: Option<&str>) -> Crawl {
         None => drop(cloud.boot(&["local", "network"])),
     }
     let requests = cloud.requests();
-    if std::env::var_os("FIRSTLIGHT_LOG").is_some() {
-        eprintln!("{}, {}:\n{requests}", case.name, lower.unwrap_or("ours"));
-    }
-    let times = |line: &str| {
-        let mut words = line.rsplit(' ').map(|word| word.parse::<f64>().ok());
-        let ended = words.next()??;
-        Some((words.next()??, ended))
-    };
-    let times: Vec<(f64, f64)> = requests.lines().filter_map(times).collect();
-    if times.is_empty() {
+    let exchanges: Vec<Exchange> = requests.lines().filter_map(Exchange::parse).collect();
+    if exchanges.is_empty() {
         fail(&format!("{}: no request:\n{}", case.name, cloud.log()));
     }
-    let began = times.iter().map(|(began, _)| *began).fold(f64::MAX, f64::min);
-    let ended = times.iter().map(|(_, ended)| *ended).fold(f64::MIN, f64::max);
-    Crawl { seconds: ended - began, requests: times.len() }
+    let began = exchanges.iter().map(|exchange| exchange.began).fold(f64::MAX, f64::min);
+    let ended = exchanges.iter().map(|exchange| exchange.ended).fold(f64::MIN, f64::max);
+    if std::env::var_os("FIRSTLIGHT_LOG").is_some() {
+        eprintln!("{}, {}: milliseconds, connection, request", case.name, lower.unwrap_or("ours"));
+        for Exchange { connection, what, began: from, ended: to } in &exchanges {
+            let [from, to] = [from, to].map(|time| (time - began) * 1000.0);
+            eprintln!("{from:8.1} {to:8.1} {connection:3}  {what}");
+        }
+    }
+    Crawl { seconds: ended - began, requests: exchanges.len() }
+}
+
+/// A request as a line of the server's log.
+struct Exchange<'l> {
+    /// The number of its connection.
+    connection: u32,
+    /// Method, path, status and client.
+    what: &'l str,
+    /// When the connection was accepted (for its first request) or the request received, in seconds of a clock.
+    began: f64,
+    /// When the response was sent.
+    ended: f64,
+}
+
+impl Exchange<'_> {
+    fn parse(line: &str) -> Option<Exchange<'_>> {
+        let mut words = line.rsplitn(4, ' ');
+        let ended = words.next()?.parse().ok()?;
+        let began = words.next()?.parse().ok()?;
+        Some(Exchange { connection: words.next()?.parse().ok()?, what: words.next()?, began, ended })
+    }
 }
 
 fn median(mut crawls: Vec<Crawl>) -> Crawl {

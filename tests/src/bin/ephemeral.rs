@@ -93,8 +93,8 @@ fn run(sys: &System, args: &Args) -> system::Result<()> {
             Request::get(url.as_str()).timeout(Duration::from_secs(5)).retries(args.tries, pause)
         };
         let candidates: Vec<Request> = args.urls.iter().map(get).collect();
-        let (which, answer) = net.fetch(&candidates, deadline)?;
-        println!("answer {which} {}", String::from_utf8_lossy(&answer.body).trim());
+        let answer = net.fetch(&candidates, deadline)?;
+        println!("answer {} {}", answer.index, String::from_utf8_lossy(&answer.response.body).trim());
     }
     show(sys, &net)?;
     if let Some(seconds) = args.hold {

@@ -19,7 +19,7 @@ const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 /// The data of the machine's owner, for a machine of a pool that has got one.
 const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
 
-const FIELDS: [Field; 12] = [
+const FIELDS: [Field; 22] = [
     ("compute", FieldType::Map, false),
     ("compute.osProfile", FieldType::Map, false),
     ("compute.osProfile.computerName", FieldType::Text, false),
@@ -32,6 +32,16 @@ const FIELDS: [Field; 12] = [
     ("compute.publicKeys[].keyData", FieldType::Lines, true),
     ("network", FieldType::Map, false),
     ("network.interface", FieldType::List, false),
+    ("network.interface[].ipv4", FieldType::Map, false),
+    ("network.interface[].ipv4.ipAddress", FieldType::List, false),
+    ("network.interface[].ipv4.ipAddress[].privateIpAddress", FieldType::Text, false),
+    ("network.interface[].ipv4.subnet", FieldType::List, false),
+    ("network.interface[].ipv4.subnet[].prefix", FieldType::Text, false),
+    ("network.interface[].ipv6", FieldType::Map, false),
+    ("network.interface[].ipv6.ipAddress", FieldType::List, false),
+    ("network.interface[].ipv6.ipAddress[].privateIpAddress", FieldType::Text, false),
+    ("network.interface[].ipv6.subnet", FieldType::List, false),
+    ("network.interface[].ipv6.subnet[].prefix", FieldType::Text, false),
 ];
 
 /// The reason why no metadata is available.

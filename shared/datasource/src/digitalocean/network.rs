@@ -3,7 +3,29 @@
 use config::{Map, Node};
 use system::{System, warning};
 
+use crate::field_types::Field;
+use crate::field_types::FieldType::{Map as MapType, Text, TextList};
 use crate::{Nics, document, v1};
+
+/// The fields that are read here.
+pub const FIELDS: [Field; 16] = [
+    ("dns.nameservers", TextList, false),
+    ("interfaces{}[].type", Text, false),
+    ("interfaces{}[].ipv4", MapType, false),
+    ("interfaces{}[].ipv4.ip_address", Text, false),
+    ("interfaces{}[].ipv4.netmask", Text, false),
+    ("interfaces{}[].ipv4.gateway", Text, false),
+    ("interfaces{}[].ipv6", MapType, false),
+    ("interfaces{}[].ipv6.ip_address", Text, false),
+    ("interfaces{}[].ipv6.cidr", Text, false),
+    ("interfaces{}[].ipv6.gateway", Text, false),
+    ("interfaces{}[].anchor_ipv4", MapType, false),
+    ("interfaces{}[].anchor_ipv4.ip_address", Text, false),
+    ("interfaces{}[].anchor_ipv4.netmask", Text, false),
+    ("interfaces{}[].anchor_ipv6", MapType, false),
+    ("interfaces{}[].anchor_ipv6.ip_address", Text, false),
+    ("interfaces{}[].anchor_ipv6.cidr", Text, false),
+];
 
 /// Returns the configuration of the first NIC of each kind; `None` if the machine has none of them. NICs that it does not
 /// have are skipped with a warning.
@@ -47,6 +69,9 @@ fn subnets(interface: &Node) -> Vec<Map> {
     for family in ["ipv4", "ipv6", "anchor_ipv4", "anchor_ipv6"] {
         let Some(given) = interface.get(family).filter(|n| !n.is_falsy()) else { continue };
         let text = |key: &str| document::text(given, key).unwrap_or_default();
+        if document::is_null(given, "ip_address") || document::is_null(given, "cidr") {
+            continue;
+        }
         let mut subnet = v1::map(&[("type", "static"), ("control", "auto")]);
         if family.ends_with("ipv4") {
             subnet.insert("address", text("ip_address"));

@@ -3,20 +3,40 @@
 use config::{Map, Node};
 use system::{System, warning};
 
+use crate::field_types::Field;
+use crate::field_types::FieldType::{List, Text, TextList};
 use crate::{Nics, document, v1};
+
+/// The fields that are read here.
+pub const FIELDS: [Field; 9] = [
+    ("network.dns", TextList, false),
+    ("network.interfaces", List, false),
+    ("network.interfaces[].ip_addresses", List, false),
+    ("network.interfaces[].ip_addresses[].address", Text, false),
+    ("network.interfaces[].ip_addresses[].family", Text, false),
+    ("network.interfaces[].ip_addresses[].dhcp", Text, false),
+    ("network.interfaces[].ip_addresses[].gateway", Text, false),
+    ("network.interfaces[].ip_addresses[].network", Text, false),
+    ("network.interfaces[].ip_addresses[].dns", TextList, false),
+];
 
 /// Returns the configuration of the interfaces that the machine has; others are skipped with a warning.
 pub fn config(sys: &System, nics: &Nics, network: &Node) -> Node {
     let servers = network.get("dns").filter(|servers| !servers.is_falsy());
     let mut entries = Vec::new();
     for (i, interface) in document::items(network, "interfaces").iter().enumerate() {
+        if interface.is_null() {
+            continue;
+        }
         match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
             Ok(nic) => {
                 let addresses = document::items(interface, "ip_addresses").iter();
+                let addresses =
+                    addresses.filter(|given| !given.is_null() && !document::is_null(given, "address"));
                 let subnets = addresses.map(|address| subnet(address, servers)).collect();
                 entries.push(v1::physical(&nic.name, &nic.mac, subnets));
             }
-            Err(e) => warning!(sys, "UpCloud's metadata: network.interfaces[{i}]: {e}; ignored"),
+            Err(e) => warning!(sys, "UpCloud's metadata: network.interfaces[{i}].mac: {e}; ignored"),
         }
     }
     entries.extend(servers.map(|servers| v1::nameserver(servers.clone())));

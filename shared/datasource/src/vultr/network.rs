@@ -3,7 +3,25 @@
 use config::{Map, Node};
 use system::{System, warning};
 
+use crate::field_types::Field;
+use crate::field_types::FieldType::{List, Map as MapType, Text};
 use crate::{Nics, document, v1};
+
+/// The fields that are read here.
+pub const FIELDS: [Field; 12] = [
+    ("interfaces[].mtu", Text, false),
+    ("interfaces[].accept-ra", Text, false),
+    ("interfaces[].ipv4", MapType, false),
+    ("interfaces[].ipv4.address", Text, false),
+    ("interfaces[].ipv4.netmask", Text, false),
+    ("interfaces[].ipv4.additional", List, false),
+    ("interfaces[].ipv4.additional[].address", Text, false),
+    ("interfaces[].ipv4.additional[].netmask", Text, false),
+    ("interfaces[].ipv6", MapType, false),
+    ("interfaces[].ipv6.additional", List, false),
+    ("interfaces[].ipv6.additional[].network", Text, false),
+    ("interfaces[].ipv6.additional[].prefix", Text, false),
+];
 
 /// Vultr's own resolvers.
 const RESOLVERS: [&str; 2] = ["108.61.10.10", "2001:19f0:300:1704::6"];
@@ -52,12 +70,14 @@ fn subnets(interface: &Node, is_first: bool) -> Vec<Map> {
         false => vec![address(ipv4)],
     };
     add_routes(&mut subnets[0], interface);
-    for given in document::items(ipv4, "additional") {
+    let is_valid = |given: &&Node, key: &str| !given.is_null() && !document::is_null(given, key);
+    for given in document::items(ipv4, "additional").iter().filter(|given| is_valid(given, "address")) {
         let mut subnet = address(given);
         add_routes(&mut subnet, given);
         subnets.push(subnet);
     }
-    for given in document::items(ipv6, "additional") {
+    let has_network = |given: &&Node| is_valid(given, "network") && is_valid(given, "prefix");
+    for given in document::items(ipv6, "additional").iter().filter(has_network) {
         let text = |key: &str| document::text(given, key).unwrap_or_default();
         let address = format!("{}/{}", text("network"), text("prefix"));
         let mut subnet = subnet(&[("type", "static6"), ("address", &address)]);

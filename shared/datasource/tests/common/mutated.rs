@@ -1,7 +1,7 @@
 //! Replaces each value of a cloud's documents, one at a time, and judges what that costs. Shared by `bad_fields.rs` and
-//! `bad_media.rs`.
+//! `bad_media.rs`, and by `stages/common/tests/bad_network.rs`.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 
@@ -111,7 +111,6 @@ impl Run {
         Run { found, warnings }
     }
 
-    #[allow(dead_code)]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -120,8 +119,7 @@ impl Run {
 /// Returns what is wrong with a run after a field was replaced; empty if nothing is. `has_all`: the field has other fields, or
 /// all keys.
 fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Vec<String> {
-    let name = field.rsplit('/').find(|part| part.parse::<u32>().is_err()).unwrap_or(field);
-    let name = name.split('?').next().unwrap_or(name);
+    let name = name_of(field);
     let is_id = IDS.contains(&name);
     let mut problems = Vec::new();
     let new: Vec<&String> = run.warnings.iter().filter(|text| !base.warnings.contains(text)).collect();
@@ -200,28 +198,32 @@ pub struct Rules<'r> {
     pub texts_only: &'r [&'r str],
 }
 
-/// Replaces each value by each replacement, and returns what is wrong with the results.
-pub fn check(
-    name: &str,
-    documents: &Documents,
-    rules: &Rules<'_>,
-    run: &dyn Fn(&Documents) -> Run,
-) -> Vec<String> {
-    let base = run(documents);
-    assert!(base.found.is_ok(), "{name}: {:?}", base.found);
-    let mut all = Vec::new();
-    let mut judge = |documents: &Documents, field: &str, what: &str, is_container: bool| {
-        // An exception that ends with `$` is a whole path.
-        let is_exception =
-            |part: &&str| part.strip_suffix('$').map_or(field.contains(part), |path| field == path);
-        if rules.exceptions.iter().any(is_exception) {
-            return;
-        }
-        let has_all = is_container || rules.keys_in_one_text.iter().any(|end| field.ends_with(end));
-        for problem in problems(&base, &run(documents), field, what, has_all) {
-            all.push(format!("{name}: {field}: {what}: {problem}"));
-        }
-    };
+/// Documents in which one value was replaced.
+pub struct Mutation {
+    pub documents: Documents,
+    /// The path of the document and the pointer to the value.
+    pub field: String,
+    /// The name of the replacement.
+    pub what: &'static str,
+    /// The value is a map or a list.
+    pub is_container: bool,
+}
+
+impl Mutation {
+    /// Returns the name of the field, as messages have it.
+    pub fn name(&self) -> &str {
+        name_of(&self.field)
+    }
+}
+
+/// Returns the last part of a pointer that is not an index, without a query.
+fn name_of(field: &str) -> &str {
+    let name = field.rsplit('/').find(|part| part.parse::<u32>().is_err()).unwrap_or(field);
+    name.split('?').next().unwrap_or(name)
+}
+
+/// Calls `judge` for each value and each replacement of it, with a few exceptions of `rules`.
+pub fn mutate(documents: &Documents, rules: &Rules<'_>, judge: &mut dyn FnMut(&Mutation)) {
     for (path, value) in documents {
         let texts_only = rules.texts_only.iter().any(|end| path.ends_with(end));
         let mut fields = Vec::new();
@@ -236,9 +238,9 @@ pub fn check(
                 if texts_only && by.as_ref().is_some_and(|by| !by.is_string()) {
                     continue;
                 }
-                let mut changed = documents.clone();
-                replace(changed.get_mut(path).unwrap(), &field, &by);
-                judge(&changed, &format!("{path}{field}"), what, is_container);
+                let mut documents = documents.clone();
+                replace(documents.get_mut(path).unwrap(), &field, &by);
+                judge(&Mutation { documents, field: format!("{path}{field}"), what, is_container });
             }
         }
         // Of files only strings: one that is missing is not reported, and listings are not fields.
@@ -246,11 +248,36 @@ pub fn check(
             for (what, by) in
                 replacements(false).into_iter().filter(|(_, by)| by.as_ref().is_some_and(Value::is_string))
             {
-                let mut changed = documents.clone();
-                changed.insert(path.clone(), by.unwrap());
-                judge(&changed, path, what, false);
+                let mut documents = documents.clone();
+                documents.insert(path.clone(), by.unwrap());
+                judge(&Mutation { documents, field: path.clone(), what, is_container: false });
             }
         }
     }
+}
+
+/// Replaces each value by each replacement, and returns what is wrong with the results.
+pub fn check(
+    name: &str,
+    documents: &Documents,
+    rules: &Rules<'_>,
+    run: &dyn Fn(&Documents) -> Run,
+) -> Vec<String> {
+    let base = run(documents);
+    assert!(base.found.is_ok(), "{name}: {:?}", base.found);
+    let mut all = Vec::new();
+    mutate(documents, rules, &mut |mutation| {
+        let Mutation { documents, field, what, is_container } = mutation;
+        // An exception that ends with `$` is a whole path.
+        let is_exception =
+            |part: &&str| part.strip_suffix('$').map_or(field.contains(part), |path| field == path);
+        if rules.exceptions.iter().any(is_exception) {
+            return;
+        }
+        let has_all = *is_container || rules.keys_in_one_text.iter().any(|end| field.ends_with(end));
+        for problem in problems(&base, &run(documents), field, what, has_all) {
+            all.push(format!("{name}: {field}: {what}: {problem}"));
+        }
+    });
     all
 }

@@ -69,8 +69,11 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
         let prefix = subnet.and_then(|s| s.get("prefix")).and_then(Node::scalar_text);
         let prefix = prefix.as_deref().unwrap_or(default_prefix);
         for (n, address) in addresses.iter().enumerate().skip(1).filter(|_| all) {
-            match address.get("privateIpAddress").and_then(Node::as_str) {
+            let ip = address.get("privateIpAddress");
+            match ip.and_then(Node::as_str) {
                 Some(ip) => addresses_to_add.push(Node::from(format!("{ip}/{prefix}"))),
+                // What the datasource has reported.
+                None if address.is_null() || ip.is_some_and(Node::is_null) => {}
                 None => {
                     let key = format!("{path}.{family}.ipAddress[{n}].privateIpAddress");
                     findings.add(FindingKind::Invalid, &address.at, key, "expected an address; ignored");

@@ -89,9 +89,12 @@ impl Format {
         if self.syntax != Syntax::Json {
             return (self.to_config)(document, facts, findings);
         }
-        let sanitized = sanitize::sanitize(document, sanitize::Consumer::Renderers);
+        let mut sanitized = sanitize::sanitize(document, sanitize::Consumer::Renderers);
+        let mut further = Findings::default();
+        let config = (self.to_config)(&sanitized.config, facts, &mut further);
+        sanitized.add_findings(further);
         findings.extend(sanitized.findings);
-        (self.to_config)(&sanitized.config, facts, findings)
+        config
     }
 
     /// Parses a string of this format into the value that [`Format::to_config`] takes. `source` is the name of the text in
@@ -123,7 +126,7 @@ impl Format {
 /// # Errors
 /// Fails if the version is unknown, or if invalid parts leave no link with a subnet: then no file may be written.
 pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
-    let sanitized = sanitize::sanitize(network_section(config), sanitize::Consumer::Renderers);
+    let mut sanitized = sanitize::sanitize(network_section(config), sanitize::Consumer::Renderers);
     let config = &*sanitized.config;
     let Some(map) = config.as_map() else {
         return Err(format!(
@@ -144,8 +147,8 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     let mut parsed = builder.finish();
     let removed = sanitized.findings.iter().next().cloned();
     parsed.first_discarded = removed.or(parsed.first_discarded);
-    let findings = std::mem::replace(&mut parsed.findings, sanitized.findings);
-    parsed.findings.extend(findings);
+    sanitized.add_findings(std::mem::take(&mut parsed.findings));
+    parsed.findings = sanitized.findings;
     // Such a network would be worse than the one that the system has now: it would cut the system off.
     let has_no_subnets = parsed.model.links.iter().all(|link| link.subnets.is_empty());
     match &parsed.first_discarded {

@@ -56,7 +56,9 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let links: Vec<&Node> = items(data, "links").collect();
     let names = link_names(&links, facts)?;
     let mut networks: HashMap<&str, Vec<&Node>> = HashMap::new();
-    for network in items(data, "networks") {
+    // A null was a value of another type, which the datasource has reported.
+    let is_rejected = |node: &Node, key: &str| node.is_null() || node.get(key).is_some_and(Node::is_null);
+    for network in items(data, "networks").filter(|network| !is_rejected(network, "ip_address")) {
         if let Some(link) = network.get("link").and_then(Node::as_str) {
             networks.entry(link).or_default().push(network);
         }
@@ -91,7 +93,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         }
         entries.push(Node::from(entry));
     }
-    for service in items(data, "services") {
+    for service in items(data, "services").filter(|service| !is_rejected(service, "address")) {
         let mut entry = service.as_map().cloned().unwrap_or_default();
         entry.insert("type", "nameserver");
         entries.push(Node::from(entry));
@@ -200,7 +202,7 @@ fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
 fn subnet(network: &Node, link: &mut Map) -> Node {
     let mut subnet = Map::new();
     for key in SUBNET_KEYS {
-        if let Some(value) = network.get(key) {
+        if let Some(value) = network.get(key).filter(|value| !value.is_null()) {
             subnet.insert(key, value.clone());
         }
     }
@@ -231,13 +233,11 @@ fn subnet(network: &Node, link: &mut Map) -> Node {
     }
     let mut servers: Vec<Node> = Vec::new();
     let mut routes: Vec<Node> = Vec::new();
-    for route in items(network, "routes") {
-        routes.push(Node::from(
-            ROUTE_KEYS
-                .iter()
-                .filter_map(|key| Some((Node::from(*key), route.get(key)?.clone())))
-                .collect::<Map>(),
-        ));
+    let has_network = |route: &&Node| !route.is_null() && !route.get("network").is_some_and(Node::is_null);
+    for route in items(network, "routes").filter(has_network) {
+        let value = |key: &str| route.get(key).filter(|value| !value.is_null()).cloned();
+        let pairs = ROUTE_KEYS.iter().filter_map(|key| Some((Node::from(*key), value(key)?)));
+        routes.push(Node::from(pairs.collect::<Map>()));
         add_servers(&mut servers, route);
     }
     add_servers(&mut servers, network);

@@ -1,6 +1,6 @@
 //! Removes values that are not safe in any renderer's files: a character that ends a line, starts an escape or is
-//! special in a shell could turn an address into a command or a section. Such a value is removed before the configuration
-//! is used, and reported with its position, never with its content.
+//! special in a shell could turn an address into a command or a section. Such a value, and one that is too long for a line,
+//! is removed before the configuration is used, and reported with its position, never with its content.
 
 use std::borrow::Cow;
 
@@ -9,6 +9,9 @@ use config::{FindingKind, Findings, Map, Node, Value};
 use super::key_path::join_key;
 use super::keys;
 use super::section::version;
+
+/// The limit of a value in bytes: that of a field of metadata.
+const MAX_LENGTH: usize = 16 << 10;
 
 /// A configuration without the values that cannot be used.
 pub struct Sanitized<'a> {
@@ -29,6 +32,10 @@ pub enum Consumer {
 
 impl Consumer {
     fn is_unsafe(self, text: &str) -> bool {
+        text.len() > MAX_LENGTH || self.has_unsafe(text)
+    }
+
+    fn has_unsafe(self, text: &str) -> bool {
         match self {
             Consumer::Renderers => text.contains(is_unsafe_in_files),
             Consumer::Netplan => text.contains(|c: char| (c.is_control() && c != '\t') || is_line_end(c)),
@@ -67,6 +74,24 @@ enum Level<'a> {
     Device(&'a str),
     /// Below that, and all of version 1.
     Inner,
+}
+
+impl Sanitized<'_> {
+    /// Adds findings, except for those that only follow from a removed value: of its field or of what is around it.
+    pub fn add_findings(&mut self, more: Findings) {
+        let removed: Vec<String> = self.findings.iter().map(|finding| finding.key.clone()).collect();
+        let follows = |key: &str| {
+            removed.iter().any(|path| {
+                // A document that is converted is not below the key `network`.
+                [path.as_str(), path.strip_prefix("network.").unwrap_or(path)].iter().any(|path| {
+                    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+                })
+            })
+        };
+        more.iter()
+            .filter(|finding| !follows(&finding.key))
+            .for_each(|finding| self.findings.push(finding.clone()));
+    }
 }
 
 impl<'a> Level<'a> {
@@ -122,8 +147,10 @@ impl Sanitizer {
     }
 
     fn discard(&mut self, node: &Node, path: &str) {
-        let message =
-            "control characters and backslashes are not allowed in a network configuration; ignored";
+        let message = match node.as_str() {
+            Some(text) if text.len() > MAX_LENGTH => "too long; ignored",
+            _ => "control characters and backslashes are not allowed in a network configuration; ignored",
+        };
         self.findings.add(FindingKind::Invalid, &node.at, path, message);
     }
 
@@ -196,6 +223,13 @@ mod tests {
         let left = sanitized.config.to_json().to_string();
         let expected = r#"{"ethernets":{"eth0":{"addresses":["a","c"],"nameservers":{"addresses":"1.1.1.1\n2.2.2.2","search":[]}}},"version":2}"#;
         assert_eq!(left, expected);
+        let long =
+            config::yaml::parse("t", &format!("{{a: x, b: [{}]}}", "y".repeat(MAX_LENGTH + 1))).unwrap().root;
+        let sanitized = sanitize(&long, Consumer::Netplan);
+        assert_eq!(sanitized.config.to_json().to_string(), r#"{"a":"x","b":[]}"#);
+        assert!(
+            sanitized.findings.iter().all(|f| f.to_string().ends_with("network.b[0]: too long; ignored"))
+        );
         let fine = config::yaml::parse("t", "{version: 1, config: [{name: 'a b'}]}").unwrap().root;
         assert!(matches!(sanitize(&fine, Consumer::Renderers).config, Cow::Borrowed(_)));
     }

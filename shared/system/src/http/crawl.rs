@@ -2,17 +2,19 @@
 //! request after another, each with a connection of its own, would wait for two round trips each.
 
 use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use super::connect::{self, Proxy};
-use super::exchange::Exchange;
+use super::exchange::{Exchange, KeptConnection};
 use super::request::{Request, Response};
 use super::url::Url;
 use crate::{Deadline, Error, Result, System, debug};
 
-/// Metadata services limit the simultaneous connections of a machine.
-const MAX_CONNECTIONS: usize = 4;
+/// Metadata services limit what one machine may request at once. A common directory has at most twice as many entries.
+const MAX_CONNECTIONS: usize = 8;
 /// How often the time limits are checked while nothing is received.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -25,35 +27,54 @@ struct Pending {
     index: usize,
     request: Request,
     exchange: Exchange,
-    /// The server may have closed the connection since the previous response.
-    is_reused: bool,
 }
 
 /// The connections to a service, and the pending requests.
 struct Crawl<'a> {
     sys: &'a System,
-    to: std::net::SocketAddr,
+    to: SocketAddr,
     /// Indices, requests, and whether a kept connection was closed under the request.
     queue: VecDeque<(usize, Request, bool)>,
     pending: Vec<Pending>,
-    idle: Vec<Exchange>,
+    idle: &'a mut Vec<KeptConnection>,
+    /// The number of connections that the service accepts.
+    max_connections: usize,
+    /// Whether the service has answered.
+    has_answered: bool,
 }
 
 impl System {
     /// Makes GET requests to one http service, a few at a time, over connections that are kept as long as the service
-    /// keeps them. The `first` ones are followed by the requests that `received` returns.
+    /// keeps them. The `first` ones are followed by the requests that `received` returns; if they certainly are
+    /// (`is_listing`), connections for these are opened while the first responses are awaited.
+    ///
+    /// The connections `kept` from earlier requests are used, and those that the service keeps are left there.
     ///
     /// Each request is made once. The crawl ends when one fails, or has a response other than success, 404 or 410.
     /// Requests without a response in `received` are to be repeated by the caller, with retries, by [`System::fetch`].
     /// Nothing is requested from a service that is not reached directly (https, a proxy, a Unix socket).
-    pub fn crawl(&self, first: Vec<Request>, received: Received<'_>) {
+    pub fn crawl(
+        &self,
+        kept: &mut Vec<KeptConnection>,
+        first: Vec<Request>,
+        is_listing: bool,
+        received: Received<'_>,
+    ) {
         let place = first.first().map(|request| request.redacted_url()).unwrap_or_default();
-        if let Err(e) = self.try_crawl(first, received) {
+        if let Err(e) = self.try_crawl(kept, first, is_listing, received) {
             debug!(self, "{place}: {e}; fetching one resource at a time");
+            // A service that serves one connection at a time would wait for the next request on one of these.
+            kept.clear();
         }
     }
 
-    fn try_crawl(&self, requests: Vec<Request>, received: Received<'_>) -> Result<()> {
+    fn try_crawl(
+        &self,
+        kept: &mut Vec<KeptConnection>,
+        requests: Vec<Request>,
+        is_listing: bool,
+        received: Received<'_>,
+    ) -> Result<()> {
         let Some(first) = requests.first() else { return Ok(()) };
         let url = Url::parse(&first.url)?;
         let environment = |name: &str| std::env::var(name).ok();
@@ -62,13 +83,28 @@ impl System {
             return Ok(());
         }
         let addresses = connect::addresses(&url.host, url.port, deadline(first, Some(first.timeout)))?;
-        let Some(to) = addresses.first().copied() else { return Ok(()) };
+        let used = kept.iter().map(|connection| connection.to).find(|to| addresses.contains(to));
+        let Some(to) = used.or(addresses.first().copied()) else { return Ok(()) };
+        kept.retain(|connection| connection.to == to);
         let mut count = requests.len();
-        let queue = requests.into_iter().enumerate().map(|(i, request)| (i, kept(request), false)).collect();
-        let mut crawl = Crawl { sys: self, to, queue, pending: Vec::new(), idle: Vec::new() };
+        let queue = requests.into_iter().enumerate().map(|(i, request)| (i, request.keep_alive(), false));
+        let queue = queue.collect();
+        let mut crawl = Crawl {
+            sys: self,
+            to,
+            queue,
+            pending: Vec::new(),
+            idle: kept,
+            max_connections: MAX_CONNECTIONS,
+            has_answered: false,
+        };
         let mut result = Ok(());
+        let mut opens_more = is_listing;
         loop {
             result = result.and_then(|()| crawl.begin_requests());
+            if std::mem::take(&mut opens_more) {
+                crawl.open_connections();
+            }
             if result.is_err() {
                 // Responses to requests that were sent are received, so that they need not be requested again.
                 crawl.queue.clear();
@@ -80,17 +116,12 @@ impl System {
             for (index, response) in crawl.responses(&mut result) {
                 let Some(following) = received(index, response) else { return Ok(()) };
                 for request in following {
-                    crawl.queue.push_back((count, kept(request), false));
+                    crawl.queue.push_back((count, request.keep_alive(), false));
                     count += 1;
                 }
             }
         }
     }
-}
-
-/// Asks the service to keep the connection.
-fn kept(request: Request) -> Request {
-    request.header("Connection", "keep-alive")
 }
 
 /// Returns the deadline of a request, at most `limit` from now.
@@ -104,17 +135,60 @@ fn deadline(request: &Request, limit: Option<Duration>) -> Deadline {
 impl Crawl<'_> {
     /// Starts as many requests as connections are allowed.
     fn begin_requests(&mut self) -> Result<()> {
-        while self.pending.len() < MAX_CONNECTIONS
+        while self.pending.len() < self.max_connections
             && let Some((index, request, needs_new)) = self.queue.pop_front()
         {
+            let connection = self.take_idle(needs_new);
+            if connection.is_none() && self.pending.len() >= self.max_connections {
+                // The service has refused connections.
+                self.queue.push_front((index, request, needs_new));
+                return Ok(());
+            }
             let until = deadline(&request, None);
-            let (exchange, is_reused) = match self.idle.pop().filter(|_| !needs_new) {
-                Some(kept) => (kept.reuse(&request, until)?, true),
-                None => (Exchange::begin(&request, self.to, until)?, false),
+            let exchange = match connection {
+                Some(connection) => connection.send(&request, until)?,
+                None => Exchange::begin(&request, self.to, until)?,
             };
-            self.pending.push(Pending { index, request, exchange, is_reused });
+            self.pending.push(Pending { index, request, exchange });
         }
         Ok(())
+    }
+
+    /// Opens as many connections as are allowed. The service need not accept them all.
+    fn open_connections(&mut self) {
+        while self.pending.len() + self.idle.len() < self.max_connections {
+            match KeptConnection::open(None, self.to) {
+                Ok(connection) => self.idle.push(connection),
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Returns a connection without a request, if possible an established one.
+    fn take_idle(&mut self, needs_new: bool) -> Option<KeptConnection> {
+        if needs_new {
+            // What closed one kept connection has probably closed the others.
+            self.idle.retain(|connection| !connection.has_served());
+        }
+        let mut established = None;
+        let mut connecting = Vec::new();
+        while established.is_none()
+            && let Some(mut connection) = self.idle.pop()
+        {
+            match connection.is_established() {
+                Ok(true) if !connection.is_closed() => established = Some(connection),
+                Ok(false) => connecting.push(connection),
+                Ok(true) if connection.has_served() => {}
+                // The service does not accept so many connections.
+                Ok(true) | Err(_) => {
+                    let others = self.pending.len() + self.idle.len() + connecting.len();
+                    self.max_connections = others.max(1);
+                }
+            }
+        }
+        let chosen = established.or_else(|| connecting.pop());
+        self.idle.append(&mut connecting);
+        chosen
     }
 
     fn wait(&self) {
@@ -133,16 +207,23 @@ impl Crawl<'_> {
                 Some(Ok(response)) if response.status < 300 || matches!(response.status, 404 | 410) => {
                     debug!(self.sys, "{}: {}, {} bytes", place(), response.status, response.body.len());
                     complete.push((pending.index, response));
-                    if pending.exchange.is_reusable() {
-                        self.idle.push(pending.exchange);
-                    }
+                    self.has_answered = true;
+                    self.idle.extend(pending.exchange.into_connection());
                 }
                 Some(Ok(response)) => {
                     *result = Err(Error::new(format!("{}: status {}", place(), response.status)));
                 }
-                Some(Err(e)) if pending.is_reused && e.kind() != Some(std::io::ErrorKind::TimedOut) => {
+                Some(Err(e)) if e.kind() == Some(ErrorKind::TimedOut) => *result = Err(e),
+                Some(Err(e)) if pending.exchange.is_reused() => {
                     debug!(self.sys, "{}: {e}; connecting again", place());
                     self.queue.push_front((pending.index, pending.request, true));
+                }
+                Some(Err(e))
+                    if !pending.exchange.is_connected() && self.has_answered && self.max_connections > 1 =>
+                {
+                    debug!(self.sys, "{}: {e}; using fewer connections", place());
+                    self.max_connections -= 1;
+                    self.queue.push_front((pending.index, pending.request, false));
                 }
                 Some(Err(e)) => *result = Err(e),
             }

@@ -20,12 +20,22 @@ use super::request::{Request, RequestParts, Response};
 use super::url::{Url, redact_except};
 use crate::{Deadline, Error, Result, ResultExt};
 
+/// A non-blocking connection without a request: it is being established, or the server keeps it open after a response.
+#[derive(Debug)]
+pub struct KeptConnection {
+    stream: TcpStream,
+    /// The server.
+    pub(super) to: SocketAddr,
+    is_connected: bool,
+    /// A response was received. The server may close the connection at any time then.
+    has_served: bool,
+}
+
 /// One HTTP request on a non-blocking connection, for exchanges that run in parallel.
 #[derive(Debug)]
 pub struct Exchange {
-    stream: TcpStream,
+    connection: KeptConnection,
     limits: TimeLimits,
-    is_connected: bool,
     /// The bytes that are not sent yet.
     unsent: Vec<u8>,
     incoming: Incoming,
@@ -33,15 +43,15 @@ pub struct Exchange {
     is_reusable: bool,
 }
 
-/// Starts to connect; with systemd's mark if `marked`.
-fn start(fetch: &Request, to: SocketAddr, marked: bool) -> nix::Result<OwnedFd> {
+/// Starts to connect from a local port, if one is given; with systemd's mark if `marked`.
+fn start(port: Option<u16>, to: SocketAddr, marked: bool) -> nix::Result<OwnedFd> {
     let family = if to.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let socket: OwnedFd = socket(family, SockType::Stream, flags, None)?;
     if marked {
         setsockopt(&socket, sockopt::Mark, &imds::MARK)?;
     }
-    if let Some(port) = fetch.port {
+    if let Some(port) = port {
         let any: IpAddr =
             if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         // A connection that was closed just before still occupies the port.
@@ -51,6 +61,64 @@ fn start(fetch: &Request, to: SocketAddr, marked: bool) -> nix::Result<OwnedFd> 
     match connect(socket.as_raw_fd(), &SockaddrStorage::from(to)) {
         Ok(()) | Err(Errno::EINPROGRESS | Errno::EINTR) => Ok(socket),
         Err(e) => Err(e),
+    }
+}
+
+impl KeptConnection {
+    /// Starts to connect, from a local port if one is given.
+    pub(super) fn open(port: Option<u16>, to: SocketAddr) -> Result<KeptConnection> {
+        let what = format!("connecting to {to}");
+        let (stream, is_connected) = match start(port, to, false) {
+            Err(e) if imds::is_locked(&e.into()) => match start(port, to, true) {
+                Ok(socket) => (TcpStream::from(socket), false),
+                Err(e) => (imds::open_bridge(&to, e)?.into_tcp(), true),
+            },
+            started => (TcpStream::from(started.context(&what)?), false),
+        };
+        stream.set_nonblocking(true).context(&what)?;
+        Ok(KeptConnection { stream, to, is_connected, has_served: false })
+    }
+
+    /// Sends a request when the connection is established. The deadline is for the whole exchange, the request's timeout
+    /// for each wait.
+    pub(super) fn send(self, fetch: &Request, deadline: Deadline) -> Result<Exchange> {
+        Ok(self.exchange(fetch, fetch.plain_message()?, deadline))
+    }
+
+    fn exchange(self, fetch: &Request, unsent: Vec<u8>, deadline: Deadline) -> Exchange {
+        Exchange {
+            connection: self,
+            limits: TimeLimits::new(fetch.timeout, Some(deadline)),
+            unsent,
+            incoming: Incoming::new(fetch.limit),
+            is_reusable: false,
+        }
+    }
+
+    /// Returns whether the connection is established, without waiting.
+    pub(super) fn is_established(&mut self) -> Result<bool> {
+        if !self.is_connected {
+            if let Some(e) = self.stream.take_error().context("connecting")? {
+                return Err(e).context("connecting");
+            }
+            match self.stream.peer_addr() {
+                Ok(_) => self.is_connected = true,
+                Err(e) if e.kind() == ErrorKind::NotConnected => {}
+                Err(e) => return Err(e).context("connecting"),
+            }
+        }
+        Ok(self.is_connected)
+    }
+
+    /// Returns whether the connection has served a request.
+    pub(super) fn has_served(&self) -> bool {
+        self.has_served
+    }
+
+    /// Returns whether the server has closed the connection, or has sent what nobody requested.
+    pub(super) fn is_closed(&self) -> bool {
+        let received = self.stream.peek(&mut [0]);
+        !received.is_err_and(|e| matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected))
     }
 }
 
@@ -145,45 +213,27 @@ impl Exchange {
     /// Fails if the URL or a header is invalid, or if the connection cannot be started.
     pub fn begin(fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
         let unsent = fetch.plain_message()?;
-        let what = format!("connecting to {to}");
-        let (stream, is_connected) = match start(fetch, to, false) {
-            Err(e) if imds::is_locked(&e.into()) => match start(fetch, to, true) {
-                Ok(socket) => (TcpStream::from(socket), false),
-                Err(e) => (imds::open_bridge(&to, e)?.into_tcp(), true),
-            },
-            started => (TcpStream::from(started.context(&what)?), false),
-        };
-        stream.set_nonblocking(true).context(&what)?;
-        Ok(Exchange {
-            stream,
-            limits: TimeLimits::new(fetch.timeout, Some(deadline)),
-            is_connected,
-            unsent,
-            incoming: Incoming::new(fetch.limit),
-            is_reusable: false,
-        })
+        Ok(KeptConnection::open(fetch.port, to)?.exchange(fetch, unsent, deadline))
     }
 
-    /// Returns whether the exchange is complete and the server accepts another request on its connection.
-    pub(super) fn is_reusable(&self) -> bool {
-        self.is_reusable
+    /// Returns the connection of a complete exchange, if the server accepts another request on it.
+    pub fn into_connection(self) -> Option<KeptConnection> {
+        self.is_reusable.then_some(KeptConnection { has_served: true, ..self.connection })
     }
 
-    /// Starts another exchange on the connection of a reusable one.
-    pub(super) fn reuse(self, fetch: &Request, deadline: Deadline) -> Result<Exchange> {
-        Ok(Exchange {
-            stream: self.stream,
-            limits: TimeLimits::new(fetch.timeout, Some(deadline)),
-            is_connected: true,
-            unsent: fetch.plain_message()?,
-            incoming: Incoming::new(fetch.limit),
-            is_reusable: false,
-        })
+    /// Returns whether the connection has served a request before.
+    pub(super) fn is_reused(&self) -> bool {
+        self.connection.has_served
+    }
+
+    /// Returns whether the connection is established; otherwise nothing of the request was sent.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.is_connected
     }
 
     /// Returns whether to wait for the socket to become writable (`true`) or readable.
     pub fn wants_write(&self) -> bool {
-        !self.is_connected || !self.unsent.is_empty()
+        !self.connection.is_connected || !self.unsent.is_empty()
     }
 
     /// Continues the exchange without waiting. Returns `None` if it is not finished.
@@ -197,19 +247,14 @@ impl Exchange {
     }
 
     fn step(&mut self) -> Result<Option<Response>> {
-        if !self.is_connected {
-            if let Some(e) = self.stream.take_error().context("connecting")? {
-                return Err(e).context("connecting");
-            }
-            match self.stream.peer_addr() {
-                Ok(_) => self.is_connected = true,
-                Err(e) if e.kind() == ErrorKind::NotConnected => return Ok(None),
-                Err(e) => return Err(e).context("connecting"),
+        if !self.connection.is_connected {
+            if !self.connection.is_established()? {
+                return Ok(None);
             }
             self.limits.begin_phase();
         }
         while !self.unsent.is_empty() {
-            match self.stream.write(&self.unsent) {
+            match self.connection.stream.write(&self.unsent) {
                 Ok(sent) => drop(self.unsent.drain(..sent)),
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -221,7 +266,7 @@ impl Exchange {
         }
         let mut piece = [0_u8; 16384];
         loop {
-            match self.stream.read(&mut piece) {
+            match self.connection.stream.read(&mut piece) {
                 Ok(0) => return self.finish().map(Some),
                 Ok(length) => {
                     self.limits.record_bytes(length);
@@ -249,7 +294,7 @@ impl Exchange {
 
 impl AsFd for Exchange {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.connection.stream.as_fd()
     }
 }
 
@@ -325,8 +370,7 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(1));
         };
-        let is_reusable = exchange.is_reusable();
-        drop(exchange);
+        let is_reusable = exchange.into_connection().is_some();
         server.join().unwrap();
         let text = answer.map_or_else(
             |e| e.to_string(),

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -27,6 +28,9 @@ const SOCKET: &str = "/run/systemd/io.systemd.InstanceMetadata";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit of one answer of systemd-imdsd, which retries by itself for longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Whether a request had no answer in that time. Every other one would cost the same: this process, which is a stage of the
+/// boot, makes no more.
+static IS_SILENT: AtomicBool = AtomicBool::new(false);
 /// The time limit for the vendor's facts, which systemd-imdsd knows without a request to the service.
 const VENDOR_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_HEAD: u64 = 64 << 10;
@@ -90,6 +94,9 @@ pub fn open_bridge(to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
 }
 
 fn begin_bridge(socket: &Path, address: String) -> io::Result<Bridge> {
+    if IS_SILENT.load(Ordering::Relaxed) {
+        return Err(no_answer());
+    }
     let mut imdsd = Imdsd::open(Varlink::connect(socket, CONNECT_TIMEOUT)?, address)?;
     let (ours, theirs) = UnixStream::pair()?;
     let serve = move || {
@@ -98,6 +105,10 @@ fn begin_bridge(socket: &Path, address: String) -> io::Result<Bridge> {
     };
     std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
     Ok(Bridge(ours))
+}
+
+fn no_answer() -> io::Error {
+    io::Error::other("no answer in time")
 }
 
 /// Answers requests until the client closes the connection, or until systemd-imdsd fails.
@@ -173,7 +184,12 @@ impl Imdsd {
                 None => (502, Vec::new()),
             },
             Ok(Err(error)) => (status_of(&error), Vec::new()),
-            Err(_) => (FAILED, Vec::new()),
+            Err(e) => {
+                if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
+                    IS_SILENT.store(true, Ordering::Relaxed);
+                }
+                (FAILED, Vec::new())
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use connect::Proxy;
-pub use exchange::{Exchange, PendingLookup};
+pub use exchange::{Exchange, KeptConnection, PendingLookup};
 use limits::TimeLimits;
 use request::{Failure, RequestParts};
 pub use request::{Request, Response};

@@ -125,6 +125,12 @@ impl Request {
         Request { deadline: Some(deadline), ..self }
     }
 
+    /// Asks the server to keep the connection open for other requests. For an
+    /// [`Exchange`] only.
+    pub fn keep_alive(self) -> Request {
+        self.header("Connection", "keep-alive")
+    }
+
     /// Sets the local port. One below 1024 shows the server that the client is root. For an [`Exchange`] only.
     pub fn source_port(self, port: u16) -> Request {
         Request { port: Some(port), ..self }
