@@ -30,8 +30,9 @@ fn boot(cloud: &Cloud) -> (Boot, String) {
 
 /// Returns the call for a file of the machine, by sha256sum(1).
 fn call(pcr: u32, name: &str, file: PathBuf) -> Value {
-    let output = Command::new("sha256sum").arg(&file).output().unwrap();
-    let digest = String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().to_string();
+    let output = Command::new("sha256sum").arg(&file).output().expect("sha256sum");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let digest = text.split(' ').next().unwrap_or_default();
     assert_eq!(digest.len(), 64, "{}", file.display());
     json!({"pcr": pcr, "text": format!("cloud-init:{name}:{digest}")})
 }

@@ -30,7 +30,7 @@ fn check(boot: &Facts) -> (String, String) {
     let log = boot.file("/var/log/cloud-init.log").unwrap_or_default();
     let text = |name: &str, file: &str| {
         let path = format!("/var/lib/cloud/instances/{ID}/{file}");
-        let content = boot.file(&path).unwrap_or_else(|| panic!("no {path}"));
+        let content = boot.file(&path).unwrap_or_else(|| tests::fail(&format!("no {path}")));
         let text = format!("cloud-init:{name}:{}", hex(&sha256(content.as_bytes())));
         assert!(log.contains(&format!("PCR 12: measured {name}: {text}")), "{log}");
         assert!(boot.text("measure-log").contains(&text), "{}", boot.text("measure-log"));

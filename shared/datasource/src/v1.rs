@@ -31,7 +31,8 @@ pub fn config(entries: Vec<Map>) -> Node {
     config.into()
 }
 
-/// Returns a configuration with the names that the machine's NICs have, by MAC; other entries are unchanged.
+/// Returns a configuration with the names that the machine's NICs have, by MAC; other entries are unchanged. Entries whose
+/// type or MAC was invalid, and is null, are left out.
 pub fn with_local_names(nics: &Nics, given: &Node) -> Node {
     let rename = |entry: &Node| {
         let mut entry = entry.clone();
@@ -41,7 +42,12 @@ pub fn with_local_names(nics: &Nics, given: &Node) -> Node {
         }
         entry
     };
-    let entries: Vec<Node> = document::items(given, "config").iter().map(rename).collect();
+    let is_rejected = |entry: &Node, key: &str| entry.get(key).is_some_and(Node::is_null);
+    let is_usable = |entry: &&Node| {
+        !entry.is_null() && !["type", "mac_address"].iter().any(|key| is_rejected(entry, key))
+    };
+    let entries = document::items(given, "config").iter();
+    let entries: Vec<Node> = entries.filter(is_usable).map(rename).collect();
     let mut config = given.clone();
     if let Some(map) = config.as_map_mut() {
         map.insert("config", entries);

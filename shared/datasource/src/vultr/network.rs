@@ -8,7 +8,12 @@ use crate::field_types::FieldType::{List, Map as MapType, Text};
 use crate::{Nics, document, v1};
 
 /// The fields that are read here.
-pub const FIELDS: [Field; 12] = [
+pub const FIELDS: [Field; 17] = [
+    ("cloud_interfaces.config", List, false),
+    ("cloud_interfaces.config[].type", Text, false),
+    ("cloud_interfaces.config[].mac_address", Text, false),
+    ("cloud_interfaces.config[].mtu", Text, false),
+    ("cloud_interfaces.config[].accept-ra", Text, false),
     ("interfaces[].mtu", Text, false),
     ("interfaces[].accept-ra", Text, false),
     ("interfaces[].ipv4", MapType, false),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Machine, meta, text};
-use crate::ec2_formats::{ALIYUN_ALL, ALIYUN_WARNING, aliyun};
+use crate::ec2_formats::{ALIYUN_ALL, aliyun};
 use crate::nics::{NWCS, UPCLOUD, nwcs};
 use crate::server::{network, serve};
 
@@ -118,7 +118,10 @@ fn invalid_fields_do_not_affect_the_others() {
     ];
     let huge = "x".repeat(1 << 20);
     for (name, good, machine, fields) in clouds {
-        let expected = machine(good).found(name);
+        // The documents themselves have an invalid key or interface.
+        let valid = machine(good);
+        let expected = valid.found(name);
+        let known: Vec<String> = valid.warnings().lines().map(String::from).collect();
         for field in *fields {
             for wrong in
                 [json!([[1]]), json!({"a": {"b": 1}}), json!(null), json!(huge), json!("a\0\n\x1b[2J")]
@@ -137,8 +140,9 @@ fn invalid_fields_do_not_affect_the_others() {
                 if !field.contains("user") {
                     assert_eq!(i.user_data, expected.user_data, "{place}");
                 }
-                // The document itself has an invalid key.
-                let said = machine.warnings().replace(ALIYUN_WARNING, "");
+                let said = machine.warnings();
+                let said: Vec<&str> = said.lines().filter(|line| !known.iter().any(|l| l == line)).collect();
+                let said = said.join("\n");
                 let is_wrong_type = wrong.is_object() || wrong.is_array();
                 if is_wrong_type && !matches!((*field, &wrong), ("network", Value::Object(_))) {
                     assert!(said.contains(field), "{place}: {said}");

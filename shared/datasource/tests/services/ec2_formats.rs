@@ -59,7 +59,7 @@ fn ec2s_copies_need_no_token() {
     assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
 }
 
-pub const ALIYUN_WARNING: &str =
+const ALIYUN_WARNING: &str =
     "AliYun's metadata: public-keys.four: expected SSH keys, found an integer; ignored";
 pub const ALIYUN_ALL: &str = r#"{"instance-id": "i-1", "hostname": "ali", "region-id": "cn-x", "n": 4,
     "dns-conf": {"nameservers": "192.0.2.1\r\n192.0.2.2"}, "instance-tags": "{\"a\": \"b\"}",

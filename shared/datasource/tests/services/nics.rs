@@ -123,7 +123,7 @@ fn upcloud_configures_the_nics_that_exist() {
     );
     assert_eq!(config[1]["address"], json!(["192.0.2.53"]));
     let said = one.warnings();
-    assert!(said.contains("network.interfaces[1]: no NIC with MAC '02:00:00:00:00:99'"), "{said}");
+    assert!(said.contains("network.interfaces[1].mac: no NIC with MAC '02:00:00:00:00:99'"), "{said}");
     assert!(said.contains("network.interfaces[2]: "), "{said}");
     assert_eq!(one.check(&i), datasource::IdentityCheck::Same);
     assert!(matches!(machine("u-2").check(&i), datasource::IdentityCheck::Unknown(_)));

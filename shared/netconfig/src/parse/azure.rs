@@ -66,7 +66,8 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
             device.insert("dhcp6-overrides", overrides.clone());
         }
         let subnet = interface.at_path(&[family, "subnet"]).and_then(Node::as_seq).and_then(<[_]>::first);
-        let prefix = subnet.and_then(|s| s.get("prefix")).and_then(Node::scalar_text);
+        let prefix =
+            subnet.and_then(|s| s.get("prefix")).filter(|n| !n.is_null()).and_then(Node::scalar_text);
         let prefix = prefix.as_deref().unwrap_or(default_prefix);
         for (n, address) in addresses.iter().enumerate().skip(1).filter(|_| all) {
             let ip = address.get("privateIpAddress");

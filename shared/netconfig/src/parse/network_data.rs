@@ -58,7 +58,8 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     let mut networks: HashMap<&str, Vec<&Node>> = HashMap::new();
     // A null was a value of another type, which the datasource has reported.
     let is_rejected = |node: &Node, key: &str| node.is_null() || node.get(key).is_some_and(Node::is_null);
-    for network in items(data, "networks").filter(|network| !is_rejected(network, "ip_address")) {
+    let is_usable = |network: &&Node| !["ip_address", "type"].iter().any(|key| is_rejected(network, key));
+    for network in items(data, "networks").filter(is_usable) {
         if let Some(link) = network.get("link").and_then(Node::as_str) {
             networks.entry(link).or_default().push(network);
         }
