@@ -26,6 +26,7 @@ mod secrets;
 mod terminal;
 /// Kills and injected errors at many points of every stage.
 pub mod torture;
+mod upstream;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,7 @@ pub use reach::Reach;
 pub use sandbox::{Boot, STAGES, Sandbox};
 pub use secrets::{SECRET_PREFIX, assert_no_leaks, lines_with_secrets, plant_secrets};
 pub use terminal::on_terminal;
+pub use upstream::Upstream;
 
 /// Returns the directory `tests` of the source tree.
 pub fn tests_dir() -> PathBuf {

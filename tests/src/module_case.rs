@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::rc::Rc;
 
-use crate::{binaries, clean_up, create_dir_all, fail, tests_dir, work_dir, write};
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
+
+use crate::{Upstream, binaries, clean_up, create_dir_all, fail, tests_dir, work_dir, write};
 
 /// What every machine has besides the programs of its case: the boot asks for these.
 const COMMON_PROGRAMS: &str = "blkid exit 2\nhostname\nip\nudevadm\nsystemctl\n";
@@ -20,8 +22,12 @@ const COMMON_PROGRAMS: &str = "blkid exit 2\nhostname\nip\nudevadm\nsystemctl\n"
 const CONFIG: &str = "datasource_list: [NoCloud, None]\nnetwork: {config: disabled}\npreserve_hostname: true\n\
     cloud_init_modules: []\ncloud_config_modules: []\ncloud_final_modules: []\n\
     output: {all: '>> /var/log/cloud-init-output.log'}\n";
+/// The file of the machine that has the cloud-config.
+const SEED: &str = "/var/lib/cloud/seed/nocloud/user-data";
 /// The beginning of the line that separates the runs.
 const SECOND: &str = "second run: ";
+/// Of a larger file, a record has the size only.
+const LARGE: u64 = 1 << 20;
 /// Directories whose files are no result: of the kernel, of cloud-init itself, and temporary ones.
 const IGNORED: [&str; 12] = [
     "/dev",
@@ -40,7 +46,8 @@ const IGNORED: [&str; 12] = [
 
 /// A directory of `tests/modules/MODULE`: `cloud-config.yaml` (the user-data), `distro` (a file of `tests/modules/distros`;
 /// debian by default), `programs` (the stand-ins, one per line: a name or path, and what the shell runs), `files` of the
-/// machine, `config` of the machine's image, `shows` (paths outside of the compared directories whose content is compared, too:
+/// machine, `devices` (block devices; a case with /proc/self/mountinfo among its files has no processes), `server` (what a
+/// server on port 80 answers: `tests/lib/post-server`), `config` of the machine's image, `shows` (paths outside of the compared directories whose content is compared, too:
 /// of the log of output, or of the state). `upstream` is the record of cloud-init 26.2, `firstlight` ours where it
 /// differs on purpose; its first lines say why.
 pub struct ModuleCase {
@@ -51,6 +58,15 @@ pub struct ModuleCase {
     packages: Rc<Packages>,
     /// What replaces the case's cloud-config, and additional stand-ins.
     other: Option<(String, String)>,
+}
+
+/// What a record is of.
+#[derive(Clone, Copy, PartialEq)]
+enum Extent {
+    /// A boot and two runs of the module.
+    Case,
+    /// The verdict of the schema, a boot and one run.
+    Example,
 }
 
 /// The installed files of the package for each distribution that the cases of a module need.
@@ -85,11 +101,11 @@ impl ModuleCase {
     /// recording, stores upstream's. `WRITE=1` stores ours if it differs.
     pub fn difference(&self) -> Option<String> {
         let upstream = self.case.join("upstream");
-        if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
+        if let Ok(root) = std::env::var("FIRSTLIGHT_RECORD") {
             if std::env::var_os("FIRSTLIGHT_MISSING").is_some() && upstream.exists() {
                 return None;
             }
-            write(&upstream, self.record(Some(&lower)));
+            write(&upstream, self.record(Some(&Upstream::new(&root)), Extent::Case));
             return None;
         }
         let upstream = std::fs::read_to_string(&upstream).unwrap_or_default();
@@ -98,7 +114,7 @@ impl ModuleCase {
             Some(text) => split_reason(text),
             None => ("", upstream.as_str()),
         };
-        let ours = self.record(None);
+        let ours = self.record(None, Extent::Case);
         let name = self.case.strip_prefix(tests_dir().join("modules")).unwrap_or(&self.case).display();
         if std::env::var_os("WRITE").is_some() && !is_as_good(&upstream, &ours) {
             let reason = if reason.is_empty() { "# WHY?\n" } else { reason };
@@ -128,19 +144,23 @@ impl ModuleCase {
         log.lines().filter(is_bad).collect::<Vec<_>>().join("\n")
     }
 
-    /// Boots the machine, runs the module twice, and returns the record.
-    fn record(&self, lower: Option<&str>) -> String {
-        self.set_up(lower);
-        let mut machine = Running::start(self, lower);
+    /// Boots the machine, runs the module, and returns the record.
+    fn record(&self, upstream: Option<&Upstream>, extent: Extent) -> String {
+        self.set_up(upstream);
+        let mut machine = Running::start(self, upstream);
+        let mut text = String::new();
+        if extent == Extent::Example {
+            let _ = writeln!(text, "schema: exit {}", machine.run(&format!("schema --config-file {SEED}")));
+        }
         for stage in ["init --local", "init"] {
             machine.run(stage);
         }
         let warned = self.has_warned();
         let before = self.files();
         let single = format!("single --name {} --frequency always", self.module);
-        let mut text = format!("boot: {warned}\n");
+        let _ = writeln!(text, "boot: {warned}");
         let mut last = before;
-        for (i, title) in ["first run: ", SECOND].iter().enumerate() {
+        for title in ["first run: ", SECOND] {
             let _ = std::fs::remove_file(self.root.join("var/log/cloud-init.log"));
             let _ = std::fs::remove_file(self.root.join("var/log/stand-ins"));
             let _ = std::fs::remove_file(self.root.join("var/log/cloud-init-output.log"));
@@ -151,7 +171,7 @@ impl ModuleCase {
             text.push_str(&self.shown());
             text.push_str(&changes(&last, &after));
             last = after;
-            if i == 0 && code > 1 {
+            if code > 1 || extent == Extent::Example {
                 break;
             }
         }
@@ -162,13 +182,13 @@ impl ModuleCase {
         std::fs::read_to_string(self.case.join(name)).unwrap_or_default()
     }
 
-    fn set_up(&self, lower: Option<&str>) {
+    fn set_up(&self, upstream: Option<&Upstream>) {
         let root = &self.root;
         let _ = std::fs::remove_dir_all(root);
         let put = |path: &str, text: &str| write(&root.join(path), text);
-        let distro = self.read("distro");
-        let distro = if distro.is_empty() { "debian" } else { distro.trim() };
         let distros = tests_dir().join("modules/distros");
+        let distro = if self.case.starts_with(&distros) { self.name() } else { self.read("distro") };
+        let distro = if distro.is_empty() { "debian" } else { distro.trim() };
         put("etc/os-release", &std::fs::read_to_string(distros.join(distro)).unwrap_or_default());
         put("etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n");
         put("etc/group", "root:x:0:\nadm:x:4:\nsudo:x:27:\nusers:x:100:\nnogroup:x:65534:\n");
@@ -181,15 +201,15 @@ impl ModuleCase {
         }
         self.packages.copy(distro, root);
         put("etc/cloud/cloud.cfg.d/95_case.cfg", &format!("{CONFIG}{}", self.read("config")));
-        if let Some(lower) = lower {
+        if let Some(upstream) = upstream {
             let templates = root.join("etc/cloud/templates");
             let _ = std::fs::remove_dir_all(&templates);
-            copy_tree(&Path::new(lower).join("etc/cloud/templates"), &templates);
+            copy_tree(&upstream.root().join("etc/cloud/templates"), &templates);
         }
         put("var/lib/cloud/seed/nocloud/meta-data", "instance-id: i-case\nlocal-hostname: machine\n");
         let (user_data, programs) =
             self.other.clone().unwrap_or_else(|| (self.read("cloud-config.yaml"), String::new()));
-        put("var/lib/cloud/seed/nocloud/user-data", &user_data);
+        write(&root.join(SEED.trim_start_matches('/')), &user_data);
         let recorder = read_text(&tests_dir().join("lib/stand-in"));
         for line in COMMON_PROGRAMS.lines().chain(self.read("programs").lines()).chain(programs.lines()) {
             let (name, body) = line.split_once(' ').unwrap_or((line, ""));
@@ -199,6 +219,9 @@ impl ModuleCase {
             set_mode(&path, 0o755);
         }
         copy_tree(&self.case.join("files"), root);
+        for device in self.read("devices").lines() {
+            make_device(&root.join(device.trim_start_matches('/')));
+        }
         create_dir_all(&root.join("var/log"));
     }
 
@@ -279,8 +302,32 @@ impl CaseMachines {
         assert!(directory.is_dir(), "{}: no such case", directory.display());
         let mut case = ModuleCase::at(module, directory, Rc::clone(&self.packages));
         case.other = Some((cloud_config.into(), programs.into()));
-        let record = case.record(None);
+        let record = case.record(None, Extent::Case);
         record + &case.logged_problems()
+    }
+
+    /// Runs a module once with a cloud-config in a machine, with the packaged cloud-init and with the programs under test; returns
+    /// the lines that differ, `- ` before upstream's and `+ ` before ours. The machine is that of the case `MODULE/NAME`, or the bare one
+    /// of the distribution `distros/NAME`.
+    pub fn differences(
+        &self,
+        upstream: &Upstream,
+        module: &str,
+        machine: &str,
+        programs: &str,
+        cloud_config: &str,
+    ) -> Vec<String> {
+        let path = tests_dir().join("modules").join(machine);
+        assert!(path.exists(), "{}: no such machine", path.display());
+        let mut case = ModuleCase::at(module, path, Rc::clone(&self.packages));
+        case.other = Some((cloud_config.into(), programs.into()));
+        let theirs = without_columns(&case.record(Some(upstream), Extent::Example));
+        let ours = without_columns(&case.record(None, Extent::Example));
+        if std::env::var_os("FIRSTLIGHT_KEEP").is_some() {
+            write(&case.dir.join("theirs"), &theirs);
+            write(&case.dir.join("ours"), &ours);
+        }
+        diff(&theirs, &ours).lines().filter(|line| !line.starts_with("  ")).map(String::from).collect()
     }
 }
 
@@ -298,16 +345,22 @@ struct Running {
 }
 
 impl Running {
-    /// Starts the machine with the programs under test, or with those of an unpacked root.
-    fn start(case: &ModuleCase, lower: Option<&str>) -> Running {
+    /// Starts the machine with the programs under test, or with the packaged cloud-init.
+    fn start(case: &ModuleCase, upstream: Option<&Upstream>) -> Running {
         let output = std::fs::File::create(case.dir.join("output"));
         let output = output.unwrap_or_else(|e| fail(&format!("{}: {e}", case.dir.display())));
         let mut command = Command::new(tests_dir().join("lib/module-machine"));
         command.arg(&case.root).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(output);
-        match lower {
-            Some(lower) => command.env("LOWER", lower),
-            None => command.env("BIN", binaries()),
-        };
+        match upstream {
+            Some(upstream) => upstream.set_variables(&mut command),
+            None => {
+                command.env("BIN", binaries());
+            }
+        }
+        let server = case.read("server");
+        if !server.is_empty() {
+            command.env("SERVER", server.trim());
+        }
         let mut process = command.spawn().unwrap_or_else(|e| fail(&format!("module-machine: {e}")));
         match (process.stdin.take(), process.stdout.take()) {
             (Some(commands), Some(codes)) => {
@@ -434,6 +487,10 @@ fn describe(path: &Path, meta: &Metadata) -> String {
     if meta.is_dir() {
         return format!("directory {text}");
     }
+    // A swap file.
+    if meta.len() > LARGE {
+        return format!("{text}, {} bytes", meta.len());
+    }
     // Comments are each program's own, and whitespace at the end of a line has no meaning.
     let content = String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned();
     let is_comment = |line: &&str| line.starts_with('#') && !line.starts_with("#!");
@@ -535,6 +592,16 @@ fn read_text(path: &Path) -> String {
 fn set_mode(path: &Path, mode: u32) {
     let mode = std::fs::Permissions::from_mode(mode);
     std::fs::set_permissions(path, mode).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
+}
+
+/// Makes the node of a block device that no driver has.
+fn make_device(path: &Path) {
+    if let Some(parent) = path.parent() {
+        create_dir_all(parent);
+    }
+    let mode = Mode::from_bits_truncate(0o660);
+    let made = mknod(path, SFlag::S_IFBLK, mode, makedev(240, 1));
+    made.unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
 }
 
 /// Copies the files of a directory, with their permissions.

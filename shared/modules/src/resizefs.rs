@@ -162,7 +162,12 @@ fn resize_command(sys: &System, kind: &str, device: &str, point: &str) -> Result
             }
             let status = sys.run(&Command::new(["zpool", "status", pool]).read_only())?.text();
             match online_disk_of_pool(&status, pool) {
-                Some(disk) => words(&["zpool", "online", "-e", pool, disk]),
+                Some(disk) => {
+                    // Other names, such as those in /dev/disk/by-id, are known to zpool.
+                    let node = format!("/dev/{disk}");
+                    let disk = if sys.is_block_device(&node) { &node } else { disk };
+                    words(&["zpool", "online", "-e", pool, disk])
+                }
                 None => Err(Error::new(format!("zpool status {pool}: no disk is online"))),
             }
         }

@@ -251,6 +251,27 @@ fn redirect_loops_end_at_once() {
     assert_eq!(server.asked().len(), 11);
 }
 
+/// A POST that becomes a GET has no body, and nothing that describes one.
+#[test]
+fn redirected_posts() {
+    for (status, second) in
+        [("302", "GET /y HTTP/1.1"), ("303", "GET /y HTTP/1.1"), ("307", "POST /y HTTP/1.1")]
+    {
+        let server = Server::new(move |s, _, n| match n {
+            0 => write!(s, "HTTP/1.1 {status} X\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n"),
+            _ => write!(s, "{OK}Content-Length: 2\r\n\r\nhi"),
+        });
+        let url = format!("http://127.0.0.1:{}/x", server.port);
+        let request = Request::post(&url, "a=b").header("Content-Type", "text/form").header("X-Own", "1");
+        assert_eq!(text(fetch(&request).0), "200 hi", "{status}");
+        let asked = server.asked();
+        assert!(asked[1].starts_with(second) && asked[1].contains("X-Own: 1"), "{asked:?}");
+        let keeps_body = second.starts_with("POST");
+        assert_eq!(asked[1].contains("Content-Type: "), keeps_body, "{asked:?}");
+        assert_eq!(asked[1].contains("Content-Length: "), keeps_body, "{asked:?}");
+    }
+}
+
 #[test]
 fn busy_servers_are_retried_after_the_requested_time() {
     for (status, header, least, most) in [

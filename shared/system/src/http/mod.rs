@@ -177,6 +177,7 @@ impl System {
             visited.push((ask.method, ask.url));
             if answer.status == 303 || (ask.method == "POST" && matches!(answer.status, 301 | 302)) {
                 (ask.method, ask.body) = ("GET", None);
+                headers.to_mut().retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
             }
             ask.url = next;
             // A retry would loop again.
