@@ -115,7 +115,7 @@ impl KeptConnection {
         self.has_served
     }
 
-    /// Returns whether the server has closed the connection, or has sent what nobody requested.
+    /// Returns whether the server has closed the connection, or has sent unrequested data.
     pub(super) fn is_closed(&self) -> bool {
         let received = self.stream.peek(&mut [0]);
         !received.is_err_and(|e| matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::NotConnected))
