@@ -232,7 +232,7 @@ const LISTED: &[(&str, &[&str], Shown, &str)] = &[
             "+ $ rhnreg_ks",
         ],
         Shown::Always,
-        "the placeholder `<proxy host>` is no host name",
+        "the placeholder `<proxy host>` is no hostname",
     ),
     (
         "ssh",
