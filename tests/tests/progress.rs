@@ -49,6 +49,21 @@ print('yes', file=open('../ready', 'w'))
 server.serve_forever()
 ";
 
+/// A server whose file takes 36 s.
+const SLOW_FILE: &str = "import http.server, time
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header('Content-Length', str(36 * 16384))
+        self.end_headers()
+        for second in range(36):
+            self.wfile.write(b'x' * 16384)
+            time.sleep(1)
+server = http.server.HTTPServer(('127.0.0.1', 8124), Handler)
+print('yes', file=open('ready', 'w'))
+server.serve_forever()
+";
+
 fn cloud_init(sandbox: &Sandbox, words: &[&str]) -> (i32, String) {
     let mut command = Command::new(binaries().join("cloud-init"));
     let done = command.arg("--root").arg(&sandbox.root).args(words).stdin(Stdio::null()).output();
@@ -180,6 +195,27 @@ fn lock_of_another_container_is_shown() {
     });
     assert!(file.is_none(), "{}", sandbox.log());
     assert!(sandbox.log().contains("'install', 'slow'] took "), "{}", sandbox.log());
+}
+
+#[test]
+fn slow_download_is_on_the_console() {
+    let user_data = "#cloud-config\nwrite_files:\n\
+        - {path: /srv/fetched, source: {uri: 'http://127.0.0.1:8124/file'}}\n";
+    let serve = "cd $root/opt; python3 serve </dev/null >/dev/null 2>&1 & \
+        until [ -s $root/opt/ready ]; do sleep 0.1; done";
+    let sandbox = Sandbox::with_user_data("download", user_data).before("network", serve);
+    tests::write(&sandbox.path("/dev/console"), "");
+    tests::write(&sandbox.path("/opt/serve"), SLOW_FILE);
+    assert!(sandbox.boot().succeeded(), "{}", sandbox.log());
+    assert_eq!(sandbox.file("/srv/fetched").map(|text| text.len()), Some(36 * 16384));
+    let module = "running write_files";
+    let console = console(&sandbox, module);
+    let [(first, 4..30), (second, 34..60), (third, 36..)] = &console[..] else {
+        tests::fail(&format!("{console:?}"))
+    };
+    // The URL is the user's: its path may be a secret.
+    let fetching = format!("{module}: fetching http://127.0.0.1:8124/");
+    assert!(first.starts_with(&fetching) && second == first && third == module, "{console:?}");
 }
 
 /// The metadata service accepts connections and answers only after 36 s.
