@@ -96,7 +96,7 @@ fn ready_is_reported_once() {
     cloud.config(SHORT);
     cloud.fault("GET instance 500");
     assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
-    assert!(cloud.logged(&["[WARNING]", "keeping what it said before"]), "{}", cloud.log());
+    assert!(cloud.logged(&["[WARNING]", "keeping the earlier metadata"]), "{}", cloud.log());
     assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{}", cloud.log());
     cloud.fault("");
     // An unreadable cache does not make a new machine: nothing runs again, nothing is reported to Azure, nothing is lost.
