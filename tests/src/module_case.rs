@@ -229,10 +229,13 @@ impl ModuleCase {
     fn has_warned(&self) -> &'static str {
         let log = read_text(&self.root.join("var/log/cloud-init.log"));
         let of_boot = ["Could not print", "hostname"];
+        // Those about values of a case.
+        let of_case = ["expected hostname", "invalid hostname"];
         let levels = ["[WARNING]", "[ERROR]", "[CRITICAL]"];
         let is_bad = |line: &str| {
             levels.iter().any(|level| line.contains(level))
-                && !of_boot.iter().any(|words| line.contains(words))
+                && (of_case.iter().any(|words| line.contains(words))
+                    || !of_boot.iter().any(|words| line.contains(words)))
         };
         if log.lines().any(is_bad) { "warnings" } else { "no warnings" }
     }
