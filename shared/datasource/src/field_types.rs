@@ -26,7 +26,7 @@ pub enum FieldType {
     List,
     /// A map of lines of text.
     Texts,
-    /// A list of single-line strings, or one.
+    /// A list of single-line strings, or one. Invalid items are skipped; the first one is reported.
     TextList,
     /// SSH keys: lines, or a list or map of strings; the entries of a map may have them as `openssh-key`.
     Keys,
@@ -118,8 +118,11 @@ fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<Strin
                 let place = format!("{path}[{i}]");
                 (!item.is_null()).then(|| check_field(&place, item, FieldType::Text))
             };
-            let problems: Vec<String> = items.iter_mut().enumerate().filter_map(problem).flatten().collect();
+            let mut problems: Vec<String> =
+                items.iter_mut().enumerate().filter_map(problem).flatten().collect();
             items.retain(|item| !item.is_null());
+            // As of the lines of a string: services have such lists as one.
+            problems.truncate(1);
             return problems;
         }
         (FieldType::Text | FieldType::TextList, _) => match field.scalar_text() {

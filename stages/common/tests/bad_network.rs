@@ -11,7 +11,7 @@ mod served;
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::{Findings, source_map};
-use mutated::{Documents, Mutation, Rules, Run, list_of, mutate};
+use mutated::{Documents, Mutation, Rules, Run, mutate};
 use netconfig::parse::{Facts, Format};
 use netconfig::{Target, render};
 use scratch::TempDir;
@@ -167,4 +167,11 @@ fn problems(mutation: &Mutation, expected: &Rendered, found: &Rendered, messages
         problems.push(format!("{} messages: {messages:.300?}", messages.len()));
     }
     problems
+}
+
+/// Returns a message up to the index of a list's item: each line of a string that is read as a list is a value of its own, which
+/// the sanitizer reports by itself.
+fn list_of(message: &str) -> &str {
+    let start = message.find("]: ").and_then(|end| message[..end].rfind('['));
+    &message[..start.unwrap_or(message.len())]
 }

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use state::Instance;
@@ -181,17 +181,10 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
         }
         problems.push(format!("{part} changes without a warning that names {name}: {new:.300?}"));
     }
-    let lists: BTreeSet<&str> = new.iter().map(|text| list_of(text)).collect();
-    if lists.len() > 1 && !has_all {
+    if new.len() > 1 && !has_all {
         problems.push(format!("{} warnings: {new:.300?}", new.len()));
     }
     problems
-}
-
-/// Returns a message up to the index of a list's item: each line of a string that is read as a list is a value of its own.
-pub fn list_of(message: &str) -> &str {
-    let start = message.find("]: ").and_then(|end| message[..end].rfind('['));
-    &message[..start.unwrap_or(message.len())]
 }
 
 /// What is special about the documents of a cloud.
