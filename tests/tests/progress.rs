@@ -54,9 +54,9 @@ const SLOW_FILE: &str = "import http.server, time
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
-        self.send_header('Content-Length', str(36 * 16384))
+        self.send_header('Content-Length', str(40 * 16384))
         self.end_headers()
-        for second in range(36):
+        for second in range(40):
             self.wfile.write(b'x' * 16384)
             time.sleep(1)
 server = http.server.HTTPServer(('127.0.0.1', 8124), Handler)
@@ -207,7 +207,7 @@ fn slow_download_is_on_the_console() {
     tests::write(&sandbox.path("/dev/console"), "");
     tests::write(&sandbox.path("/opt/serve"), SLOW_FILE);
     assert!(sandbox.boot().succeeded(), "{}", sandbox.log());
-    assert_eq!(sandbox.file("/srv/fetched").map(|text| text.len()), Some(36 * 16384));
+    assert_eq!(sandbox.file("/srv/fetched").map(|text| text.len()), Some(40 * 16384));
     let module = "running write_files";
     let console = console(&sandbox, module);
     let [(first, 4..30), (second, 34..60), (third, 36..)] = &console[..] else {
