@@ -26,18 +26,30 @@ const IDENTIFIED: usize = {
     count
 };
 
-/// The clouds that ds-identify checks when the configuration has no `datasource_list`, in upstream's order. A gap or a
-/// duplicate in the positions is a compile-time error.
+/// The clouds that ds-identify checks when the configuration has no `datasource_list`, in upstream's order. The positions may
+/// have gaps, so that a row can be removed; a duplicate is a compile-time error.
 pub const IDENTIFY_ORDER: [&str; IDENTIFIED] = {
     let mut names = [""; IDENTIFIED];
     let mut at = 0;
     while at < CLOUDS.len() {
-        let position = CLOUDS[at].identify_order;
-        if position > 0 {
-            assert!(names[position - 1].is_empty(), "two clouds have the same identify_order");
-            names[position - 1] = CLOUDS[at].name;
+        if CLOUDS[at].identify_order > 0 {
+            let rank = identify_rank(CLOUDS[at].identify_order);
+            assert!(names[rank].is_empty(), "two clouds have the same identify_order");
+            names[rank] = CLOUDS[at].name;
         }
         at += 1;
     }
     names
 };
+
+/// Returns the number of clouds that ds-identify checks before this position.
+const fn identify_rank(position: usize) -> usize {
+    let (mut rank, mut at) = (0, 0);
+    while at < CLOUDS.len() {
+        if CLOUDS[at].identify_order > 0 && CLOUDS[at].identify_order < position {
+            rank += 1;
+        }
+        at += 1;
+    }
+    rank
+}
