@@ -27,7 +27,8 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// Jinja's operators. One precedes those that are a prefix of it, and `==` follows those that end with its sign.
+/// Jinja's operators. One precedes those that are a prefix of it. [`crate::alias`] replaces them in this order, so that `==`
+/// is after those that end with `=`.
 pub const OPERATORS: [&str; 26] = [
     "**", "//", "!=", ">=", "<=", "==", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",
