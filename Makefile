@@ -35,7 +35,7 @@ MAKEFLAGS  += --no-print-directory
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
-	    printf 'make %-14s %s\n' "$$target" "$$text"; done
+	    printf 'make %-14s %s\n' "$$target" "$$text"; done || [ $$? = 141 ] # SIGPIPE, as in `make help | head`
 
 # --- building ---------------------------------------------------------------------------------
 
