@@ -95,7 +95,7 @@ fn checked_depth<'a>(values: impl IntoIterator<Item = &'a Val>) -> ValueResult<C
 }
 
 /// Returns a copy of a value to be put into a container, so that no value contains itself, and updates the container's depth.
-fn adopt(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
+fn copy_into(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
     let value = value.deep_copy()?;
     depth.set(depth.get().max(checked_depth([&value])?.get()));
     Ok(value)
@@ -120,7 +120,7 @@ impl Dict {
     }
 
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
-        let value = adopt(value, &self.depth)?;
+        let value = copy_into(value, &self.depth)?;
         match self.place(&key) {
             Some(at) => self.entries.borrow_mut()[at].1 = value,
             None => self.entries.borrow_mut().push((key, value)),
@@ -140,7 +140,7 @@ impl Seq {
     }
 
     pub fn insert(&self, at: usize, value: &Val) -> ValueResult<()> {
-        let value = adopt(value, &self.depth)?;
+        let value = copy_into(value, &self.depth)?;
         let mut items = self.items.borrow_mut();
         let at = at.min(items.len());
         items.insert(at, value);

@@ -127,8 +127,8 @@ impl System {
 /// Returns the deadline of a request, at most `limit` from now.
 fn deadline(request: &Request, limit: Option<Duration>) -> Deadline {
     // The limits for each silence and for the rate hold in any case.
-    const LONGEST: Duration = Duration::from_secs(3600);
-    let limit = Deadline::after(limit.unwrap_or(LONGEST));
+    const MAX_DURATION: Duration = Duration::from_secs(3600);
+    let limit = Deadline::after(limit.unwrap_or(MAX_DURATION));
     request.deadline.map_or(limit, |deadline| deadline.earlier(limit))
 }
 
