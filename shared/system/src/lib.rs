@@ -176,6 +176,7 @@ pub struct System {
     started_ahead: RefCell<BTreeMap<String, run::Running>>,
     libexec_dir: Option<std::path::PathBuf>,
     activities: activity::Activities,
+    locked_service: http::LockedService,
 }
 
 impl System {
@@ -196,6 +197,7 @@ impl System {
             started_ahead: RefCell::default(),
             libexec_dir: None,
             activities: activity::Activities::default(),
+            locked_service: http::LockedService::default(),
         }
     }
 

@@ -147,7 +147,7 @@ impl Crawl<'_> {
             let until = deadline(&request, None);
             let exchange = match connection {
                 Some(connection) => connection.send(&request, until)?,
-                None => Exchange::begin(&request, self.to, until)?,
+                None => Exchange::begin(self.sys, &request, self.to, until)?,
             };
             self.pending.push(Pending { index, request, exchange });
         }
@@ -157,7 +157,7 @@ impl Crawl<'_> {
     /// Opens as many connections as are allowed. The service need not accept them all.
     fn open_connections(&mut self) {
         while self.pending.len() + self.idle.len() < self.max_connections {
-            match KeptConnection::open(None, self.to) {
+            match KeptConnection::open(self.sys, None, self.to) {
                 Ok(connection) => self.idle.push(connection),
                 Err(_) => return,
             }
