@@ -207,7 +207,7 @@ fuzz-all: ## fuzz every parser for 10 seconds
 	@packaging/deps fuzz
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run all 10
 
-bench: deps release ## compare speed, memory and size with the packaged cloud-init (root, 10 min)
+bench: deps release ## compare speed, memory and size with the packaged cloud-init, and speed with systemd-imds (root, 20 min)
 	BIN=$(BIN) tests/bench.sh
 	BIN=$(BIN) tests/bench-network.sh
 	BIN=$(BIN) tests/bench-metadata.sh
