@@ -64,7 +64,7 @@ print(*(f"{min(own):.3f} {statistics.median(own):.3f}" for own in times))
 PY
 }
 
-# bar NAME VALUE MOST
+# bar NAME VALUE MAX
 bar() {
   awk -v n="$1" -v v="$2" -v m="$3" 'BEGIN { ok = v <= m; printf "%-58s %10.3f  at most %-8s %s\n", n, v, m, ok ? "ok" : "MISSED"; exit !ok }' || failed=1
 }

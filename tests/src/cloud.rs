@@ -336,7 +336,7 @@ impl Cloud {
         }
         let done = command.output().unwrap_or_else(|e| fail(&format!("machine-boot: {e}")));
         let mut boot = Boot::default();
-        for name in STAGES {
+        for name in ["generator"].into_iter().chain(STAGES) {
             let read = |kind: &str| std::fs::read(out.join(format!("{name}.{kind}"))).ok();
             if let Some(code) = read("code") {
                 let code = String::from_utf8_lossy(&code).trim().parse().unwrap_or(-1);
@@ -347,6 +347,13 @@ impl Cloud {
         boot.output.push_str(&String::from_utf8_lossy(&done.stderr));
         assert_eq!(boot.codes.len(), stages.len(), "the machine did not run all stages: {}", boot.output);
         boot
+    }
+
+    /// Gives the machine a kernel that exports no DMI values, and this script as dmidecode.
+    pub fn with_dmidecode(mut self, script: &str) -> Cloud {
+        self.program("dmidecode", script);
+        self.variables.push(("NO_DMI", "1".into()));
+        self
     }
 
     /// Boots with this kernel command line.

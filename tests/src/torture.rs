@@ -129,7 +129,7 @@ impl Status {
         self.json.to_string().contains("once-per-instance modules are deferred")
     }
 
-    fn complains(&self) -> bool {
+    fn has_problems(&self) -> bool {
         let errors = self.json["errors"].as_array().is_some_and(|e| !e.is_empty());
         let recoverable = self.json["recoverable_errors"].as_object().is_some_and(|e| !e.is_empty());
         errors || recoverable || self.word() == "error"
@@ -191,7 +191,7 @@ impl Torture {
         let mut volatile = BTreeSet::new();
         for (a, b) in one.iter().zip(&other) {
             for status in [&a.status, &b.status] {
-                assert!(status.code == 0 && !status.complains(), "a boot without faults: {}", status.json);
+                assert!(status.code == 0 && !status.has_problems(), "a boot without faults: {}", status.json);
             }
             for (path, entry) in &a.tree {
                 match b.tree.get(path) {
@@ -307,7 +307,7 @@ impl Torture {
         if !boot.codes.iter().all(|(stage, code)| stage == point.stage || *code < 101 || *code == 255) {
             wrong.insert(format!("a later stage crashes or hangs: {:?}", boot.codes));
         }
-        self.judge_faulty(point, had_ended, &boot, &boots[0], &mut wrong);
+        self.check_faulty(point, had_ended, &boot, &boots[0], &mut wrong);
         for number in 2..=BOOTS {
             let boot = machine.run(&WHOLE_BOOT);
             if !boot.succeeded() {
@@ -318,13 +318,13 @@ impl Torture {
             );
             boots.push(after(&machine, &boot));
         }
-        self.judge_sound(point, &boots, &mut wrong);
+        self.check_sound(point, &boots, &mut wrong);
         wrong
     }
 
     /// Checks the boot with the fault: it ends, and it reports what is missing.
     /// A killed stage is reported, unless it `had_ended`: it had done everything and written that to its status.
-    fn judge_faulty(
+    fn check_faulty(
         &self,
         point: &Point,
         had_ended: bool,
@@ -341,7 +341,8 @@ impl Torture {
             _ => {}
         }
         // If the generator fails, the boot runs without cloud-init: systemd logs it, and the status is "not run".
-        let said = status.complains() || boot.codes.values().any(|c| *c != 0) || point.stage == "generator";
+        let said =
+            status.has_problems() || boot.codes.values().any(|c| *c != 0) || point.stage == "generator";
         if !said {
             for path in self.lost(&after.tree, 0) {
                 wrong.insert(format!("silently lost in the same boot: {path}"));
@@ -353,13 +354,13 @@ impl Torture {
             }
         }
         let killed = point.fault == Fault::Kill && point.stage != "generator";
-        if killed && !status.complains() && !had_ended {
+        if killed && !status.has_problems() && !had_ended {
             wrong.insert(format!("a stage was killed, status: {}", status.word()));
         }
     }
 
-    fn judge_sound(&self, point: &Point, boots: &[After], wrong: &mut BTreeSet<String>) {
-        let reported = if boots[0].status.complains() { "reported" } else { "silent" };
+    fn check_sound(&self, point: &Point, boots: &[After], wrong: &mut BTreeSet<String>) {
+        let reported = if boots[0].status.has_problems() { "reported" } else { "silent" };
         for (number, boot) in boots.iter().enumerate().skip(1) {
             let errors = boot.status.unexpected();
             if !errors.is_empty() || !matches!(boot.status.code, 0 | 2) {

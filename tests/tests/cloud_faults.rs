@@ -30,10 +30,10 @@ const FAULTS: &[Fault] = &[
 ];
 
 /// The name of the last fault, at later boots only: packets to the service get lost.
-const GONE: &str = "gone";
+const LOST_PACKETS: &str = "lost packets";
 
 /// The time for both stages of a boot with the settings of [`limit_waits`] on a busy host.
-const PATIENCE: Duration = Duration::from_secs(45);
+const TIME_LIMIT: Duration = Duration::from_secs(45);
 
 /// The pause between two attempts, by the names that datasources have for it.
 const PAUSES: &str = "sec_between_retries: 1, wait_retry: 1, sleep_time: 1, wait: 1";
@@ -63,13 +63,13 @@ fn boot(cloud: &Cloud, place: &str) -> (String, String, String) {
     let took = began.elapsed();
     let log = cloud.file("/var/log/cloud-init.log").split_off(before);
     assert!(boot.ended_normally(), "{place}: {:?}\n{}\n{log}", boot.codes, boot.output);
-    assert!(took < PATIENCE, "{place} took {took:?}\n{log}\n{}", cloud.requests());
+    assert!(took < TIME_LIMIT, "{place} took {took:?}\n{log}\n{}", cloud.requests());
     eprintln!("{place}: {took:?}");
     (cloud.id(), cloud.file("/var/lib/cloud/data/instance-id").trim().to_string(), log)
 }
 
-/// What is said of a service that works, too: of the fixture's metadata, not of the failure.
-const USUAL: [&str; 7] = [
+/// Warnings that a working service causes too: they concern the fixture's metadata, not the failure.
+const EXPECTED_WARNINGS: [&str; 7] = [
     "metadata has no network configuration",
     "ovf-env.xml not found; using only the metadata",
     // The NICs of the fixture are not those of the metadata, and are in use.
@@ -83,7 +83,10 @@ const USUAL: [&str; 7] = [
 /// Every other warning or error of a log.
 fn warnings(log: &str) -> Vec<&str> {
     let is_problem = |line: &&str| ["[WARNING]", "[ERROR]"].iter().any(|level| line.contains(level));
-    log.lines().filter(is_problem).filter(|line| !USUAL.iter().any(|text| line.contains(text))).collect()
+    log.lines()
+        .filter(is_problem)
+        .filter(|line| !EXPECTED_WARNINGS.iter().any(|text| line.contains(text)))
+        .collect()
 }
 
 /// Returns how many warnings and errors a first boot without metadata has: one in each stage that reads it (with upstream's
@@ -178,13 +181,13 @@ fn later_boots(case: &Case) {
     assert!(done.iter().any(|line| line.contains("config_users_groups")), "{done:?}");
     // The instance-id is in the firmware, so that nothing is requested.
     let is_confirmed = case.get("confirmed-by") == Some("firmware");
-    for fault in FAULTS.iter().chain([&fault(GONE, "", false)]) {
+    for fault in FAULTS.iter().chain([&fault(LOST_PACKETS, "", false)]) {
         let place = format!("{}, later: {}", case.name, fault.name);
         limit_waits(&cloud, case, fault.is_overcome);
         cloud.fault(fault.lines);
-        if fault.name == GONE {
+        if fault.name == LOST_PACKETS {
             let rule =
-                "table inet gone { chain in { type filter hook input priority 0; tcp dport 80 drop; }; }";
+                "table inet lost { chain in { type filter hook input priority 0; tcp dport 80 drop; }; }";
             cloud.net.in_cloud(&["nft", rule]);
         }
         cloud.forget_run();

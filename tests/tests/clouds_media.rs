@@ -43,6 +43,23 @@ fn ibmcloud_template_matches_upstream() {
     Cloud::new("ibmcloud-template").compare_with_upstream();
 }
 
+/// ConfigDrive, which is searched first, leaves IBM's disks to IBMCloud if that is listed and the hypervisor is Xen.
+#[test]
+fn configdrive_ignores_disks_of_ibmcloud() {
+    for (case, list, expected) in [
+        ("ibmcloud", "ConfigDrive, IBMCloud, None", "DataSourceIBMCloud"),
+        ("ibmcloud-template", "ConfigDrive, IBMCloud, None", "DataSourceIBMCloud"),
+        ("ibmcloud", "ConfigDrive, None", "DataSourceConfigDrive"),
+        ("configdrive", "ConfigDrive, IBMCloud, None", "DataSourceConfigDrive"),
+    ] {
+        let cloud = Cloud::new(case);
+        cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", &format!("datasource_list: [{list}]\n"));
+        let boot = cloud.boot(&["local"]);
+        assert!(boot.succeeded(), "{case}, {list}: {:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
+        assert!(cloud.logged(&["Loaded datasource", expected]), "{case}, {list}:\n{}", cloud.log());
+    }
+}
+
 #[test]
 fn altcloud_vsphere_matches_upstream() {
     Cloud::new("altcloud").compare_with_upstream();

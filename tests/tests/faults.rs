@@ -8,11 +8,11 @@ fn diary(sandbox: &Sandbox) -> String {
     sandbox.file("/var/log/demo").unwrap_or_default()
 }
 
-fn complains(sandbox: &Sandbox, words: &[&str]) -> bool {
+fn has_warning(sandbox: &Sandbox, words: &[&str]) -> bool {
     sandbox.warnings().iter().any(|line| words.iter().all(|w| line.contains(w)))
 }
 
-fn ended(sandbox: &Sandbox, boot: &Boot) {
+fn assert_completed(sandbox: &Sandbox, boot: &Boot) {
     check_boot!(sandbox, boot, boot.ended_normally());
     check_boot!(sandbox, boot, sandbox.path("/var/lib/cloud/instance/boot-finished").exists());
     let result = sandbox.file("/var/lib/cloud/data/result.json").unwrap_or_default();
@@ -32,7 +32,7 @@ fn config_findings(sandbox: &Sandbox) -> Vec<String> {
 fn boot_without_a_fault_has_no_warning() {
     let sandbox = Sandbox::new("fault-none");
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(sandbox, boot, boot.succeeded());
     check_boot!(sandbox, boot, sandbox.warnings().is_empty());
     check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
@@ -43,9 +43,9 @@ fn broken_yaml_is_reported_and_the_boot_continues() {
     let text = "#cloud-config\nbootcmd:\n  - touch /srv/done\nruncmd: [\n  - a: b: c\n";
     let sandbox = Sandbox::with_user_data("fault-yaml", text);
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     // File or part, line and column; the boot continues.
-    check_boot!(sandbox, boot, complains(&sandbox, &[":5:"]) || complains(&sandbox, &["line 5"]));
+    check_boot!(sandbox, boot, has_warning(&sandbox, &[":5:"]) || has_warning(&sandbox, &["line 5"]));
     check_boot!(sandbox, boot, sandbox.status().contains("degraded"));
     check_boot!(sandbox, boot, sandbox.file("/etc/ssh/ssh_host_ed25519_key").is_some());
 }
@@ -57,8 +57,8 @@ fn wrong_types_and_unknown_keys_are_reported() {
                 ssh_pwauth: maybe\nno_such_key: 1\nruncmd:\n  - touch /srv/ran\n";
     let sandbox = Sandbox::with_user_data("fault-types", text);
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
-    check_boot!(sandbox, boot, complains(&sandbox, &["cloud-config failed schema validation!"]));
+    assert_completed(&sandbox, &boot);
+    check_boot!(sandbox, boot, has_warning(&sandbox, &["cloud-config failed schema validation!"]));
     // In the part that the user wrote, not in the merged file; in the config stage too.
     // Upstream's one sentence is the warning; the findings are in the log and in status.json.
     let findings = config_findings(&sandbox);
@@ -86,11 +86,11 @@ fn invalid_network_configuration_is_reported_with_its_position() {
     let text = "version: 2\nethernets:\n  eth0:\n    match: {name: 'e*'}\n    dhcp4: true\n    routes: [{to: here, via: 192.0.2.1}]\n";
     sandbox.seed("network-config", text);
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(
         sandbox,
         boot,
-        complains(&sandbox, &["/var/lib/cloud/seed/nocloud/network-config:6:19: ", "routes[0].to"])
+        has_warning(&sandbox, &["/var/lib/cloud/seed/nocloud/network-config:6:19: ", "routes[0].to"])
     );
 }
 
@@ -106,11 +106,11 @@ fn binary_user_data_is_reported() {
     }
     let sandbox = Sandbox::with_user_data("fault-binary", &noise);
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(
         sandbox,
         boot,
-        complains(&sandbox, &["user-data"]) || complains(&sandbox, &["text/x-not-multipart"])
+        has_warning(&sandbox, &["user-data"]) || has_warning(&sandbox, &["text/x-not-multipart"])
     );
     check_boot!(sandbox, boot, sandbox.warnings().len() <= 3);
 }
@@ -122,11 +122,11 @@ fn empty_and_non_utf8_user_data_do_not_stop_the_boot() {
         b"#cloud-config\nruncmd:\n  - touch /srv/caf\xe9\n  - touch /srv/ran\n",
     );
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     let empty = Sandbox::with_user_data("fault-empty", "");
     empty.seed("network-config", "");
     let boot = empty.boot();
-    ended(&empty, &boot);
+    assert_completed(&empty, &boot);
     check_boot!(empty, boot, boot.succeeded());
     check_boot!(empty, boot, empty.file("/etc/ssh/ssh_host_ed25519_key").is_some());
 }
@@ -138,7 +138,7 @@ fn seed_without_meta_data_is_ignored() {
     let boot = sandbox.boot();
     // As in ds-identify, a seed directory has user-data and meta-data: without one it is ignored.
     let enabled = sandbox.path("/run/cloud-init/enabled").exists();
-    check_boot!(sandbox, boot, !enabled || complains(&sandbox, &["meta-data"]));
+    check_boot!(sandbox, boot, !enabled || has_warning(&sandbox, &["meta-data"]));
     check_boot!(sandbox, boot, boot.ended_normally());
     check_boot!(sandbox, boot, !diary(&sandbox).contains("once per instance"));
 }
@@ -147,7 +147,7 @@ fn seed_without_meta_data_is_ignored() {
 fn boot_completes_without_the_seed_after_the_local_stage() {
     let sandbox = Sandbox::new("fault-vanish").before("network", "rm -rf $root/var/lib/cloud/seed");
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(sandbox, boot, boot.succeeded());
     check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }
@@ -159,9 +159,9 @@ fn failing_script_does_not_stop_the_next() {
                 text/x-shellscript\nContent-Disposition: attachment; filename=\"2-good.sh\"\n\n#!/bin/sh\ntouch /srv/ran\n--b--\n";
     let sandbox = Sandbox::with_user_data("fault-script", text);
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(sandbox, boot, boot.code("final") == 1);
-    check_boot!(sandbox, boot, complains(&sandbox, &["1-bad.sh", "3"]));
+    check_boot!(sandbox, boot, has_warning(&sandbox, &["1-bad.sh", "3"]));
     check_boot!(
         sandbox,
         boot,
@@ -182,7 +182,7 @@ fn endless_script_is_stopped_and_not_started_again() {
     check_boot!(sandbox, boot, boot.code("config") == 0);
     let sandbox = sandbox.without_faults();
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(sandbox, boot, boot.code("final") == 0);
     // Its semaphore was written before it began, so it does not begin again.
     check_boot!(sandbox, boot, diary(&sandbox).matches("began").count() == 1);
@@ -199,12 +199,12 @@ fn next_boot_completes_after_a_full_disk() {
     let boot = sandbox.run(&["generator", "local", "network", "config", "final", "end"]);
     check_boot!(sandbox, boot, boot.ended_normally());
     check_boot!(sandbox, boot, !boot.succeeded());
-    check_boot!(sandbox, boot, complains(&sandbox, &["No space left on device", "/var/lib/cloud"]));
+    check_boot!(sandbox, boot, has_warning(&sandbox, &["No space left on device", "/var/lib/cloud"]));
     tests::assert_intact(&sandbox.root, &["var/after", "run/cloud-init"]);
     // The existing files are valid: with free space the next boot completes.
     let sandbox = sandbox.without_faults();
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
+    assert_completed(&sandbox, &boot);
     check_boot!(sandbox, boot, boot.succeeded());
     check_boot!(sandbox, boot, diary(&sandbox).contains("user script, once per instance"));
 }
@@ -214,8 +214,8 @@ fn read_only_etc_is_reported_and_scripts_run() {
     let line = "mount --bind $root/etc $root/etc && mount -o remount,bind,ro $root/etc";
     let sandbox = Sandbox::new("fault-etc").before("local", line);
     let boot = sandbox.boot();
-    ended(&sandbox, &boot);
-    check_boot!(sandbox, boot, complains(&sandbox, &["Read-only file system", "/etc/"]));
+    assert_completed(&sandbox, &boot);
+    check_boot!(sandbox, boot, has_warning(&sandbox, &["Read-only file system", "/etc/"]));
     check_boot!(sandbox, boot, boot.code("network") > 0);
     check_boot!(sandbox, boot, sandbox.status().contains("status: error"));
     check_boot!(sandbox, boot, diary(&sandbox).contains("runcmd, once per instance"));

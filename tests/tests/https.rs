@@ -44,7 +44,7 @@ fn machine(name: &str) -> Sandbox {
     machine.before("local", &servers).wrap("network", proxy).wrap("final", proxy)
 }
 
-fn ended(machine: &Sandbox, boot: &Boot) {
+fn assert_completed(machine: &Sandbox, boot: &Boot) {
     check_boot!(machine, boot, boot.ended_normally());
     check_boot!(machine, boot, machine.path("/var/lib/cloud/instance/boot-finished").exists());
     check_boot!(machine, boot, !machine.log().contains("hidden"));
@@ -58,7 +58,7 @@ const TRUST: &str =
 fn seed_and_includes_are_fetched_over_https() {
     let machine = machine("https").before("network", TRUST);
     let boot = machine.boot();
-    ended(&machine, &boot);
+    assert_completed(&machine, &boot);
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, machine.warnings().is_empty());
     let file = |path: &str| machine.file(path).unwrap_or_default();
@@ -85,7 +85,7 @@ fn cloud_config_url_is_fetched_over_https() {
     let config = "#cloud-config\nbootcmd: [[touch, /srv/by-kernel]]\n";
     std::fs::write(machine.path("/web/kernel"), config).expect("a file");
     let boot = machine.boot();
-    ended(&machine, &boot);
+    assert_completed(&machine, &boot);
     // The local stage has no trusted CA yet, which is not worth a warning.
     check_boot!(machine, boot, !machine.warnings().iter().any(|l| l.contains("cloud-config-url")));
     let kept = machine.file("/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg");
@@ -171,7 +171,7 @@ fn requested_client_certificate_is_sent() {
         std::fs::write(machine.path("/web").join(name), text).expect("a file");
     }
     let boot = machine.boot();
-    ended(&machine, &boot);
+    assert_completed(&machine, &boot);
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, machine.warnings().is_empty());
     let asked = machine.file("/client.log").unwrap_or_default();

@@ -63,14 +63,14 @@ fn user_links_do_not_reach_root_files() {
         let boot = sandbox.boot();
         let shown = details(&sandbox, &boot);
         assert!(boot.ended_normally() && sandbox.path("/srv/ran").exists(), "{shown}");
-        let is_there = |path: &str| Path::new(&sandbox.path(path)).exists();
+        let exists = |path: &str| Path::new(&sandbox.path(path)).exists();
         assert_eq!(
             sandbox.file("/run/resolve/stub.conf").as_deref(),
             Some("nameserver 192.0.2.1"),
             "{shown}"
         );
         // The targets are unchanged and owned by root; each is named.
-        assert!(!is_there("/etc/ld.so.preload") && !is_there("/etc/new"), "{shown}");
+        assert!(!exists("/etc/ld.so.preload") && !exists("/etc/new"), "{shown}");
         assert_eq!(sandbox.file("/etc/known").as_deref(), Some(""), "{shown}");
         for name in [".ssh/authorized_keys", "conf", "notes", "dir"] {
             let refusal = format!("refusing to follow symlink /home/bob/{name} (owner uid 1000)");

@@ -62,7 +62,7 @@ fn logging_configuration_in_a_file_is_obeyed() {
 }
 
 #[test]
-fn what_cannot_be_obeyed_is_named_once() {
+fn unsupported_settings_are_reported_once() {
     let config = "def_log_file_mode: 0664
 syslog_fix_perms: 7
 output: {all: 5, boot: '>> /x'}

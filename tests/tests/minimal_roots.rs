@@ -57,7 +57,7 @@ fn prepared(name: &str, suite: &str, packages: &str, take_away: &str) -> Machine
 }
 
 /// Returns the problems after a boot, from `status --long` and the files.
-fn judge(root: &str, status: &str, user: &str, log: &str) -> Option<String> {
+fn problem(root: &str, status: &str, user: &str, log: &str) -> Option<String> {
     let done = status.lines().any(|l| l == "status: done") && status.contains("extended_status: done");
     let clean = status.contains("errors: []") && status.contains("recoverable_errors: {}");
     let lines = log.lines().filter(|l| ["[WARNING]", "[ERROR]"].iter().any(|w| l.contains(w)));
@@ -83,7 +83,7 @@ fn boots_in_minimal_containers() {
 
             let keys = facts.file("/home/debian/.ssh/authorized_keys").unwrap_or_default();
             let log = facts.file("/var/log/cloud-init.log").unwrap_or_default();
-            bad.extend(judge(&name, &facts.text("status"), &keys, &log));
+            bad.extend(problem(&name, &facts.text("status"), &keys, &log));
             let ran = facts.file("/srv/test/runcmd").as_deref() == Some("ran");
             let named = facts.text("hostname") == "tiny" && facts.text("etc-hostname") == "tiny";
             if !ours.is_empty() || !ran || !named {
@@ -115,7 +115,7 @@ fn stages_run_without_systemd() {
 
         let keys = machine.run(&["sh", "-c", "cat /home/debian/.ssh/authorized_keys || :"]);
         let log = machine.run(&["cat", "/var/log/cloud-init.log"]);
-        bad.extend(judge(&format!("{suite} without systemd"), &status, &keys, &log));
+        bad.extend(problem(&format!("{suite} without systemd"), &status, &keys, &log));
         if status.contains(" failed: ") || !status.ends_with("ran\n") {
             bad.push(format!("{suite} without systemd: {status}"));
         }

@@ -305,7 +305,7 @@ fn failing_server_is_reported_and_delays_nothing() {
 
 /// Before there is a network, events wait for the next stage.
 #[test]
-fn a_server_that_is_there_with_the_network() {
+fn events_wait_until_the_server_is_reachable() {
     let webhook = "endpoint: 'http://127.0.0.1:8085/late'";
     let machine = with_webhook("reporting-late", "", webhook).before("network", &server());
     let boot = machine.run(&["on", "local", "network", "config", "final"]);

@@ -47,7 +47,7 @@ const NAMES: [(&str, &str); 7] = [
 ];
 
 /// Returns the output and exit codes of the commands, without parts that differ between runs.
-fn said(name: &str, from: &str) -> Vec<String> {
+fn outputs(name: &str, from: &str) -> Vec<String> {
     let sandbox = Sandbox::new("roots");
     let top = sandbox.root.parent().map(|top| top.display().to_string()).unwrap_or_default();
     let put = |name: &str, text: &str| tests::write(&sandbox.root.with_file_name(name), text);
@@ -92,7 +92,7 @@ fn said(name: &str, from: &str) -> Vec<String> {
 
 #[test]
 fn every_spelling_of_the_root_gives_the_same_output() {
-    let wanted = said(NAMES[0].0, NAMES[0].1);
+    let wanted = outputs(NAMES[0].0, NAMES[0].1);
     let text = wanted.join("\n");
     // The comparison must not be empty.
     for part in [
@@ -109,7 +109,7 @@ fn every_spelling_of_the_root_gives_the_same_output() {
     }
     assert!(!text.contains("disabled: no datasource"), "{text}");
     for (name, from) in &NAMES[1..] {
-        let got = said(name, from);
+        let got = outputs(name, from);
         let first = wanted.iter().zip(&got).find(|(a, b)| a != b);
         assert!(wanted == got, "{name} from {from}: {first:?}\n{}", got.join("\n"));
     }

@@ -60,9 +60,9 @@ fn systemd_imdsd_fetches() {
 }
 
 /// What both stages may spend on a closed service: 2 s for a router's answer, 2 s for systemd-imdsd in each stage.
-const PATIENCE: f64 = 8.0;
+const TIME_LIMIT: f64 = 8.0;
 /// The same where systemd-imdsd answers, but has no data: one wait of 10 s in each stage, however many requests there are.
-const PATIENCE_FOR_DATA: f64 = 24.0;
+const TIME_LIMIT_OF_DATA: f64 = 24.0;
 const WITHOUT_METADATA: [&str; 3] = ["Getting data from", "using the cached", "keeping the cached"];
 
 /// Boots; returns the seconds that the search for metadata took, and its warnings.
@@ -123,37 +123,37 @@ fn closed_service(fault: Option<&str>, reason: &str, patience: f64) {
 
 #[test]
 fn missing_systemd_imdsd_is_reported() {
-    closed_service(None, "No such file", PATIENCE);
+    closed_service(None, "No such file", TIME_LIMIT);
 }
 
 #[test]
 fn dead_socket_of_systemd_imdsd_is_reported() {
-    closed_service(Some("refused"), "refused", PATIENCE);
+    closed_service(Some("refused"), "refused", TIME_LIMIT);
 }
 
 #[test]
 fn refusal_of_systemd_imdsd_is_reported() {
-    closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported", PATIENCE);
+    closed_service(Some("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported", TIME_LIMIT);
 }
 
 #[test]
 fn hang_up_of_systemd_imdsd_is_reported() {
-    closed_service(Some("closed"), "it closed the connection", PATIENCE);
+    closed_service(Some("closed"), "it closed the connection", TIME_LIMIT);
 }
 
 #[test]
 fn garbage_from_systemd_imdsd_is_reported() {
-    closed_service(Some("garbage"), "the answer is invalid", PATIENCE);
+    closed_service(Some("garbage"), "the answer is invalid", TIME_LIMIT);
 }
 
 #[test]
 fn silent_systemd_imdsd_is_reported() {
-    closed_service(Some("silent"), "no answer in time", PATIENCE);
+    closed_service(Some("silent"), "no answer in time", TIME_LIMIT);
 }
 
 #[test]
 fn systemd_imdsd_without_data_is_waited_for_once() {
-    closed_service(Some("data-silent"), "no answer in time", PATIENCE_FOR_DATA);
+    closed_service(Some("data-silent"), "no answer in time", TIME_LIMIT_OF_DATA);
 }
 
 /// A lock of both addresses is seen without a wait for routers.
@@ -163,7 +163,7 @@ fn lock_of_both_families_is_noticed_at_once() {
     cloud.net.in_machine(&["ip", "-6", "route", "add", "prohibit", "fd00:ec2::254"]);
     let (took, lines) = boot(&cloud);
     eprintln!("both families: {took:.1} s");
-    assert!(took < PATIENCE, "{took}\n{}", cloud.log());
+    assert!(took < TIME_LIMIT, "{took}\n{}", cloud.log());
     assert_eq!(lines[0].matches("permission denied").count(), 2, "{lines:#?}\n{}", cloud.log());
 }
 

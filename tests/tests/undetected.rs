@@ -256,3 +256,61 @@ fn none_does_not_replace_an_interrupted_search() {
     assert_eq!((boot.codes["local"], boot.codes["config"]), (0, 1), "{:?}\n{}", boot.codes, sandbox.log());
     assert!(sandbox.log().contains("Can not apply stage config, no datasource found!"), "{}", sandbox.log());
 }
+
+/// The serial number of the machine in `tests/clouds/hetzner`.
+const DMIDECODE: &str = "#!/bin/sh\necho \"$*\" >>/run/dmidecode-calls\ncase \"$*\" in *system-manufacturer) echo Hetzner ;; \
+                         *system-serial-number) echo 12345678 ;; *) echo Not Specified ;; esac\n";
+
+/// A server of Hetzner whose kernel exports no DMI values. Returns the machine and the calls of each program.
+fn boot_with_dmidecode(script: &str) -> (Cloud, Vec<(i32, Vec<String>)>) {
+    let cloud = Cloud::new("hetzner").dhcp(&[]).with_dmidecode(script);
+    cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", "datasource_list: [ NoCloud, Hetzner, None ]\n");
+    let mut programs = Vec::new();
+    for program in ["generator", "local", "network"] {
+        let _ = std::fs::remove_file(cloud.path("/run/dmidecode-calls"));
+        let boot = cloud.boot(&[program]);
+        let calls = cloud.file("/run/dmidecode-calls").lines().map(String::from).collect();
+        programs.push((boot.codes[program], calls));
+    }
+    (cloud, programs)
+}
+
+/// ds-identify and the stages read DMI values by dmidecode if the kernel exports none, each value once.
+#[test]
+fn dmidecode_replaces_the_kernels_dmi_values() {
+    let (cloud, programs) = boot_with_dmidecode(DMIDECODE);
+    let identified = cloud.file("/run/cloud-init/cloud.cfg");
+    assert!(identified.contains("datasource_list: [ Hetzner, None ]"), "{identified}");
+    assert_eq!(cloud.id(), "hetzner", "{}", cloud.log());
+    assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "12345678");
+    let instance = cloud.file("/run/cloud-init/instance-data-sensitive.json");
+    assert!(instance.contains("\"cloud_id\": \"hetzner\""), "{instance}");
+    for (code, calls) in &programs {
+        let distinct: BTreeSet<_> = calls.iter().collect();
+        assert!(*code == 0 && distinct.len() == calls.len(), "{programs:?}");
+    }
+    assert!(!programs[1].1.is_empty(), "{programs:?}");
+
+    // The second boot is of the same instance, which the serial number confirms.
+    let boot = cloud.boot(&["local"]);
+    assert!(boot.succeeded() && cloud.logged(&["restored from checked cache"]), "{}", cloud.log());
+}
+
+/// A dmidecode that fails or hangs is run once by each program; one that hangs is reported.
+#[test]
+fn broken_dmidecode_is_run_once_by_each_program() {
+    for (end, word) in [("exit 1", ""), ("exec sleep 100", "timed out")] {
+        let begun = std::time::Instant::now();
+        let (cloud, programs) =
+            boot_with_dmidecode(&format!("#!/bin/sh\necho x >>/run/dmidecode-calls\n{end}\n"));
+        assert!(programs.iter().all(|(_, calls)| calls.len() == 1), "{end}: {programs:?}\n{}", cloud.log());
+        assert!(begun.elapsed().as_secs() < 60, "{end}: {:?}", begun.elapsed());
+        assert_eq!(cloud.id(), "none", "{end}: {}", cloud.log());
+        assert_eq!(
+            cloud.logged(&["[WARNING]", "dmidecode", "timed out"]),
+            !word.is_empty(),
+            "{}",
+            cloud.log()
+        );
+    }
+}

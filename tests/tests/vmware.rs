@@ -155,14 +155,14 @@ fn customization_runs_once() {
     let entry = shadow();
     // A hash, and the date 0 of a password that has to be changed.
     assert!(entry.starts_with("root:$") && entry.split(':').nth(2) == Some("0"), "{entry}\n{}", cloud.log());
-    for (path, is_there) in [
+    for (path, exists) in [
         ("/var/run/vmware-imc", false),
         ("/var/lib/cloud/data/.markerfile-6f1c-22.txt", true),
         ("/var/lib/cloud/scripts/per-instance/post-customize-guest.sh", true),
         ("/.guest-customization-post-reboot-pending", true),
         ("/root/.customization/customize.sh", true),
     ] {
-        assert_eq!(cloud.path(path).exists(), is_there, "{path}\n{}", cloud.log());
+        assert_eq!(cloud.path(path).exists(), exists, "{path}\n{}", cloud.log());
     }
     assert!(cloud.file("/run/cloud-init/combined-cloud-config.json").contains("Europe/Berlin"));
     for secret in ["R3LDvG5lciBUZWU=", "Gr\u{fc}ner Tee"] {

@@ -32,11 +32,7 @@ fn matches(rule: &Rule, sys: &System, command_line: &str) -> bool {
 }
 
 fn dmi_matches(sys: &System, field: DmiField, wanted: Match) -> bool {
-    const MAX_SIZE: u64 = 4096;
-    let value = sys.read_at_most(format!("/sys/class/dmi/id/{}", field.name()), MAX_SIZE).unwrap_or_default();
-    let value = String::from_utf8_lossy(&value);
-    let value = value.trim();
-    !value.is_empty() && wanted.accepts(value) && !sys.is_container()
+    sys.dmi(field.keyword()).is_some_and(|value| wanted.accepts(&value)) && !sys.is_container()
 }
 
 #[cfg(test)]

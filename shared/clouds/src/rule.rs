@@ -50,6 +50,16 @@ impl DmiField {
             DmiField::ChassisAssetTag => "chassis_asset_tag",
         }
     }
+
+    /// Returns dmidecode's keyword for the field.
+    pub fn keyword(self) -> &'static str {
+        match self {
+            DmiField::SysVendor => "system-manufacturer",
+            DmiField::ProductName => "system-product-name",
+            DmiField::ProductSerial => "system-serial-number",
+            DmiField::ChassisAssetTag => "chassis-asset-tag",
+        }
+    }
 }
 
 /// A condition for the value of a field.

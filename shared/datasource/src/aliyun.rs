@@ -55,7 +55,7 @@ const PUBLIC_KEYS: Field = ("public-keys", FieldType::Keys, false);
 const VERSION: &str = "2016-01-01";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("AliYun") {
+    if !ctx.is_on_or_warn("AliYun") {
         return Ok(None);
     }
     let documents =

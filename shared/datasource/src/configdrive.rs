@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use blockdev::Superblock;
 use config::Node;
 use state::Instance;
 use system::{Error, Result, System, debug, warning};
@@ -13,7 +14,7 @@ use system::{Error, Result, System, debug, warning};
 use crate::field_types::{self, FieldType};
 use crate::fields;
 use crate::openstack_format::{self, OpenStackData};
-use crate::{Datasource, Search, document, media, standard};
+use crate::{Datasource, Search, document, ibmcloud, media, standard};
 
 pub const CONFIGDRIVE: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::new("ConfigDrive", find) };
@@ -37,7 +38,9 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         }
     }
     if found.is_none() {
-        match media::find_config_drive(ctx, |at| read(sys, at)) {
+        let may_be_ibms = ibmcloud::is_searched(ctx);
+        let is_ibms = |superblock: &Superblock| may_be_ibms && ibmcloud::variant(superblock).is_some();
+        match media::find_config_drive(ctx, is_ibms, |at| read(sys, at)) {
             Ok(drive) => found = drive.map(|(device, drive)| (device, drive, true)),
             Err(e) => failures.push(e),
         }

@@ -9,13 +9,13 @@ mod network;
 use config::Node;
 use ephemeral::Ipv4Method;
 use state::Instance;
-use system::{Error, Result};
+use system::{Error, Result, System};
 
 use crate::field_types::Field;
 use crate::field_types::FieldType::{Data, Keys, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, dmi, document, field_types, standard};
+use crate::{Datasource, Nic, Search, dmi, document, field_types, standard};
 
 pub const DIGITALOCEAN: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::of_service(&SERVICE, find) };
@@ -45,8 +45,22 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         service.ipv4 = None;
     }
     let policy = service.policy(ctx);
-    let metadata = service.document(ctx, &policy, &ctx.first_nic())?;
+    let nics = metadata_nic(ctx.sys, ctx.machine.nics().candidates);
+    let metadata = service.document(ctx, &policy, &nics)?;
     metadata.map(|metadata| instance(ctx, &serial, metadata, &policy.urls[0])).transpose()
+}
+
+/// Returns, as a list, the NIC that leads to metadata: the hardware NIC with the lowest index, whatever its name; the first one if
+/// none is hardware.
+fn metadata_nic(sys: &System, mut nics: Vec<Nic>) -> Vec<Nic> {
+    let index = |nic: &Nic| -> Option<u32> {
+        let directory = format!("/sys/class/net/{}", nic.name);
+        let text = sys.read_text(format!("{directory}/ifindex")).ok()?;
+        text.trim().parse().ok().filter(|_| sys.exists(format!("{directory}/device")))
+    };
+    sort::sort_by_key(&mut nics, |nic| index(nic).unwrap_or(u32::MAX));
+    nics.truncate(1);
+    nics
 }
 
 const FIELDS: [Field; 8] = [
@@ -86,4 +100,32 @@ fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Re
     instance.user_data = standard::text_blob(metadata, "user_data");
     instance.vendor_data = standard::text_blob(metadata, "vendor_data");
     Ok(instance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_read_through_the_first_hardware_nic() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        let used = |names: &[&str]| -> Vec<String> {
+            let nics = names.iter().map(|name| Nic { name: (*name).into(), ..Nic::default() });
+            metadata_nic(&sys, nics.collect()).into_iter().map(|nic| nic.name).collect()
+        };
+        assert_eq!(used(&["docker0", "eth0"]), ["docker0"], "the kernel shows no indices");
+        assert!(used(&[]).is_empty());
+        for (name, index, is_hardware) in
+            [("docker0", "2\n", false), ("ens10", "3\n", true), ("eth0", "4\n", true), ("odd", "x\n", true)]
+        {
+            top.put(&format!("sys/class/net/{name}/ifindex"), index);
+            if is_hardware {
+                top.put(&format!("sys/class/net/{name}/device/vendor"), "0x1af4\n");
+            }
+        }
+        assert_eq!(used(&["eth0", "docker0", "ens10"]), ["ens10"]);
+        assert_eq!(used(&["odd", "docker0", "eth0"]), ["eth0"]);
+        assert_eq!(used(&["odd", "docker0"]), ["odd"]);
+    }
 }

@@ -47,7 +47,8 @@ pub const DEFAULTS: Defaults = Defaults {
 const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The supported versions of the metadata, the newest first, and the oldest, which every service provides.
-const VERSIONS: [&str; 3] = ["2021-03-23", "2018-09-24", "2016-09-02"];
+const VERSIONS: [&str; 3] = [NEWEST, "2018-09-24", "2016-09-02"];
+const NEWEST: &str = "2021-03-23";
 const OLDEST: &str = "2009-04-04";
 
 /// The longest that a token may live, in seconds.
@@ -61,15 +62,53 @@ struct Platform {
     needs_token: bool,
     /// Read before the machine has a network.
     in_local_stage: bool,
+    /// The newest supported version that the service is known to have, which is read while that and newer ones are probed.
+    /// `None`: not known. One version is then probed after another, as a wrong guess would cost requests.
+    version: Option<&'static str>,
 }
 
-const fn platform(name: &'static str, needs_token: bool, in_local_stage: bool) -> Platform {
-    Platform { name, needs_token, in_local_stage }
+impl Platform {
+    /// Read in the network stage, and without tokens.
+    const fn named(name: &'static str, version: Option<&'static str>) -> Platform {
+        Platform { name, needs_token: false, in_local_stage: false, version }
+    }
+
+    /// Returns the paths of a version: the trees of the metadata and, on Amazon's platform, of the instance's identity, and
+    /// user-data.
+    fn paths(&self, version: &str) -> Paths {
+        let path = |path: &str| format!("{version}/{path}");
+        Paths {
+            metadata: path("meta-data/"),
+            identity: self.needs_token.then(|| path("dynamic/instance-identity/")),
+            user_data: path("user-data"),
+        }
+    }
 }
 
-const AWS: Platform = platform("aws", true, true);
-const OUTSCALE: Platform = platform("outscale", false, true);
-const UNKNOWN: Platform = platform("unknown", false, false);
+/// The paths of a version.
+struct Paths {
+    metadata: String,
+    identity: Option<String>,
+    user_data: String,
+}
+
+impl Paths {
+    /// Returns all paths.
+    fn all(&self) -> Vec<&str> {
+        let all = [Some(&self.metadata), self.identity.as_ref(), Some(&self.user_data)];
+        all.into_iter().flatten().map(String::as_str).collect()
+    }
+}
+
+const AWS: Platform =
+    Platform { needs_token: true, in_local_stage: true, ..Platform::named("aws", Some(NEWEST)) };
+const OUTSCALE: Platform = Platform { in_local_stage: true, ..Platform::named("outscale", None) };
+const BRIGHTBOX: Platform = Platform::named("brightbox", Some(OLDEST));
+// It disregards the version of a path, and so has the newest one as well.
+const ZSTACK: Platform = Platform::named("zstack", Some(NEWEST));
+const E24CLOUD: Platform = Platform::named("e24cloud", Some(OLDEST));
+const TILAA: Platform = Platform::named("tilaa", Some(OLDEST));
+const UNKNOWN: Platform = Platform::named("unknown", None);
 
 /// What firmware says, in lower case.
 #[derive(Debug, Default)]
@@ -97,11 +136,11 @@ impl Firmware {
     fn platform(&self) -> Platform {
         match () {
             () if clouds::is_ec2_uuid(&self.uuid) => AWS,
-            () if self.serial.ends_with(".brightbox.com") => platform("brightbox", false, false),
-            () if self.asset_tag.ends_with(".zstack.io") => platform("zstack", false, false),
-            () if self.vendor == "e24cloud" => platform("e24cloud", false, false),
+            () if self.serial.ends_with(".brightbox.com") => BRIGHTBOX,
+            () if self.asset_tag.ends_with(".zstack.io") => ZSTACK,
+            () if self.vendor == "e24cloud" => E24CLOUD,
             () if clouds::is_outscale(&self.vendor, &self.product) => OUTSCALE,
-            () if self.vendor == "tilaa" => platform("tilaa", false, false),
+            () if self.vendor == "tilaa" => TILAA,
             () => UNKNOWN,
         }
     }
@@ -246,28 +285,23 @@ fn crawl<'a>(
     let prefetched = Prefetched::default();
     let mut imds = Imds { sys, net, policy: policy.clone(), base, token, deadline, prefetched };
     imds.policy.timeout = FILE_TIMEOUT.min(policy.timeout);
-    let version = imds.version()?;
-    let [top, of_identity, user_data] =
-        ["meta-data/", "dynamic/instance-identity/", "user-data"].map(|path| format!("{version}/{path}"));
-    let of_identity = platform.needs_token.then_some(of_identity);
-    let paths: Vec<&str> = [Some(&top), of_identity.as_ref(), Some(&user_data)]
-        .into_iter()
-        .flatten()
-        .map(String::as_str)
-        .collect();
-    imds.prefetch(&paths);
-    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", imds.get(&user_data))?;
+    let version = imds.version(platform)?;
+    let paths = platform.paths(version);
+    if platform.version != Some(version) {
+        imds.prefetch(&paths.all());
+    }
+    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", imds.get(&paths.user_data))?;
     let user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
-    let mut metadata = imds.tree(&top)?;
+    let mut metadata = imds.tree(&paths.metadata)?;
     field_types::drop_invalid(sys, "EC2's metadata", &mut metadata, &standard::TREE_FIELDS);
-    let mut identity = of_identity.map(|path| imds.tree(&path)).transpose()?;
+    let mut identity = paths.identity.map(|path| imds.tree(&path)).transpose()?;
     if let Some(identity) = &mut identity {
         field_types::drop_invalid(sys, "EC2's instance-identity", identity, &IDENTITY_FIELDS);
     }
     let id_of_document = identity.as_ref().and_then(|identity| identity.at_path(&["document", "instanceId"]));
     if document::text(&metadata, "instance-id").is_none() && id_of_document.is_none_or(Node::is_falsy) {
         // A default would make a new instance of the machine.
-        return Err(Error::new(format!("{}/{top}: no valid instance-id", imds.base)));
+        return Err(Error::new(format!("{}/{}: no valid instance-id", imds.base, paths.metadata)));
     }
     Ok(Crawled { base: imds.base, version, metadata, identity, user_data })
 }
@@ -342,11 +376,26 @@ impl Imds<'_, '_> {
         tree::read(self.sys, top, &mut |path| self.get(path))
     }
 
-    fn version(&mut self) -> Result<&'static str> {
+    /// Returns the newest version that the service has. That which the platform is known to have is prefetched.
+    fn version(&mut self, platform: Platform) -> Result<&'static str> {
+        let probe = |version: &str| format!("{version}/meta-data/instance-id");
+        let is_together = |version: &str| platform.version.is_some_and(|known| version >= known);
+        if let Some(known) = platform.version {
+            let paths = platform.paths(known);
+            let probes: Vec<String> = VERSIONS.into_iter().filter(|v| is_together(v)).map(probe).collect();
+            let probes = probes.iter().map(String::as_str);
+            self.prefetch(&paths.all().into_iter().chain(probes).collect::<Vec<_>>());
+        }
         for version in VERSIONS {
-            let path = format!("{version}/meta-data/instance-id");
-            self.prefetch(&[&path]);
-            if self.get(&path)?.is_some() {
+            let path = probe(version);
+            if !is_together(version) {
+                self.prefetch(&[&path]);
+            }
+            let exists = match self.prefetched.exists(&path) {
+                Some(exists) => exists,
+                None => self.get(&path)?.is_some(),
+            };
+            if exists {
                 return Ok(version);
             }
         }

@@ -38,7 +38,7 @@ pub(crate) enum Variant {
 }
 
 /// Returns the variant whose disk this is. The order is that in which they are preferred.
-fn variant(superblock: &Superblock) -> Option<Variant> {
+pub(crate) fn variant(superblock: &Superblock) -> Option<Variant> {
     let has_label = |wanted: &str| {
         [&superblock.label, &superblock.label_fatboot]
             .into_iter()
@@ -53,9 +53,21 @@ fn variant(superblock: &Superblock) -> Option<Variant> {
     }
 }
 
+/// Returns whether this datasource may find an instance: it is in the list, and the hypervisor is Xen. Its disks then belong to
+/// no other datasource.
+pub(crate) fn is_searched(ctx: &Search<'_>) -> bool {
+    let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+    let mut names = list.iter().filter_map(Node::as_str);
+    names.any(|name| name.eq_ignore_ascii_case("IBMCloud")) && is_xen(ctx.sys)
+}
+
+fn is_xen(sys: &System) -> bool {
+    sys.exists("/proc/xen")
+}
+
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    if !sys.exists("/proc/xen") {
+    if !is_xen(sys) {
         debug!(sys, "IBMCloud: not detected (the hypervisor is not Xen)");
         return Ok(None);
     }

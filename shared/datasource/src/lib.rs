@@ -71,6 +71,7 @@ pub use none::instance as none_instance;
 pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
+use clouds::Rule;
 use config::Node;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, warning};
@@ -333,6 +334,35 @@ impl Search<'_> {
             debug!(self.sys, "{name}: not detected (DMI does not match)");
         }
         is_on
+    }
+
+    /// As [`Search::is_on`], for a cloud that ds-identify also recognises by a file which the datasource does not accept: warns
+    /// if it exists and the firmware does not confirm it. The local stage does, so that there is one warning.
+    pub(crate) fn is_on_or_warn(&self, name: &str) -> bool {
+        let is_on = self.is_on(name);
+        if !is_on
+            && self.stage == Stage::Local
+            && let Some(path) = self.file_of_identification(name)
+        {
+            warning!(
+                self.sys,
+                "{name}: ds-identify recognises this cloud by {path}, but neither DMI nor the kernel command line confirms \
+                 it; ignoring the datasource"
+            );
+        }
+        is_on
+    }
+
+    /// Returns the existing file or seed directory by which only ds-identify recognises a cloud.
+    fn file_of_identification(&self, name: &str) -> Option<String> {
+        clouds::cloud(name)?.rules.iter().find_map(|rule| match rule {
+            Rule::IdentifyOnly(Rule::File(path)) => self.sys.is_file(path).then(|| path.to_string()),
+            Rule::Seed(directory, files) => {
+                let seed = self.layout.cloud(&format!("seed/{directory}"));
+                files.iter().all(|file| self.sys.is_file(format!("{seed}/{file}"))).then_some(seed)
+            }
+            _ => None,
+        })
     }
 
     /// Returns upstream's name of the class of a datasource that both stages search, for this stage.

@@ -16,6 +16,9 @@ use crate::{Datasource, IdentityCheck, Search, document, field_types, retry, see
 pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) };
 
 const SOCKET: &str = "/dev/lxd/sock";
+/// The virtio ports of a virtual machine, and the names of those that LXD and Incus give their agent.
+const PORTS: &str = "/sys/class/virtio-ports";
+const PORT_NAMES: [&str; 2] = ["com.canonical.lxd", "org.linuxcontainers.lxd"];
 const API_VERSION: &str = "1.0";
 /// The hostname has no meaning.
 const BASE: &str = "http://lxd";
@@ -151,6 +154,34 @@ fn has_socket(sys: &System) -> bool {
     sys.metadata(SOCKET).is_ok_and(|meta| meta.file_type().is_socket())
 }
 
+/// Returns the error that there is no socket; `None` if nothing shows that this machine is on LXD.
+fn missing_socket(ctx: &Search<'_>) -> Option<Error> {
+    let sys = ctx.sys;
+    if sys.exists(SOCKET) {
+        return Some(Error::new(format!("LXD: {SOCKET} is not a socket")));
+    }
+    if let Some(port) = lxd_port(sys) {
+        return Some(Error::new(format!(
+            "LXD: {SOCKET} does not exist, although the machine has the virtio port {port} (the agent may not run, \
+             or security.devlxd may be false)"
+        )));
+    }
+    if ctx.is_forced("LXD") {
+        return Some(Error::new(format!("LXD: {SOCKET} does not exist (security.devlxd may be false)")));
+    }
+    debug!(sys, "LXD: {SOCKET} does not exist");
+    None
+}
+
+/// Returns the name of the agent's virtio port, which ds-identify accepts as evidence of LXD; `None` in a container, where
+/// the ports are the host's.
+fn lxd_port(sys: &System) -> Option<&'static str> {
+    let ports = sys.list(PORTS).unwrap_or_default();
+    let names = ports.iter().filter_map(|port| sys.read_text(format!("{PORTS}/{port}/name")).ok());
+    let mut known = names.filter_map(|name| PORT_NAMES.into_iter().find(|known| *known == name.trim()));
+    known.next().filter(|_| !sys.is_container())
+}
+
 /// Returns whether there is a cached instance that is used if the API does not respond. Containers often cannot read the
 /// UUID in DMI that would confirm it, and the API of a host that runs responds at once.
 fn has_cached_instance(ctx: &Search<'_>) -> bool {
@@ -167,14 +198,7 @@ fn cached_wait(ctx: &Search<'_>) -> Duration {
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     if !has_socket(sys) {
-        if sys.exists(SOCKET) {
-            warning!(sys, "LXD: {SOCKET} is not a socket");
-        } else if ctx.is_forced("LXD") {
-            warning!(sys, "LXD: {SOCKET} does not exist (security.devlxd may be false)");
-        } else {
-            debug!(sys, "LXD: {SOCKET} does not exist");
-        }
-        return Ok(None);
+        return missing_socket(ctx).map_or(Ok(None), Err);
     }
     let wait = if has_cached_instance(ctx) { cached_wait(ctx) } else { CRAWL_TIMEOUT };
     let (meta_data, metadata) = Api { sys, deadline: Deadline::after(wait) }.meta_data()?;

@@ -92,10 +92,25 @@ fn setting(ctx: &Search<'_>, key: &str) -> Option<String> {
     ctx.settings("MAAS")?.get(key).filter(|node| !node.is_null())?.scalar_text()
 }
 
+/// Returns whether the machine is meant to be on MAAS, which no firmware shows: the configuration has its URL or keys, the
+/// administrator selects it, or ds-identify has written a list of it and None.
+fn is_requested(ctx: &Search<'_>) -> bool {
+    let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
+    let mut names = list.iter().filter_map(Node::as_str).filter(|name| !name.eq_ignore_ascii_case("None"));
+    let is_alone =
+        names.next().is_some_and(|name| name.eq_ignore_ascii_case("MAAS")) && names.next().is_none();
+    let has_keys =
+        ["metadata_url", "consumer_key", "token_key"].iter().any(|key| setting(ctx, key).is_some());
+    is_alone || ctx.is_forced("MAAS") || has_keys
+}
+
 fn from_service(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     let policy = RetryPolicy::read(ctx, "MAAS", &DEFAULTS).with_client_certificate(ctx);
     let Some(url) = policy.urls.first().filter(|url| !url.is_empty()) else {
+        if is_requested(ctx) {
+            return Err(Error::new("MAAS: datasource.MAAS.metadata_url is not set"));
+        }
         debug!(sys, "MAAS: datasource.MAAS.metadata_url is not set");
         return Ok(None);
     };

@@ -66,13 +66,16 @@ fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
 }
 
 /// Returns the first device on which `read` finds a config drive, and its result: labelled file systems first, whatever
-/// their type, then other whole disks with a file system of config drives. `read` gets the mount point.
+/// their type, then other whole disks with a file system of config drives. File systems that `is_other` accepts are those of
+/// another datasource. `read` gets the mount point.
 pub fn find_config_drive<T>(
     ctx: &Search<'_>,
+    is_other: impl Fn(&Superblock) -> bool,
     read: impl Fn(&str) -> Result<Option<T>>,
 ) -> Result<Option<(String, T)>> {
     let labelled = |s: &Superblock| s.has_label("config-2") || s.has_label("CONFIG-2");
-    let (first, rest): (Vec<_>, Vec<_>) = file_systems(ctx).into_iter().partition(|(_, s)| labelled(s));
+    let all = file_systems(ctx).into_iter().filter(|(_, s)| !is_other(s));
+    let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && has_type(s, SEED_FILE_SYSTEMS));
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {

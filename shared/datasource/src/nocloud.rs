@@ -309,7 +309,7 @@ fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
     while let Some((before, after)) = rest.split_once("__dmi.") {
         let Some((key, tail)) = after.split_once("__") else { break };
         text.push_str(before);
-        if dmi::is_known(key) {
+        if system::is_dmi_key(key) {
             text.push_str(&dmi::read(ctx.sys, key).unwrap_or_default());
         } else {
             warning!(ctx.sys, "seedfrom: unknown DMI key {key}");

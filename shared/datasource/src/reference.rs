@@ -155,9 +155,9 @@ fn generated_readme_lists_datasources() {
     let end = readme.find(README_ROW).unwrap();
     let begin = readme[..end].rfind("\n| ").unwrap() + 3;
     let others: String = readme[end..].lines().skip(1).take_while(|line| line.starts_with('|')).collect();
-    let is_named = |name: &str| others.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+    let is_listed = |name: &str| others.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
     let mut names: Vec<&str> = DATASOURCES.iter().map(|datasource| datasource.name).collect();
-    names.retain(|name| !is_named(name));
+    names.retain(|name| !is_listed(name));
     names.sort_by_key(|name| name.to_lowercase());
     let text = format!("{}{}{}", &readme[..begin], names.join(", "), &readme[end..]);
     check_generated(&[("README.md", text)]);

@@ -41,6 +41,11 @@ impl Prefetched {
     pub fn take(&mut self, path: &str) -> Option<Option<Vec<u8>>> {
         self.0.remove(path)
     }
+
+    /// Returns whether a path exists, if there is a response of it.
+    pub fn exists(&self, path: &str) -> Option<bool> {
+        self.0.get(path).map(Option::is_some)
+    }
 }
 
 /// Fetches the files and, if a path ends in `/`, the trees of these paths, a few at a time, without retries. Who reads them

@@ -42,7 +42,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("Vultr") {
+    if !ctx.is_on_or_warn("Vultr") {
         return Ok(None);
     }
     let agent = ctx.settings("Vultr").and_then(|s| s.get("user-agent")).and_then(Node::as_str);

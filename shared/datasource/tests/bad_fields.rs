@@ -14,7 +14,7 @@ use served::{Case, Server};
 
 const CLOUDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clouds");
 
-/// Fields that are judged otherwise, by their fixture and a part of their path.
+/// Fields that are checked otherwise, by their fixture and a part of their path.
 const EXCEPTIONS: [(&str, &str); 3] = [
     // Each line is a key of its own, which is named by the name of the key in the listing, as in the administrator's console.
     ("ec2", "/openssh-key"),

@@ -226,11 +226,12 @@ impl Distro {
     pub fn upgrade_packages(&self, sys: &System, apt: &AptOptions) -> Result<()> {
         self.run_manager(sys, Verb::Upgrade, &[], apt)?;
         if self.snap_fallback && self.program(sys, PackageManager::Snap).is_some() {
-            let held = sys.run(&Command::new(["snap", "get", "system", "-d"]).read_only()).is_ok_and(|f| {
-                serde_json::from_slice::<serde_json::Value>(&f.stdout)
-                    .is_ok_and(|v| v["refresh"]["hold"] == "forever")
-            });
-            if held {
+            let is_held =
+                sys.run(&Command::new(["snap", "get", "system", "-d"]).read_only()).is_ok_and(|f| {
+                    serde_json::from_slice::<serde_json::Value>(&f.stdout)
+                        .is_ok_and(|v| v["refresh"]["hold"] == "forever")
+                });
+            if is_held {
                 info!(sys, "not refreshing snaps: refresh.hold is 'forever'");
             } else {
                 let argv = PackageManager::Snap.argv("snap", Verb::Upgrade, &[]);

@@ -305,7 +305,7 @@ fn begin(
     let all = found?;
     let has = |wanted| all.iter().find(|to| net.reachability(**to) == wanted);
     if let Some(to) = has(Reachability::Reachable) {
-        attempt.state = State::Running(Box::new(Exchange::begin(fetch, *to, deadline)?));
+        attempt.state = State::Running(Box::new(Exchange::begin(net.sys(), fetch, *to, deadline)?));
         return Ok(true);
     }
     let Some(to) = has(Reachability::Pending) else {
@@ -313,7 +313,7 @@ fn begin(
         return Err(Error::with_kind(ErrorKind::NetworkUnreachable, message));
     };
     if is_locked
-        && let Err(e) = Exchange::begin(fetch, *to, deadline)
+        && let Err(e) = Exchange::begin(net.sys(), fetch, *to, deadline)
         && e.is_permanent()
     {
         return Err(e);

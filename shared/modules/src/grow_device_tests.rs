@@ -1,4 +1,4 @@
-//! growpart and resizefs on real disks: loop devices with mounted file systems, judged by sgdisk, sfdisk and the
+//! growpart and resizefs on real disks: loop devices with mounted file systems, checked by sgdisk, sfdisk and the
 //! kernel. They need root and loop devices: `make devices`.
 
 use std::path::{Path, PathBuf};

@@ -176,7 +176,7 @@ const ALL_OR_NOTHING: &[&str] = &[
 ];
 
 /// Modules that leave it to another one to report a key.
-const NAMED_ELSEWHERE: &[(&str, &[&str])] = &[
+const REPORTED_ELSEWHERE: &[(&str, &[&str])] = &[
     (
         "update_etc_hosts",
         &["hostname", "fqdn", "prefer_fqdn_over_hostname", "preserve_hostname", "create_hostname_file"],
@@ -220,9 +220,11 @@ fn check(
         let failure = outcome.as_ref().err().map(ToString::to_string);
         let said: Vec<&String> = logged[logged_warnings..].iter().chain(&failure).collect();
         // A list that is a map is named, and not what is missing in it.
-        let is_named =
+        let is_reported =
             said.iter().any(|text| text.contains(&*wrong.key) || text.contains(&format!("{name}: ")));
-        if !is_named && !NAMED_ELSEWHERE.iter().any(|(of, keys)| *of == module.name && keys.contains(&name)) {
+        if !is_reported
+            && !REPORTED_ELSEWHERE.iter().any(|(of, keys)| *of == module.name && keys.contains(&name))
+        {
             return Some(format!("{wrong}, but the module says {said:?}"));
         }
     }

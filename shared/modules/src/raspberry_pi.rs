@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_invalid_is_named_and_changes_nothing() {
+    fn unknown_and_invalid_values_are_reported_and_change_nothing() {
         for (config, warnings) in [
             ("{}", 0),
             ("null", 0),

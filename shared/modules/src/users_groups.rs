@@ -52,7 +52,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         to_lock: Vec::new(),
     };
     for user in &accounts.users {
-        creator.because_of(user);
+        creator.set_cause(user);
         if creator.is_dispensable(user) {
             info!(
                 context.sys,
@@ -119,7 +119,7 @@ struct UserCreator<'a> {
 }
 
 impl<'a> UserCreator<'a> {
-    fn because_of(&self, user: &User) {
+    fn set_cause(&self, user: &User) {
         let Context { sys, config, .. } = self.context;
         // Only a dry run shows it, and it requires a search.
         if sys.is_dry_run() {
@@ -240,7 +240,7 @@ impl<'a> UserCreator<'a> {
         let locked: BTreeSet<&str> = distro::locked_users(&shadow).into_iter().collect();
         let open = self.to_lock.iter().filter(|user| !locked.contains(&*user.name));
         open.filter_map(|user| {
-            self.because_of(user);
+            self.set_cause(user);
             distro.lock_password(sys, &user.name).err()
         })
         .inspect(|e| warning!(sys, "{e}"))

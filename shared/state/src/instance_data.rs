@@ -224,9 +224,9 @@ fn sensitive_paths(all: &Value, more: &[String]) -> Vec<Vec<String>> {
     while let Some((path, value)) = todo.pop() {
         let mut look = |key: &str, step: String, child| {
             let child_path: Vec<String> = path.iter().cloned().chain([step]).collect();
-            let is_named =
+            let is_listed =
                 names.contains(&key.to_lowercase()) || names.contains(&child_path.join("/").to_lowercase());
-            if is_named || is_secret(key, child) {
+            if is_listed || is_secret(key, child) {
                 found.push(child_path);
             } else {
                 todo.push((child_path, child));

@@ -111,10 +111,10 @@ mod tests {
         let top = TempDir::new();
         let sys = System::new(&top);
         sys.append_kvp(KVP_POOL, &[]).unwrap();
-        let held =
+        let lock =
             Flock::lock(File::open(top.join(&KVP_POOL[1..])).unwrap(), FlockArg::LockExclusive).unwrap();
         assert!(sys.append_kvp(KVP_POOL, &[("a", "1")]).is_err());
-        drop(held);
+        drop(lock);
         sys.append_kvp(KVP_POOL, &[("a", "1")]).unwrap();
     }
 }

@@ -46,6 +46,7 @@ mod command;
 mod communicate;
 mod directory;
 mod disk;
+mod dmi;
 mod entry;
 mod error;
 mod events;
@@ -91,6 +92,7 @@ pub use channel::Channel;
 pub use clock::{Clock, Deadline, log_time, rfc2822};
 pub use command::{Command, Output, OutputMode};
 pub use disk::{FileSystemUse, GrowableFileSystem};
+pub use dmi::is_dmi_key;
 pub use error::{Error, Result, ResultExt};
 pub use events::{Event, EventSink, Events, LogSink, PrintSink, Step, StepResult};
 pub use file::{Change, WriteOptions};
@@ -176,6 +178,8 @@ pub struct System {
     started_ahead: RefCell<BTreeMap<String, run::Running>>,
     libexec_dir: Option<std::path::PathBuf>,
     activities: activity::Activities,
+    locked_service: http::LockedService,
+    dmidecode: RefCell<dmi::Dmidecode>,
 }
 
 impl System {
@@ -196,6 +200,8 @@ impl System {
             started_ahead: RefCell::default(),
             libexec_dir: None,
             activities: activity::Activities::default(),
+            locked_service: http::LockedService::default(),
+            dmidecode: RefCell::default(),
         }
     }
 
@@ -239,6 +245,10 @@ impl System {
 
     pub(crate) fn activities(&self) -> &activity::Activities {
         &self.activities
+    }
+
+    pub(crate) fn dmidecode(&self) -> &RefCell<dmi::Dmidecode> {
+        &self.dmidecode
     }
 
     pub(crate) fn libexec_dir(&self) -> Option<&std::path::Path> {

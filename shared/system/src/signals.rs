@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn interrupts_are_blocked_here_but_not_in_children() {
-        let held = block_interrupts();
+        let block = block_interrupts();
         let blocked = |set: &SigSet| set.contains(Signal::SIGINT) && set.contains(Signal::SIGHUP);
         assert!(blocked(&SigSet::thread_get_mask().unwrap()));
         let sys = System::new("/");
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(sys.run(&group).unwrap().text().trim(), ours);
         let slow = Command::new(["sleep", "30"]).kill_on_exit().timeout(std::time::Duration::from_millis(50));
         assert!(sys.run(&slow).unwrap_err().to_string().contains("timed out"));
-        drop(held);
+        drop(block);
         assert!(!blocked(&SigSet::thread_get_mask().unwrap()));
     }
 }

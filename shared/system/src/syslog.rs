@@ -9,7 +9,7 @@ use crate::Root;
 /// The socket of the log daemon.
 const SOCKET: &str = "/dev/log";
 /// How long the first line waits for a log daemon that does not read. Later lines do not wait.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIME_LIMIT: Duration = Duration::from_secs(1);
 
 /// A connection that never blocks a boot: a line is lost if the daemon does not read, or is not there.
 pub(crate) struct Syslog {
@@ -24,7 +24,7 @@ impl Syslog {
     /// Fails if the process has no file descriptor left.
     pub fn new(root: Root) -> Result<Syslog> {
         let socket = UnixDatagram::unbound()?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(TIME_LIMIT))?;
         Ok(Syslog { root, socket })
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let begun = std::time::Instant::now();
         let sent = (0..5_000).filter(|_| log.send(b"<14>line").is_ok()).count();
         assert!((1..5_000).contains(&sent), "{sent}");
-        assert!(begun.elapsed() < 3 * PATIENCE, "{:?}", begun.elapsed());
+        assert!(begun.elapsed() < 3 * TIME_LIMIT, "{:?}", begun.elapsed());
         // What was sent before is there, and later lines arrive as soon as the daemon reads again.
         assert_eq!(received(&daemon), "<14>line");
         log.send(b"<14>line").unwrap();

@@ -3,7 +3,7 @@
 use config::Map;
 
 use crate::value::Val;
-use crate::{Rendered, TemplateError, UndefinedVariable};
+use crate::{Rendered, TemplateError};
 
 /// Renders a basic template. Unknown names are left unchanged.
 pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, TemplateError> {
@@ -24,23 +24,16 @@ pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, Tem
             rest = after;
             continue;
         }
-        let (first, keys) = name.split_once('.').map_or((name, None), |(f, k)| (f, Some(k)));
-        let found = variables.get(first).and_then(|v| match keys {
-            Some(keys) => v.at_path(&keys.split('.').collect::<Vec<_>>()),
-            None => Some(v),
-        });
-        match found {
+        let mut keys = name.split('.');
+        let first = keys.next().and_then(|first| variables.get(first));
+        match first.and_then(|value| keys.try_fold(value, |value, key| value.get(key))) {
             Some(value) => {
-                let value = Val::from_node(value).map_err(|message| TemplateError { line, message })?;
-                value.write(&mut out.text);
-                if out.text.len() > 16 << 20 {
-                    return Err(TemplateError { line, message: "output limit of 16 MiB exceeded".into() });
-                }
+                let value = Val::from_node(value);
+                let pushed = value.and_then(|value| out.push(&value.to_text()));
+                pushed.map_err(|message| TemplateError { line, message })?;
             }
             None => {
-                if out.undefined.len() < 100 && !out.undefined.iter().any(|u| u.name == name) {
-                    out.undefined.push(UndefinedVariable { name: name.to_string(), line });
-                }
+                out.add_undefined(name, line);
                 out.text.push_str(&rest[before.len()..rest.len() - next.len()]);
             }
         }

@@ -1,7 +1,5 @@
 //! The variables of a template: instance data, with names that a template can spell.
 
-use std::borrow::Cow;
-
 use config::{Map, Node, Value};
 
 use crate::lexer::OPERATORS;
@@ -26,16 +24,7 @@ pub fn standardized(data: &Node) -> Map {
 
 /// Returns the name by which a template can spell this one, if that is another.
 pub fn alias(name: &str) -> Option<String> {
-    let mut alias = String::with_capacity(name.len());
-    let mut rest = name;
-    while let Some(c) = rest.chars().next() {
-        let operator = OPERATORS.iter().find(|o| rest.starts_with(**o));
-        match operator {
-            Some(_) => alias.push('_'),
-            None => alias.push(c),
-        }
-        rest = &rest[operator.map_or(c.len_utf8(), |o| o.len())..];
-    }
+    let alias = OPERATORS.iter().fold(name.to_string(), |name, operator| name.replace(operator, "_"));
     (alias != name).then_some(alias)
 }
 
@@ -46,7 +35,7 @@ fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> M
     let mut found = Map::new();
     for (key, value) in entries {
         let name = key.as_str().unwrap_or_default();
-        let nested: Cow<str> = if path.is_empty() { name.into() } else { format!("{path}/{name}").into() };
+        let nested = if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
         if value.as_map().is_some() {
             let map = convert(value, &nested, decoded, with_aliases);
             found.insert(key.clone(), Node { value: Value::Map(map.clone()), at: value.at.clone() });
@@ -55,7 +44,7 @@ fn convert(node: &Node, path: &str, decoded: &[String], with_aliases: bool) -> M
                     found.insert(key.clone(), value.clone());
                 }
             }
-        } else if decoded.iter().any(|path| *path == nested) {
+        } else if decoded.contains(&nested) {
             found.insert(key.clone(), decode_base64(value));
         } else {
             found.insert(key.clone(), value.clone());
@@ -78,9 +67,6 @@ fn decode_base64(value: &Node) -> Node {
     let Some(bytes) = value.as_str().and_then(|text| encoding::base64::decode(text.as_bytes())) else {
         return value.clone();
     };
-    let value_of = |bytes| match String::from_utf8(bytes) {
-        Ok(text) => Value::Str(text),
-        Err(bad) => Value::Bytes(bad.into_bytes()),
-    };
-    Node { value: value_of(bytes), at: value.at.clone() }
+    let decoded = String::from_utf8(bytes).map_or_else(|bad| Value::Bytes(bad.into_bytes()), Value::Str);
+    Node { value: decoded, at: value.at.clone() }
 }

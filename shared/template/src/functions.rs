@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::args::{Args, CallArgs, Row, find, int};
 use crate::eval::Interpreter;
 use crate::operators::check_hashable;
-use crate::value::{Callable, LoopState, Val, ValueResult, equal};
+use crate::value::{Callable, LoopState, Val, ValueResult};
 
 pub type Function = Row<fn(&mut Interpreter<'_>, Args) -> ValueResult<Val>>;
 
@@ -99,11 +99,9 @@ impl Interpreter<'_> {
             (Callable::Loop(state), _) => {
                 args.values.iter().try_for_each(|value| self.charge_walk(value).map(drop))?;
                 let mut last = state.changed.borrow_mut();
-                let same = last.as_ref().is_some_and(|old| {
-                    old.len() == args.values.len() && old.iter().zip(&args.values).all(|(a, b)| equal(a, b))
-                });
+                let changed = last.as_ref() != Some(&args.values);
                 *last = Some(args.values);
-                Ok(Val::Bool(!same))
+                Ok(Val::Bool(changed))
             }
             (Callable::Cycler { at, .. }, "reset") => {
                 at.set(0);

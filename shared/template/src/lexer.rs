@@ -27,9 +27,10 @@ impl std::fmt::Display for Token {
     }
 }
 
-/// Jinja's operators. One precedes those that are a prefix of it.
+/// Jinja's operators. One precedes those that are a prefix of it. [`crate::alias`] replaces them in this order, so that `==`
+/// is after those that end with `=`.
 pub const OPERATORS: [&str; 26] = [
-    "**", "//", "==", "!=", ">=", "<=", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
+    "**", "//", "!=", ">=", "<=", "==", "+", "-", "*", "/", "%", "~", "(", ")", "[", "]", "{", "}", ">", "<",
     "=", ".", ":", "|", ",", ";",
 ];
 
@@ -156,37 +157,18 @@ impl<'t> Lexer<'t> {
                     return Ok(());
                 }
             }
-            let (token, length) = if first.is_ascii_digit() {
-                // `a.1.0` has two keys, not a float.
-                let key = self.tokens.last().is_some_and(|(last, _)| *last == Token::Operator("."));
-                let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-                let Some(found) = number(if key { &rest[..end] } else { rest }) else {
-                    return self.error(line, "invalid number");
-                };
-                found
-            } else if first == '_' || first.is_alphabetic() {
-                let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
-                (Token::Name(rest[..end].into()), end)
-            } else if first == '"' || first == '\'' {
-                let Some((text, length)) = quoted(rest, first) else {
-                    return self.error(line, "unterminated string or invalid escape");
-                };
-                (Token::Str(text), length)
-            } else {
-                let Some(sign) = OPERATORS.into_iter().find(|s| rest.starts_with(s)) else {
-                    return self.error(line, format!("unexpected '{first}'"));
-                };
-                match sign {
-                    "(" => open.push(")"),
-                    "[" => open.push("]"),
-                    "{" => open.push("}"),
-                    ")" | "]" | "}" if open.pop() != Some(sign) => {
-                        return self.error(line, format!("unmatched '{sign}'"));
-                    }
-                    _ => {}
+            // `a.1.0` has two keys, not a float.
+            let is_key = matches!(self.tokens.last(), Some((Token::Operator("."), _)));
+            let (token, length) = token(rest, is_key).or_else(|message| self.error(line, message))?;
+            match token {
+                Token::Operator("(") => open.push(")"),
+                Token::Operator("[") => open.push("]"),
+                Token::Operator("{") => open.push("}"),
+                Token::Operator(sign @ (")" | "]" | "}")) if open.pop() != Some(sign) => {
+                    return self.error(line, format!("unmatched '{sign}'"));
                 }
-                (Token::Operator(sign), sign.len())
-            };
+                _ => {}
+            }
             self.advance(length);
             self.push(token, line)?;
         }
@@ -208,19 +190,45 @@ fn raw_tag(text: &str, word: &str) -> Option<(usize, char)> {
     Some((text.len() - rest.strip_prefix("%}")?.len(), mark))
 }
 
+/// Reads a token within a tag, and returns it with its length. Keys that are numbers have no decimal places.
+fn token(text: &str, is_key: bool) -> Result<(Token, usize), String> {
+    let length_of = |fits: fn(char) -> bool| text.find(|c| !fits(c)).unwrap_or(text.len());
+    match text.chars().next() {
+        Some('0'..='9') => {
+            let end = if is_key { length_of(|c| c.is_ascii_digit()) } else { text.len() };
+            number(&text[..end]).ok_or_else(|| "invalid number".into())
+        }
+        Some(c) if c == '_' || c.is_alphabetic() => {
+            let end = length_of(|c| c == '_' || c.is_alphanumeric());
+            Ok((Token::Name(text[..end].into()), end))
+        }
+        Some(quote @ ('"' | '\'')) => {
+            quoted(text, quote).ok_or_else(|| "unterminated string or invalid escape".into())
+        }
+        other => match OPERATORS.into_iter().find(|sign| text.starts_with(sign)) {
+            Some(sign) => Ok((Token::Operator(sign), sign.len())),
+            None => Err(format!("unexpected '{}'", other.unwrap_or_default())),
+        },
+    }
+}
+
+/// Returns the radix of a number that begins with `0x`, `0o` or `0b`.
+pub fn radix_of_prefix(text: &str) -> Option<u32> {
+    match text.as_bytes() {
+        [b'0', b'x' | b'X', ..] => Some(16),
+        [b'0', b'o' | b'O', ..] => Some(8),
+        [b'0', b'b' | b'B', ..] => Some(2),
+        _ => None,
+    }
+}
+
 fn number(text: &str) -> Option<(Token, usize)> {
     let bytes = text.as_bytes();
-    let radix = match bytes.get(1).map(u8::to_ascii_lowercase) {
-        Some(b'x') if bytes[0] == b'0' => 16,
-        Some(b'o') if bytes[0] == b'0' => 8,
-        Some(b'b') if bytes[0] == b'0' => 2,
-        _ => 10,
-    };
     let digits = |from: usize, radix: u32| {
         let end = bytes[from..].iter().position(|b| *b != b'_' && !char::from(*b).is_digit(radix));
         from + end.unwrap_or(bytes.len() - from)
     };
-    if radix != 10 {
+    if let Some(radix) = radix_of_prefix(text) {
         let end = digits(2, radix);
         let value = i128::from_str_radix(&text[2..end].replace('_', ""), radix).ok()?;
         return Some((Token::Int(value), end));
@@ -247,12 +255,12 @@ fn number(text: &str) -> Option<(Token, usize)> {
 }
 
 /// Returns the text between quotes with its escapes decoded, and the length with the quotes.
-fn quoted(text: &str, quote: char) -> Option<(String, usize)> {
+fn quoted(text: &str, quote: char) -> Option<(Token, usize)> {
     let mut out = String::new();
     let mut chars = text.char_indices().skip(1).peekable();
     while let Some((i, c)) = chars.next() {
         if c == quote {
-            return Some((out, i + 1));
+            return Some((Token::Str(out), i + 1));
         }
         if c != '\\' {
             out.push(c);

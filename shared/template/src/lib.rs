@@ -35,6 +35,9 @@ pub use context::{alias, standardized, variables};
 pub use settings::render_settings;
 pub use value::MISSING_JINJA_PREFIX;
 
+/// The size limit of the output in bytes.
+const MAX_OUTPUT: usize = 16 << 20;
+
 /// An undefined variable and the first line that prints it. It is quoted in messages, which scripts search for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UndefinedVariable {
@@ -64,6 +67,22 @@ impl Rendered {
     pub fn undefined_names(&self) -> Option<String> {
         let names: Vec<String> = self.undefined.iter().map(UndefinedVariable::to_string).collect();
         (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// Adds text, up to the size limit of the output.
+    fn push(&mut self, text: &str) -> Result<(), String> {
+        if self.text.len() + text.len() > MAX_OUTPUT {
+            return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// Adds an undefined variable, unless it is known or there are already very many.
+    fn add_undefined(&mut self, name: &str, line: usize) {
+        if self.undefined.len() < 100 && !self.undefined.iter().any(|u| u.name == name) {
+            self.undefined.push(UndefinedVariable { name: name.to_string(), line });
+        }
     }
 }
 
@@ -95,12 +114,7 @@ pub enum Kind<'t> {
 
 /// Returns the type that the first line `## template: TYPE` names; `None` without such a header.
 pub fn kind(text: &str) -> Option<Kind<'_>> {
-    let word = parse_header(text)?.0;
-    Some(match word {
-        _ if word.eq_ignore_ascii_case("jinja") => Kind::Jinja,
-        _ if word.eq_ignore_ascii_case("basic") => Kind::Basic,
-        _ => Kind::Other(word),
-    })
+    parse_header(text).map(|(kind, _)| kind)
 }
 
 /// Renders a template with the values of `variables`.
@@ -110,18 +124,18 @@ pub fn kind(text: &str) -> Option<Kind<'_>> {
 /// is exceeded.
 pub fn render(text: &str, variables: &Map) -> Result<Rendered, TemplateError> {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
-    match (kind(&text), parse_header(&text)) {
-        (Some(Kind::Jinja), Some((_, body))) => render_jinja(body, variables).map_err(|mut bad| {
+    match parse_header(&text) {
+        Some((Kind::Jinja, body)) => render_jinja(body, variables).map_err(|mut bad| {
             if let Some(tag) = redacted_tag(&text, bad.line) {
                 bad.message += &format!(", in {tag}");
             }
             bad
         }),
-        (Some(Kind::Basic), Some((_, body))) => basic::render(body, variables, 2),
-        (Some(_), _) => {
+        Some((Kind::Basic, body)) => basic::render(body, variables, 2),
+        Some((Kind::Other(_), _)) => {
             Err(TemplateError { line: 1, message: "unknown template type (expected jinja or basic)".into() })
         }
-        _ => basic::render(&text, variables, 1),
+        None => basic::render(&text, variables, 1),
     }
 }
 
@@ -182,12 +196,18 @@ pub fn render_file(sys: &System, path: &str, text: &str, variables: &Map) -> sys
     Ok(rendered.text)
 }
 
-/// Returns the word after the header's colon and the text after its line.
-fn parse_header(text: &str) -> Option<(&str, &str)> {
+/// Returns the type that the header names, and the text after its line.
+fn parse_header(text: &str) -> Option<(Kind<'_>, &str)> {
     let (first, body) = text.split_once('\n').unwrap_or((text, ""));
     let rest = first.strip_prefix("##")?.trim_start();
-    let word = rest.get(.."template:".len()).filter(|w| w.eq_ignore_ascii_case("template:"))?;
-    Some((rest[word.len()..].trim(), body))
+    let (_, word) =
+        rest.split_at_checked("template:".len()).filter(|(w, _)| w.eq_ignore_ascii_case("template:"))?;
+    let kind = match word.trim() {
+        word if word.eq_ignore_ascii_case("jinja") => Kind::Jinja,
+        word if word.eq_ignore_ascii_case("basic") => Kind::Basic,
+        word => Kind::Other(word),
+    };
+    Some((kind, body))
 }
 
 fn render_jinja(body: &str, variables: &Map) -> Result<Rendered, TemplateError> {
@@ -199,8 +219,8 @@ fn render_jinja(body: &str, variables: &Map) -> Result<Rendered, TemplateError> 
     let (body, blocks) = parser::parse(lexer::tokenize(inner, 2)?)?;
     let mut run = eval::Interpreter::new(variables, blocks);
     run.run(&body)?;
-    run.out.push_str(end);
-    Ok(Rendered { text: run.out, undefined: run.undefined })
+    run.rendered.text.push_str(end);
+    Ok(run.rendered)
 }
 
 #[cfg(test)]

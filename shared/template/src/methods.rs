@@ -5,8 +5,8 @@ use std::rc::Rc;
 use crate::args::{Arg, Args, CallArgs, Row, find, text};
 use crate::eval::Interpreter;
 use crate::format::pad;
-use crate::operators::check_hashable;
-use crate::value::{Callable, Dict, Seq, Val, ValueResult, equal};
+use crate::operators::{check_hashable, place_of_index};
+use crate::value::{Callable, Dict, Seq, Val, ValueResult};
 
 /// The name of a method, its parameters, and what it returns.
 type Method<T> = Row<fn(&mut Interpreter<'_>, &T, Args) -> ValueResult<Val>>;
@@ -22,12 +22,12 @@ const TEXT: &[Method<str>] = &[
         Ok(Val::Bytes(text.as_bytes().into()))
     }),
     ("endswith", "!", |run, text, args| run.any_part(args, |part| text.ends_with(part))),
-    ("find", "!", |_, text, [part, ..]| Ok(place_of(text, text.find(part.text()?)).unwrap_or(Val::Int(-1)))),
+    ("find", "!", |_, text, [part, ..]| Ok(place(text, text.find(part.text()?)).unwrap_or(Val::Int(-1)))),
     ("format", "*", |run, text, [values, named, ..]| {
         let text = run.str_format(text, &values.or(Val::None), &named.or(Val::None))?;
         run.text(text)
     }),
-    ("index", "!", |_, text, [part, ..]| place_of(text, text.find(part.text()?)).ok_or_else(not_found)),
+    ("index", "!", |_, text, [part, ..]| place(text, text.find(part.text()?)).ok_or_else(not_found)),
     ("isalnum", "", |_, text, _| all(text, char::is_alphanumeric)),
     ("isalpha", "", |_, text, _| all(text, char::is_alphabetic)),
     ("isdecimal", "", |_, text, _| all(text, char::is_numeric)),
@@ -56,12 +56,8 @@ const TEXT: &[Method<str>] = &[
     ("replace", "old new count", |run, text, [old, new, count, _]| {
         run.replaced(text, old.text()?, new.text()?, &count)
     }),
-    (
-        "rfind",
-        "!",
-        |_, text, [part, ..]| Ok(place_of(text, text.rfind(part.text()?)).unwrap_or(Val::Int(-1))),
-    ),
-    ("rindex", "!", |_, text, [part, ..]| place_of(text, text.rfind(part.text()?)).ok_or_else(not_found)),
+    ("rfind", "!", |_, text, [part, ..]| Ok(place(text, text.rfind(part.text()?)).unwrap_or(Val::Int(-1)))),
+    ("rindex", "!", |_, text, [part, ..]| place(text, text.rfind(part.text()?)).ok_or_else(not_found)),
     ("rjust", "width fillchar", |run, text, args| run.justified(text, args, '>')),
     ("rpartition", "!", |run, text, [between, ..]| {
         let between = between.text()?;
@@ -101,7 +97,7 @@ const BYTES: &[Method<[u8]>] = &[
 const LIST: &[Method<Seq>] = &[
     ("count", "!", |_, list, [value, ..]| {
         let value = value.or(Val::None);
-        Ok(Val::int(list.items.borrow().iter().filter(|item| equal(item, &value)).count()))
+        Ok(Val::int(list.items.borrow().iter().filter(|item| **item == value).count()))
     }),
     ("index", "!", |_, list, [value, ..]| list.place(&value.or(Val::None)).map(Val::int)),
     ("append", "!", |_, list, [value, ..]| {
@@ -130,11 +126,8 @@ const LIST: &[Method<Seq>] = &[
     }),
     ("pop", "index", |_, list, [at, ..]| {
         let (at, mut items) = (at.int(-1)?, list.items.borrow_mut());
-        let at = if at < 0 { at.saturating_add(items.len() as i128) } else { at };
-        match usize::try_from(at).ok().filter(|at| *at < items.len()) {
-            Some(at) => Ok(items.remove(at)),
-            None => Err("'pop' of what is not there".into()),
-        }
+        let at = place_of_index(at, items.len()).ok_or("'pop' of what is not there")?;
+        Ok(items.remove(at))
     }),
     ("remove", "!", |_, list, [value, ..]| {
         let at = list.place(&value.or(Val::None))?;
@@ -209,15 +202,12 @@ fn not_found() -> String {
 
 /// Returns the name of a method if the value has it.
 pub fn method_name(of: &Val, name: &str) -> Option<&'static str> {
-    fn listed<F>(table: &'static [Row<F>], name: &str) -> Option<&'static str> {
-        find(table, name).map(|row| row.0)
-    }
     let one_of = |names: &[&'static str]| names.iter().find(|of| **of == name).copied();
     match of {
-        Val::Str(_) | Val::Safe(_) => listed(TEXT, name),
-        Val::Bytes(_) => listed(BYTES, name),
-        Val::Seq(list) => listed(if list.tuple { &LIST[..2] } else { LIST }, name),
-        Val::Map(map) if !map.namespace => listed(MAP, name),
+        Val::Str(_) | Val::Safe(_) => find(TEXT, name).map(|row| row.0),
+        Val::Bytes(_) => find(BYTES, name).map(|row| row.0),
+        Val::Seq(list) => find(if list.tuple { &LIST[..2] } else { LIST }, name).map(|row| row.0),
+        Val::Map(map) if !map.namespace => find(MAP, name).map(|row| row.0),
         Val::Float(_) => one_of(&["is_integer"]),
         Val::Callable(callable) => match &**callable {
             Callable::Loop(_) => one_of(&["cycle", "changed"]),
@@ -391,13 +381,13 @@ impl Interpreter<'_> {
 
 impl Seq {
     fn place(&self, value: &Val) -> ValueResult<usize> {
-        let found = self.items.borrow().iter().position(|item| equal(item, value));
+        let found = self.items.borrow().iter().position(|item| item == value);
         found.ok_or_else(not_found)
     }
 }
 
 /// Returns a place in bytes as one in characters.
-fn place_of(text: &str, at: Option<usize>) -> Option<Val> {
+fn place(text: &str, at: Option<usize>) -> Option<Val> {
     at.map(|at| Val::int(text[..at].chars().count()))
 }
 

@@ -7,7 +7,7 @@ use crate::args::int;
 use crate::eval::Interpreter;
 use crate::functions::{callable_attribute, steps};
 use crate::methods::method_name;
-use crate::value::{Callable, Number, Val, ValueResult, equal, order, undefined_error};
+use crate::value::{Callable, Number, Val, ValueResult, order, undefined_error};
 
 pub const TOO_LARGE: &str = "a number that is too large";
 
@@ -18,6 +18,12 @@ pub fn check_hashable(key: &Val) -> ValueResult<()> {
         Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.type_name())),
         _ => Ok(()),
     }
+}
+
+/// Returns the place of an index in a sequence of this length; a negative index counts from the end.
+pub fn place_of_index(index: i128, length: usize) -> Option<usize> {
+    let at = if index < 0 { index.saturating_add(length as i128) } else { index };
+    usize::try_from(at).ok().filter(|at| *at < length)
 }
 
 fn integer_op(sign: &str, a: i128, b: i128) -> ValueResult<Val> {
@@ -157,7 +163,7 @@ impl Interpreter<'_> {
 
     fn equals(&mut self, a: &Val, b: &Val) -> ValueResult<bool> {
         self.charge_walk(a)?;
-        Ok(equal(a, b))
+        Ok(a == b)
     }
 
     pub fn order(&mut self, a: &Val, b: &Val) -> ValueResult<Ordering> {
@@ -176,7 +182,7 @@ impl Interpreter<'_> {
                 let items = seq.items.borrow();
                 let each = self.charge_walk(value)?;
                 self.consume_fuel(items.len().saturating_mul(each))?;
-                Ok(items.iter().any(|item| equal(item, value)))
+                Ok(items.contains(value))
             }
             (Val::Map(map), _) => {
                 self.consume_fuel(map.entries.borrow().len())?;
@@ -219,11 +225,7 @@ impl Interpreter<'_> {
             return Ok(if matches!(of, Val::Safe(_)) { found.into_safe() } else { found });
         }
         let shown = if key.depth() == 0 { self.text_of(key)? } else { "key".into() };
-        let place = |length: usize| {
-            let at = int(key).ok()?;
-            let at = if at < 0 { at.saturating_add(length as i128) } else { at };
-            usize::try_from(at).ok().filter(|at| *at < length)
-        };
+        let place = |length: usize| place_of_index(int(key).ok()?, length);
         let found = match (of, key) {
             (Val::Undefined(of), _) => return Err(undefined_error(of)),
             (Val::Map(map), _) => {

@@ -11,6 +11,12 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
     if kind(text) != Some(Kind::Jinja) {
         return None;
     }
+    // A stage reads its configuration several times.
+    let warn_once = |text: String| {
+        if !sys.log().logged_warnings().iter().any(|(_, logged)| *logged == text) {
+            sys.log().record(Level::Warning, file!(), format_args!("{text}"));
+        }
+    };
     let values = match sys.read(data) {
         Ok(bytes) => String::from_utf8(bytes)
             .map_err(|e| e.to_string())
@@ -22,29 +28,19 @@ pub fn render_settings(sys: &System, data: &str, path: &str, text: &str) -> Opti
         Err(e) => Err(e.to_string()),
     };
     let values = values
-        .map_err(|e| warn_once(sys, format!("Could not apply Jinja template '{data}' to '{path}': {e}")))
+        .map_err(|e| warn_once(format!("Could not apply Jinja template '{data}' to '{path}': {e}")))
         .ok()?;
     match render(text, &variables(&values)) {
         Ok(rendered) => {
             if let Some(names) = rendered.undefined_names() {
-                warn_once(
-                    sys,
-                    format!("Could not render jinja template variables in file '{path}': {names}"),
-                );
+                warn_once(format!("Could not render jinja template variables in file '{path}': {names}"));
             }
             debug!(sys, "Applied instance data in '{data}' to configuration loaded from '{path}'");
             Some(rendered.text)
         }
         Err(e) => {
-            warn_once(sys, format!("Failed to render templated yaml config file '{path}'. {e}"));
+            warn_once(format!("Failed to render templated yaml config file '{path}'. {e}"));
             None
         }
-    }
-}
-
-/// Logs a warning once, since a stage reads its configuration several times.
-fn warn_once(sys: &System, text: String) {
-    if !sys.log().logged_warnings().iter().any(|(_, logged)| *logged == text) {
-        sys.log().record(Level::Warning, file!(), format_args!("{text}"));
     }
 }

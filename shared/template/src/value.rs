@@ -95,7 +95,7 @@ fn checked_depth<'a>(values: impl IntoIterator<Item = &'a Val>) -> ValueResult<C
 }
 
 /// Returns a copy of a value to be put into a container, so that no value contains itself, and updates the container's depth.
-fn adopt(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
+fn copy_into(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
     let value = value.deep_copy()?;
     depth.set(depth.get().max(checked_depth([&value])?.get()));
     Ok(value)
@@ -103,7 +103,7 @@ fn adopt(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
 
 impl Dict {
     pub fn place(&self, key: &Val) -> Option<usize> {
-        self.entries.borrow().iter().position(|(k, _)| equal(k, key))
+        self.entries.borrow().iter().position(|(k, _)| k == key)
     }
 
     pub fn get(&self, key: &Val) -> Option<Val> {
@@ -113,13 +113,14 @@ impl Dict {
     /// Returns the entries in the order of their keys; keys without an order are sorted by the names of their types.
     pub fn sorted(&self) -> Vec<(Val, Val)> {
         let mut entries = self.entries.borrow().clone();
-        let by_type = |a: &Val, b: &Val| a.python_type().cmp(b.python_type());
+        // As Python's pprint does.
+        let by_type = |a: &Val, b: &Val| a.type_names().1.cmp(b.type_names().1);
         sort::sort_by(&mut entries, |(a, _), (b, _)| order(a, b).unwrap_or_else(|_| by_type(a, b)));
         entries
     }
 
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
-        let value = adopt(value, &self.depth)?;
+        let value = copy_into(value, &self.depth)?;
         match self.place(&key) {
             Some(at) => self.entries.borrow_mut()[at].1 = value,
             None => self.entries.borrow_mut().push((key, value)),
@@ -139,7 +140,7 @@ impl Seq {
     }
 
     pub fn insert(&self, at: usize, value: &Val) -> ValueResult<()> {
-        let value = adopt(value, &self.depth)?;
+        let value = copy_into(value, &self.depth)?;
         let mut items = self.items.borrow_mut();
         let at = at.min(items.len());
         items.insert(at, value);
@@ -193,7 +194,7 @@ impl Val {
     pub fn map(entries: impl IntoIterator<Item = (Val, Val)>, namespace: bool) -> ValueResult<Val> {
         let mut found: Vec<(Val, Val)> = Vec::new();
         for (key, value) in entries {
-            match found.iter_mut().find(|(k, _)| equal(k, &key)) {
+            match found.iter_mut().find(|(k, _)| *k == key) {
                 Some((_, old)) => *old = value,
                 None => found.push((key, value)),
             }
@@ -297,37 +298,27 @@ impl Val {
         }
     }
 
-    /// Returns Python's name of the type, by which its pprint sorts keys that have no order.
-    fn python_type(&self) -> &'static str {
+    /// Returns the type's name for messages, and Python's name of it.
+    fn type_names(&self) -> (&'static str, &'static str) {
         match self {
-            Val::Undefined(_) => "Undefined",
-            Val::None => "NoneType",
-            Val::Bool(_) => "bool",
-            Val::Int(_) => "int",
-            Val::Float(_) => "float",
-            Val::Str(_) => "str",
-            Val::Safe(_) => "Markup",
-            Val::Bytes(_) => "bytes",
-            Val::Seq(seq) => ["list", "tuple"][usize::from(seq.tuple)],
-            Val::Map(_) => "dict",
-            Val::Callable(_) => "function",
+            Val::Undefined(_) => ("undefined", "Undefined"),
+            Val::None => ("None", "NoneType"),
+            Val::Bool(_) => ("a boolean", "bool"),
+            Val::Int(_) => ("an integer", "int"),
+            Val::Float(_) => ("a float", "float"),
+            Val::Str(_) => ("a string", "str"),
+            Val::Safe(_) => ("a string", "Markup"),
+            Val::Bytes(_) => ("bytes", "bytes"),
+            Val::Seq(seq) if seq.tuple => ("a tuple", "tuple"),
+            Val::Seq(_) => ("a list", "list"),
+            Val::Map(_) => ("a map", "dict"),
+            Val::Callable(_) => ("a function", "function"),
         }
     }
 
     /// Returns the type's name for messages.
     pub fn type_name(&self) -> &'static str {
-        match self {
-            Val::Undefined(_) => "undefined",
-            Val::None => "None",
-            Val::Bool(_) => "a boolean",
-            Val::Int(_) => "an integer",
-            Val::Float(_) => "a float",
-            Val::Str(_) | Val::Safe(_) => "a string",
-            Val::Bytes(_) => "bytes",
-            Val::Seq(seq) => ["a list", "a tuple"][usize::from(seq.tuple)],
-            Val::Map(_) => "a map",
-            Val::Callable(_) => "a function",
-        }
+        self.type_names().0
     }
 
     /// Returns the error of an operation on a value of this type, such as `'abs' of`.
@@ -350,15 +341,9 @@ impl Val {
 
     /// Returns `str(value)`.
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
-        self.write(&mut out);
-        out
-    }
-
-    pub fn write(&self, out: &mut String) {
         match self {
-            Val::Str(text) | Val::Safe(text) => out.push_str(text),
-            other => other.write_repr(false, out),
+            Val::Str(text) | Val::Safe(text) => text.to_string(),
+            other => other.repr(false),
         }
     }
 
@@ -466,25 +451,25 @@ impl Number {
     }
 }
 
-pub fn equal(a: &Val, b: &Val) -> bool {
-    match (a, b) {
-        (Val::Undefined(_), Val::Undefined(_)) | (Val::None, Val::None) => true,
-        (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => a == b,
-        (Val::Bytes(a), Val::Bytes(b)) => a == b,
-        (Val::Seq(a), Val::Seq(b)) => {
-            let (x, y) = (a.items.borrow(), b.items.borrow());
-            a.tuple == b.tuple && x.len() == y.len() && x.iter().zip(y.iter()).all(|(x, y)| equal(x, y))
+/// Python's `==`.
+impl PartialEq for Val {
+    fn eq(&self, other: &Val) -> bool {
+        match (self, other) {
+            (Val::Undefined(_), Val::Undefined(_)) | (Val::None, Val::None) => true,
+            (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => a == b,
+            (Val::Bytes(a), Val::Bytes(b)) => a == b,
+            (Val::Seq(a), Val::Seq(b)) => a.tuple == b.tuple && a.items == b.items,
+            (Val::Map(a), Val::Map(b)) => {
+                let (x, y) = (a.entries.borrow(), b.entries.borrow());
+                x.len() == y.len() && x.iter().all(|(key, value)| b.get(key).as_ref() == Some(value))
+            }
+            (Val::Callable(a), Val::Callable(b)) => Rc::ptr_eq(a, b),
+            (a, b) => match (a.number(), b.number()) {
+                (Some(Number::Int(a)), Some(Number::Int(b))) => a == b,
+                (Some(a), Some(b)) => a.float() == b.float(),
+                _ => false,
+            },
         }
-        (Val::Map(a), Val::Map(b)) => {
-            let (x, y) = (a.entries.borrow(), b.entries.borrow());
-            x.len() == y.len() && x.iter().all(|(k, v)| b.get(k).is_some_and(|other| equal(v, &other)))
-        }
-        (Val::Callable(a), Val::Callable(b)) => Rc::ptr_eq(a, b),
-        _ => match (a.number(), b.number()) {
-            (Some(Number::Int(a)), Some(Number::Int(b))) => a == b,
-            (Some(a), Some(b)) => a.float() == b.float(),
-            _ => false,
-        },
     }
 }
 
@@ -494,12 +479,10 @@ pub fn order(a: &Val, b: &Val) -> ValueResult<Ordering> {
         (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => Ok(a.cmp(b)),
         (Val::Seq(a), Val::Seq(b)) if a.tuple == b.tuple => {
             let (a, b) = (a.items.borrow(), b.items.borrow());
-            for (x, y) in a.iter().zip(b.iter()) {
-                if !equal(x, y) {
-                    return order(x, y);
-                }
+            match a.iter().zip(b.iter()).find(|(x, y)| x != y) {
+                Some((x, y)) => order(x, y),
+                None => Ok(a.len().cmp(&b.len())),
             }
-            Ok(a.len().cmp(&b.len()))
         }
         (Val::Undefined(name), _) | (_, Val::Undefined(name)) => Err(undefined_error(name)),
         _ => match (a.number(), b.number()) {

@@ -108,7 +108,7 @@ fn check(case: &Case) -> (usize, Vec<String>) {
     let (mut count, mut all) = (0, Vec::new());
     mutate(&answers, &Rules::default(), &mut |mutation| {
         let run = run(&mutation.documents);
-        // What the datasource itself does with a field is judged by its own tests.
+        // What the datasource itself does with a field is checked by its own tests.
         let Ok(instance) = &run.found else { return };
         if instance.network.as_ref().is_some_and(|found| found.content == network.content) {
             return;
@@ -157,8 +157,8 @@ fn problems(mutation: &Mutation, expected: &Rendered, found: &Rendered, messages
     if links > 1 && !mutation.is_container && !ORDERING.contains(&name) {
         problems.push(format!("changes {changed:?}: {messages:.300?}"));
     }
-    let is_named = messages.iter().any(|text| text.contains(name));
-    if !changed.is_empty() && !is_named && !matches!(mutation.what, "missing" | "null" | "a map") {
+    let is_reported = messages.iter().any(|text| text.contains(name));
+    if !changed.is_empty() && !is_reported && !matches!(mutation.what, "missing" | "null" | "a map") {
         problems.push(format!("changes {changed:?} without a message that names {name}: {messages:.300?}"));
     }
     // If no link is left, the reason is another message.

@@ -218,9 +218,9 @@ fn queued_requests_are_handled_once() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     // The FIFO is open for reading and writing, as systemd has it; the hook's line twice, and an invalid line.
     use std::io::Write;
-    let mut held = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
+    let mut writer = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";
-    writeln!(held, "{line}\nrm -rf /\n{line}").unwrap();
+    writeln!(writer, "{line}\nrm -rf /\n{line}").unwrap();
     let (code, said) = machine.run(&["--hotplug-listen"]);
     assert!(code == 0 && said.contains("ignoring malformed request"), "{said}");
     assert!(machine.get(UNIT).contains("DHCP=ipv4"));

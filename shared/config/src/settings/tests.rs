@@ -20,7 +20,7 @@ fn no_sources<'a>() -> Sources<'a> {
     Sources { command_line: Some(String::new()), ..Sources::default() }
 }
 
-fn said(settings: &Settings) -> Vec<String> {
+fn messages(settings: &Settings) -> Vec<String> {
     settings.findings.iter().map(|f| f.to_string()).collect()
 }
 
@@ -68,7 +68,7 @@ fn later_layers_override_earlier_ones() {
         ..Sources::default()
     };
     let settings = Settings::load(&machine.sys, &sources);
-    assert_eq!(said(&settings), [""; 0]);
+    assert_eq!(messages(&settings), [""; 0]);
     for i in 0..layers.len() {
         assert_eq!(settings.get(&format!("k{i}")).unwrap().as_int(), Some(11), "k{i}");
         assert!(settings.merged.at_path(&["m", "x", &format!("k{i}")]).is_some(), "maps are joined: k{i}");
@@ -113,7 +113,7 @@ fn invalid_files_are_reported_and_skipped() {
     assert!(settings.get("merge_how").is_none());
     assert_eq!(settings.get("e").unwrap().as_str(), Some("{{ x }}"));
     assert!(settings.has_templates && !Settings::load(&Machine::new(&[]).sys, &no_sources()).has_templates);
-    let said = said(&settings);
+    let said = messages(&settings);
     assert_eq!(said.len(), 4, "{said:#?}");
     assert!(said[0].starts_with("/etc/other/00.cfg:2:1: file ignored: "), "{}", said[0]);
     assert_eq!(said[1], "/etc/other/10.cfg:1:1: ignored: expected a map of keys, found a list");
@@ -129,7 +129,7 @@ fn invalid_files_are_reported_and_skipped() {
 fn missing_named_file_is_reported() {
     let machine = Machine::new(&[]);
     let settings = Settings::load(&machine.sys, &Sources { files: vec!["/none.cfg".into()], ..no_sources() });
-    assert_eq!(said(&settings).len(), 1);
+    assert_eq!(messages(&settings).len(), 1);
     assert_eq!(settings.merged, builtin::config());
 }
 

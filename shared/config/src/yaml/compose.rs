@@ -69,7 +69,7 @@ impl Composer<'_> {
                 None => error(at, format!("undefined alias '*{}'", short(&name))),
             },
             Event::Scalar { props, text, plain } => {
-                let text = self.placeholders.undo(text);
+                let text = self.placeholders.restore(text);
                 let tag = match &props.tag {
                     _ if plain => scalar::resolve(&text),
                     // A lone `!` resolves the text like a plain scalar, even within quotes.
@@ -120,7 +120,7 @@ impl Composer<'_> {
     fn next(&self, events: &mut Events) -> Result<(Event, LineColumn)> {
         events.next().map_err(|problem| ComposeError {
             at: problem.at,
-            message: explain(&problem, self.shifts.undo(problem.context_at)),
+            message: explain(&problem, self.shifts.original(problem.context_at)),
             repair: match problem.problem {
                 "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
                 "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),

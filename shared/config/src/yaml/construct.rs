@@ -62,7 +62,7 @@ struct Constructor<'a> {
 
 impl Constructor<'_> {
     fn position(&self, id: Id) -> Position {
-        let LineColumn { line, column } = self.shifts.undo(self.nodes[id].at);
+        let LineColumn { line, column } = self.shifts.original(self.nodes[id].at);
         Position { source: Some(self.source.clone()), line, column }
     }
 

@@ -20,7 +20,7 @@ impl Placeholders {
         Some(placeholder)
     }
 
-    pub fn undo(&self, text: String) -> String {
+    pub fn restore(&self, text: String) -> String {
         self.0.iter().fold(text, |text, (placeholder, real)| match text.contains(*placeholder) {
             true => text.replace(*placeholder, real.encode_utf8(&mut [0; 4])),
             false => text,
@@ -34,20 +34,20 @@ pub(super) type Edit = (Range<usize>, String);
 pub(super) fn apply_edits(text: &str, edits: &[Edit], shifts: &mut ColumnShifts) -> String {
     let mut out = String::with_capacity(text.len() + 16);
     let mut from = 0;
-    let mut spot = LineColumn { line: 1, column: 1 };
+    let mut position = LineColumn { line: 1, column: 1 };
     let mut moved = Vec::new();
     for (range, new) in edits {
         let between = &text[from..range.start];
         let LineColumn { line, column } = line_column_of(between, between.len());
-        spot = match line {
-            1 => LineColumn { line: spot.line, column: spot.column + column - 1 },
-            line => LineColumn { line: spot.line + line - 1, column },
+        position = match line {
+            1 => LineColumn { line: position.line, column: position.column + column - 1 },
+            line => LineColumn { line: position.line + line - 1, column },
         };
         let (before, after) = (text[range.clone()].chars().count(), new.chars().count());
         if before != after {
-            moved.push((spot, after as i64 - before as i64));
+            moved.push((position, after as i64 - before as i64));
         }
-        spot.column += after as u32;
+        position.column += after as u32;
         out.push_str(between);
         out.push_str(new);
         from = range.end;
@@ -145,10 +145,10 @@ impl ColumnShifts {
     }
 
     /// Returns the position before the repairs.
-    pub fn undo(&self, spot: LineColumn) -> LineColumn {
-        let before = self.0.partition_point(|(at, _)| *at < spot);
+    pub fn original(&self, position: LineColumn) -> LineColumn {
+        let before = self.0.partition_point(|(at, _)| *at < position);
         let last = before.checked_sub(1).and_then(|last| self.0.get(last));
-        let moved = last.filter(|(at, _)| at.line == spot.line).map_or(0, |(_, sum)| *sum);
-        LineColumn { column: u32::try_from(i64::from(spot.column) - moved).unwrap_or(1), ..spot }
+        let moved = last.filter(|(at, _)| at.line == position.line).map_or(0, |(_, sum)| *sum);
+        LineColumn { column: u32::try_from(i64::from(position.column) - moved).unwrap_or(1), ..position }
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
         match change {
             Some(edits) => text = apply_edits(&text, &edits, &mut shifts).into(),
             None => {
-                let LineColumn { line, column } = shifts.undo(failed.at);
+                let LineColumn { line, column } = shifts.original(failed.at);
                 let at = Position { source: Some(source), line, column };
                 let mut message = failed.message;
                 if let Some(place) = whole.find(BYTE_ORDER_MARK) {

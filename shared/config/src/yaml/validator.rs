@@ -17,7 +17,7 @@ pub(super) struct Validator<'a> {
     rest: std::str::Chars<'a>,
     /// The offset of `rest` in the whole text, in bytes.
     index: u64,
-    spot: LineColumn,
+    position: LineColumn,
     comment: bool,
 }
 
@@ -45,7 +45,7 @@ impl<'a> Validator<'a> {
             Validator {
                 rest: text.chars(),
                 index: 0,
-                spot: LineColumn { line: 1, column: 1 },
+                position: LineColumn { line: 1, column: 1 },
                 comment: false,
             }
         })
@@ -53,15 +53,15 @@ impl<'a> Validator<'a> {
 
     fn next(&mut self) -> Option<(char, LineColumn)> {
         let c = self.rest.next()?;
-        let at = self.spot;
+        let at = self.position;
         self.index += c.len_utf8() as u64;
         // CR LF is one line break.
         let crlf = c == '\r' && self.rest.as_str().starts_with('\n');
         if matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}') && !crlf {
-            self.spot = LineColumn { line: at.line.saturating_add(1), column: 1 };
+            self.position = LineColumn { line: at.line.saturating_add(1), column: 1 };
             self.comment = false;
         } else {
-            self.spot.column = at.column.saturating_add(1);
+            self.position.column = at.column.saturating_add(1);
         }
         Some((c, at))
     }
@@ -85,7 +85,7 @@ impl<'a> Validator<'a> {
     pub fn scalar(&mut self, start: u64, end: u64, form: ScalarStyle, in_flow: bool) -> Result<(), Problem> {
         self.between(start)?;
         self.comment = false;
-        let header = self.spot.line;
+        let header = self.position.line;
         let (mut before, mut marked) = (' ', false);
         while self.index < end {
             let Some((c, at)) = self.next() else { break };

@@ -41,7 +41,6 @@ pub const VMWARE: Datasource = Datasource {
 
 /// The transport of customization files, in descriptions.
 const CUSTOMIZATION: &str = "imc";
-const UUID_FILE: &str = "/sys/class/dmi/id/product_uuid";
 /// The names of SSH keys; the first one that exists is used.
 const PUBLIC_KEYS: [&str; 4] = ["public-keys-data", "public_keys_data", "public-keys", "public_keys"];
 
@@ -116,7 +115,8 @@ pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
     let fields: Vec<Field> = fields.chain(keys.map(|name| (name, FieldType::Keys, false))).collect();
     field_types::drop_invalid(sys, data.key, &mut metadata, &fields);
     if document::text(&metadata, "instance-id").is_none_or(|id| id.trim().is_empty()) {
-        let uuid = sys.read_text(UUID_FILE).map(|uuid| uuid.trim().to_lowercase()).unwrap_or_default();
+        // In a container, which has the variables of the environment, it is the host's.
+        let uuid = sys.dmi("system-uuid").unwrap_or_default().to_lowercase();
         if uuid.is_empty() {
             return Err(Error::new(format!("{}: no instance-id, and DMI has no UUID", data.key)));
         }

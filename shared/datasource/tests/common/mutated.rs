@@ -1,4 +1,4 @@
-//! Replaces each value of a cloud's documents, one at a time, and judges what that costs. Shared by `bad_fields.rs` and
+//! Replaces each value of a cloud's documents, one at a time, and checks what that costs. Shared by `bad_fields.rs` and
 //! `bad_media.rs`, and by `stages/common/tests/bad_network.rs`.
 
 #![allow(dead_code, clippy::unwrap_used, clippy::panic)]
@@ -123,7 +123,7 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
     let is_id = IDS.contains(&name);
     let mut problems = Vec::new();
     let new: Vec<&String> = run.warnings.iter().filter(|text| !base.warnings.contains(text)).collect();
-    let is_named = new.iter().any(|text| text.contains(name));
+    let is_reported = new.iter().any(|text| text.contains(name));
     for text in &new {
         if text.len() > 2000 || text.contains(['\u{7}', '\0', '\u{1b}']) {
             problems.push(format!("a warning contains the value: {:.200}", text));
@@ -176,7 +176,7 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
             }
         }
         // Another map is a valid one.
-        if matches!(what, "missing" | "null" | "a map") || is_data || is_checked_later || is_named {
+        if matches!(what, "missing" | "null" | "a map") || is_data || is_checked_later || is_reported {
             continue;
         }
         problems.push(format!("{part} changes without a warning that names {name}: {new:.300?}"));
@@ -190,7 +190,7 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
 /// What is special about the documents of a cloud.
 #[derive(Default)]
 pub struct Rules<'r> {
-    /// Parts of the paths of fields that are not judged.
+    /// Parts of the paths of fields that are not checked.
     pub exceptions: &'r [&'r str],
     /// Ends of the paths of strings with several keys, which are replaced as a whole.
     pub keys_in_one_text: &'r [&'r str],
@@ -222,8 +222,8 @@ fn name_of(field: &str) -> &str {
     name.split('?').next().unwrap_or(name)
 }
 
-/// Calls `judge` for each value and each replacement of it, with a few exceptions of `rules`.
-pub fn mutate(documents: &Documents, rules: &Rules<'_>, judge: &mut dyn FnMut(&Mutation)) {
+/// Calls `check` for each value and each replacement of it, with a few exceptions of `rules`.
+pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&Mutation)) {
     for (path, value) in documents {
         let texts_only = rules.texts_only.iter().any(|end| path.ends_with(end));
         let mut fields = Vec::new();
@@ -240,7 +240,7 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, judge: &mut dyn FnMut(&M
                 }
                 let mut documents = documents.clone();
                 replace(documents.get_mut(path).unwrap(), &field, &by);
-                judge(&Mutation { documents, field: format!("{path}{field}"), what, is_container });
+                check(&Mutation { documents, field: format!("{path}{field}"), what, is_container });
             }
         }
         // Of files only strings: one that is missing is not reported, and listings are not fields.
@@ -250,7 +250,7 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, judge: &mut dyn FnMut(&M
             {
                 let mut documents = documents.clone();
                 documents.insert(path.clone(), by.unwrap());
-                judge(&Mutation { documents, field: path.clone(), what, is_container: false });
+                check(&Mutation { documents, field: path.clone(), what, is_container: false });
             }
         }
     }

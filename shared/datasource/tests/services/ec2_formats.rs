@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::common::{Machine, text};
-use crate::server::{network, serve};
+use crate::server::{network, serve, serve_with_log};
 
 #[test]
 fn ec2s_copies_need_no_token() {
@@ -57,6 +57,52 @@ fn ec2s_copies_need_no_token() {
     // There is no disk for ephemeral0; swap's has another name.
     assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
     assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
+}
+
+/// Returns the version of the metadata that a machine with this firmware reads from a service with these versions, and the
+/// requested paths, sorted.
+fn version(firmware: &[(&str, &str)], versions: &[&str]) -> (Value, Vec<String>) {
+    let files = [("meta-data/", "instance-id\nplacement/"), ("meta-data/instance-id", "i-1")];
+    let files = files.into_iter().chain([
+        ("meta-data/placement/", "availability-zone"),
+        ("meta-data/placement/availability-zone", "gb1-a"),
+        ("user-data", "#!/bin/sh\n"),
+    ]);
+    let tree: Vec<(String, &str)> = files
+        .flat_map(|(path, body)| versions.iter().map(move |version| (format!("/{version}/{path}"), body)))
+        .collect();
+    let tree: Vec<(&str, &str)> = tree.iter().map(|(path, body)| (path.as_str(), *body)).collect();
+    let (base, requests) = serve_with_log(&tree);
+    let settings =
+        format!("datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 5, strict_id: false}}}}");
+    let i = Machine::new().firmware(firmware).config(&settings).network_stage().found("Ec2");
+    assert_eq!((&*i.id, text(&i.user_data)), ("i-1", "#!/bin/sh\n".into()), "{firmware:?} {versions:?}");
+    assert_eq!(i.availability_zone.as_deref(), Some("gb1-a"), "{firmware:?} {versions:?}");
+    let mut requests = requests.lock().unwrap().clone();
+    requests.sort();
+    (i.crawled["_metadata_api_version"].clone(), requests)
+}
+
+#[test]
+fn expected_version_costs_no_request() {
+    const BRIGHTBOX: (&str, &str) = ("product_serial", "srv-1.gb1.brightbox.com\n");
+    const ZSTACK: (&str, &str) = ("chassis_asset_tag", "a.zstack.io\n");
+    let all = ["2021-03-23", "2018-09-24", "2016-09-02", "2009-04-04"];
+    for (firmware, versions, is_expected) in [
+        (BRIGHTBOX, &all[3..], true),
+        (BRIGHTBOX, &all[2..], false),
+        // The newest one counts, although they are requested together.
+        (BRIGHTBOX, &all[1..], false),
+        (ZSTACK, &all[..], true),
+        (ZSTACK, &all[1..], false),
+        (ZSTACK, &all[3..], false),
+    ] {
+        let (found, requests) = version(&[firmware], versions);
+        // Of an unknown platform's service one version after another is requested.
+        let (_, one_by_one) = version(&[], versions);
+        assert_eq!(found, *versions[0], "{firmware:?} {versions:?}");
+        assert_eq!(requests == one_by_one, is_expected, "{firmware:?} {versions:?}: {requests:#?}");
+    }
 }
 
 const ALIYUN_WARNING: &str =

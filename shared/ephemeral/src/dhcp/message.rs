@@ -315,8 +315,8 @@ pub(crate) mod tests {
                 bytes[at] = (state >> 24) as u8;
             }
             if let Some(message) = Message::decode(&bytes) {
-                let held: usize = message.options.iter().map(|(_, v)| v.len()).sum();
-                assert!(held <= bytes.len());
+                let length: usize = message.options.iter().map(|(_, v)| v.len()).sum();
+                assert!(length <= bytes.len());
                 let again = Message::decode(&message.encode()).map(|m| m.options.len());
                 assert!(again.is_some());
             }

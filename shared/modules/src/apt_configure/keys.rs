@@ -10,7 +10,7 @@ use crate::Context;
 /// Keys that all sources trust.
 const TRUSTED: &str = "/etc/apt/trusted.gpg.d";
 /// Keys that a source names with `signed-by`.
-const NAMED: &str = "/etc/apt/cloud-init.gpg.d";
+const REFERENCED: &str = "/etc/apt/cloud-init.gpg.d";
 /// The path of the key file of a source whose key is invalid: apt trusts no signature by it.
 pub const NO_KEY: &str = "/dev/null";
 const DEFAULT_SERVER: &str = "keyserver.ubuntu.com";
@@ -33,7 +33,7 @@ impl Key<'_> {
 
     /// Writes the key to the file `NAME.gpg` and returns its path and whether it changed; `None` without a key, and
     /// [`NO_KEY`] for an invalid one.
-    /// `is_named`: a source refers to the file, other sources do not trust it.
+    /// `is_referenced`: a source refers to the file; other sources do not trust it.
     ///
     /// # Errors
     /// Fails if the key cannot be fetched or written.
@@ -41,7 +41,7 @@ impl Key<'_> {
         &self,
         context: &Context<'_>,
         name: &str,
-        is_named: bool,
+        is_referenced: bool,
     ) -> Result<Option<(String, Change)>> {
         let bytes = match (self.text, self.id) {
             (Some(text), _) => match dearmor(text) {
@@ -56,7 +56,7 @@ impl Key<'_> {
             (None, Some(id)) => fetch(context, id, self.server.unwrap_or(DEFAULT_SERVER))?,
             (None, None) => return Ok(None),
         };
-        let path = format!("{}/{}.gpg", if is_named { NAMED } else { TRUSTED }, stem(name));
+        let path = format!("{}/{}.gpg", if is_referenced { REFERENCED } else { TRUSTED }, stem(name));
         let change = context.sys.write(&path, bytes, WriteOptions::default())?;
         Ok(Some((path, change)))
     }

@@ -88,8 +88,8 @@ pub fn add(
         return Err(Error::new("filename: expected the name of a file"));
     }
     let mut variables = variables.clone();
-    let is_named = source.source.as_deref().is_some_and(|text| text.contains("$KEY_FILE"));
-    let key = source.signing_key().install(context, file, is_named);
+    let is_referenced = source.source.as_deref().is_some_and(|text| text.contains("$KEY_FILE"));
+    let key = source.signing_key().install(context, file, is_referenced);
     let changes = |key: Option<(String, Change)>| key.is_some_and(|(_, change)| change != Change::Unchanged);
     let Some(text) = &source.source else { return key.map(changes) };
     // Without its key the source is there, but apt trusts nothing of it.

@@ -102,20 +102,20 @@ fn check(
         debug!(sys, "{path} has the file system already");
         return Ok(None);
     }
-    let held = holding.describe();
-    if let Some(held) = &held {
+    let description = holding.describe();
+    if let Some(description) = &description {
         let is_replaceable =
             wanted.replace_fs.as_ref().is_some_and(|r| holding.fs_type() == Some(r.0.as_str()));
         if !may_overwrite && !is_replaceable {
             return Err(Error::new(format!(
-                "{path}: not creating a file system: {held}, and overwrite is not set"
+                "{path}: not creating a file system: {description}, and overwrite is not set"
             )));
         }
         if holding.in_use {
             return Err(Error::new(format!("{path} or a part of it is in use; it is not changed")));
         }
     }
-    let replaces = held.is_some() || holding.contents.is_unfinished;
+    let replaces = description.is_some() || holding.contents.is_unfinished;
     Ok(Some(Destination { path: path.to_string(), is_disk: target.kind == Kind::Disk, replaces }))
 }
 
@@ -140,7 +140,7 @@ fn choose(
     let devices = [disk.clone()].into_iter().chain(disk.partitions(sys)?);
     for target in devices {
         let holding = target.inspect(sys)?;
-        let held = holding.describe();
+        let description = holding.describe();
         let path = target.path().to_string();
         let is_disk = target.kind == Kind::Disk;
         let replace = wanted.replace_fs.as_ref().filter(|_| !compare_labels);
@@ -154,10 +154,10 @@ fn choose(
             debug!(sys, "{path} has the file system already");
             return Ok(None);
         }
-        if held.is_none() && target.kind == Kind::Partition {
+        if description.is_none() && target.kind == Kind::Partition {
             return Ok(Some(Destination { path, is_disk, replaces: holding.contents.is_unfinished }));
         }
-        is_empty &= held.is_none();
+        is_empty &= description.is_none();
     }
     if !is_empty {
         warning!(sys, "fs_setup: {} has no empty device for the file system", disk.path());

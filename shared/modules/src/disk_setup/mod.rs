@@ -1,5 +1,5 @@
 //! disk_setup: partitions disks and makes file systems. Without `overwrite: true`, a disk, partition or file system that
-//! holds anything is not changed. What cannot be read counts as held, and an entry with an invalid value does nothing.
+//! holds anything is not changed. What cannot be read is treated as in use, and an entry with an invalid value does nothing.
 
 #[cfg(test)]
 mod device_tests;

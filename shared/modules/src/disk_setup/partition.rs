@@ -50,14 +50,14 @@ pub fn set_up(sys: &System, path: &str, disk: &Disk) -> Result<bool> {
     let is_unfinished = is_configured
         && disk.table_type == TableKind::Gpt
         && table.is_some_and(|table| has_same_places(&parts, sector, table));
-    let held = holding.describe();
-    if let Some(held) = &held
+    let description = holding.describe();
+    if let Some(description) = &description
         && !disk.overwrite
         && !is_unfinished
     {
         let action =
             if disk.layout == Layout::Remove { "removing its partitions" } else { "partitioning it" };
-        let text = format!("{path}: not {action}: {held}, and overwrite is not set");
+        let text = format!("{path}: not {action}: {description}, and overwrite is not set");
         if disk.layout == Layout::Remove {
             warning!(sys, "{text}")
         } else {
@@ -69,14 +69,14 @@ pub fn set_up(sys: &System, path: &str, disk: &Disk) -> Result<bool> {
         return Err(Error::new(format!("{path} or a part of it is in use; it is not changed")));
     }
     if disk.layout == Layout::Remove {
-        if held.is_none() && holding.contents.table.is_none() {
+        if description.is_none() && holding.contents.table.is_none() {
             debug!(sys, "{path} has no partition table");
             return Ok(false);
         }
         purge(sys, &target, size)?;
         return Ok(true);
     }
-    if held.is_some() || holding.contents.is_unfinished {
+    if description.is_some() || holding.contents.is_unfinished {
         wipe(sys, path)?;
     }
     info!(sys, "partitioning {path} ({})", disk.table_type.as_str());

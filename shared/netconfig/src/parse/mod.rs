@@ -89,7 +89,7 @@ impl Format {
         if self.syntax != Syntax::Json {
             return (self.to_config)(document, facts, findings);
         }
-        let mut sanitized = sanitize::sanitize(document, sanitize::Consumer::Renderers);
+        let mut sanitized = sanitize::sanitize(document, "", sanitize::Consumer::Renderers);
         let mut further = Findings::default();
         let config = (self.to_config)(&sanitized.config, facts, &mut further);
         sanitized.add_findings(further);
@@ -126,7 +126,7 @@ impl Format {
 /// # Errors
 /// Fails if the version is unknown, or if invalid parts leave no link with a subnet: then no file may be written.
 pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
-    let mut sanitized = sanitize::sanitize(network_section(config), sanitize::Consumer::Renderers);
+    let mut sanitized = sanitize::sanitize(network_section(config), "network", sanitize::Consumer::Renderers);
     let config = &*sanitized.config;
     let Some(map) = config.as_map() else {
         return Err(format!(
@@ -154,5 +154,56 @@ pub fn parse(config: &Node, facts: &Facts) -> Result<Parsed, String> {
     match &parsed.first_discarded {
         Some(finding) if has_no_subnets => Err(finding.to_string()),
         _ => Ok(parsed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The paths in messages are those of the document, which has its own top level.
+    #[test]
+    fn findings_of_json_documents_have_the_documents_paths() {
+        let mac = "02:00:00:00:00:01";
+        let long = format!(r#"{{"vnics": [{{"vnicId": "{}"}}]}}"#, "x".repeat(16385));
+        for (format, text, expected) in [
+            (
+                "ec2-imds",
+                r#"{"network": {"interfaces": {"macs": {"02:00:00:00:00:01": {"local-ipv4s": "10.0.0.1\n"}}}}}"#,
+                "network.interfaces.macs.02:00:00:00:00:01.local-ipv4s",
+            ),
+            (
+                "aliyun-imds",
+                r#"{"network": {"interfaces": {"macs": {"02:00:00:00:00:01": {"network-card": "\u2028"}}}}}"#,
+                "network.interfaces.macs.02:00:00:00:00:01.network-card",
+            ),
+            (
+                "azure-imds",
+                r#"{"network": {"interface": [{"macAddress": "020000000001", "ipv4": {"x": "a\\b"}}]}}"#,
+                "network.interface[0].ipv4.x",
+            ),
+            (
+                "network_data.json",
+                r#"{"links": [], "networks": [{"type": "ipv4\n"}], "services": []}"#,
+                "networks[0].type",
+            ),
+            ("oracle-imds", long.as_str(), "vnics[0].vnicId"),
+        ] {
+            let format = Format::from_name(format).unwrap();
+            let mut findings = Findings::default();
+            let document = format.parse("document", text, &mut findings).unwrap();
+            drop(format.convert(&document, &Facts::from_pairs([("eth0", mac)]), &mut findings));
+            let keys: Vec<_> = findings.iter().map(|finding| finding.key.as_str()).collect();
+            assert_eq!(keys.first(), Some(&expected), "{}: {keys:?}", format.name);
+        }
+        // A configuration is below the key `network`, written or not.
+        for text in [
+            "{version: 2, ethernets: {eth0: {gateway4: \"1\\n\"}}}",
+            "network: {version: 2, ethernets: {eth0: {gateway4: \"1\\n\"}}}",
+        ] {
+            let config = config::yaml::parse("t", text).unwrap().root;
+            let error = parse(&config, &Facts::default()).err().unwrap();
+            assert!(error.contains(": network.ethernets.eth0.gateway4: "), "{error}");
+        }
     }
 }

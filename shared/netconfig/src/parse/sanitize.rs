@@ -82,10 +82,7 @@ impl Sanitized<'_> {
         let removed: Vec<String> = self.findings.iter().map(|finding| finding.key.clone()).collect();
         let follows = |key: &str| {
             removed.iter().any(|path| {
-                // A document that is converted is not below the key `network`.
-                [path.as_str(), path.strip_prefix("network.").unwrap_or(path)].iter().any(|path| {
-                    path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
-                })
+                path.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
             })
         };
         more.iter()
@@ -114,14 +111,15 @@ impl<'a> Level<'a> {
     }
 }
 
-/// Removes everything with a character that is not safe for this reader: a key with its value, or an item of a list.
-pub fn sanitize(config: &Node, consumer: Consumer) -> Sanitized<'_> {
+/// Removes everything with a character that is not safe for this reader: a key with its value, or an item of a list. `path`
+/// is the path of the value in findings: `network` for a configuration, empty for a document that has its own top level.
+pub fn sanitize<'a>(config: &'a Node, path: &str, consumer: Consumer) -> Sanitized<'a> {
     let mut sanitizer = Sanitizer { consumer, findings: Findings::default() };
     let config = match sanitizer.has_unsafe(config) {
         true => {
             let is_v2 = config.as_map().and_then(version) == Some(2);
             let level = if is_v2 { Level::Sections } else { Level::Inner };
-            Cow::Owned(sanitizer.node(config, "network", "", level))
+            Cow::Owned(sanitizer.node(config, path, "", level))
         }
         false => Cow::Borrowed(config),
     };
@@ -209,7 +207,7 @@ mod tests {
         let text = "{version: 2, ethernets: {eth0: {gateway4: \"1.1.1.1\\nup x\", addresses: [a, \"b\\0\", c],\n\
                     nameservers: {addresses: \"1.1.1.1\\n2.2.2.2\", search: [\"a\\u2028b\"]}}, \"e\\rx\": {dhcp4: true}}}";
         let root = config::yaml::parse("t", text).unwrap().root;
-        let sanitized = sanitize(&root, Consumer::Renderers);
+        let sanitized = sanitize(&root, "network", Consumer::Renderers);
         let said: Vec<String> = sanitized.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
         assert_eq!(
             said,
@@ -225,13 +223,13 @@ mod tests {
         assert_eq!(left, expected);
         let long =
             config::yaml::parse("t", &format!("{{a: x, b: [{}]}}", "y".repeat(MAX_LENGTH + 1))).unwrap().root;
-        let sanitized = sanitize(&long, Consumer::Netplan);
+        let sanitized = sanitize(&long, "network", Consumer::Netplan);
         assert_eq!(sanitized.config.to_json().to_string(), r#"{"a":"x","b":[]}"#);
         assert!(
             sanitized.findings.iter().all(|f| f.to_string().ends_with("network.b[0]: too long; ignored"))
         );
         let fine = config::yaml::parse("t", "{version: 1, config: [{name: 'a b'}]}").unwrap().root;
-        assert!(matches!(sanitize(&fine, Consumer::Renderers).config, Cow::Borrowed(_)));
+        assert!(matches!(sanitize(&fine, "network", Consumer::Renderers).config, Cow::Borrowed(_)));
     }
 
     /// What each reader omits from a configuration with this value, `V` being `a\b`, `a
@@ -264,7 +262,7 @@ mod tests {
                 let text = format!("{{version: 2, {}}}", config.replace('V', value));
                 let root = config::yaml::parse("t", &text).unwrap().root;
                 for consumer in both {
-                    let sanitized = sanitize(&root, *consumer);
+                    let sanitized = sanitize(&root, "network", *consumer);
                     assert_eq!(
                         !sanitized.findings.is_empty(),
                         unfit.contains(consumer),
@@ -282,6 +280,6 @@ mod tests {
         let root = config::yaml::parse("t", r"{version: 1, config: [{name: 'a\b'}], wifis: {a: 'a\b'}}")
             .unwrap()
             .root;
-        assert_eq!(sanitize(&root, Consumer::Renderers).findings.iter().count(), 2);
+        assert_eq!(sanitize(&root, "network", Consumer::Renderers).findings.iter().count(), 2);
     }
 }

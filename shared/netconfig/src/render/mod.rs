@@ -110,7 +110,7 @@ fn all_names() -> String {
 pub fn render(config: &Node, renderer: &Renderer, target: &Target, facts: &Facts) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
-        let sanitized = sanitize::sanitize(config, sanitize::Consumer::Netplan);
+        let sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
         let mut findings = sanitized.findings;
         findings.extend(parse::unknown_keys(&sanitized.config));
         return Ok(Rendered { findings, ..passthrough(&sanitized.config, target)? });

@@ -10,7 +10,7 @@ use super::imds;
 use super::limits::TimeLimits;
 use super::message;
 use super::url::Url;
-use crate::{Deadline, Error, Result, ResultExt, channel};
+use crate::{Deadline, Error, Result, ResultExt, System, channel};
 
 /// glibc loads parts of its resolver at run time, which a static binary cannot do; musl's resolver is complete.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
@@ -46,7 +46,7 @@ impl Write for Connection {
 }
 
 /// Connects to a host: each of its addresses gets its share of the time. Resolving its name may take as long again.
-pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connection> {
+pub fn connect(sys: &System, host: &str, port: u16, mut limits: TimeLimits) -> Result<Connection> {
     limits.begin_phase();
     let addresses = addresses(host, port, limits.deadline())?;
     limits.begin_phase();
@@ -57,7 +57,7 @@ pub fn connect(host: &str, port: u16, mut limits: TimeLimits) -> Result<Connecti
         let share = share.max(Duration::from_millis(1));
         let connected = TcpStream::connect_timeout(address, share);
         if connected.as_ref().is_err_and(imds::is_locked) {
-            match imds::connect_locked(address, share) {
+            match sys.locked_service.connect(address, share) {
                 Ok(stream) => return Ok(ready(stream, limits)),
                 Err(e) => last = e,
             }
@@ -200,13 +200,13 @@ impl Proxy {
         }
     }
 
-    pub fn connect(&self, limits: TimeLimits) -> Result<Connection> {
-        connect(&self.url.host, self.url.port, limits).context("proxy")
+    pub fn connect(&self, sys: &System, limits: TimeLimits) -> Result<Connection> {
+        connect(sys, &self.url.host, self.url.port, limits).context("proxy")
     }
 
     /// Connects to the host of `url` through the proxy.
-    pub fn tunnel(&self, url: &Url, limits: TimeLimits) -> Result<Connection> {
-        let mut connection = self.connect(limits)?;
+    pub fn tunnel(&self, sys: &System, url: &Url, limits: TimeLimits) -> Result<Connection> {
+        let mut connection = self.connect(sys, limits)?;
         self.open_tunnel(&mut connection, url).map_err(|e| match e.kind() {
             ErrorKind::TimedOut | ErrorKind::WouldBlock => {
                 Error::new(format!("proxy: {}", connection.limits.error()))
@@ -357,7 +357,11 @@ mod tests {
             let proxy = Proxy { url: Url::parse(&format!("http://{place}")).unwrap() };
             let began = std::time::Instant::now();
             let limits = TimeLimits::new(Duration::from_millis(500), None);
-            let e = match proxy.tunnel(&Url::parse("https://h/").unwrap(), limits) {
+            let e = match proxy.tunnel(
+                &System::new("/nonexistent"),
+                &Url::parse("https://h/").unwrap(),
+                limits,
+            ) {
                 Ok(_) => "a tunnel".to_string(),
                 Err(e) => e.to_string(),
             };

@@ -127,8 +127,8 @@ impl System {
 /// Returns the deadline of a request, at most `limit` from now.
 fn deadline(request: &Request, limit: Option<Duration>) -> Deadline {
     // The limits for each silence and for the rate hold in any case.
-    const LONGEST: Duration = Duration::from_secs(3600);
-    let limit = Deadline::after(limit.unwrap_or(LONGEST));
+    const MAX_DURATION: Duration = Duration::from_secs(3600);
+    let limit = Deadline::after(limit.unwrap_or(MAX_DURATION));
     request.deadline.map_or(limit, |deadline| deadline.earlier(limit))
 }
 
@@ -147,7 +147,7 @@ impl Crawl<'_> {
             let until = deadline(&request, None);
             let exchange = match connection {
                 Some(connection) => connection.send(&request, until)?,
-                None => Exchange::begin(&request, self.to, until)?,
+                None => Exchange::begin(self.sys, &request, self.to, until)?,
             };
             self.pending.push(Pending { index, request, exchange });
         }
@@ -157,7 +157,7 @@ impl Crawl<'_> {
     /// Opens as many connections as are allowed. The service need not accept them all.
     fn open_connections(&mut self) {
         while self.pending.len() + self.idle.len() < self.max_connections {
-            match KeptConnection::open(None, self.to) {
+            match KeptConnection::open(self.sys, None, self.to) {
                 Ok(connection) => self.idle.push(connection),
                 Err(_) => return,
             }

@@ -18,7 +18,7 @@ use super::limits::TimeLimits;
 use super::message;
 use super::request::{Request, RequestParts, Response};
 use super::url::{Url, redact_except};
-use crate::{Deadline, Error, Result, ResultExt};
+use crate::{Deadline, Error, Result, ResultExt, System};
 
 /// A non-blocking connection without a request: it is being established, or the server keeps it open after a response.
 #[derive(Debug)]
@@ -66,12 +66,12 @@ fn start(port: Option<u16>, to: SocketAddr, marked: bool) -> nix::Result<OwnedFd
 
 impl KeptConnection {
     /// Starts to connect, from a local port if one is given.
-    pub(super) fn open(port: Option<u16>, to: SocketAddr) -> Result<KeptConnection> {
+    pub(super) fn open(sys: &System, port: Option<u16>, to: SocketAddr) -> Result<KeptConnection> {
         let what = format!("connecting to {to}");
         let (stream, is_connected) = match start(port, to, false) {
             Err(e) if imds::is_locked(&e.into()) => match start(port, to, true) {
                 Ok(socket) => (TcpStream::from(socket), false),
-                Err(e) => (imds::open_bridge(&to, e)?.into_tcp(), true),
+                Err(e) => (sys.locked_service.open_bridge(&to, e)?.into_tcp(), true),
             },
             started => (TcpStream::from(started.context(&what)?), false),
         };
@@ -211,9 +211,9 @@ impl Exchange {
     ///
     /// # Errors
     /// Fails if the URL or a header is invalid, or if the connection cannot be started.
-    pub fn begin(fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
+    pub fn begin(sys: &System, fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
         let unsent = fetch.plain_message()?;
-        Ok(KeptConnection::open(fetch.port, to)?.exchange(fetch, unsent, deadline))
+        Ok(KeptConnection::open(sys, fetch.port, to)?.exchange(fetch, unsent, deadline))
     }
 
     /// Returns the connection of a complete exchange, if the server accepts another request on it.
@@ -319,7 +319,7 @@ mod tests {
         let fetch = Request::get(format!("http://[::1]:{port}/x"));
         let deadline = Deadline::after(Duration::from_secs(10));
         let to = fetch.resolve(1).unwrap().poll().unwrap().unwrap()[0];
-        let mut exchange = Exchange::begin(&fetch, to, deadline).unwrap();
+        let mut exchange = Exchange::begin(&System::new("/nonexistent"), &fetch, to, deadline).unwrap();
         let answer = loop {
             if let Some(done) = exchange.poll() {
                 break done.unwrap();
@@ -363,7 +363,7 @@ mod tests {
             Request::get(format!("http://127.0.0.1:{port}/x")).timeout(Duration::from_millis(300)).limit(20);
         let deadline = Deadline::after(Duration::from_secs(10));
         let to = fetch.resolve(0).unwrap().poll().unwrap().unwrap()[0];
-        let mut exchange = Exchange::begin(&fetch, to, deadline).unwrap();
+        let mut exchange = Exchange::begin(&System::new("/nonexistent"), &fetch, to, deadline).unwrap();
         let answer = loop {
             if let Some(done) = exchange.poll() {
                 break done;

@@ -7,6 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -28,9 +29,6 @@ const SOCKET: &str = "/run/systemd/io.systemd.InstanceMetadata";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit of one answer of systemd-imdsd, which retries by itself for longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Whether a request had no answer in that time. Every other one would cost the same: this process, which is a stage of the
-/// boot, makes no more.
-static IS_SILENT: AtomicBool = AtomicBool::new(false);
 /// The time limit for the vendor's facts, which systemd-imdsd knows without a request to the service.
 const VENDOR_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_HEAD: u64 = 64 << 10;
@@ -42,18 +40,60 @@ pub fn is_locked(error: &io::Error) -> bool {
     error.kind() == ErrorKind::PermissionDenied
 }
 
-/// Connects to a locked service, within this time: with the mark, else through systemd-imdsd.
-///
-/// # Errors
-///
-/// Fails if neither is possible: permanently, as a lock does not open by itself.
-pub fn connect_locked(to: &SocketAddr, timeout: Duration) -> Result<TcpStream> {
-    match connect_marked(to, timeout) {
-        Err(Errno::EINPROGRESS) => {
-            Err(Error::io(format_args!("connecting to {to}"), &ErrorKind::TimedOut.into()))
+/// The way to a locked service. A stage of the boot has one, which remembers whether systemd-imdsd is silent.
+#[derive(Debug, Default)]
+pub struct LockedService {
+    is_silent: Silence,
+}
+
+/// Whether a request to systemd-imdsd had no answer in time. Every other one would cost the same, so that none is made.
+type Silence = Arc<AtomicBool>;
+
+impl LockedService {
+    /// Connects to a locked service, within this time: with the mark, else through systemd-imdsd.
+    ///
+    /// # Errors
+    ///
+    /// Fails if neither is possible: permanently, as a lock does not open by itself.
+    pub fn connect(&self, to: &SocketAddr, timeout: Duration) -> Result<TcpStream> {
+        match connect_marked(to, timeout) {
+            Err(Errno::EINPROGRESS) => {
+                Err(Error::io(format_args!("connecting to {to}"), &ErrorKind::TimedOut.into()))
+            }
+            Err(e) => Ok(self.open_bridge(to, e)?.into_tcp()),
+            Ok(stream) => Ok(stream),
         }
-        Err(e) => Ok(open_bridge(to, e)?.into_tcp()),
-        Ok(stream) => Ok(stream),
+    }
+
+    /// Connects to systemd-imdsd, for the metadata service at an address to which sockets with the mark have no way either.
+    ///
+    /// # Errors
+    ///
+    /// Fails permanently if systemd-imdsd does not listen, does not answer or serves another address.
+    pub fn open_bridge(&self, to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
+        let address = to.ip().to_string();
+        self.begin_bridge(Path::new(SOCKET), address).map_err(|e| {
+            let mark = io::Error::from(with_mark);
+            let text = format!(
+                "connecting to {to}: permission denied; with the mark of systemd-imds: {mark}; through systemd-imdsd: {e}"
+            );
+            Error::with_kind(ErrorKind::PermissionDenied, text).into_permanent()
+        })
+    }
+
+    fn begin_bridge(&self, socket: &Path, address: String) -> io::Result<Bridge> {
+        if self.is_silent.load(Ordering::Relaxed) {
+            return Err(no_answer());
+        }
+        let varlink = Varlink::connect(socket, CONNECT_TIMEOUT)?;
+        let mut imdsd = Imdsd::open(varlink, address, Arc::clone(&self.is_silent))?;
+        let (ours, theirs) = UnixStream::pair()?;
+        let serve = move || {
+            // The end of the connection is the answer to a failure.
+            let _ = serve(theirs, &mut imdsd);
+        };
+        std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
+        Ok(Bridge(ours))
     }
 }
 
@@ -75,36 +115,6 @@ impl Bridge {
     pub fn into_tcp(self) -> TcpStream {
         TcpStream::from(OwnedFd::from(self.0))
     }
-}
-
-/// Connects to systemd-imdsd, for the metadata service at an address to which sockets with the mark have no way either.
-///
-/// # Errors
-///
-/// Fails permanently if systemd-imdsd does not listen, does not answer or serves another address.
-pub fn open_bridge(to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
-    let address = to.ip().to_string();
-    begin_bridge(Path::new(SOCKET), address).map_err(|e| {
-        let mark = io::Error::from(with_mark);
-        let text = format!(
-            "connecting to {to}: permission denied; with the mark of systemd-imds: {mark}; through systemd-imdsd: {e}"
-        );
-        Error::with_kind(ErrorKind::PermissionDenied, text).into_permanent()
-    })
-}
-
-fn begin_bridge(socket: &Path, address: String) -> io::Result<Bridge> {
-    if IS_SILENT.load(Ordering::Relaxed) {
-        return Err(no_answer());
-    }
-    let mut imdsd = Imdsd::open(Varlink::connect(socket, CONNECT_TIMEOUT)?, address)?;
-    let (ours, theirs) = UnixStream::pair()?;
-    let serve = move || {
-        // The end of the connection is the answer to a failure.
-        let _ = serve(theirs, &mut imdsd);
-    };
-    std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
-    Ok(Bridge(ours))
 }
 
 fn no_answer() -> io::Error {
@@ -154,12 +164,13 @@ struct Imdsd {
     /// The vendor's base URL. `None`: it has a suffix, which selects another format than the one that datasources request.
     data_url: Option<String>,
     address: String,
+    is_silent: Silence,
 }
 
 impl Imdsd {
     /// Returns the connection, if the metadata service at this address is systemd-imdsd's.
-    fn open(varlink: Varlink, address: String) -> io::Result<Imdsd> {
-        let mut imdsd = Imdsd { varlink, data_url: None, address };
+    fn open(varlink: Varlink, address: String, is_silent: Silence) -> io::Result<Imdsd> {
+        let mut imdsd = Imdsd { varlink, data_url: None, address, is_silent };
         let vendor = imdsd.call("GetVendorInfo", &json!({}), VENDOR_TIMEOUT).map_err(varlink::explain)?;
         let vendor = vendor.map_err(|error| io::Error::other(format!("error {error}")))?;
         let text = |key: &str| vendor.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -186,7 +197,7 @@ impl Imdsd {
             Ok(Err(error)) => (status_of(&error), Vec::new()),
             Err(e) => {
                 if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) {
-                    IS_SILENT.store(true, Ordering::Relaxed);
+                    self.is_silent.store(true, Ordering::Relaxed);
                 }
                 (FAILED, Vec::new())
             }
@@ -258,7 +269,7 @@ mod tests {
                 theirs.write_all(reply.as_bytes()).unwrap();
             }
         });
-        (Imdsd::open(Varlink::from(ours), ADDRESS.into()), daemon)
+        (Imdsd::open(Varlink::from(ours), ADDRESS.into(), Silence::default()), daemon)
     }
 
     fn error(name: &str) -> String {
@@ -313,7 +324,10 @@ mod tests {
         // Silent.
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let began = std::time::Instant::now();
-        let e = Imdsd::open(Varlink::from(ours), ADDRESS.into()).map(drop).unwrap_err().to_string();
+        let e = Imdsd::open(Varlink::from(ours), ADDRESS.into(), Silence::default())
+            .map(drop)
+            .unwrap_err()
+            .to_string();
         assert!(e == "no answer in time" && began.elapsed() < VENDOR_TIMEOUT * 3, "{e}");
     }
 

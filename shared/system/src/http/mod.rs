@@ -21,6 +21,7 @@ use std::time::Duration;
 
 use connect::Proxy;
 pub use exchange::{Exchange, KeptConnection, PendingLookup};
+pub(crate) use imds::LockedService;
 use limits::TimeLimits;
 use request::{Failure, RequestParts};
 pub use request::{Request, Response};
@@ -234,9 +235,9 @@ impl System {
         let limits = TimeLimits::new(fetch.timeout, fetch.deadline);
         let mut connection = match (&fetch.unix_socket, proxy) {
             (Some(path), _) => connect::connect_unix(&self.root().host_followed(path), path, limits)?,
-            (None, Some(proxy)) if url.https => proxy.tunnel(url, limits)?,
-            (None, Some(proxy)) => proxy.connect(limits)?,
-            (None, None) => connect::connect(&url.host, url.port, limits)?,
+            (None, Some(proxy)) if url.https => proxy.tunnel(self, url, limits)?,
+            (None, Some(proxy)) => proxy.connect(self, limits)?,
+            (None, None) => connect::connect(self, &url.host, url.port, limits)?,
         };
         let late = |e: Error, limits: &TimeLimits| match e.kind() {
             Some(ErrorKind::TimedOut) => limits.error(),

@@ -12,14 +12,12 @@ use crate::ast::{Args, Body, Expr, Filters, Name};
 use crate::functions::{global, next_of};
 use crate::operators::check_hashable;
 use crate::value::{Callable, Val, ValueResult, html_escaped, undefined_error};
-use crate::{TemplateError, UndefinedVariable};
+use crate::{Rendered, TemplateError};
 
 /// The maximum number of steps: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
 /// The maximum depth of nested calls and expressions.
 const MAX_DEPTH: u32 = 120;
-/// The size limit of the output in bytes.
-const MAX_OUTPUT: usize = 16 << 20;
 /// The size limit of all values that are created, in bytes.
 const MAX_ALLOCATED: usize = 48 << 20;
 
@@ -34,8 +32,7 @@ pub struct Interpreter<'v> {
     /// The variables that were looked up, as values.
     cache: Vec<(Name, Val)>,
     pub scopes: Vec<Scope>,
-    pub out: String,
-    pub undefined: Vec<UndefinedVariable>,
+    pub rendered: Rendered,
     fuel: u64,
     allocated: usize,
     depth: u32,
@@ -50,8 +47,7 @@ impl<'v> Interpreter<'v> {
             autoescape: false,
             cache: Vec::new(),
             scopes: vec![Scope::default()],
-            out: String::new(),
-            undefined: Vec::new(),
+            rendered: Rendered::default(),
             fuel: FUEL,
             allocated: 0,
             depth: 0,

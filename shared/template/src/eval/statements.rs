@@ -3,8 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Interpreter, MAX_OUTPUT, Scope};
-use crate::UndefinedVariable;
+use super::{Interpreter, Scope};
 use crate::args::CallArgs;
 use crate::ast::{Body, For, Macro, Stmt, StmtKind, Target};
 use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult};
@@ -12,9 +11,9 @@ use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult};
 impl Interpreter<'_> {
     /// Returns the output of `act`.
     pub(super) fn capture(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<()>) -> ValueResult<String> {
-        let outer = std::mem::take(&mut self.out);
+        let outer = std::mem::take(&mut self.rendered.text);
         let done = act(self);
-        let text = std::mem::replace(&mut self.out, outer);
+        let text = std::mem::replace(&mut self.rendered.text, outer);
         done?;
         self.charge_memory(text.len())?;
         Ok(text)
@@ -88,9 +87,8 @@ impl Interpreter<'_> {
                     names.iter().map(|(_, value)| self.eval(value)).collect::<ValueResult<Vec<_>>>()?;
                 self.nested(|run| {
                     run.in_scope(|run| {
-                        for ((target, _), value) in names.iter().zip(values) {
-                            run.assign(target, value)?;
-                        }
+                        let mut pairs = names.iter().zip(values);
+                        pairs.try_for_each(|((target, _), value)| run.assign(target, value))?;
                         run.exec_body(body)
                     })
                 })?;
@@ -231,12 +229,8 @@ impl Interpreter<'_> {
     }
 
     fn write_output(&mut self, text: &str) -> ValueResult<()> {
-        if self.out.len() + text.len() > MAX_OUTPUT {
-            return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
-        }
-        self.consume_fuel(text.len() / 64 + 1)?;
-        self.out.push_str(text);
-        Ok(())
+        self.rendered.push(text)?;
+        self.consume_fuel(text.len() / 64 + 1)
     }
 
     /// Records the undefined variables whose placeholders a string contains.
@@ -245,11 +239,8 @@ impl Interpreter<'_> {
             let name = &text[at + MISSING_JINJA_PREFIX.len()..];
             let end = name.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(name.len());
             let name = &name[..end.min(64)];
-            if !name.is_empty()
-                && !self.undefined.iter().any(|u| u.name == name)
-                && self.undefined.len() < 100
-            {
-                self.undefined.push(UndefinedVariable { name: name.to_string(), line });
+            if !name.is_empty() {
+                self.rendered.add_undefined(name, line);
             }
         }
     }

@@ -4,7 +4,15 @@ use encoding::python::put_json;
 
 use crate::value::{Val, ValueResult};
 
-pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> ValueResult<()> {
+/// Returns a value as JSON, in which the characters that are special in HTML are escaped; only strings contain them.
+pub fn to_json(value: &Val, indent: Option<usize>) -> ValueResult<String> {
+    let mut json = String::new();
+    write(value, indent, 0, &mut json)?;
+    let escapes = [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("'", "\\u0027")];
+    Ok(escapes.iter().fold(json, |json, (of, by)| json.replace(of, by)))
+}
+
+fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> ValueResult<()> {
     let (open, close, items): (_, _, Vec<(Option<String>, Val)>) = match value {
         Val::Seq(seq) => ('[', ']', seq.items.borrow().iter().map(|item| (None, item.clone())).collect()),
         Val::Map(map) if !map.namespace => {
@@ -18,7 +26,7 @@ pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String)
             return Ok(());
         }
         Val::Str(text) | Val::Safe(text) => {
-            quoted(text, out);
+            put_json(text, out);
             return Ok(());
         }
         other => return Err(format!("'tojson' of {}", other.type_name())),
@@ -35,7 +43,7 @@ pub fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String)
         out.push_str(if i > 0 { between } else { "" });
         line(out, level + 1);
         if let Some(key) = key {
-            quoted(key, out);
+            put_json(key, out);
             out.push_str(": ");
         }
         write(item, indent, level + 1, out)?;
@@ -53,12 +61,4 @@ fn key(key: &Val) -> String {
         Val::Bool(b) => b.to_string(),
         other => other.to_text(),
     }
-}
-
-/// Writes a string as JSON and escapes the characters that are special in HTML.
-fn quoted(text: &str, out: &mut String) {
-    let mut json = String::new();
-    put_json(text, &mut json);
-    let escapes = [("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"), ("'", "\\u0027")];
-    out.push_str(&escapes.iter().fold(json, |json, (of, by)| json.replace(of, by)));
 }

@@ -1,8 +1,10 @@
 //! Filters on numbers.
 
 use super::Filter;
-use crate::args::Arg;
+use crate::args::Args;
+use crate::eval::Interpreter;
 use crate::format::float_text;
+use crate::lexer::radix_of_prefix;
 use crate::operators::TOO_LARGE;
 use crate::value::{Number, Val, ValueResult, undefined_error};
 
@@ -43,18 +45,16 @@ pub const FILTERS: &[Filter] = &[
         };
         Ok(integer.map_or(default.or(Val::Int(0)), Val::Int))
     }),
-    ("round", "precision method", |run, value, [precision, method, ..]| {
-        let method = run.text_of(&method.or(Val::text("common")))?;
-        round(&value, &precision, &method)
-    }),
+    ("round", "precision method", round),
 ];
 
-fn round(value: &Val, precision: &Arg, method: &str) -> ValueResult<Val> {
+fn round(run: &mut Interpreter<'_>, value: Val, [precision, method, ..]: Args) -> ValueResult<Val> {
+    let method = run.text_of(&method.or(Val::text("common")))?;
     let digits = precision.int(0).ok().and_then(|n| i32::try_from(n).ok()).filter(|n| n.abs() <= 300);
     let digits = digits.ok_or("'round' to digits that are no small integer")?;
     let number = value.number().ok_or_else(|| format!("'round' of {}", value.type_name()))?;
     let (f, scale) = (number.float(), 10_f64.powi(digits));
-    Ok(match (method, number) {
+    Ok(match (&*method, number) {
         ("common", number) if digits >= 0 => match number {
             Number::Int(n) => Val::Int(n),
             Number::Float(f) => Val::Float(float_text(f, 'f', digits as usize)?.parse().unwrap_or(f)),
@@ -81,16 +81,15 @@ fn parse_float(value: &Val) -> ValueResult<Option<f64>> {
 
 /// Returns Python's `int(text, base)`.
 fn parse_int(text: &str, base: u32) -> Option<i128> {
-    let lower = text.trim().to_ascii_lowercase();
-    let (negative, digits) = match lower.strip_prefix('-') {
+    let text = text.trim();
+    let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
-        None => (false, lower.strip_prefix('+').unwrap_or(&lower)),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
-    let prefixed = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, of)| {
-        let digits = digits.strip_prefix(prefix).filter(|_| base == of || base == 0)?;
-        Some((digits, of))
-    });
-    let (digits, base) = prefixed.unwrap_or((digits, if base == 0 { 10 } else { base }));
+    let (digits, base) = match radix_of_prefix(digits) {
+        Some(radix) if base == radix || base == 0 => (&digits[2..], radix),
+        _ => (digits, if base == 0 { 10 } else { base }),
+    };
     if digits.starts_with(['+', '-']) || !(2..=36).contains(&base) {
         return None;
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::find_filter;
 use crate::args::CallArgs;
 use crate::eval::Interpreter;
-use crate::value::{Number, Val, ValueResult, equal};
+use crate::value::{Number, Val, ValueResult};
 
 /// The names of comparisons, and their operators.
 const COMPARISONS: [(&str, &str); 7] = [
@@ -55,10 +55,7 @@ fn comparison(name: &str) -> Option<&'static str> {
 }
 
 fn is_iterable(value: &Val) -> bool {
-    matches!(
-        value,
-        Val::Str(_) | Val::Safe(_) | Val::Bytes(_) | Val::Seq(_) | Val::Map(_) | Val::Undefined(_)
-    )
+    !matches!(value, Val::None | Val::Bool(_) | Val::Int(_) | Val::Float(_) | Val::Callable(_))
 }
 
 fn is_test(name: &str) -> bool {
@@ -72,7 +69,7 @@ fn is_same(a: &Val, b: &Val) -> bool {
         (Val::Seq(a), Val::Seq(b)) => Rc::ptr_eq(a, b),
         (Val::Map(a), Val::Map(b)) => Rc::ptr_eq(a, b),
         (Val::Bool(_), Val::Int(_)) | (Val::Int(_), Val::Bool(_)) => false,
-        (a, b) => a.depth() == 0 && equal(a, b) && a.type_name() == b.type_name(),
+        (a, b) => a.depth() == 0 && a == b && a.type_name() == b.type_name(),
     }
 }
 

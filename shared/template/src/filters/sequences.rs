@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::Filter;
 use crate::args::{Arg, Args, CallArgs};
 use crate::eval::Interpreter;
-use crate::value::{Val, ValueResult, equal, order};
+use crate::value::{Val, ValueResult, order};
 
 pub const FILTERS: &[Filter] = &[
     ("batch", "count fill_with", |run, value, [count, fill, ..]| {
@@ -44,7 +44,7 @@ pub const FILTERS: &[Filter] = &[
             let key = by(run, &item)?;
             run.charge_walk(&key)?;
             let folded = fold_case(key.clone(), case);
-            match groups.last_mut().filter(|(old, _)| equal(&fold_case(old.clone(), case), &folded)) {
+            match groups.last_mut().filter(|(old, _)| fold_case(old.clone(), case) == folded) {
                 Some((_, of)) => of.push(item),
                 None => groups.push((key, vec![item])),
             }
@@ -83,12 +83,8 @@ pub const FILTERS: &[Filter] = &[
         let name = run.text_of(&args.values.remove(0))?;
         run.mapped(&value, |run, item| run.filter(&name, item, args.clone()))
     }),
-    ("max", "case_sensitive attribute", |run, value, [case, attribute, ..]| {
-        run.best(&value, &case, attribute, Ordering::Greater)
-    }),
-    ("min", "case_sensitive attribute", |run, value, [case, attribute, ..]| {
-        run.best(&value, &case, attribute, Ordering::Less)
-    }),
+    ("max", "case_sensitive attribute", |run, value, args| run.best(&value, args, Ordering::Greater)),
+    ("min", "case_sensitive attribute", |run, value, args| run.best(&value, args, Ordering::Less)),
     ("reject", "*", |run, value, args| run.selected(&value, args.into(), false, false)),
     ("rejectattr", "*", |run, value, args| run.selected(&value, args.into(), true, false)),
     ("reverse", "", |run, value, _| match &value {
@@ -144,7 +140,7 @@ pub const FILTERS: &[Filter] = &[
             let key = fold_case(run.lookup_path(&item, &path, None)?, case);
             let each = run.charge_walk(&key)?;
             run.consume_fuel(seen.len().saturating_mul(each))?;
-            if !seen.iter().any(|s| equal(s, &key)) {
+            if !seen.contains(&key) {
                 seen.push(key);
                 kept.push(item);
             }
@@ -230,7 +226,7 @@ impl Interpreter<'_> {
     }
 
     /// Returns the smallest or the largest item.
-    fn best(&mut self, value: &Val, case: &Arg, attribute: Arg, wanted: Ordering) -> ValueResult<Val> {
+    fn best(&mut self, value: &Val, [case, attribute, ..]: Args, wanted: Ordering) -> ValueResult<Val> {
         let (path, case) = (attribute_path(attribute.0), case.is_true(false));
         let mut best: Option<(Val, Val)> = None;
         for item in self.items(value)? {

@@ -81,9 +81,8 @@ pub const FILTERS: &[Filter] = &[
         let indent = indent.some().map(|_| indent.size(0)).transpose()?;
         run.charge_memory(indent.unwrap_or(0))?;
         run.charge_walk(&value)?;
-        let mut out = String::new();
-        json::write(&value, indent, 0, &mut out)?;
-        Ok(run.text(out)?.into_safe())
+        let json = json::to_json(&value, indent)?;
+        Ok(run.text(json)?.into_safe())
     }),
     ("trim", "chars", |run, value, [chars, ..]| {
         let text = run.text_of(&value)?;

@@ -5,43 +5,38 @@ use crate::value::Val;
 /// Splits a line where it may be broken: into words, the blanks between them, and parts of hyphenated words.
 fn pieces(line: &[char], hyphens: bool) -> Vec<Vec<char>> {
     let blank = |c: &char| matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ');
-    let at = |i: Option<usize>| i.and_then(|i| line.get(i)).copied();
-    let letter = |i: Option<usize>| at(i).is_some_and(char::is_alphabetic);
-    let word = |i: Option<usize>| at(i).is_some_and(|c| c.is_alphanumeric() || c == '_');
-    let before_dash = |i: Option<usize>| word(i) || at(i).is_some_and(|c| "!\"'&.,?".contains(c));
+    // There is nothing before the first character: its index minus one, which wraps, has none.
+    let at = |i: usize| line.get(i).copied();
+    let letter = |i: usize| at(i).is_some_and(char::is_alphabetic);
+    let word = |i: usize| at(i).is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let before_dash = |i: usize| word(i) || at(i).is_some_and(|c| "!\"'&.,?".contains(c));
+    // Whether two letters are next to a hyphen, or two with another hyphen between them.
+    let letters = |[i, j, k]: [usize; 3]| letter(i) && (letter(j) || (at(j) == Some('-') && letter(k)));
     // The number of dashes from there on, if there are at least two and a word follows.
     let dashes = |i: usize| {
         let many = line[i..].iter().take_while(|c| **c == '-').count();
-        (many >= 2 && word(Some(i + many))).then_some(many)
+        (many >= 2 && word(i + many)).then_some(many)
     };
     let mut found = Vec::new();
     let mut i = 0;
     while i < line.len() {
-        let mut end = i;
-        if blank(&line[i]) {
-            end += line[i..].iter().take_while(|c| blank(c)).count();
-        } else if let Some(many) = dashes(i).filter(|_| hyphens && before_dash(i.checked_sub(1))) {
-            end += many;
+        let end = if blank(&line[i]) {
+            i + line[i..].iter().take_while(|c| blank(c)).count()
+        } else if let Some(many) = dashes(i).filter(|_| hyphens && before_dash(i.wrapping_sub(1))) {
+            i + many
         } else {
-            end = (i + 1..=line.len())
+            (i + 1..=line.len())
                 .find_map(|j| {
                     let is_hyphen = hyphens
-                        && at(Some(j)) == Some('-')
-                        && letter(Some(j - 1))
-                        && (letter(j.checked_sub(2))
-                            || (at(j.checked_sub(2)) == Some('-') && letter(j.checked_sub(3))))
-                        && letter(Some(j + 1))
-                        && (letter(Some(j + 2)) || (at(Some(j + 2)) == Some('-') && letter(Some(j + 3))));
+                        && at(j) == Some('-')
+                        && letters([1, 2, 3].map(|n| j.wrapping_sub(n)))
+                        && letters([1, 2, 3].map(|n| j + n));
                     let is_end = line.get(j).is_none_or(blank);
-                    let is_dash = hyphens && before_dash(Some(j - 1)) && dashes(j).is_some();
-                    match (is_hyphen, is_end || is_dash) {
-                        (true, _) => Some(j + 1),
-                        (_, true) => Some(j),
-                        _ => None,
-                    }
+                    let is_dash = hyphens && before_dash(j - 1) && dashes(j).is_some();
+                    is_hyphen.then_some(j + 1).or((is_end || is_dash).then_some(j))
                 })
-                .unwrap_or(line.len());
-        }
+                .unwrap_or(line.len())
+        };
         found.push(line[i..end].to_vec());
         i = end;
     }
@@ -141,36 +136,21 @@ fn format_str(text: &str, mut indent: usize, mut allowance: usize, level: usize,
     let mut chunks: Vec<String> = Vec::new();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     for (i, line) in lines.iter().enumerate() {
-        let is_last = i + 1 == lines.len();
-        let max = if is_last { width.saturating_sub(allowance) } else { width };
-        if length(line) <= max {
-            chunks.push(repr(line));
-            continue;
-        }
-        // Words with the blanks that follow them.
-        let mut parts: Vec<String> = Vec::new();
-        let mut in_blanks = false;
-        for c in line.chars() {
-            match parts.last_mut() {
-                Some(part) if c.is_whitespace() || !in_blanks => part.push(c),
-                _ => parts.push(c.to_string()),
-            }
-            in_blanks = c.is_whitespace();
-        }
         let mut current = String::new();
-        for (j, part) in parts.iter().enumerate() {
-            let max = if is_last && j + 1 == parts.len() { width.saturating_sub(allowance) } else { width };
-            if length(&format!("{current}{part}")) > max {
-                if !current.is_empty() {
-                    chunks.push(repr(&current));
-                }
-                current.clear();
+        let mut rest = *line;
+        while !rest.is_empty() {
+            // A word with the blanks that follow it.
+            let blanks = rest.find(char::is_whitespace).unwrap_or(rest.len());
+            let (part, tail) = rest.split_at(rest.len() - rest[blanks..].trim_start().len());
+            let is_last = i + 1 == lines.len() && tail.is_empty();
+            let max = if is_last { width.saturating_sub(allowance) } else { width };
+            if !current.is_empty() && length(&format!("{current}{part}")) > max {
+                chunks.push(repr(&std::mem::take(&mut current)));
             }
             current.push_str(part);
+            rest = tail;
         }
-        if !current.is_empty() {
-            chunks.push(repr(&current));
-        }
+        chunks.push(repr(&current));
     }
     if let [one] = &chunks[..] {
         out.push_str(one);

@@ -1,7 +1,5 @@
 //! Expressions, from the weakest operator to the strongest.
 
-use std::rc::Rc;
-
 use super::{MAX_CHAIN, Parser, Result};
 use crate::ast::{Args, Expr};
 use crate::lexer::Token;
@@ -50,15 +48,11 @@ impl Parser {
         operand: fn(&mut Self) -> Result<Expr>,
         make: fn(Vec<Expr>) -> Expr,
     ) -> Result<Expr> {
-        let first = operand(self)?;
-        if !eat(self) {
-            return Ok(first);
-        }
-        let mut items = vec![first, operand(self)?];
+        let mut items = vec![operand(self)?];
         while eat(self) {
             items.push(operand(self)?);
         }
-        Ok(make(items))
+        Ok(if items.len() > 1 { make(items) } else { items.swap_remove(0) })
     }
 
     /// Parses operators of the same precedence, from left to right.
@@ -93,20 +87,18 @@ impl Parser {
     }
 
     fn comparison(&mut self) -> Option<&'static str> {
-        let sign = match self.peek()? {
-            Token::Operator(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">=")) => sign,
-            Token::Name(name) if name == "in" => "in",
-            Token::Name(name)
-                if name == "not"
-                    && matches!(self.tokens.get(self.at + 1), Some((Token::Name(n), _)) if n == "in") =>
-            {
-                self.at += 1;
-                "not in"
-            }
-            _ => return None,
-        };
-        self.at += 1;
-        Some(sign)
+        if self.eat_word("in") {
+            return Some("in");
+        }
+        if self.at_word("not") && matches!(self.peek_second(), Some(Token::Name(word)) if word == "in") {
+            self.at += 2;
+            return Some("not in");
+        }
+        self.comparison_sign()
+    }
+
+    fn comparison_sign(&mut self) -> Option<&'static str> {
+        ["==", "!=", "<", "<=", ">", ">="].into_iter().find(|sign| self.eat(sign))
     }
 
     fn sum(&mut self) -> Result<Expr> {
@@ -132,38 +124,36 @@ impl Parser {
     }
 
     fn primary(&mut self) -> Result<Expr> {
-        let Some((token, _)) = self.tokens.get(self.at) else { return self.unexpected("an expression") };
-        let value = match token {
-            Token::Name(name) => match name.as_str() {
+        let value = match self.peek() {
+            Some(Token::Name(name)) => match name.as_str() {
                 "true" | "True" => Val::Bool(true),
                 "false" | "False" => Val::Bool(false),
                 "none" | "None" => Val::None,
-                name => {
+                _ => {
+                    let name = self.name()?;
                     if let Some(special) = self.macros.last_mut() {
                         let words = ["varargs", "kwargs", "caller"];
-                        words.iter().zip(special).filter(|(w, _)| **w == name).for_each(|(_, s)| *s = true);
+                        words.iter().zip(special).for_each(|(word, used)| *used |= *name == **word);
                     }
-                    let name = Expr::Name(name.into());
-                    self.at += 1;
-                    return Ok(name);
+                    return Ok(Expr::Name(name));
                 }
             },
-            Token::Str(text) => {
+            Some(Token::Str(text)) => {
                 let mut text = text.clone();
-                while let Some((Token::Str(more), _)) = self.tokens.get(self.at + 1) {
+                while let Some(Token::Str(more)) = self.peek_second() {
                     text.push_str(more);
                     self.at += 1;
                 }
                 Val::Str(text.into())
             }
-            Token::Int(number) => Val::Int(*number),
-            Token::Float(number) => Val::Float(*number),
-            Token::Operator("(") => return self.nested(Self::parentheses),
-            Token::Operator("[") => {
+            Some(Token::Int(number)) => Val::Int(*number),
+            Some(Token::Float(number)) => Val::Float(*number),
+            Some(Token::Operator("(")) => return self.nested(Self::parentheses),
+            Some(Token::Operator("[")) => {
                 self.at += 1;
                 return Ok(Expr::List(self.list("]", true, |parser| parser.expression(true))?));
             }
-            Token::Operator("{") => {
+            Some(Token::Operator("{")) => {
                 self.at += 1;
                 let entries = self.list("}", true, |parser| {
                     let key = parser.expression(true)?;
@@ -241,8 +231,8 @@ impl Parser {
                 args.star_args = Some(parser.expression(true)?);
             } else if parser.eat("**") {
                 args.star_kwargs = Some(parser.expression(true)?);
-            } else if let (Some(Token::Name(_)), Some((Token::Operator("="), _))) =
-                (parser.peek(), parser.tokens.get(parser.at + 1))
+            } else if matches!(parser.peek(), Some(Token::Name(_)))
+                && matches!(parser.peek_second(), Some(Token::Operator("=")))
             {
                 let name = parser.name()?;
                 parser.at += 1;
@@ -282,13 +272,9 @@ impl Parser {
     fn test(&mut self, value: Expr) -> Result<Expr> {
         const NO_ARGUMENT: [&str; 7] = ["else", "or", "and", "if", "recursive", "not", "in"];
         let negated = self.eat_word("not");
-        let name = match self.peek() {
-            Some(Token::Operator(sign @ ("==" | "!=" | "<" | "<=" | ">" | ">="))) => {
-                let name = Rc::from(*sign);
-                self.at += 1;
-                name
-            }
-            _ => self.dotted()?,
+        let name = match self.comparison_sign() {
+            Some(sign) => sign.into(),
+            None => self.dotted()?,
         };
         let args = match self.peek() {
             Some(Token::Name(word)) if NO_ARGUMENT.contains(&word.as_str()) => Args::default(),

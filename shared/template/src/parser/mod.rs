@@ -37,6 +37,10 @@ impl Parser {
         self.tokens.get(self.at).map(|(token, _)| token)
     }
 
+    fn peek_second(&self) -> Option<&Token> {
+        self.tokens.get(self.at + 1).map(|(token, _)| token)
+    }
+
     fn line(&self) -> usize {
         let at = self.at.min(self.tokens.len().saturating_sub(1));
         self.tokens.get(at).map_or(1, |(_, line)| *line)
@@ -47,10 +51,8 @@ impl Parser {
     }
 
     fn unexpected<T>(&self, wanted: &str) -> Result<T> {
-        match self.peek() {
-            Some(token) => self.error(format!("expected {wanted}, found {token}")),
-            None => self.error(format!("expected {wanted}, found the end")),
-        }
+        let found = self.peek().map_or("the end".into(), Token::to_string);
+        self.error(format!("expected {wanted}, found {found}"))
     }
 
     fn at_operator(&self, sign: &str) -> bool {
@@ -303,13 +305,7 @@ impl Parser {
             }
             found.push(self.nested(Self::single_target)?);
         }
-        match found.pop() {
-            Some(single) if !comma => Ok(single),
-            last => {
-                found.extend(last);
-                Ok(Target::Tuple(found))
-            }
-        }
+        Ok(if comma { Target::Tuple(found) } else { found.swap_remove(0) })
     }
 
     fn single_target(&mut self) -> Result<Target> {

@@ -108,7 +108,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
             "writing {path}: expected a regular file, found a link, directory or device"
         )));
     }
-    let bytes = gather(machine, args, LIMITS)?;
+    let bytes = build_archive(machine, args, LIMITS)?;
     // Written under an unpredictable name and renamed: a link that another user creates meanwhile (in /tmp) is replaced, not
     // followed.
     let chance: String = host.random_bytes(8)?.iter().map(|b| format!("{b:02x}")).collect();
@@ -122,7 +122,7 @@ fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {
 }
 
 /// Returns the archive.
-fn gather(machine: &Machine, args: &CollectLogs, limits: Limits) -> Result<Vec<u8>> {
+fn build_archive(machine: &Machine, args: &CollectLogs, limits: Limits) -> Result<Vec<u8>> {
     let mut collector = Collector::new(machine, args, limits);
     collector.programs();
     collector.installer();
@@ -341,10 +341,10 @@ mod tests {
     }
 
     /// Returns the size of the archive, the names and sizes of its logs, and the warnings.
-    fn gathered(top: &TempDir, limits: Limits) -> (usize, Vec<(String, u64)>, Vec<String>) {
+    fn collected(top: &TempDir, limits: Limits) -> (usize, Vec<(String, u64)>, Vec<String>) {
         let machine =
             Machine::open(&GlobalOptions { root: top.display().to_string(), ..GlobalOptions::default() });
-        let bytes = gather(&machine, &CollectLogs::default(), limits).unwrap();
+        let bytes = build_archive(&machine, &CollectLogs::default(), limits).unwrap();
         let plain = encoding::gzip::inflate(&bytes, 64 << 20).unwrap();
         let mut archive = tar::Archive::new(plain.as_slice());
         let mut logs = Vec::new();
@@ -366,7 +366,7 @@ mod tests {
         let top = TempDir::new();
         top.put("/var/log/cloud-init.log", noise(3001));
         top.put("/var/log/cloud-init.log.1", noise(3000));
-        let (_, logs, warnings) = gathered(&top, Limits { file: 3000, ..LIMITS });
+        let (_, logs, warnings) = collected(&top, Limits { file: 3000, ..LIMITS });
         assert_eq!(logs, [("cloud-init.log.1".to_string(), 3000)]);
         assert_eq!(warnings, ["reading /var/log/cloud-init.log: larger than 3000 bytes (3001 bytes)"]);
     }
@@ -380,7 +380,7 @@ mod tests {
         // Small enough for the remaining room.
         top.put("/var/log/cloud-init.log.last", "line\n");
         for limit in [100_000, 220_000, 333_333] {
-            let (size, logs, warnings) = gathered(&top, Limits { archive: limit, ..LIMITS });
+            let (size, logs, warnings) = collected(&top, Limits { archive: limit, ..LIMITS });
             assert!(size <= limit && size + 60_000 > limit, "{size} of {limit}");
             let kept = logs.len() - 1;
             let wanted = (1..=kept).map(|number| (format!("cloud-init.log.{number}"), 50_000));
@@ -401,7 +401,7 @@ mod tests {
         for number in 1..=9 {
             top.put(&format!("/var/log/cloud-init.log.{number}"), "a line of a log\n".repeat(3000));
         }
-        let (size, logs, warnings) = gathered(&top, Limits { archive: 100_000, ..LIMITS });
+        let (size, logs, warnings) = collected(&top, Limits { archive: 100_000, ..LIMITS });
         assert_eq!((logs.len(), warnings), (9, vec![]));
         assert!(size < 20_000, "{size}");
     }
@@ -409,7 +409,7 @@ mod tests {
     #[test]
     fn output_of_programs_counts_too() {
         let top = TempDir::new();
-        let (_, logs, warnings) = gathered(&top, Limits { archive: 100, ..LIMITS });
+        let (_, logs, warnings) = collected(&top, Limits { archive: 100, ..LIMITS });
         assert_eq!(logs, []);
         assert_eq!(warnings.len(), 1 + PROGRAMS.len(), "{warnings:?}");
         assert_eq!(warnings[0], "version skipped: archive size limit reached (100 bytes)");

@@ -45,7 +45,7 @@ pub fn section(machine: &Machine, page: &mut Page) {
     page.section("disks", "Disks", lines, rows.into());
 }
 
-/// Judges a file system. Below another root it is read-only if the rescuer mounted it so.
+/// Checks a file system. Below another root it is read-only if the rescuer mounted it so.
 fn findings(directory: &str, space: &FileSystemUse, is_live: bool) -> Vec<Finding> {
     let mut found = Vec::new();
     // File systems without a size, such as those of the kernel, have no free space either.

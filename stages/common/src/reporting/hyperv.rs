@@ -21,8 +21,7 @@ pub struct HyperV {
 impl HyperV {
     pub fn new(sys: &System, name: &str, pool: String, event_types: Vec<String>) -> HyperV {
         let booted = sys.clock().wall().as_secs_f64() - sys.clock().uptime();
-        let vm_id = sys.read_text("/sys/class/dmi/id/product_uuid").unwrap_or_default();
-        let vm_id = vm_id.trim().to_ascii_lowercase();
+        let vm_id = sys.dmi("system-uuid").unwrap_or_default().to_ascii_lowercase();
         HyperV {
             name: name.to_string(),
             pool,
