@@ -113,18 +113,57 @@ fn untrusted_seed_server_is_rejected() {
     }
 }
 
-/// A server that requests a client certificate gets that of the instance or of the machine.
-#[test]
-fn requested_client_certificate_is_sent() {
+/// A server that requests a client certificate, and the machine's certificate.
+fn strict_server() -> String {
     let lib = tests_dir().join("lib").display().to_string();
-    let server = format!(
+    format!(
         "{TRUST}; mkdir -p $root/var/lib/cloud/data/ssl; cat $root/pki/client.pem $root/pki/client.key \
          >$root/var/lib/cloud/data/ssl/cert.pem; \
          sleep 100 | {lib}/web --port 8444 --cert $root/pki/good.pem --key $root/pki/good.key --client $root/pki/ca.pem \
              --files $root/web --log $root/client.log >$root/client.port & \
          for i in $(seq 100); do [ -s $root/client.port ] && break; sleep 0.1; done"
-    );
-    let machine = machine("https-client").before("network", &server);
+    )
+}
+
+/// MAAS's region controllers and OpenStack's services may be behind such a server.
+#[test]
+fn client_certificate_is_sent_to_metadata_services() {
+    const MAAS: &str = "datasource_list: [MAAS]\ndatasource: {MAAS: {metadata_url: 'https://localhost:8444/maas', \
+        consumer_key: c, token_key: t, token_secret: s, max_wait: 10}}\n";
+    const OPENSTACK: &str = "datasource_list: [OpenStack]\n\
+        datasource: {OpenStack: {metadata_urls: ['https://localhost:8444'], max_wait: 10, retries: 1}}\n";
+    const MAAS_FILES: &[(&str, &str)] = &[
+        ("maas/2012-03-01/meta-data/instance-id", "i-strict"),
+        ("maas/2012-03-01/meta-data/local-hostname", "strict"),
+        ("maas/2012-03-01/meta-data/public-keys", ""),
+    ];
+    // The listing of a directory, which OpenStack's search requests, is a file here.
+    const OPENSTACK_FILES: &[(&str, &str)] = &[("openstack", "latest")];
+    for (name, settings, files, id) in
+        [("https-maas", MAAS, MAAS_FILES, "i-strict"), ("https-openstack", OPENSTACK, OPENSTACK_FILES, "")]
+    {
+        let machine = machine(name).before("network", &strict_server());
+        tests::write(&machine.path("/etc/cloud/cloud.cfg.d/99-seed.cfg"), settings);
+        for (path, text) in files {
+            tests::write(&machine.path("/web").join(path), text);
+        }
+        let boot = machine.boot();
+        check_boot!(machine, boot, boot.ended_normally());
+        let asked = machine.file("/client.log").unwrap_or_default();
+        check_boot!(
+            machine,
+            boot,
+            files.iter().all(|(path, _)| asked.lines().any(|l| l == format!("GET /{path}")))
+        );
+        let found = machine.file("/var/lib/cloud/data/instance-id").unwrap_or_default();
+        check_boot!(machine, boot, id.is_empty() || found.trim() == id);
+    }
+}
+
+/// A server that requests a client certificate gets that of the instance or of the machine.
+#[test]
+fn requested_client_certificate_is_sent() {
+    let machine = machine("https-client").before("network", &strict_server());
     let config = "#cloud-config\nreporting: {server: {type: webhook, endpoint: 'https://localhost:8444/events'}}\n\
         write_files: [{path: /srv/fetched, source: {uri: 'https://localhost:8444/file'}}]\n\
         phone_home: {url: 'https://localhost:8444/phone', post: [instance_id], tries: 1}\n";

@@ -1,4 +1,10 @@
 //! Hetzner: metadata in YAML at a link-local address of either family. Firmware's serial number is the instance-id.
+//!
+//! | setting | type | default | meaning |
+//! | --- | --- | --- | --- |
+//! | `metadata_path` | a string | `metadata` | The path of the metadata. |
+//! | `metadata_private_networks_path` | a string | `metadata/private-networks` | The path of the list of private networks. |
+//! | `userdata_path` | a string | `userdata` | The path of user-data. |
 
 use config::Node;
 use ephemeral::Ipv6Method;
@@ -45,7 +51,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         return Ok(None);
     }
     let serial = dmi::require_serial(ctx.sys)?;
-    let documents = SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s))?;
+    let path = |key, default| ctx.setting_text("Hetzner", &[key], default).trim_matches('/').to_string();
+    let metadata = path("metadata_path", SERVICE.path);
+    let private_networks = path("metadata_private_networks_path", "metadata/private-networks");
+    let user_data = path("userdata_path", "userdata");
+    let service = MetadataService { path: &metadata, ..SERVICE };
+    let mut read = |session: &mut Session<'_, '_>| fetch(session, &private_networks, &user_data);
+    let documents = service.fetch(ctx, &service.policy(ctx), &ctx.first_nic(), &mut read)?;
     documents.map(|documents| instance(ctx, &serial, documents)).transpose()
 }
 
@@ -56,12 +68,12 @@ struct Documents {
     user_data: Blobs,
 }
 
-fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
+fn fetch(session: &mut Session<'_, '_>, private_networks: &str, user_data: &str) -> Result<Documents> {
     let metadata = document::parse_map("Hetzner's metadata", &session.response.body)?;
-    let private = session.get("metadata/private-networks")?.unwrap_or_default();
+    let private = session.get(private_networks)?.unwrap_or_default();
     let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
     let private_networks = private.map_err(|e| Error::new(e.to_string()))?.root;
-    Ok(Documents { metadata, private_networks, user_data: session.data("userdata")? })
+    Ok(Documents { metadata, private_networks, user_data: session.data(user_data)? })
 }
 
 const FIELDS: [Field; 5] = [

@@ -106,7 +106,7 @@ fn is_requested(ctx: &Search<'_>) -> bool {
 
 fn from_service(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let policy = RetryPolicy::read(ctx, "MAAS", &DEFAULTS);
+    let policy = RetryPolicy::read(ctx, "MAAS", &DEFAULTS).with_client_certificate(ctx);
     let Some(url) = policy.urls.first().filter(|url| !url.is_empty()) else {
         if is_requested(ctx) {
             return Err(Error::new("MAAS: datasource.MAAS.metadata_url is not set"));
@@ -147,7 +147,9 @@ impl Service<'_> {
         let url = format!("{}/{INSTANCE_ID}", self.base);
         for attempt in 0.. {
             let timeout = self.policy.timeout.min(deadline.remaining().max(Duration::from_secs(1)));
-            let request = Request::get(&url)
+            let request = self
+                .policy
+                .prepare(Request::get(&url))
                 .timeout(timeout)
                 .deadline(deadline.later(Duration::from_secs(1)))
                 .limit(metadata_network::MAX_RESPONSE_SIZE);
@@ -173,8 +175,9 @@ impl Service<'_> {
 
     fn get(&mut self, path: &str, deadline: Deadline) -> Result<Option<Vec<u8>>> {
         let url = format!("{}/{path}", self.base);
-        let request = Request::get(&url)
-            .timeout(self.policy.timeout)
+        let request = self
+            .policy
+            .prepare(Request::get(&url))
             .deadline(deadline)
             .limit(metadata_network::MAX_RESPONSE_SIZE);
         let answer = self.signer.fetch(&url, &request, self.policy.retries)?;

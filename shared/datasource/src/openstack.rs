@@ -47,7 +47,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !is_openstack(ctx) {
         return Ok(None);
     }
-    let policy = RetryPolicy::read(ctx, "OpenStack", &DEFAULTS);
+    let policy = RetryPolicy::read(ctx, "OpenStack", &DEFAULTS).with_client_certificate(ctx);
     let requirements = NetworkRequirements {
         v4: Some(Ipv4Method::Dhcp(&[])),
         v6: Some(Ipv6Method::LinkLocal),

@@ -22,6 +22,8 @@ pub struct RetryPolicy {
     pub retries: u32,
     /// The pause between two attempts.
     pub retry_delay: Duration,
+    /// The directories that may have a TLS client certificate for the service; none for most datasources.
+    pub client_certificates: Vec<String>,
 }
 
 /// The values of a [`RetryPolicy`] that is not configured, and the names of its keys. Times are in seconds.
@@ -137,7 +139,13 @@ impl RetryPolicy {
             },
             retries: number("retries", default.retries) as u32,
             retry_delay: seconds(default.retry_delay_key, default.retry_delay),
+            client_certificates: Vec::new(),
         }
+    }
+
+    /// Adds the machine's TLS client certificate, if it has one, to each request.
+    pub fn with_client_certificate(self, ctx: &Search<'_>) -> RetryPolicy {
+        RetryPolicy { client_certificates: ctx.layout.client_certificates().to_vec(), ..self }
     }
 
     /// Returns the time that all attempts take, at most `max_wait`.
@@ -147,14 +155,15 @@ impl RetryPolicy {
 
     /// Repeats a request every second until the caller's deadline.
     pub fn until_available(&self, request: Request) -> Request {
-        let request = request.of_metadata_service().timeout(self.timeout);
-        request.retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
+        self.prepare(request.of_metadata_service())
+            .retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 
     /// Makes a request once; transient failures are retried for a few seconds.
     pub fn single_attempt(&self, request: Request) -> Request {
-        let request = request.of_metadata_service().timeout(self.timeout);
-        request.retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
+        self.prepare(request.of_metadata_service())
+            .retries(0, Duration::from_secs(1))
+            .tolerate(TRANSIENT_ERROR_TIMEOUT)
     }
 
     /// Repeats a request until the caller's deadline if a wait is configured; otherwise makes it once.
@@ -164,6 +173,11 @@ impl RetryPolicy {
 
     /// Repeats a request as often as configured.
     pub fn with_retries(&self, request: Request) -> Request {
-        request.timeout(self.timeout).retries(self.retries, self.retry_delay)
+        self.prepare(request).retries(self.retries, self.retry_delay)
+    }
+
+    /// Sets what each attempt has in common.
+    pub fn prepare(&self, request: Request) -> Request {
+        request.timeout(self.timeout).client_certificates(&self.client_certificates)
     }
 }

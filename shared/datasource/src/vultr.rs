@@ -1,4 +1,5 @@
 //! Vultr: one document with all metadata. DHCP gives the addresses of the first NIC, the document those of the others.
+//! `/opt/vultr/find_candidate_nics.sh`, if the image has it, prints the names of the NICs that are tried.
 //!
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
@@ -6,15 +7,21 @@
 
 mod network;
 
+use std::time::Duration;
+
 use config::Node;
 use state::Instance;
-use system::{Error, Result};
+use system::{Command, Error, Result, System, warning};
 
 use crate::field_types::Field;
 use crate::field_types::FieldType::{Data, Keys, List, Map, Text};
 use crate::retry::Defaults;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, document, field_types, standard, v1};
+use crate::{Datasource, Nic, Search, document, field_types, standard, v1};
+
+/// Vultr's images have this script if their hardware needs it.
+const NIC_SCRIPT: &str = "/opt/vultr/find_candidate_nics.sh";
+const NIC_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub const VULTR: Datasource = Datasource::of_service(&SERVICE, find);
 
@@ -42,10 +49,40 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let mut headers = SERVICE.headers.to_vec();
     headers.extend(agent.map(|agent| ("User-Agent", agent)));
     let service = MetadataService { headers: &headers, ..SERVICE };
-    let mut nics = ctx.machine.nics().candidates;
-    nics.retain(|nic| !nic.name.contains("dummy"));
-    let metadata = service.document(ctx, &service.policy(ctx), &nics)?;
+    let metadata = service.document(ctx, &service.policy(ctx), &nics(ctx))?;
     metadata.map(|metadata| instance(ctx, metadata)).transpose()
+}
+
+/// Returns the NICs that may lead to the service: those that the image's script prints, else all but dummies.
+fn nics(ctx: &Search<'_>) -> Vec<Nic> {
+    let candidates = ctx.machine.nics().candidates;
+    let printed = if ctx.sys.exists(NIC_SCRIPT) { printed_nics(ctx.sys) } else { String::new() };
+    select_nics(ctx.sys, &printed, candidates)
+}
+
+fn select_nics(sys: &System, printed: &str, mut candidates: Vec<Nic>) -> Vec<Nic> {
+    let find = |name: &str| {
+        let found = candidates.iter().find(|nic| nic.name == name).cloned();
+        if found.is_none() {
+            warning!(sys, "{NIC_SCRIPT}: '{name}' is not a NIC that can be used; ignored");
+        }
+        found
+    };
+    let names = printed.lines().map(str::trim).filter(|line| !line.is_empty());
+    let preferred: Vec<Nic> = names.filter_map(find).collect();
+    candidates.retain(|nic| !nic.name.contains("dummy"));
+    if preferred.is_empty() { candidates } else { preferred }
+}
+
+/// Returns the output of the image's script: names of interfaces, one a line.
+fn printed_nics(sys: &System) -> String {
+    match sys.run(&Command::new([NIC_SCRIPT]).timeout(NIC_SCRIPT_TIMEOUT).read_only()) {
+        Ok(output) => output.text(),
+        Err(e) => {
+            warning!(sys, "Vultr: {e}; trying all NICs");
+            String::new()
+        }
+    }
 }
 
 const FIELDS: [Field; 10] = [
@@ -92,4 +129,29 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     instance.sensitive = vec!["startup-script".into()];
     standard::record_machine(ctx.sys, &mut instance);
     Ok(instance)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn script_of_the_image_selects_the_nics() {
+        let sys = System::new("/nonexistent");
+        let all =
+            || ["eth0", "dummy0", "eth1"].map(|name| Nic { name: name.into(), ..Nic::default() }).to_vec();
+        for (printed, expected) in [
+            ("", &["eth0", "eth1"][..]),
+            (" \n\n", &["eth0", "eth1"]),
+            ("eth1\n", &["eth1"]),
+            ("  eth1 \n\ndummy0\neth0", &["eth1", "dummy0", "eth0"]),
+            ("eth7\neth1\n", &["eth1"]),
+            ("eth7\n", &["eth0", "eth1"]),
+            ("a binary\0\u{7}file", &["eth0", "eth1"]),
+        ] {
+            let selected = select_nics(&sys, printed, all());
+            let names: Vec<&str> = selected.iter().map(|nic| &*nic.name).collect();
+            assert_eq!(names, expected, "{printed:?}");
+        }
+    }
 }

@@ -52,6 +52,8 @@ enum State {
     /// Waits for the addresses of its host.
     Resolving(PendingLookup),
     Running(Box<Exchange>),
+    /// The result of a try that others waited for: of https, which another program speaks.
+    Complete(Box<Result<Response>>),
     Failed,
 }
 
@@ -184,7 +186,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                     Ok(_) => continue,
                     Err(e) => e.into(),
                 },
-                State::Running(exchange) => match exchange.poll() {
+                State::Running(_) | State::Complete(_) => match attempt.result() {
                     None => continue,
                     Some(done) => match check_response(net.sys(), fetch, done, deadline) {
                         Ok(response) => {
@@ -222,7 +224,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
             State::Waiting(_) if locked_since.is_some() => {
                 attempt.has(ErrorKind::NetworkUnreachable) || is_late && attempt.is_pending
             }
-            State::Waiting(_) | State::Resolving(_) | State::Running(_) => false,
+            State::Waiting(_) | State::Resolving(_) | State::Running(_) | State::Complete(_) => false,
         });
         if all_failed || deadline.is_expired() {
             return Err(combined_error(candidates, attempts, &net.network_errors()));
@@ -240,6 +242,17 @@ impl Attempt {
     /// Returns the seconds since the request began.
     fn took(&self, now: Duration) -> f64 {
         now.saturating_sub(self.began).as_secs_f64()
+    }
+
+    /// Returns the result of the try, once it is complete.
+    fn result(&mut self) -> Option<Result<Response>> {
+        if let State::Running(exchange) = &mut self.state {
+            return exchange.poll();
+        }
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Complete(result) => Some(*result),
+            _ => None,
+        }
     }
 
     /// Returns the connection of a complete exchange, if the server keeps it open.
@@ -305,7 +318,11 @@ fn begin(
     let all = found?;
     let has = |wanted| all.iter().find(|to| net.reachability(**to) == wanted);
     if let Some(to) = has(Reachability::Reachable) {
-        attempt.state = State::Running(Box::new(Exchange::begin(net.sys(), fetch, *to, deadline)?));
+        attempt.state = if fetch.is_https() {
+            State::Complete(Box::new(net.sys().try_fetch(fetch, deadline)))
+        } else {
+            State::Running(Box::new(Exchange::begin(net.sys(), fetch, *to, deadline)?))
+        };
         return Ok(true);
     }
     let Some(to) = has(Reachability::Pending) else {
@@ -313,6 +330,7 @@ fn begin(
         return Err(Error::with_kind(ErrorKind::NetworkUnreachable, message));
     };
     if is_locked
+        && !fetch.is_https()
         && let Err(e) = Exchange::begin(net.sys(), fetch, *to, deadline)
         && e.is_permanent()
     {

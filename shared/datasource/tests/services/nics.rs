@@ -40,6 +40,23 @@ fn hetzner_configures_private_networks() {
 }
 
 #[test]
+fn hetzners_paths_can_be_configured() {
+    let base = serve(&[
+        ("/m", "instance-id: 42\nhostname: h.example\nnetwork-config: {version: 1, config: []}\n"),
+        ("/p/n", "[{mac_address: '02:00:00:00:00:02'}]"),
+        ("/u", "plain"),
+    ]);
+    let paths = "metadata_path: /m, metadata_private_networks_path: p/n/, userdata_path: u";
+    let i = Machine::new()
+        .firmware(&[("sys_vendor", "Hetzner"), ("product_serial", "42")])
+        .config(&format!("datasource: {{Hetzner: {{metadata_urls: ['{base}'], max_wait: 5, {paths}}}}}"))
+        .nics(&["eth0", "ens10"])
+        .found("Hetzner");
+    assert_eq!((&*i.id, &*text(&i.user_data)), ("42", "plain"));
+    assert_eq!(network(&i)["config"][0]["name"], "ens10");
+}
+
+#[test]
 fn vultr_configures_every_configured_nic() {
     let document = |more: &str| {
         format!(

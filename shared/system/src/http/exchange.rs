@@ -153,22 +153,19 @@ impl PendingLookup {
 }
 
 impl Request {
-    fn plain_url(&self) -> Result<Url> {
-        let url = Url::parse(&self.url)?;
-        if url.https {
-            return Err(Error::new("only http:// URLs can be fetched in parallel"));
-        }
-        Ok(url)
+    /// Returns whether the URL is one of https, which [`Exchange`] cannot fetch.
+    pub fn is_https(&self) -> bool {
+        Url::parse(&self.url).is_ok_and(|url| url.https)
     }
 
     /// Returns the bytes to send to an http server.
     fn plain_message(&self) -> Result<Vec<u8>> {
-        let ask = RequestParts {
-            url: self.plain_url()?,
-            method: self.method,
-            headers: &self.headers,
-            body: self.body.as_deref(),
-        };
+        let url = Url::parse(&self.url)?;
+        if url.https {
+            return Err(Error::new("only http:// URLs can be fetched over a plain connection"));
+        }
+        let ask =
+            RequestParts { url, method: self.method, headers: &self.headers, body: self.body.as_deref() };
         message::request(&ask, false, None)
     }
 
@@ -176,9 +173,9 @@ impl Request {
     /// link with this index.
     ///
     /// # Errors
-    /// Fails if the URL is invalid or not http, or if the resolver cannot be started.
+    /// Fails if the URL is invalid, or if the resolver cannot be started.
     pub fn resolve(&self, link: u32) -> Result<PendingLookup> {
-        let url = self.plain_url()?;
+        let url = Url::parse(&self.url)?;
         let lookup = Lookup::begin(&url.host, url.port)?;
         Ok(PendingLookup { lookup, link, until: Deadline::after(self.timeout) })
     }
@@ -187,7 +184,7 @@ impl Request {
     pub fn has_host_name(&self) -> bool {
         let is_address =
             |host: &str| host.split('%').next().is_some_and(|h| h.parse::<std::net::IpAddr>().is_ok());
-        self.plain_url().is_ok_and(|url| !is_address(&url.host))
+        Url::parse(&self.url).is_ok_and(|url| !is_address(&url.host))
     }
 
     /// Returns the URL without credentials, query and path components that may be secret, for logs.

@@ -143,6 +143,19 @@ impl System {
         }
     }
 
+    /// Makes one try, following redirects, by the deadline; a response of any status is returned.
+    ///
+    /// # Errors
+    /// Fails if the URL is invalid, or if no complete response is received.
+    pub fn try_fetch(&self, fetch: &Request, deadline: Deadline) -> Result<Response> {
+        let deadline = fetch.deadline.map_or(deadline, |own| own.earlier(deadline));
+        let fetch = fetch.clone().deadline(deadline);
+        self.fetch_once(&fetch, &mut None).map_err(|failure| match failure.is_retryable {
+            true => failure.error,
+            false => failure.error.into_permanent(),
+        })
+    }
+
     /// Makes one try, following redirects. The bytes received before a failure are kept in `partial`.
     fn fetch_once(
         &self,
