@@ -13,7 +13,7 @@ pub trait DeviceLookup {
     fn kernel_name(&self, path: &str) -> String;
     /// Returns whether the kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
     fn in_sysfs(&self, name: &str) -> bool;
-    /// Returns the cloud's device of that name: `ephemeral0`.
+    /// Returns the path of the cloud's device of that name: `ephemeral0`.
     fn metadata_device(&self, name: &str) -> Option<String>;
     /// Returns `device_aliases` of the configuration.
     fn alias(&self, name: &str) -> Option<String>;
@@ -31,8 +31,7 @@ pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> 
     let disk_alias = devices.alias(name);
     let name = disk_alias.as_deref().unwrap_or(name);
     let path = if is_metadata_name(name) {
-        let device = devices.metadata_device(name)?;
-        if device.starts_with('/') { device } else { format!("/dev/{device}") }
+        devices.metadata_device(name)?
     } else if is_kernel_disk_name(name) {
         format!("/dev/{name}")
     } else {
@@ -215,7 +214,7 @@ mod tests {
         }
         fn metadata_device(&self, name: &str) -> Option<String> {
             match name {
-                "ephemeral0" => Some("vdb".into()),
+                "ephemeral0" => Some("/dev/vdb".into()),
                 "swap" => Some("/dev/nvme0n1p3".into()),
                 _ => None,
             }

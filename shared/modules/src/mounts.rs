@@ -7,6 +7,7 @@ use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::device_aliases::Aliases;
 use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
+use crate::metadata_devices::MetadataDevices;
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::schema::Section;
 use crate::swap::{self, Swap};
@@ -99,7 +100,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let defaults = default_fields(sys, keys.mount_default_fields);
     let wanted = MountConfig { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
     let aliases = keys.device_aliases.map(|a| a.0).unwrap_or_default();
-    let devices = SystemDevices { sys, metadata: &context.instance.devices, aliases: &aliases };
+    let devices =
+        SystemDevices { sys, metadata: MetadataDevices::new(sys, context.instance), aliases: &aliases };
     let mounts = plan_entries(&fstab, &wanted, &devices);
     if mounts.is_empty() {
         debug!(sys, "nothing to add to {FSTAB}");
@@ -158,7 +160,7 @@ fn has_systemd(sys: &System) -> bool {
 /// The answers of the machine for a plan.
 struct SystemDevices<'a> {
     sys: &'a System,
-    metadata: &'a serde_json::Map<String, serde_json::Value>,
+    metadata: MetadataDevices<'a>,
     aliases: &'a [(String, String)],
 }
 
@@ -182,7 +184,7 @@ impl DeviceLookup for SystemDevices<'_> {
     }
 
     fn metadata_device(&self, name: &str) -> Option<String> {
-        self.metadata.get(name)?.as_str().filter(|d| !d.is_empty()).map(String::from)
+        self.metadata.path(name)
     }
 
     fn alias(&self, name: &str) -> Option<String> {
