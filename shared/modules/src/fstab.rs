@@ -109,6 +109,8 @@ pub struct MountConfig<'a> {
     pub lines: &'a [Vec<Option<String>>],
     /// `mount_default_fields`.
     pub defaults: &'a [String; FIELD_COUNT],
+    /// The options of mounts that the configuration does not mention.
+    pub default_options: &'a str,
     /// An existing swap file.
     pub swap_file: Option<&'a str>,
 }
@@ -138,7 +140,7 @@ pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceL
         fields[0].clone_from(&device);
         asked.push((device, Some(FstabEntry(fields))));
     }
-    let options = &wanted.defaults[3];
+    let options = wanted.default_options;
     for (name, rest) in
         [("ephemeral0", ["/mnt", "auto", options, "0", "2"]), ("swap", ["none", "swap", "sw", "0", "0"])]
     {
@@ -260,11 +262,13 @@ mod tests {
 
     fn plan(fstab: &str, rows: &[&[Option<&str>]], swap_file: Option<&str>) -> String {
         let defaults = ["", "", "auto", "defaults,nofail", "0", "2"].map(String::from);
-        let wanted = MountConfig { lines: &lines(rows), defaults: &defaults, swap_file };
+        let rows = lines(rows);
+        let wanted =
+            MountConfig { lines: &rows, defaults: &defaults, default_options: "built-in", swap_file };
         render_fstab(fstab, &plan_entries(fstab, &wanted, &FakeDevices), false)
     }
 
-    const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n";
+    const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tbuilt-in,comment=cloudconfig\t0\t2\n";
     const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
 
     #[test]

@@ -98,7 +98,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.set_cause_key(MODULE.configured_keys(context.config));
     let lines: Vec<_> = keys.mounts.into_iter().map(|FstabLine(fields)| check_device(sys, fields)).collect();
     let defaults = default_fields(sys, keys.mount_default_fields);
-    let wanted = MountConfig { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
+    let wanted = MountConfig {
+        lines: &lines,
+        defaults: &defaults,
+        default_options: default_options(sys),
+        swap_file: swap_file.as_deref(),
+    };
     let aliases = keys.device_aliases.map(|a| a.0).unwrap_or_default();
     let devices =
         SystemDevices { sys, metadata: MetadataDevices::new(sys, context.instance), aliases: &aliases };
@@ -126,14 +131,18 @@ fn check_device(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>
     fields
 }
 
-/// Returns `mount_default_fields` with the built-in defaults.
-fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUNT] {
-    let options = if has_systemd(sys) {
+/// Returns the built-in default options.
+fn default_options(sys: &System) -> &'static str {
+    if has_systemd(sys) {
         "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev"
     } else {
         "defaults,nobootwait"
-    };
-    let mut fields = ["", "", "auto", options, "0", "2"].map(String::from);
+    }
+}
+
+/// Returns `mount_default_fields` with the built-in defaults.
+fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUNT] {
+    let mut fields = ["", "", "auto", default_options(sys), "0", "2"].map(String::from);
     let Some(FstabLine(given)) = given else { return fields };
     if given.len() != FIELD_COUNT {
         warning!(
