@@ -36,6 +36,7 @@ pub struct Cloud {
     /// Environment of `tests/lib/machine-boot` and of the stages.
     variables: Vec<(&'static str, String)>,
     compares_tables: bool,
+    compares_fstab: bool,
 }
 
 impl Cloud {
@@ -84,6 +85,7 @@ impl Cloud {
             has_units: false,
             variables: Vec::new(),
             compares_tables: false,
+            compares_fstab: false,
         };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
@@ -430,11 +432,24 @@ impl Cloud {
         self
     }
 
+    /// Compares the devices and mount points that the network stage adds to fstab, too. Options depend on the init system,
+    /// which upstream's machine lacks.
+    pub fn with_fstab(mut self) -> Cloud {
+        self.compares_fstab = true;
+        self
+    }
+
     fn facts(&self, root: &Path) -> Vec<(String, String)> {
         let out = self.net.dir.join("out");
         let mut facts = facts(root, &out);
         if self.compares_tables {
             facts.push(("tables".into(), tables(&read_text(&out.join("network.output")))));
+        }
+        if self.compares_fstab {
+            let fstab = read_text(&root.join("etc/fstab"));
+            let lines = fstab.lines().filter(|line| line.contains("comment=cloudconfig"));
+            let ends = lines.map(|line| line.splitn(3, '\t').take(2).collect::<Vec<_>>().join(" ") + "\n");
+            facts.push(("fstab".into(), ends.collect()));
         }
         facts
     }

@@ -26,6 +26,15 @@ fn configdrive_matches_upstream() {
     Cloud::new("configdrive").compare_with_upstream();
 }
 
+/// Devices by their names in the EC2 part of the drive, one of them with another driver's prefix, and by their labels.
+#[test]
+fn configdrive_devices_match_upstream() {
+    let cloud = Cloud::new("configdrive-devices").with_fstab();
+    cloud.compare_with_upstream();
+    let recorded = cloud.recorded("fstab");
+    assert_eq!(recorded, "/dev/vdd /of-the-list\nebs0 /not-there\n/dev/vdc /mnt\n");
+}
+
 /// With metadata and user-data of the image's configuration.
 #[test]
 fn none_matches_upstream() {

@@ -31,6 +31,8 @@ pub struct Scan {
     pub timed_out: bool,
 }
 
+type CreateProber = fn() -> Result<Prober>;
+
 /// Opens a device (or an image of one) read-only, without waiting for it.
 ///
 /// # Errors
@@ -57,18 +59,23 @@ pub fn open(sys: &System, path: &str) -> Result<File> {
 /// # Errors
 /// Fails if the device cannot be opened or read.
 pub fn probe_path(sys: &System, path: &str) -> Result<Option<Superblock>> {
-    probe_with(&mut None, sys, path)
+    probe_with(&mut None, Prober::new, sys, path)
 }
 
-/// Probes a device with a prober that is created on first use.
-fn probe_with(prober: &mut Option<Prober>, sys: &System, path: &str) -> Result<Option<Superblock>> {
+/// Probes a device with a prober that `create` creates on first use.
+fn probe_with(
+    prober: &mut Option<Prober>,
+    create: CreateProber,
+    sys: &System,
+    path: &str,
+) -> Result<Option<Superblock>> {
     let file = open(sys, path)?;
     if device::has_no_medium(&file) {
         return Ok(None);
     }
     let prober = match prober {
         Some(prober) => prober,
-        None => prober.insert(Prober::new()?),
+        None => prober.insert(create()?),
     };
     prober.probe(&file).context(format_args!("probing {path}"))
 }
@@ -76,6 +83,15 @@ fn probe_with(prober: &mut Option<Prober>, sys: &System, path: &str) -> Result<O
 /// Probes all devices of the machine until the deadline. A device that does not respond is abandoned with its thread and
 /// reported as failed.
 pub fn scan(sys: &System, deadline: Deadline) -> Scan {
+    scan_with(Prober::new, sys, deadline)
+}
+
+/// Does the same as [`scan`] for all types that libblkid knows, swap areas and volumes included. It reads much more.
+pub fn scan_all_types(sys: &System, deadline: Deadline) -> Scan {
+    scan_with(|| Prober::unfiltered(0), sys, deadline)
+}
+
+fn scan_with(create: CreateProber, sys: &System, deadline: Deadline) -> Scan {
     if deadline.is_expired() {
         let late = |device: Device| {
             let late = Error::new(format!("probing {}: deadline exceeded", device.path));
@@ -85,18 +101,19 @@ pub fn scan(sys: &System, deadline: Deadline) -> Scan {
     }
     let root = std::sync::Arc::new(sys.root().as_path().to_path_buf());
     let list = devices(sys);
-    let items = list.iter().map(|device| (root.clone(), device.clone())).collect();
+    let items = list.iter().map(|device| (root.clone(), create, device.clone())).collect();
     type WorkerState = (Option<Prober>, Option<System>);
-    let results = bounded::map_within(deadline, items, |(prober, sys): &mut WorkerState, (root, device)| {
-        let sys = sys.get_or_insert_with(|| System::new(root.to_path_buf()));
-        let result = probe_with(prober, sys, &device.path);
-        // libblkid keeps some of what it learned about these (private to a volume manager, where the last session
-        // of a disc begins, locked) when the next device is set.
-        if device.is_optical || device.name.starts_with("dm-") || result.is_err() {
-            *prober = None;
-        }
-        result
-    });
+    let results =
+        bounded::map_within(deadline, items, |(prober, sys): &mut WorkerState, (root, create, device)| {
+            let sys = sys.get_or_insert_with(|| System::new(root.to_path_buf()));
+            let result = probe_with(prober, *create, sys, &device.path);
+            // libblkid keeps some of what it learned about these (private to a volume manager, where the last session
+            // of a disc begins, locked) when the next device is set.
+            if device.is_optical || device.name.starts_with("dm-") || result.is_err() {
+                *prober = None;
+            }
+            result
+        });
     let mut found = Scan::default();
     for (device, result) in list.into_iter().zip(results) {
         match result {

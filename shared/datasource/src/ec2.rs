@@ -8,7 +8,7 @@
 
 use config::Node;
 use serde_json::{Value as Json, json};
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
 use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use ephemeral::{Ipv4Method, Ipv6Method};
@@ -433,7 +433,8 @@ fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Opt
     instance.region = identity_value("region").or_else(|| zone.and_then(of_zone));
     let index = document::text(&metadata, "ami-launch-index");
     instance.launch_index = index.and_then(|i| i.trim().parse().ok());
-    instance.devices = devices(ctx.sys, &metadata);
+    instance.devices = devices(&metadata);
+    instance.device_search = DeviceSearch::Remapped;
     instance.network = network(ctx, &metadata, primary);
     if is_without_vpc(&metadata) {
         instance.update_events = ["boot", "boot-legacy"].map(String::from).to_vec();
@@ -522,33 +523,13 @@ fn secondary_nics<'a>(nics: &'a Nics, macs: &config::Map) -> Vec<&'a Nic> {
     further.map(|(nic, _)| nic).collect()
 }
 
-/// Returns the block devices by EC2's names for them. The kernel's name of a device may differ from that in the metadata
-/// (`sdb`).
-fn devices(sys: &System, metadata: &Node) -> serde_json::Map<String, Json> {
-    let Some(map) = metadata.get("block-device-mapping").and_then(Node::as_map) else {
-        return serde_json::Map::new();
-    };
-    let known = |name: &str, device: &str| -> Option<String> {
-        if device.starts_with('/') {
-            return Some(device.to_string());
-        }
-        let there = |device: &String| sys.exists(format!("/dev/{device}"));
-        let rest = device.strip_prefix("sd");
-        let others =
-            rest.into_iter().flat_map(|rest| ["vd", "xvd", "vtb"].map(|start| format!("{start}{rest}")));
-        let found = std::iter::once(device.to_string()).chain(others).find(there);
-        // A small instance has it in its metadata, and never on its board.
-        found.or_else(|| (name != "ephemeral0").then(|| device.to_string()))
-    };
-    map.iter()
-        .filter_map(|(name, device)| {
-            let name = match name.as_str()? {
-                "ephemeral" => "ephemeral0",
-                name => name,
-            };
-            Some((name.to_string(), known(name, device.as_str()?)?.into()))
-        })
-        .collect()
+/// Returns the names of block devices. Eucalyptus has `ephemeral` for `ephemeral0`.
+fn devices(metadata: &Node) -> serde_json::Map<String, Json> {
+    let mut devices = standard::block_devices(metadata);
+    if let Some(device) = devices.get("ephemeral").cloned() {
+        devices.entry("ephemeral0").or_insert(device);
+    }
+    devices
 }
 
 #[cfg(test)]

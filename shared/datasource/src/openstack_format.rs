@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use config::{Node, Value};
+use config::Node;
 use serde_json::{Value as Json, json};
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::field_types::Field;
@@ -240,7 +240,8 @@ impl OpenStackData {
             (_, Some(eni)) => Some(network("eni", eni.clone().into(), "network interfaces")),
             _ => None,
         };
-        instance.devices = block_devices(&self.ec2);
+        instance.devices = standard::block_devices(&self.ec2);
+        instance.device_search = DeviceSearch::RemappedOrLabelled;
         let mut metadata = self.metadata.to_json();
         // Binary values are marked in the instance data, as by upstream's serializer.
         if let Some(seed) = self.random_seed.and_then(|seed| encoding::base64::decode(seed.as_bytes())) {
@@ -255,15 +256,4 @@ impl OpenStackData {
         instance.vendor_data = self.vendor_data;
         instance.vendor_data2 = self.vendor_data2;
     }
-}
-
-/// Returns the names of block devices in EC2's format.
-fn block_devices(ec2: &Node) -> serde_json::Map<String, Json> {
-    let Some(Value::Map(map)) = ec2.get("block-device-mapping").map(|n| &n.value) else {
-        return serde_json::Map::new();
-    };
-    let entry = |(k, v): (&Node, &Node)| {
-        Some((k.as_str()?.to_string(), Json::from(v.as_str()?.trim_start_matches("/dev/"))))
-    };
-    sort::collect(map.iter().filter_map(entry))
 }

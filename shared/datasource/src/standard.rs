@@ -78,6 +78,13 @@ fn hostname(name: &str) -> String {
     }
 }
 
+/// Returns the block devices of metadata in EC2's format, by EC2's names for them.
+pub fn block_devices(metadata: &Node) -> serde_json::Map<String, serde_json::Value> {
+    let map = metadata.get("block-device-mapping").and_then(Node::as_map);
+    let entry = |(name, device): (&Node, &Node)| Some((name.as_str()?.into(), device.as_str()?.into()));
+    sort::collect(map.into_iter().flat_map(|map| map.iter()).filter_map(entry))
+}
+
 /// Returns SSH keys from a string of lines, a list, or a map whose values are keys or lists of keys.
 pub fn public_keys(node: Option<&Node>) -> Vec<String> {
     let texts = |node: &Node| -> Vec<String> {

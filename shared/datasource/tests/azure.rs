@@ -14,6 +14,8 @@ use system::{System, WriteOptions};
 
 const FILE: &str = "/var/lib/cloud/seed/azure/ovf-env.xml";
 const DISK: &str = "/dev/disk/cloud/azure_resource";
+/// Settings for a metadata service that does not answer.
+const SERVICE: &str = "metadata_urls: ['http://127.0.0.1:9'], max_wait: 1";
 const UUID: &str = "a1b2c3d4-0102-0304-90a0-0123456789ab";
 
 fn ovf_env(platform: &str) -> String {
@@ -32,7 +34,7 @@ fn machine(platform: &str) -> Machine {
     Machine::new()
         .firmware(&firmware)
         .file(FILE, ovf_env(platform))
-        .config("datasource: {Azure: {metadata_urls: ['http://127.0.0.1:9'], max_wait: 1}}\n")
+        .config(&format!("datasource: {{Azure: {{{SERVICE}}}}}\n"))
 }
 
 /// An image or a plan of a machine in a pool neither waits nor becomes an instance of the pool.
@@ -54,6 +56,21 @@ fn images_and_plans_do_not_wait_in_a_pool() {
     }
     let restarted = machine("").file("/var/lib/cloud/data/reported_ready", "1: 2\n");
     assert!(restarted.find("Azure").unwrap_err().to_string().contains("waits for its owner"));
+}
+
+#[test]
+fn disk_aliases_are_names_of_devices() {
+    for (aliases, expected) in [
+        ("", serde_json::json!({ "ephemeral0": DISK })),
+        (
+            "disk_aliases: {data: /dev/sdc, bad: 1}",
+            serde_json::json!({ "data": "/dev/sdc", "ephemeral0": DISK }),
+        ),
+        ("disk_aliases: {ephemeral0: /dev/sdb}", serde_json::json!({ "ephemeral0": "/dev/sdb" })),
+    ] {
+        let machine = machine("").config(&format!("datasource: {{Azure: {{{SERVICE}, {aliases}}}}}\n"));
+        assert_eq!(serde_json::Value::from(machine.found("Azure").devices), expected);
+    }
 }
 
 /// Azure's discs are UDF. Such a disc is read at its mount point; another file system is not.

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use common::{Machine, meta, text};
 use datasource::IdentityCheck;
 use serde_json::json;
-use state::Instance;
+use state::{DeviceSearch, Instance};
 
 const DRIVE: &str = "/config-drive";
 
@@ -60,7 +60,8 @@ fn complete_config_drive_is_read() {
         ("ud".into(), "#cloud-config".into(), "a|b".into())
     );
     assert_eq!((i.random_seed.as_deref(), &*i.subplatform), (Some("YWJj"), "seed-dir (/config-drive)"));
-    assert_eq!(json!(i.devices), json!({"ami": "sda", "ephemeral0": "sdb"}));
+    assert_eq!(json!(i.devices), json!({"ami": "sda", "ephemeral0": "/dev/sdb"}));
+    assert_eq!(i.device_search, DeviceSearch::RemappedOrLabelled);
     assert_eq!(i.network.as_ref().map(|n| n.format.as_str()), Some("eni"));
     assert_eq!(meta(&i)["instance-id"], "u-1");
     assert_eq!(i.crawled["ec2_metadata"]["block-device-mapping"]["ami"], "sda");

@@ -13,7 +13,7 @@ pub trait DeviceLookup {
     fn kernel_name(&self, path: &str) -> String;
     /// Returns whether the kernel has this block device: `vda`, `vda1`, or, as part of a disk, `vda/vda1`.
     fn in_sysfs(&self, name: &str) -> bool;
-    /// Returns the cloud's device of that name: `ephemeral0`.
+    /// Returns the path of the cloud's device of that name: `ephemeral0`.
     fn metadata_device(&self, name: &str) -> Option<String>;
     /// Returns `device_aliases` of the configuration.
     fn alias(&self, name: &str) -> Option<String>;
@@ -31,8 +31,7 @@ pub fn resolve_device(name: &str, devices: &dyn DeviceLookup) -> Option<String> 
     let disk_alias = devices.alias(name);
     let name = disk_alias.as_deref().unwrap_or(name);
     let path = if is_metadata_name(name) {
-        let device = devices.metadata_device(name)?;
-        if device.starts_with('/') { device } else { format!("/dev/{device}") }
+        devices.metadata_device(name)?
     } else if is_kernel_disk_name(name) {
         format!("/dev/{name}")
     } else {
@@ -110,6 +109,8 @@ pub struct MountConfig<'a> {
     pub lines: &'a [Vec<Option<String>>],
     /// `mount_default_fields`.
     pub defaults: &'a [String; FIELD_COUNT],
+    /// The options of mounts that the configuration does not mention.
+    pub default_options: &'a str,
     /// An existing swap file.
     pub swap_file: Option<&'a str>,
 }
@@ -139,7 +140,7 @@ pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceL
         fields[0].clone_from(&device);
         asked.push((device, Some(FstabEntry(fields))));
     }
-    let options = &wanted.defaults[3];
+    let options = wanted.default_options;
     for (name, rest) in
         [("ephemeral0", ["/mnt", "auto", options, "0", "2"]), ("swap", ["none", "swap", "sw", "0", "0"])]
     {
@@ -215,7 +216,7 @@ mod tests {
         }
         fn metadata_device(&self, name: &str) -> Option<String> {
             match name {
-                "ephemeral0" => Some("vdb".into()),
+                "ephemeral0" => Some("/dev/vdb".into()),
                 "swap" => Some("/dev/nvme0n1p3".into()),
                 _ => None,
             }
@@ -261,11 +262,13 @@ mod tests {
 
     fn plan(fstab: &str, rows: &[&[Option<&str>]], swap_file: Option<&str>) -> String {
         let defaults = ["", "", "auto", "defaults,nofail", "0", "2"].map(String::from);
-        let wanted = MountConfig { lines: &lines(rows), defaults: &defaults, swap_file };
+        let rows = lines(rows);
+        let wanted =
+            MountConfig { lines: &rows, defaults: &defaults, default_options: "built-in", swap_file };
         render_fstab(fstab, &plan_entries(fstab, &wanted, &FakeDevices), false)
     }
 
-    const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n";
+    const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tbuilt-in,comment=cloudconfig\t0\t2\n";
     const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
 
     #[test]

@@ -45,6 +45,7 @@ mod landscape;
 mod locale;
 mod lxd;
 mod mcollective;
+mod metadata_devices;
 mod module_list;
 mod mountinfo;
 mod mounts;

@@ -7,6 +7,7 @@ use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::device_aliases::Aliases;
 use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
+use crate::metadata_devices::MetadataDevices;
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::schema::Section;
 use crate::swap::{self, Swap};
@@ -97,9 +98,15 @@ fn run(context: &Context<'_>) -> Result<()> {
     sys.set_cause_key(MODULE.configured_keys(context.config));
     let lines: Vec<_> = keys.mounts.into_iter().map(|FstabLine(fields)| check_device(sys, fields)).collect();
     let defaults = default_fields(sys, keys.mount_default_fields);
-    let wanted = MountConfig { lines: &lines, defaults: &defaults, swap_file: swap_file.as_deref() };
+    let wanted = MountConfig {
+        lines: &lines,
+        defaults: &defaults,
+        default_options: default_options(sys),
+        swap_file: swap_file.as_deref(),
+    };
     let aliases = keys.device_aliases.map(|a| a.0).unwrap_or_default();
-    let devices = SystemDevices { sys, metadata: &context.instance.devices, aliases: &aliases };
+    let devices =
+        SystemDevices { sys, metadata: MetadataDevices::new(sys, context.instance), aliases: &aliases };
     let mounts = plan_entries(&fstab, &wanted, &devices);
     if mounts.is_empty() {
         debug!(sys, "nothing to add to {FSTAB}");
@@ -124,14 +131,18 @@ fn check_device(sys: &System, fields: Vec<Option<String>>) -> Vec<Option<String>
     fields
 }
 
-/// Returns `mount_default_fields` with the built-in defaults.
-fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUNT] {
-    let options = if has_systemd(sys) {
+/// Returns the built-in default options.
+fn default_options(sys: &System) -> &'static str {
+    if has_systemd(sys) {
         "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev"
     } else {
         "defaults,nobootwait"
-    };
-    let mut fields = ["", "", "auto", options, "0", "2"].map(String::from);
+    }
+}
+
+/// Returns `mount_default_fields` with the built-in defaults.
+fn default_fields(sys: &System, given: Option<FstabLine>) -> [String; FIELD_COUNT] {
+    let mut fields = ["", "", "auto", default_options(sys), "0", "2"].map(String::from);
     let Some(FstabLine(given)) = given else { return fields };
     if given.len() != FIELD_COUNT {
         warning!(
@@ -158,7 +169,7 @@ fn has_systemd(sys: &System) -> bool {
 /// The answers of the machine for a plan.
 struct SystemDevices<'a> {
     sys: &'a System,
-    metadata: &'a serde_json::Map<String, serde_json::Value>,
+    metadata: MetadataDevices<'a>,
     aliases: &'a [(String, String)],
 }
 
@@ -182,7 +193,7 @@ impl DeviceLookup for SystemDevices<'_> {
     }
 
     fn metadata_device(&self, name: &str) -> Option<String> {
-        self.metadata.get(name)?.as_str().filter(|d| !d.is_empty()).map(String::from)
+        self.metadata.path(name)
     }
 
     fn alias(&self, name: &str) -> Option<String> {

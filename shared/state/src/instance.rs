@@ -68,6 +68,8 @@ pub struct Instance {
     pub sensitive: Vec<String>,
     /// Block devices by the cloud's name for them (`ephemeral0` → `vdb`).
     pub devices: Map<String, Value>,
+    /// How modules find the device of a name.
+    pub device_search: DeviceSearch,
     /// Events at which the network configuration is applied again, in addition to the datasource's defaults.
     pub update_events: Vec<String>,
     /// The service that takes the machine's public host keys, if the cloud has one.
@@ -93,6 +95,19 @@ pub struct Instance {
     /// stored in the place of the cache.
     #[serde(skip)]
     pub is_reconstructed: bool,
+}
+
+/// How modules find the device of a name that the cloud defines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DeviceSearch {
+    /// The devices are those of this machine.
+    #[default]
+    Listed,
+    /// The cloud may have named a device for another driver: `sdb` may be `vdb` or `xvdb`.
+    Remapped,
+    /// As `Remapped`; a file system whose label is the name is found too, and a swap area by the name `swap`.
+    RemappedOrLabelled,
 }
 
 fn default_dsmode() -> String {

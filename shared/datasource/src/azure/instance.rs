@@ -62,7 +62,9 @@ impl InstanceData<'_> {
         }
         add_random_seed(sys, &mut instance);
         instance.network = self.network(ctx);
-        instance.devices.insert("ephemeral0".into(), Settings::of(ctx).ephemeral_disk().into());
+        let settings = Settings::of(ctx);
+        instance.devices = sort::collect(settings.disk_aliases().map(|(k, v)| (k.to_string(), v.into())));
+        instance.devices.insert("ephemeral0".into(), settings.ephemeral_disk().into());
         standard::record_machine(sys, &mut instance);
         Ok(instance)
     }

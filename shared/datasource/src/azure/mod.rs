@@ -19,7 +19,7 @@
 //! | `apply_network_config_for_secondary_ips` | true or false | `true` | Configure the secondary addresses of a NIC, too. |
 //! | `apply_network_config_set_name` | true or false | `true` | Name the NICs `eth0`, `eth1` and so on. |
 //! | `data_dir` | a path | `/var/lib/waagent` | The directory of the copy of `ovf-env.xml`. |
-//! | `disk_aliases.ephemeral0` | a path | `/dev/disk/cloud/azure_resource` | The temporary disk, which modules find by the name `ephemeral0`. |
+//! | `disk_aliases` | a map | `ephemeral0: /dev/disk/cloud/azure_resource` | Names that modules use for devices; `ephemeral0` is the temporary disk. |
 //! | `never_destroy_ntfs` | true or false | `false` | Never format a temporary disk that has NTFS, even if it is empty. |
 //! | `experimental_fail_on_missing_customdata` | true or false | `false` | Fail if the metadata announces custom data and there is none. |
 //! | `experimental_skip_ready_report` | true or false | `false` | Do not report to Azure that the machine is ready. |

@@ -30,9 +30,17 @@ impl<'a> Settings<'a> {
         self.get("data_dir").and_then(Node::as_str).unwrap_or(DATA_DIR)
     }
 
+    /// Returns the configured names of devices.
+    pub fn disk_aliases(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let map = self.get("disk_aliases").and_then(Node::as_map);
+        map.into_iter()
+            .flat_map(|map| map.iter())
+            .filter_map(|(name, device)| Some((name.as_str()?, device.as_str()?)))
+    }
+
     /// Returns the device that modules find by the name `ephemeral0`.
     pub fn ephemeral_disk(&self) -> &'a str {
-        let alias = self.get("disk_aliases").and_then(|aliases| aliases.get("ephemeral0"));
-        alias.and_then(Node::as_str).unwrap_or(RESOURCE_DISK)
+        let alias = self.disk_aliases().find(|(name, _)| *name == "ephemeral0");
+        alias.map_or(RESOURCE_DISK, |(_, device)| device)
     }
 }

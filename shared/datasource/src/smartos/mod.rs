@@ -187,11 +187,10 @@ fn find_on(ctx: &Search<'_>, kind: Kind) -> Result<Instance> {
             "fs_setup": [{"label": "ephemeral0", "filesystem": "ext4", "device": "ephemeral0"}],
         });
     }
-    let aliases = settings.get("disk_aliases").map(Node::to_json);
-    if let serde_json::Value::Object(aliases) = aliases.unwrap_or_else(|| json!({ "ephemeral0": "/dev/vdb" }))
-    {
+    if let Some(serde_json::Value::Object(aliases)) = settings.get("disk_aliases").map(Node::to_json) {
         instance.devices = aliases;
     }
+    instance.devices.entry("ephemeral0").or_insert_with(|| "/dev/vdb".into());
     standard::record_machine(sys, &mut instance);
     report_provisioned(sys);
     Ok(instance)

@@ -57,8 +57,8 @@ fn find_in_zone(
         }
     });
     let sys = System::new(&top);
-    let config =
-        config::yaml::parse("t", "datasource: {SmartOS: {serial_timeout: 0.3}}").map(|c| c.root).unwrap();
+    let config = "datasource: {SmartOS: {serial_timeout: 0.3, disk_aliases: {data: /dev/vdc}}}";
+    let config = config::yaml::parse("t", config).map(|c| c.root).unwrap();
     let found = find_on(
         &Search {
             sys: &sys,
@@ -108,6 +108,7 @@ fn zone_gets_its_metadata_from_the_socket() {
     assert_eq!(found.local_hostname.as_deref(), Some("web.example.test"));
     assert_eq!(found.user_data, Blobs(vec![b"#!/bin/sh\ntrue\n".to_vec()]));
     assert!(found.config.is_null());
+    assert_eq!(json!(found.devices), json!({ "data": "/dev/vdc", "ephemeral0": "/dev/vdb" }));
     assert_eq!(found.network.unwrap().content["config"][0]["subnets"], json!([{"type": "dhcp4"}]));
     let script = format!("/var/lib/cloud/instances/{}/data/user-script", UUID.1);
     assert_eq!(sys.read_text(script).unwrap(), "#!/bin/bash\necho hi\n");

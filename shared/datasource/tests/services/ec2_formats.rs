@@ -54,8 +54,11 @@ fn ec2s_copies_need_no_token() {
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Unknown(_)));
     let machine = machine.firmware(&[("product_uuid", "A-2")]);
     assert!(matches!(machine.check(&i), datasource::IdentityCheck::Different(_)));
-    // There is no disk for ephemeral0; swap's has another name.
-    assert_eq!(Value::from(i.devices), json!({"root": "/dev/sda1", "swap": "xvdc", "ebs1": "sdd"}));
+    assert_eq!(
+        Value::from(i.devices),
+        json!({"root": "/dev/sda1", "ephemeral0": "sdb", "swap": "sdc", "ebs1": "sdd"})
+    );
+    assert_eq!(i.device_search, state::DeviceSearch::Remapped);
     assert!(machine.warnings().contains("no network configuration"), "{}", machine.warnings());
 }
 

@@ -21,6 +21,7 @@ use system::{Result, debug, info, warning};
 use self::keys::{Keys, Layout};
 use self::target::Names;
 use crate::device_aliases::Aliases;
+use crate::metadata_devices::MetadataDevices;
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
@@ -47,7 +48,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     let aliases = context.read_key::<Aliases>("device_aliases").unwrap_or_default();
-    let names = Names { aliases: &aliases.0, metadata: &context.instance.devices };
+    let names = Names { aliases: &aliases.0, metadata: MetadataDevices::new(sys, context.instance) };
 
     let disks = keys.disk_setup.unwrap_or_default().0;
     let mut overwritable = Vec::new();

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use blockdev::{Contents, Superblock, contents, is_in_use};
-use serde_json::{Map, Value};
 use system::{Error, Result, System};
 
 use super::layout::{is_boot_loader, is_extended};
 use crate::block_device::{BlockDevice, find_block_device};
+use crate::metadata_devices::MetadataDevices;
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Sysfs gives an extended partition this size at most, in its sectors of 512 bytes.
@@ -16,7 +16,7 @@ const MAX_EXTENDED_SIZE: u64 = 2 * 512;
 /// The names of devices that the user and the datasource define.
 pub struct Names<'a> {
     pub aliases: &'a [(String, String)],
-    pub metadata: &'a Map<String, Value>,
+    pub metadata: MetadataDevices<'a>,
 }
 
 impl Names<'_> {
@@ -24,11 +24,7 @@ impl Names<'_> {
     pub fn resolve(&self, name: &str) -> String {
         let alias = self.aliases.iter().find(|(alias, _)| alias == name).map(|(_, device)| device.as_str());
         let name = alias.unwrap_or(name);
-        match self.metadata.get(name).and_then(Value::as_str) {
-            Some(device) if device.starts_with('/') => device.to_string(),
-            Some(device) if !device.is_empty() => format!("/dev/{device}"),
-            _ => name.to_string(),
-        }
+        self.metadata.path(name).unwrap_or_else(|| name.to_string())
     }
 
     /// Resolves as [`Names::resolve`] does a name that may have the number of a partition after a dot.

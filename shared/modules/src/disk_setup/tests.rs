@@ -6,6 +6,7 @@ use super::file_system::{fill_in, mkfs_arguments};
 use super::keys::{Disk, FileSystem, Layout, TableKind};
 use super::layout::{gpt_script, has_same_places, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::Names;
+use crate::metadata_devices::MetadataDevices;
 use crate::test_sandbox::{Sandbox, yaml};
 
 fn layout(text: &str) -> Layout {
@@ -181,9 +182,12 @@ fn placeholders_of_a_command_are_filled() {
 
 #[test]
 fn device_names_are_resolved_through_aliases_and_metadata() {
-    let metadata = serde_json::json!({ "ephemeral0": "vdb", "ephemeral1": "/dev/vdc", "swap": 1 });
+    let mut sandbox = Sandbox::new("{}");
+    for (name, device) in [("ephemeral0", "vdb"), ("ephemeral1", "/dev/vdc")] {
+        sandbox.instance.devices.insert(name.into(), device.into());
+    }
     let aliases = [("data".to_string(), "/dev/vdd".to_string()), ("mine".into(), "ephemeral1".into())];
-    let names = Names { aliases: &aliases, metadata: metadata.as_object().unwrap() };
+    let names = Names { aliases: &aliases, metadata: MetadataDevices::new(&sandbox.sys, &sandbox.instance) };
     for (name, path) in [
         ("ephemeral0", "/dev/vdb"),
         ("ephemeral1", "/dev/vdc"),
@@ -194,7 +198,6 @@ fn device_names_are_resolved_through_aliases_and_metadata() {
     ] {
         assert_eq!(names.resolve(name), path);
     }
-    let sandbox = Sandbox::new("{}");
     for (name, path, number) in [
         ("ephemeral0.1", "/dev/vdb", Some(1)),
         ("/dev/disk/by-id/a.b", "/dev/disk/by-id/a.b", None),
