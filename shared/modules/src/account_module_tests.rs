@@ -157,12 +157,12 @@ fn an_invalid_user_does_not_affect_the_others() {
     );
     let logged_warnings = sandbox.logged_warnings().join("\n");
     for part in [
-        "test.yaml:2:4: users[0]: expected the name of a user, found a list",
+        "test.yaml:2:4: users[0]: expected a user name without whitespace",
         "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
         "users[1].shell: expected a string, found a list",
         "users[5].sudo: expected a rule, a list of rules or null",
-        "test.yaml:4:10: users[2]: not the name of a user",
-        "test.yaml:6:10: users[4]: not the name of a user",
+        "test.yaml:4:10: users[2].name: expected a user name without",
+        "test.yaml:6:10: users[4].name: expected a user name without",
         "users[5].ssh_redirect_user: expected true, false or default",
         "users[5].gecos: expected a single-line string",
     ] {
