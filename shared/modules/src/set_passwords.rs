@@ -342,7 +342,8 @@ mod tests {
             }
             sandbox.run(&MODULE).unwrap();
             let warnings = sandbox.logged_warnings();
-            let is_named = |text: &String| text.contains("name of a user") || text.contains("user:password");
+            let is_named =
+                |text: &String| text.contains("expected a user name") || text.contains("user:password");
             assert!(sandbox.calls().is_empty() && warnings.iter().any(is_named), "{config}: {warnings:?}");
         }
     }
