@@ -10,7 +10,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::run::chroot_child;
 use crate::syslog::Syslog;
-use crate::{Change, Effect, Level, Result, ResultExt, System, warning};
+use crate::{Change, Effect, Level, Result, ResultExt, System};
 
 /// The widest mode of a log: messages are for administrators only.
 const LOG_MODE: u32 = 0o640;
@@ -63,12 +63,12 @@ impl System {
         }
         clear_nonblocking(&file, &meta).context(what())?;
         self.log().to_file(min_level, file);
-        if !is_owned && self.is_live() {
-            warning!(
-                self,
-                "{path}: none of these owners (syslog_fix_perms) could be set: {}",
-                owners.join(", ")
-            );
+        if !is_owned {
+            // An image that is prepared without privileges, or without its accounts yet, is no reason for a warning.
+            let level = if self.is_live() { Level::Warning } else { Level::Info };
+            let owners = owners.join(", ");
+            let text = format_args!("{path}: none of these owners (syslog_fix_perms) could be set: {owners}");
+            self.log().record(level, file!(), text);
         }
         Ok(())
     }
