@@ -246,7 +246,7 @@ const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) 
 
 #[test]
 fn host_keys_are_regenerated() {
-    let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type']\nssh_quiet_keygen: true");
+    let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type', -f]\nssh_quiet_keygen: true");
     sandbox.stub("ssh-keygen", KEYGEN);
     sandbox.run(&ssh::MODULE).unwrap();
     assert_eq!(
@@ -255,7 +255,14 @@ fn host_keys_are_regenerated() {
          ssh-keygen -t ed25519 -N  -f /etc/ssh/ssh_host_ed25519_key\n"
     );
     assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
-    assert_eq!(sandbox.logged_warnings(), ["ssh_genkeytypes: expected types such as ed25519"]);
+    let expected = "expected a type of keys: rsa, ecdsa or ed25519, found a string";
+    assert_eq!(
+        sandbox.logged_warnings(),
+        [
+            format!("test.yaml:1:33: ssh_genkeytypes[2]: {expected}"),
+            format!("test.yaml:1:45: ssh_genkeytypes[3]: {expected}"),
+        ]
+    );
 }
 
 #[test]

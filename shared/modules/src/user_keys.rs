@@ -179,6 +179,20 @@ impl FromNode for UserOption {
     }
 }
 
+/// A field of passwd(5) that is an option of useradd: a colon would end it, and the user would not be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswdField(pub String);
+
+impl FromNode for PasswdField {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<PasswdField> {
+        match UserOption::read(node, reader)? {
+            UserOption(text) if text.contains(':') => reader.type_error(node, "a string without ':'"),
+            UserOption(text) => Some(PasswdField(text)),
+        }
+    }
+}
+
 /// An email address, or at least what a program does not take as an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail(pub String);
@@ -272,11 +286,11 @@ config::keys! {
         /// The login name. Without it, the entry is for the default user.
         name: Option<UserName>;
         /// The full name (GECOS comment).
-        gecos: Option<UserOption>;
+        gecos: Option<PasswdField>;
         /// The home directory. The default is /home/NAME.
-        homedir: Option<UserOption>;
+        homedir: Option<PasswdField>;
         /// The login shell.
-        shell: Option<UserOption>;
+        shell: Option<PasswdField>;
         /// The expiry date of the account.
         expiredate: Option<UserOption>, within format(Format::Date);
         /// Days until an account with an expired password is disabled.

@@ -66,6 +66,7 @@ fn users_are_read_in_every_notation() {
         ("user: Jane Doe\nusers: [a]", "a() *debian(adm,sudo)", 1, 1),
         ("users: [{name: }, {name: a}]", "a()", 1, 0),
         ("users: [{name: 'a b'}, '', b]", "b()", 2, 0),
+        ("users: [{name: a, gecos: 'x:y', homedir: '/a:b', shell: '/bin/sh:x'}]", "a()", 3, 0),
         ("users: [{name: a, ssh_import_id: [gh:a, -x, 'gh:a b']}]", "a()", 2, 0),
     ] {
         let (accounts, got_wrong, got_old) = read(config);
@@ -132,7 +133,7 @@ fn groups_are_read_in_every_notation() {
 fn configuration_overrides_the_distributions_default_user() {
     let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
     let keys = &accounts.default_user().unwrap().keys;
-    let line = |l: &Option<crate::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::PasswdField>| l.as_ref().map(|l| l.0.clone());
     assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
     assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
     assert!(keys.lock_passwd);
@@ -144,9 +145,10 @@ fn booleans_are_not_options_of_useradd() {
     for option in ["gecos", "homedir", "shell", "expiredate", "inactive", "selinux_user"] {
         let (accounts, wrong, _) = read(&format!("users: [{{name: a, {option}: true}}]"));
         let keys = &accounts.users[0].keys;
-        let options =
-            [&keys.gecos, &keys.homedir, &keys.shell, &keys.expiredate, &keys.inactive, &keys.selinux_user];
-        assert!(wrong == 1 && options.iter().all(|given| given.is_none()), "{option}");
+        let fields = [&keys.gecos, &keys.homedir, &keys.shell];
+        let options = [&keys.expiredate, &keys.inactive, &keys.selinux_user];
+        let is_empty = fields.iter().all(|f| f.is_none()) && options.iter().all(|o| o.is_none());
+        assert!(wrong == 1 && is_empty, "{option}");
     }
     let (accounts, wrong, _) = read("users: [{name: a, inactive: 5}]");
     assert_eq!((accounts.users[0].keys.inactive.as_ref().map(|days| days.0.as_str()), wrong), (Some("5"), 0));
