@@ -214,6 +214,18 @@ mod tests {
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
     }
 
+    /// In an image that is no mistake, but it is visible.
+    #[test]
+    fn owners_that_do_not_exist_are_logged() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        sys.log_to_file(Level::Info, "/log", 0o640, &["nobody-at-all".into(), "none-of:these".into()])
+            .unwrap();
+        let text = sys.read_text("/log").unwrap();
+        let line = "[INFO]: /log: none of these owners (syslog_fix_perms) could be set: nobody-at-all, none-of:these\n";
+        assert!(text.ends_with(line) && sys.log().logged_warnings().is_empty(), "{text}");
+    }
+
     #[test]
     fn a_log_daemon_that_starts_late_gets_the_later_lines() {
         let top = TempDir::new();
