@@ -49,3 +49,45 @@ fn each_finding_is_reported_once() {
         assert_reported(&complaints, "90-wrong.cfg", key);
     }
 }
+
+/// A value with a line break is no entry of its own in the log, and no line of the output or the status.
+#[test]
+fn values_are_no_lines_of_the_log() {
+    const FORGED: &str = "2001-01-01 00:00:00,000 - run.rs[ERROR]: forged";
+    let user_data = format!(
+        "#cloud-config\nusers: []\n\"x\\n{FORGED}\": 1\n\
+         reporting: {{console: {{type: print}}}}\n\
+         random_seed: {{command: [\"none\\n{FORGED}\"], command_required: true}}\n\
+         write_files:\n- {{path: \"/opt/x\\n{FORGED}\", owner: nobodyx}}\n- {{path: /opt/y, owner: \"n\\r\\n{FORGED}\"}}\n"
+    );
+    let sandbox = Sandbox::with_user_data("forged", &user_data);
+    let boot = sandbox.boot();
+    let output = sandbox.file("/var/log/cloud-init-output.log").unwrap_or_default();
+    let (log, status) = (sandbox.log(), sandbox.status());
+    for (name, text, at_least) in
+        [("log", &log, 2), ("output", &output, 0), ("console", &boot.output, 0), ("status", &status, 1)]
+    {
+        assert!(text.matches("forged").count() >= at_least, "{name}: {text}");
+        let lines = text.split(['\n', '\r']);
+        assert_eq!(lines.filter(|line| line.starts_with("2001-")).count(), 0, "{name}: {text}");
+    }
+    assert!(log.contains("write_files[0].path: expected a path without control characters"), "{log}");
+    assert!(log.contains(r"no user named 'n\r\n2001-01-01 00'"), "{log}");
+    assert!(sandbox.path("/opt/y").exists());
+    let names = std::fs::read_dir(sandbox.path("/opt")).expect("its files").flatten();
+    assert!(names.into_iter().all(|entry| !entry.file_name().to_string_lossy().contains('\n')));
+}
+
+/// All types of a handler are named, and a key of the image's log has its place.
+#[test]
+fn reporting_and_log_settings_of_user_data_are_explained() {
+    let user_data =
+        "#cloud-config\nusers: []\nreporting: {a: {type: bogus, endpoint: x}}\ndef_log_file_mode: 0600\n";
+    let sandbox = Sandbox::with_user_data("explained", user_data);
+    sandbox.boot();
+    let log = sandbox.log();
+    let types = "reporting.a.type: expected 'log', 'print', 'webhook' or 'hyperv', found another string";
+    for part in [types, "def_log_file_mode: not a key of cloud-config; it belongs in /etc/cloud"] {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+}

@@ -19,7 +19,7 @@ mod users;
 pub use header::make_header;
 pub use hostname::{HostnameMethod, get_variable, parse_hostname, replace_hostname, set_variable};
 pub use keymap::Keymap;
-pub use locale::{LocaleMethod, enable_locale_line, locale_gen_line};
+pub use locale::{LocaleMethod, enable_locale_line, is_locale_name, locale_gen_line};
 pub use ntp::{NtpClient, NtpSettings};
 pub use packages::{AptOptions, Package, PackageManager, PackageRequest, Verb, Wrapper, bare_name};
 pub use privilege::{includes_directory, is_doas_rule_for};

@@ -87,6 +87,12 @@ pub fn enable_locale_line(text: &str, line: &str) -> String {
     out.join("\n").trim_end().to_string() + "\n"
 }
 
+/// Returns whether a locale may have that name. It is written to files that shells read.
+pub fn is_locale_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "_.@-+".contains(c);
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(fits)
+}
+
 /// Returns whether the C library has the locale built in.
 fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
@@ -112,9 +118,7 @@ impl Distro {
     /// # Errors
     /// Fails if the name has characters that no locale has, if a file cannot be read or written, or if a program fails.
     pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
-        // The name is written to files that shells read.
-        let fits = |c: char| c.is_ascii_alphanumeric() || "_.@-+".contains(c);
-        if locale.is_empty() || locale.starts_with('-') || !locale.chars().all(fits) {
+        if !is_locale_name(locale) {
             return Err(Error::new("setting the locale: expected a name such as en_US.UTF-8"));
         }
         match self.locale {

@@ -157,12 +157,12 @@ fn an_invalid_user_does_not_affect_the_others() {
     );
     let logged_warnings = sandbox.logged_warnings().join("\n");
     for part in [
-        "test.yaml:2:4: users[0]: expected the name of a user, found a list",
+        "test.yaml:2:4: users[0]: expected a user name without whitespace",
         "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
         "users[1].shell: expected a string, found a list",
         "users[5].sudo: expected a rule, a list of rules or null",
-        "test.yaml:4:10: users[2]: not the name of a user",
-        "test.yaml:6:10: users[4]: not the name of a user",
+        "test.yaml:4:10: users[2].name: expected a user name without",
+        "test.yaml:6:10: users[4].name: expected a user name without",
         "users[5].ssh_redirect_user: expected true, false or default",
         "users[5].gecos: expected a single-line string",
     ] {
@@ -246,7 +246,7 @@ const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) 
 
 #[test]
 fn host_keys_are_regenerated() {
-    let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type']\nssh_quiet_keygen: true");
+    let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type', -f]\nssh_quiet_keygen: true");
     sandbox.stub("ssh-keygen", KEYGEN);
     sandbox.run(&ssh::MODULE).unwrap();
     assert_eq!(
@@ -255,7 +255,14 @@ fn host_keys_are_regenerated() {
          ssh-keygen -t ed25519 -N  -f /etc/ssh/ssh_host_ed25519_key\n"
     );
     assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
-    assert_eq!(sandbox.logged_warnings(), ["ssh_genkeytypes: expected types such as ed25519"]);
+    let expected = "expected a type of keys: rsa, ecdsa or ed25519, found a string";
+    assert_eq!(
+        sandbox.logged_warnings(),
+        [
+            format!("test.yaml:1:33: ssh_genkeytypes[2]: {expected}"),
+            format!("test.yaml:1:45: ssh_genkeytypes[3]: {expected}"),
+        ]
+    );
 }
 
 #[test]

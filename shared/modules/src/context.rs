@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use config::{Finding, FindingKind, FromNode, Node, Reader, SourceMap};
+use config::{Finding, FindingKind, FromNode, Node, Position, Reader, SourceMap};
 use distro::Distro;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, deprecated, warning};
@@ -139,6 +139,11 @@ impl Context<'_> {
             FindingKind::Deprecated => deprecated!(self.sys, "{finding}"),
             _ => warning!(self.sys, "{finding}"),
         }
+    }
+
+    /// Returns the place of a value for messages: `FILE:LINE:COLUMN: KEY`.
+    pub fn place(&self, at: &Position, key: &str) -> String {
+        format!("{}: {key}", self.source_map.resolve(self.sys, at))
     }
 
     /// Returns the first argument as text, for modules in which it overrides a key.

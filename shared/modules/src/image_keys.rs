@@ -9,6 +9,7 @@ const IMAGE_ONLY_KEYS: &[&str] = &[
     "datasource_list",
     "datasource_pkg_list",
     "def_log_file",
+    "def_log_file_mode",
     "disable_fallback_netcfg",
     "disable_network_activation",
     "disable_vmware_customization",

@@ -1,6 +1,7 @@
 //! locale: the system's language.
 
-use config::schema::{BOOL, STR};
+use config::schema::{BOOL, STR, Type};
+use config::{FromNode, Node, Reader};
 use distro::LocaleMethod;
 use state::Frequency;
 use system::{Error, Result, debug, warning};
@@ -25,10 +26,30 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 config::keys! {
     struct Keys {
         /// The locale, such as `en_US.UTF-8`. false keeps the current one.
-        locale: Option<String>, types [BOOL, STR];
+        locale: Option<Locale>, types [BOOL, STR];
         /// The file to write it to. The default depends on the distribution.
         locale_configfile: Option<Line>;
     }
+}
+
+/// A locale, or false in one of its spellings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Locale(String);
+
+impl FromNode for Locale {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<Locale> {
+        let text = String::read(node, reader)?;
+        if is_false(&text) || distro::is_locale_name(&text) {
+            Some(Locale(text))
+        } else {
+            reader.type_error(node, "false, or a locale such as en_US.UTF-8")
+        }
+    }
+}
+
+fn is_false(text: &str) -> bool {
+    matches!(text.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no")
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
@@ -37,14 +58,17 @@ fn run(context: &Context<'_>) -> Result<()> {
     if invalid.contains("locale") || invalid.contains("locale_configfile") {
         return Err(Error::new("the locale is invalid; module skipped"));
     }
-    if let (LocaleMethod::Gentoo, Some(wanted)) = (context.distro.locale, &keys.locale)
+    if let (LocaleMethod::Gentoo, Some(Locale(wanted))) = (context.distro.locale, &keys.locale)
         && !["en_US.UTF-8", "false"].contains(&wanted.as_str())
     {
         // As upstream.
         warning!(sys, "locale is not supported on Gentoo; using en_US.UTF-8");
     }
-    let locale = context.first_arg().or(keys.locale).unwrap_or_else(|| context.distro.current_locale(sys));
-    if matches!(locale.trim().to_ascii_lowercase().as_str(), "false" | "0" | "off" | "no") {
+    let locale = context
+        .first_arg()
+        .or(keys.locale.map(|Locale(text)| text))
+        .unwrap_or_else(|| context.distro.current_locale(sys));
+    if is_false(&locale) {
         debug!(sys, "locale is false; keeping the current locale");
         return Ok(());
     }
@@ -84,6 +108,9 @@ mod tests {
         for config in ["'en US'", "''", "\"a\\nb\"", "'a;reboot'", "'$(reboot)'", "-x", "a/b"] {
             let sandbox = Sandbox::new(&format!("locale: {config}"));
             assert!(sandbox.run(&MODULE).is_err() && sandbox.sys.effects().is_empty(), "{config}");
+            let warnings = sandbox.logged_warnings();
+            let place = "test.yaml:1:9: locale: expected false, or a locale such as en_US.UTF-8";
+            assert!(warnings.len() == 1 && warnings[0].starts_with(place), "{config}: {warnings:?}");
         }
         for config in ["locale: [x]", "{locale: C.UTF-8, locale_configfile: [x]}"] {
             let sandbox = Sandbox::new(config);

@@ -6,6 +6,7 @@ use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
 use crate::schema::Section;
+use crate::text_values::FilePath;
 use crate::{Context, Distros, Module, ModuleFlag, encoded_content, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -31,7 +32,7 @@ config::string_enum! {
 config::keys! {
     struct RandomSeed {
         /// The file to append the seed to.
-        file: String = "/dev/urandom";
+        file: FilePath = "/dev/urandom";
         /// The seed.
         data: Option<ByteString>;
         /// The encoding of `data`.
@@ -54,7 +55,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             Ok(keys) => (keys, Ok(())),
             Err(e) => (None, Err(e)),
         };
-    let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.as_str());
+    let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.0.as_str());
     let from_user = match &keys {
         Some(RandomSeed { data: Some(ByteString(data)), encoding, .. }) => {
             let (base64, gzip) = (*encoding == Encoding::Base64, *encoding == Encoding::Gzip);
@@ -107,7 +108,7 @@ fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
         return Ok(());
     }
     let command = Command::new(&keys.command)
-        .env("RANDOM_SEED_FILE", &keys.file)
+        .env("RANDOM_SEED_FILE", &keys.file.0)
         .output(OutputMode::Inherit)
         .timeout(context.script_timeout);
     sys.run(&command).map(drop)
@@ -144,6 +145,7 @@ mod tests {
             ("encoding: rot13", true, 1),
             ("file: /seed, data: x, encoding: rot13", true, 1),
             ("file: /seed, data: x, command: [true, [x]]", true, 1),
+            ("file: \"/seed\\nx\", data: x", true, 1),
             ("fille: /x", false, 1),
         ] {
             let sandbox = Sandbox::new(&format!("random_seed: {{{keys}}}"));

@@ -343,7 +343,7 @@ mod tests {
             sandbox.run(&MODULE).unwrap();
             let warnings = sandbox.logged_warnings();
             let is_reported =
-                |text: &String| text.contains("name of a user") || text.contains("user:password");
+                |text: &String| text.contains("expected a user name") || text.contains("user:password");
             assert!(sandbox.calls().is_empty() && warnings.iter().any(is_reported), "{config}: {warnings:?}");
         }
     }

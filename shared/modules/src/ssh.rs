@@ -47,7 +47,7 @@ config::keys! {
         /// Delete existing host keys in a new instance.
         ssh_deletekeys: bool = true;
         /// Host key types to generate without `ssh_keys`. The default is all three.
-        ssh_genkeytypes: Option<Vec<String>>, types [list(&[word("ecdsa"), word("ed25519"), word("rsa")]).min(1)];
+        ssh_genkeytypes: Option<Vec<KeyType>>, types [list(&[word("ecdsa"), word("ed25519"), word("rsa")]).min(1)];
         /// Reject logins as root, with `disable_root_opts`.
         disable_root: bool = true;
         /// Options for root's keys. By default they print which user to log in as.
@@ -58,6 +58,22 @@ config::keys! {
         ssh_quiet_keygen: bool = false;
         /// Publication of the host's public keys.
         ssh_publish_hostkeys: Option<Publish>;
+    }
+}
+
+/// A type of host keys. ssh-keygen knows which ones it supports; here it must not be one of its options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KeyType(String);
+
+impl FromNode for KeyType {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<KeyType> {
+        let text = String::read(node, reader)?;
+        let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+        if text.is_empty() || text.starts_with('-') || !text.bytes().all(fits) {
+            return reader.type_error(node, "a type of keys: rsa, ecdsa or ed25519");
+        }
+        Some(KeyType(text))
     }
 }
 
@@ -146,7 +162,7 @@ pub(crate) fn start_ahead(context: &Context<'_>) {
         return;
     }
     for kind in HOST_KEY_TYPES.iter().filter(|kind| !is_forbidden(sys, kind)) {
-        if keys.ssh_genkeytypes.as_ref().is_none_or(|types| types.iter().any(|t| t == kind)) {
+        if keys.ssh_genkeytypes.as_ref().is_none_or(|types| types.iter().any(|t| t.0 == *kind)) {
             sys.start_ahead(&keygen(kind));
         }
     }
@@ -279,7 +295,10 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
         return;
     }
     let defaults = HOST_KEY_TYPES.map(String::from).to_vec();
-    let wanted = keys.ssh_genkeytypes.as_ref().unwrap_or(&defaults);
+    let wanted = match &keys.ssh_genkeytypes {
+        Some(types) => &types.iter().map(|KeyType(kind)| kind.clone()).collect(),
+        None => &defaults,
+    };
     let is_generated = generate_missing(context, wanted, keys.ssh_quiet_keygen);
     // A dry run generates a key without a file.
     let has_any =
@@ -302,10 +321,6 @@ fn generate_missing(context: &Context<'_>, types: &[String], quiet: bool) -> boo
     for kind in types {
         if is_forbidden(sys, kind) {
             debug!(sys, "no {kind} host key: not allowed in FIPS mode");
-            continue;
-        }
-        if kind.is_empty() || !kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-') {
-            warning!(sys, "ssh_genkeytypes: expected types such as ed25519");
             continue;
         }
         let path = host_key_path(kind, HostKeyFile::Private);

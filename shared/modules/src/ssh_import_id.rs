@@ -8,6 +8,7 @@ use state::Frequency;
 use system::{Command, Error, OutputMode, Result, debug, error, warning};
 
 use crate::schema::Section;
+use crate::user_keys::ImportId;
 use crate::users::Accounts;
 use crate::{Context, Distros, Module, ModuleFlag};
 
@@ -33,7 +34,7 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 config::keys! {
     struct Keys {
         /// Public keys to import for the default user: `gh:NAME` (GitHub) or `lp:NAME` (Launchpad).
-        ssh_import_id: Vec<String>;
+        ssh_import_id: Vec<ImportId>;
     }
 }
 
@@ -42,19 +43,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     let own = context.read_keys(Keys::read_known).map(|k| k.ssh_import_id).unwrap_or_default();
     let wanted = match context.args.split_first() {
         Some((user, ids)) => {
-            let ids = ids.iter().filter_map(Node::scalar_text).collect();
+            let ids = valid_ids(context, ids);
             user.scalar_text().map(|user| (user, ids)).into_iter().collect()
         }
         None => requested_ids(&Accounts::read(context), &own),
     };
-    let wanted: Vec<(String, Vec<String>)> = wanted
-        .into_iter()
-        .map(|(user, ids)| {
-            let ids = valid_ids(context, &user, ids);
-            (user, ids)
-        })
-        .filter(|(_, ids)| !ids.is_empty())
-        .collect();
+    let wanted: Vec<(String, Vec<String>)> = wanted.into_iter().filter(|(_, ids)| !ids.is_empty()).collect();
     if wanted.is_empty() {
         debug!(sys, "ssh_import_id is not set for a user; skipping");
         return Ok(());
@@ -78,11 +72,11 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// Returns the users and the IDs of their keys. The default user has the top-level key's IDs and those of its own entry.
-fn requested_ids(accounts: &Accounts, top_level: &[String]) -> Vec<(String, Vec<String>)> {
+fn requested_ids(accounts: &Accounts, top_level: &[ImportId]) -> Vec<(String, Vec<String>)> {
     let ids_of = |user: &crate::users::User| {
         let top_level = if user.is_default { top_level } else { &[] };
         let mut ids: Vec<String> = Vec::new();
-        for id in top_level.iter().chain(&user.keys.ssh_import_id) {
+        for ImportId(id) in top_level.iter().chain(&user.keys.ssh_import_id) {
             if !ids.contains(id) {
                 ids.push(id.clone());
             }
@@ -92,20 +86,15 @@ fn requested_ids(accounts: &Accounts, top_level: &[String]) -> Vec<(String, Vec<
     accounts.users.iter().map(ids_of).collect()
 }
 
-/// Returns the IDs that cannot be taken for an option of the program.
-fn valid_ids(context: &Context<'_>, user: &str, ids: Vec<String>) -> Vec<String> {
-    let is_valid = |id: &String| {
-        !id.is_empty() && !id.starts_with('-') && !id.contains(|c: char| c.is_whitespace() || c.is_control())
-    };
-    let (good, bad): (Vec<String>, Vec<String>) = ids.into_iter().partition(is_valid);
-    if !bad.is_empty() {
-        let count = bad.len();
-        warning!(
-            context.sys,
-            "ssh_import_id of user {user}: expected IDs like gh:NAME; {count} of them are invalid"
-        );
+/// Returns the IDs of the module's arguments.
+fn valid_ids(context: &Context<'_>, arguments: &[Node]) -> Vec<String> {
+    let read = |node: &Node| ImportId::parse(&node.scalar_text()?);
+    let ids: Vec<String> = arguments.iter().filter_map(read).map(|ImportId(id)| id).collect();
+    if ids.len() < arguments.len() {
+        let count = arguments.len() - ids.len();
+        warning!(context.sys, "ssh_import_id: expected IDs such as gh:NAME; {count} arguments are invalid");
     }
-    good
+    ids
 }
 
 fn import(context: &Context<'_>, user: &str, ids: &[String]) -> Result<()> {
@@ -193,7 +182,7 @@ mod tests {
             (
                 "{ssh_import_id: [-r, \"a\\nb\"], users: [default]}",
                 &BOTH,
-                "ssh_import_id of user debian: expected",
+                "test.yaml:1:18: ssh_import_id[0]: expected an ID such as gh:NAME or lp:NAME",
             ),
         ] {
             let sandbox = sandbox(config, programs);

@@ -19,6 +19,21 @@ impl FromNode for Line {
     }
 }
 
+/// The path of a file or a directory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FilePath(pub String);
+
+impl FromNode for FilePath {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<FilePath> {
+        let text = String::read(node, reader)?;
+        if text.is_empty() || text.contains(char::is_control) {
+            return reader.type_error(node, "a path without control characters");
+        }
+        Some(FilePath(text))
+    }
+}
+
 /// Text that a command takes as one argument that is not an option: a name or a path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word(pub String);

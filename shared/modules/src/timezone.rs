@@ -27,12 +27,17 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let zone = match context.first_arg() {
+    let argument = context.first_arg();
+    let key = context.config.get("timezone").filter(|_| argument.is_none());
+    let zone = match argument {
         Some(zone) => Some(zone),
         None => valid_key(context, "timezone", Keys::read_known, |k| k.timezone)?,
     };
     match zone.filter(|z| !z.is_empty()) {
-        Some(zone) => context.distro.set_timezone(context.sys, &zone),
+        Some(zone) => context.distro.set_timezone(context.sys, &zone).map_err(|e| match key {
+            Some(node) => e.context(context.place(&node.at, "timezone")),
+            None => e,
+        }),
         None => {
             debug!(context.sys, "no time zone is configured");
             Ok(())
@@ -100,7 +105,11 @@ mod tests {
             ("timezone: ''", false),
         ] {
             let sandbox = sandbox("debian", config);
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            let result = sandbox.run(&MODULE);
+            assert_eq!(result.is_err(), fails, "{config}");
+            let texts = sandbox.logged_warnings().into_iter().chain(result.err().map(|e| e.to_string()));
+            let is_placed = texts.into_iter().any(|text| text.starts_with("test.yaml:1:11: timezone: "));
+            assert_eq!(is_placed, fails, "{config}");
             assert!(
                 !sandbox.sys.is_link("/etc/localtime") && !sandbox.sys.exists("/etc/timezone"),
                 "{config}"

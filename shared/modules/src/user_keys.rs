@@ -36,6 +36,13 @@ impl FromNode for OptionalSecret {
     }
 }
 
+/// What [`is_valid_name`] accepts, in messages.
+pub(crate) const USER_NAME: &str =
+    "a user name without whitespace, ':', '/' and ',' that does not begin with '-'";
+/// The same for groups.
+pub(crate) const GROUP_NAME: &str =
+    "a group name without whitespace, ':', '/' and ',' that does not begin with '-'";
+
 /// Names: `a, b`, a list, or (deprecated) a map's keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NameList(pub Vec<String>);
@@ -65,7 +72,8 @@ impl FromNode for NameList {
         };
         let (good, bad): (Vec<String>, Vec<String>) = names.into_iter().partition(|name| is_valid_name(name));
         if !bad.is_empty() {
-            reader.add_finding(config::FindingKind::Invalid, node, "expected names; ignoring invalid ones");
+            let message = "expected names without whitespace, ':' and '/'; ignoring invalid ones";
+            reader.add_finding(FindingKind::Invalid, node, message);
         }
         Some(NameList(good))
     }
@@ -82,11 +90,7 @@ impl FromNode for GroupName {
     const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<GroupName> {
         let name = String::read(node, reader)?.trim().to_string();
-        if is_valid_name(&name) {
-            Some(GroupName(name))
-        } else {
-            reader.type_error(node, "the name of a group")
-        }
+        if is_valid_name(&name) { Some(GroupName(name)) } else { reader.type_error(node, GROUP_NAME) }
     }
 }
 
@@ -175,6 +179,20 @@ impl FromNode for UserOption {
     }
 }
 
+/// A field of passwd(5) that is an option of useradd: a colon would end it, and the user would not be created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PasswdField(pub String);
+
+impl FromNode for PasswdField {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<PasswdField> {
+        match UserOption::read(node, reader)? {
+            UserOption(text) if text.contains(':') => reader.type_error(node, "a string without ':'"),
+            UserOption(text) => Some(PasswdField(text)),
+        }
+    }
+}
+
 /// An email address, or at least what a program does not take as an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail(pub String);
@@ -197,11 +215,27 @@ impl FromNode for UserName {
     const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<UserName> {
         let name = String::read(node, reader)?;
-        if !is_valid_name(&name) {
-            reader.add_finding(FindingKind::Invalid, node, "not the name of a user");
-            return None;
-        }
-        Some(UserName(name))
+        if is_valid_name(&name) { Some(UserName(name)) } else { reader.type_error(node, USER_NAME) }
+    }
+}
+
+/// The ID of public keys to import, which the program cannot take for an option or several arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportId(pub String);
+
+impl ImportId {
+    /// Returns the ID if it is valid.
+    pub fn parse(id: &str) -> Option<ImportId> {
+        let has_other = id.contains(|c: char| c.is_whitespace() || c.is_control());
+        (!id.is_empty() && !id.starts_with('-') && !has_other).then(|| ImportId(id.into()))
+    }
+}
+
+impl FromNode for ImportId {
+    const SCHEMA: &'static [Type] = &[STR];
+    fn read(node: &Node, reader: &mut Reader) -> Option<ImportId> {
+        let id = ImportId::parse(&String::read(node, reader)?);
+        id.or_else(|| reader.type_error(node, "an ID such as gh:NAME or lp:NAME"))
     }
 }
 
@@ -250,13 +284,13 @@ config::keys! {
     /// One user.
     pub struct UserKeys as "user" {
         /// The login name. Without it, the entry is for the default user.
-        name: Option<String>;
+        name: Option<UserName>;
         /// The full name (GECOS comment).
-        gecos: Option<UserOption>;
+        gecos: Option<PasswdField>;
         /// The home directory. The default is /home/NAME.
-        homedir: Option<UserOption>;
+        homedir: Option<PasswdField>;
         /// The login shell.
-        shell: Option<UserOption>;
+        shell: Option<PasswdField>;
         /// The expiry date of the account.
         expiredate: Option<UserOption>, within format(Format::Date);
         /// Days until an account with an expired password is disabled.
@@ -294,7 +328,7 @@ config::keys! {
         /// Public keys that are authorized to log in.
         ssh_authorized_keys: Option<SshKeys>, within min(1), also "ssh-authorized-keys" since "18.3";
         /// Public keys to import: `gh:NAME` or `lp:NAME`.
-        ssh_import_id: Vec<String>, within min(1), also "ssh-import-id" since "24.2";
+        ssh_import_id: Vec<ImportId>, within min(1), also "ssh-import-id" since "24.2";
         /// For the metadata's keys, only print that the default user is to be used.
         ssh_redirect_user: RedirectUser = false, also "ssh-redirect-user" since "24.2";
         /// The email address for `snap create-user`, which creates the user.

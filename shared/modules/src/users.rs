@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, Needs, STR, Type, key, list, map_of, reference,
 };
-use config::{FindingKind, FromNode, Map, Node, Reader, Value};
+use config::{FindingKind, Findings, FromNode, Map, Node, Reader, Value};
 
 use crate::Context;
-use crate::user_keys::{NameList, UserKeys, is_valid_name, split_commas};
+use crate::user_keys::{GROUP_NAME, NameList, USER_NAME, UserKeys, UserName, is_valid_name, split_commas};
 
 /// A group and its members.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +42,13 @@ impl Accounts {
     /// Does the same as [`Accounts::read`] and logs the findings, which a single module does.
     pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
         let mut reader = Reader::new();
-        let accounts = normalize(context.config, context.system_info.get("default_user"), &mut reader);
-        for finding in reader.into_findings().iter().filter(|_| report) {
-            context.log_finding(finding);
+        let distro_default = context.system_info.get("default_user");
+        let accounts = normalize(context.config, distro_default, &mut reader);
+        if report {
+            reader.into_findings().iter().for_each(|finding| context.log_finding(finding));
+            // The image's own settings may be deprecated or unknown; the owner of an instance cannot change them.
+            let invalid = distro_default.map(invalid_default_user).unwrap_or_default();
+            invalid.of_kind(FindingKind::Invalid).for_each(|finding| context.log_finding(finding));
         }
         accounts
     }
@@ -61,11 +65,22 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
         config.get("user").and_then(|n| reader.nested("user", |r| DefaultUserOverrides::read(n, r)?.0));
     let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
     let mut entries = entries.unwrap_or_default().0;
-    let default = merge_missing(overrides.iter().chain(distro_default.and_then(Node::as_map)));
+    let distro_default = distro_default.and_then(Node::as_map).map(with_valid_name);
+    let default = merge_missing(overrides.iter().chain(&distro_default));
     if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
         entries.push(("default".into(), Map::new()));
     }
     Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
+}
+
+/// Returns the findings about the image's default user.
+fn invalid_default_user(node: &Node) -> Findings {
+    let mut reader = Reader::new();
+    reader.nested("system_info.default_user", |r| match node.value {
+        Value::Null => {}
+        _ => drop(UserKeys::read_known(node, r)),
+    });
+    reader.into_findings()
 }
 
 /// The value of `groups`, in its normal form.
@@ -147,13 +162,19 @@ impl<T> Named<T> {
     }
 }
 
+/// Returns the map of a group without members whose name was written at `node`.
+fn one_group(name: String, node: &Node) -> Map {
+    let name = Node { value: Value::Str(name), at: node.at.clone() };
+    [(name, Node::null())].into_iter().collect()
+}
+
 fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
     let mut groups = Named::new();
     let mut put = |name: &str, members: Vec<String>| groups.put(name, members, Vec::extend);
     let mut map = |map: &Map, reader: &mut Reader| {
         for (key, members) in map.iter() {
             let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
-                reader.type_error::<()>(key, "the name of a group");
+                reader.type_error::<()>(key, GROUP_NAME);
                 continue;
             };
             if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
@@ -173,18 +194,14 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
                     }
                     _ => {
                         let name = item.scalar_text().unwrap_or_default();
-                        if is_valid_name(&name) {
-                            map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
-                        } else {
-                            reader.add_finding(FindingKind::Invalid, item, "not the name of a group");
-                        }
+                        map(&one_group(name, item), reader);
                     }
                 });
             }
         }
         Value::Str(text) => {
             for name in split_commas(text) {
-                map(&[(Node::from(name), Node::null())].into_iter().collect(), reader);
+                map(&one_group(name, node), reader);
             }
         }
         _ => {
@@ -198,17 +215,26 @@ fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
 fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> {
     match &node.value {
         _ if node.is_falsy() => None,
-        Value::Str(name) => {
+        Value::Str(_) => {
             reader.report_deprecated_form(node, &TEXT_USER);
-            let name = Node { value: Value::Str(name.clone()), at: node.at.clone() };
-            Some([(Node::from("name"), name)].into_iter().collect())
+            let name = UserName::read(node, reader).map(|_| (Node::from("name"), node.clone()));
+            Some(name.into_iter().collect())
         }
         Value::Map(map) => {
             let _ = UserKeys::read(node, reader);
-            Some(underscore_keys(map))
+            Some(with_valid_name(map))
         }
         _ => reader.type_error(node, "a map of a user's keys"),
     }
+}
+
+/// Returns the keys of a default user without an invalid name, instead of which the image's is used.
+fn with_valid_name(map: &Map) -> Map {
+    let mut map = underscore_keys(map);
+    if map.get("name").is_some_and(|name| UserName::read(name, &mut Reader::new()).is_none()) {
+        map.remove("name");
+    }
+    map
 }
 
 /// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
@@ -261,7 +287,7 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
         if is_valid_name(name) {
             users.put(name, map, |old, map| *old = merge_missing([&*old, &map]));
         } else {
-            reader.add_finding(FindingKind::Invalid, at, "not the name of a user");
+            reader.type_error::<()>(at, USER_NAME);
         }
     };
     match &item.value {
@@ -274,8 +300,10 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
                 (Some((name, at)), _) => put(name, at, map, reader),
                 (None, None) => put("default", item, map, reader),
                 (None, Some(node)) => {
-                    // A name that cannot be read was reported above.
-                    if let Some(name) = String::read(&node, &mut Reader::new()) {
+                    // A name that is invalid was reported above, except for null.
+                    if node.is_null() {
+                        reader.nested("name", |r| r.type_error::<()>(&node, USER_NAME));
+                    } else if let Some(UserName(name)) = UserName::read(&node, &mut Reader::new()) {
                         put(&name, &node, map, reader);
                     }
                 }
@@ -286,13 +314,17 @@ fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, 
                 match node.as_str() {
                     Some(name) => put(name, node, Map::new(), reader),
                     None => {
-                        reader.type_error::<()>(node, "the name of a user");
+                        reader.type_error::<()>(node, USER_NAME);
                     }
                 }
             }
         }
         Value::Str(text) => {
-            for name in split_commas(text) {
+            let names = split_commas(text);
+            if names.is_empty() {
+                reader.type_error::<()>(item, USER_NAME);
+            }
+            for name in names {
                 put(&name, item, Map::new(), reader);
             }
         }
@@ -339,7 +371,7 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
     if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
         let (_, default_entry) = entries.remove(at);
         let mut default = underscore_keys(&default);
-        let name = default.remove("name").and_then(|n| n.scalar_text()).filter(|n| is_valid_name(n));
+        let name = default.remove("name").and_then(|n| n.scalar_text());
         if let Some(name) = name {
             let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
             let mut own = own.unwrap_or_default();
@@ -355,7 +387,7 @@ fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User
     entries
         .into_iter()
         .filter_map(|(name, map)| {
-            // Its findings were reported at its position.
+            // Findings were reported at the positions of the keys.
             let keys = UserKeys::read_known(&Node::from(map), &mut Reader::new())?;
             Some(User { is_default: default_name.as_deref() == Some(&name), name, keys })
         })

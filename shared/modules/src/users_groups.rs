@@ -252,12 +252,13 @@ impl<'a> UserCreator<'a> {
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
     let line = |l: &Option<crate::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
+    let field = |f: &Option<crate::user_keys::PasswdField>| f.as_ref().map(|f| f.0.clone());
     NewUser {
         name: user.name.clone(),
         uid: keys.uid.as_ref().map(|u| u.0.clone()),
-        gecos: line(&keys.gecos),
-        homedir: line(&keys.homedir),
-        shell: line(&keys.shell),
+        gecos: field(&keys.gecos),
+        homedir: field(&keys.homedir),
+        shell: field(&keys.shell),
         primary_group: keys.primary_group.as_ref().map(|g| g.0.clone()),
         groups: keys.groups.0.clone(),
         expiredate: line(&keys.expiredate),

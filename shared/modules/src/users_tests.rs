@@ -2,7 +2,7 @@
 
 use config::{FindingKind, Reader};
 
-use crate::test_sandbox::yaml;
+use crate::test_sandbox::{Sandbox, yaml};
 use crate::users::{Accounts, normalize};
 
 const DEFAULT: &str =
@@ -51,15 +51,63 @@ fn users_are_read_in_every_notation() {
         ("users: [5, null, true, {name: a}]", "5() a()", 2, 0),
         ("users: [{name: [x]}, {name: a}]", "a()", 1, 0),
         ("users: [{name: a, groups: 5, uid: x}]", "a(5)", 1, 1),
-        ("users: ['a b', '', '../x', b]", "b()", 2, 0),
+        ("users: ['a b', '', '../x', b]", "b()", 3, 0),
         ("users: {a: [x], b: true}", "b()", 1, 1),
         ("users: 5", "", 1, 0),
         ("users: null", "", 1, 0),
         ("user: [x]\nusers: [a]", "a()", 1, 0),
-        ("user: {name: 'a:b'}", "", 0, 0),
+        // An invalid name of the default user does not lock the owner out: the image's is used.
+        ("user: {name: 'a:b', groups: [lp]}", "*debian(lp)", 1, 0),
+        ("user: {name: \"x\\ny\"}", "*debian(adm,sudo)", 1, 0),
+        ("user: {name: [a]}", "*debian(adm,sudo)", 1, 0),
+        ("user: {name: ''}", "*debian(adm,sudo)", 1, 0),
+        ("user: {name: }", "*debian(adm,sudo)", 0, 0),
+        ("user: -x", "*debian(adm,sudo)", 1, 1),
+        ("user: Jane Doe\nusers: [a]", "a() *debian(adm,sudo)", 1, 1),
+        ("users: [{name: }, {name: a}]", "a()", 1, 0),
+        ("users: [{name: 'a b'}, '', b]", "b()", 2, 0),
+        ("users: [{name: a, gecos: 'x:y', homedir: '/a:b', shell: '/bin/sh:x'}]", "a()", 3, 0),
+        ("users: [{name: a, ssh_import_id: [gh:a, -x, 'gh:a b']}]", "a()", 2, 0),
     ] {
         let (accounts, got_wrong, got_old) = read(config);
         assert_eq!((shown(&accounts).as_str(), got_wrong, got_old), (users, wrong, old), "{config}");
+    }
+}
+
+/// Each finding has the file, line, column and key, and what was expected.
+#[test]
+fn invalid_names_have_a_place() {
+    for (config, place) in [
+        ("user: {name: Jane Doe}", "test.yaml:1:14: user.name: expected a user name "),
+        ("user: jane:doe", "test.yaml:1:7: user: expected a user name "),
+        ("users: [{name: a b}]", "test.yaml:1:16: users[0].name: expected a user name "),
+        ("groups: 'a b,c'", "test.yaml:1:9: groups: expected a group name "),
+        ("groups: [a b]", "test.yaml:1:10: groups[0]: expected a group name "),
+    ] {
+        let mut reader = Reader::new();
+        normalize(&yaml(config), Some(&yaml(DEFAULT)), &mut reader);
+        let texts: Vec<_> =
+            reader.into_findings().of_kind(FindingKind::Invalid).map(ToString::to_string).collect();
+        assert!(texts.len() == 1 && texts[0].starts_with(place), "{config}: {texts:?}");
+    }
+}
+
+/// An image whose own default user is invalid.
+#[test]
+fn invalid_default_user_of_the_image_is_reported() {
+    for (default, config, users, wrong) in [
+        ("{name: a b, groups: [adm]}", "users: [default, x]", "x()", 1),
+        ("{name: a b, groups: [adm]}", "user: {name: me}", "*me(adm)", 1),
+        ("{name: me, lock-passwd: true, vendor: x}", "users: [default]", "*me()", 0),
+        ("{name: }", "users: [default]", "", 0),
+    ] {
+        let mut sandbox = Sandbox::new(config);
+        sandbox.system_info = yaml(&format!("default_user: {default}"));
+        let accounts = sandbox.with_context(|context| Accounts::read_with_report(context, true));
+        assert_eq!(shown(&accounts), users, "{default} {config}");
+        let logged = sandbox.logged_warnings();
+        let place = "test.yaml:1:22: system_info.default_user.name: expected a user name ";
+        assert!(logged.len() == wrong && logged.iter().all(|l| l.starts_with(place)), "{logged:?}");
     }
 }
 
@@ -85,7 +133,7 @@ fn groups_are_read_in_every_notation() {
 fn configuration_overrides_the_distributions_default_user() {
     let (accounts, _, _) = read("user: {shell: /bin/sh}\nusers: [default, {name: debian, gecos: Me}]");
     let keys = &accounts.default_user().unwrap().keys;
-    let line = |l: &Option<crate::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
+    let line = |l: &Option<crate::user_keys::PasswdField>| l.as_ref().map(|l| l.0.clone());
     assert_eq!(line(&keys.gecos).as_deref(), Some("Me"));
     assert_eq!(line(&keys.shell).as_deref(), Some("/bin/sh"));
     assert!(keys.lock_passwd);
@@ -97,9 +145,10 @@ fn booleans_are_not_options_of_useradd() {
     for option in ["gecos", "homedir", "shell", "expiredate", "inactive", "selinux_user"] {
         let (accounts, wrong, _) = read(&format!("users: [{{name: a, {option}: true}}]"));
         let keys = &accounts.users[0].keys;
-        let options =
-            [&keys.gecos, &keys.homedir, &keys.shell, &keys.expiredate, &keys.inactive, &keys.selinux_user];
-        assert!(wrong == 1 && options.iter().all(|given| given.is_none()), "{option}");
+        let fields = [&keys.gecos, &keys.homedir, &keys.shell];
+        let options = [&keys.expiredate, &keys.inactive, &keys.selinux_user];
+        let is_empty = fields.iter().all(|f| f.is_none()) && options.iter().all(|o| o.is_none());
+        assert!(wrong == 1 && is_empty, "{option}");
     }
     let (accounts, wrong, _) = read("users: [{name: a, inactive: 5}]");
     assert_eq!((accounts.users[0].keys.inactive.as_ref().map(|days| days.0.as_str()), wrong), (Some("5"), 0));

@@ -2,7 +2,7 @@
 //! tell whether the tunnels work.
 
 use config::schema::{NULL, Type, list, map};
-use config::{FromNode, Node, Reader};
+use config::{FromNode, Node, Position, Reader, Value};
 use distro::ServiceAction::{Enable, Restart};
 use state::Frequency;
 use system::{Command, Error, Result, System, WriteOptions, debug, warning};
@@ -47,14 +47,23 @@ config::keys! {
     }
 }
 
-/// Interfaces, a list that must be set.
+/// Interfaces, a list that must be set; each with its place in the list and in the file.
 #[derive(Debug, Clone)]
-struct Interfaces(Vec<Interface>);
+struct Interfaces(Vec<(usize, Position, Interface)>);
 
 impl FromNode for Interfaces {
     const SCHEMA: &'static [Type] = &[list(Interface::SCHEMA)];
     fn read(node: &Node, reader: &mut Reader) -> Option<Interfaces> {
-        Vec::read(node, reader).map(Interfaces)
+        let items = match &node.value {
+            Value::Seq(items) => &items[..],
+            Value::Null => &[],
+            _ => std::slice::from_ref(node),
+        };
+        let read = |(i, item): (usize, &Node)| {
+            let interface = reader.nested(&format!("[{i}]"), |r| Interface::read(item, r))?;
+            Some((i, item.at.clone(), interface))
+        };
+        Some(Interfaces(items.iter().enumerate().filter_map(read).collect()))
     }
 }
 
@@ -74,9 +83,9 @@ fn run(context: &Context<'_>) -> Result<()> {
         sys.run(&Command::new(["modprobe", "wireguard"]))?;
     }
     let mut failed = Vec::new();
-    for (i, interface) in wanted.interfaces.0.iter().enumerate() {
-        let result =
-            set_up(context, interface).map_err(|e| e.context(format_args!("wireguard.interfaces[{i}]")));
+    for (i, at, interface) in &wanted.interfaces.0 {
+        let result = set_up(context, interface)
+            .map_err(|e| e.context(context.place(at, &format!("wireguard.interfaces[{i}]"))));
         failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
     }
     for (i, probe) in wanted.readinessprobe.iter().enumerate() {
@@ -188,5 +197,12 @@ mod tests {
             sandbox.calls().ends_with("systemctl restart wg-quick@wg0\n") && !sandbox.calls().contains("wg2")
         );
         assert!(sandbox.logged_warnings().len() >= 4, "{:?}", sandbox.logged_warnings());
+        let logged = sandbox.logged_warnings().join("\n");
+        for place in [
+            "test.yaml:1:26: wireguard.interfaces[0]: config_path",
+            "wireguard.interfaces[2]: config_path: exp",
+        ] {
+            assert!(logged.contains(place), "{place}: {logged}");
+        }
     }
 }

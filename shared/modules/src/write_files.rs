@@ -9,6 +9,7 @@ use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
 use crate::schema::Section;
+use crate::text_values::FilePath;
 use crate::{Context, Distros, Module, ModuleFlag, encoded_content};
 
 pub const MODULE: Module = Module {
@@ -36,7 +37,7 @@ config::keys! {
     }
     struct Entry {
         /// The path of the file.
-        path: String;
+        path: FilePath;
         /// The contents.
         content: Option<ByteString>;
         /// Where to fetch the contents. `content` is the fallback.
@@ -208,7 +209,7 @@ pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
         context.sys.set_cause_key(key);
         if let Err(e) = write_one(context, entry) {
             warning!(context.sys, "write_files: {e}");
-            failed.push(entry.path.as_str());
+            failed.push(entry.path.0.as_str());
             causes.push(e);
         }
     }
@@ -245,7 +246,7 @@ fn relabel(sys: &System, entries: &[(String, Entry)]) {
 /// text, so that no directory has to exist for them.
 fn absolute_path(entry: &Entry) -> String {
     let mut parts: Vec<&str> = Vec::new();
-    for part in entry.path.split('/') {
+    for part in entry.path.0.split('/') {
         match part {
             "" | "." => {}
             ".." => drop(parts.pop()),
@@ -331,6 +332,19 @@ mod tests {
             let config = yaml(&format!("write_files: [{{path: '{path}'}}]"));
             let (entries, ..) = due_entries(config.get("write_files").unwrap(), false);
             assert_eq!(absolute_path(&entries[0].1), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn path_with_control_characters_is_skipped() {
+        for path in ["\"/opt/x\\n/y\"", "\"/opt/\\e[2J\"", "''"] {
+            let config = format!("write_files: [{{path: {path}, content: x}}, {{path: /good, content: x}}]");
+            let sandbox = Sandbox::new(&config);
+            sandbox.run(&MODULE).unwrap();
+            assert!(sandbox.sys.exists("/good") && !sandbox.sys.exists("/opt"), "{path}");
+            let warnings = sandbox.logged_warnings();
+            let place = "test.yaml:1:22: write_files[0].path: expected a path without control characters";
+            assert!(warnings.len() == 1 && warnings[0].starts_with(place), "{path}: {warnings:?}");
         }
     }
 

@@ -117,7 +117,10 @@ fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
     match &node.value {
         Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
         Value::Seq(items) => {
-            let read = |item: &Node| read_value(item, reader);
+            let read = |item: &Node| match &item.value {
+                Value::Seq(_) => reader.type_error(item, "a string"),
+                _ => read_value(item, reader),
+            };
             Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.join("\n"))
         }
         _ => {

@@ -99,7 +99,10 @@ fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
     match &node.value {
         Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
         Value::Seq(items) => {
-            let read = |item: &Node| read_value(item, reader);
+            let read = |item: &Node| match &item.value {
+                Value::Seq(_) => reader.type_error(item, "a string"),
+                _ => read_value(item, reader),
+            };
             Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.join("\n    "))
         }
         _ => Some(Line::read(node, reader)?.0),
@@ -227,6 +230,10 @@ mod tests {
             ("{id: ../a, baseurl: x}", "zypper.repos[0].id: expected the id"),
             ("x", "zypper.repos[0]: expected a repository"),
             ("{id: a, baseurl: \"x\\ny\"}", "zypper.repos[0].baseurl: expected a single-line string"),
+            (
+                "{id: a, baseurl: [[x]]}",
+                "test.yaml:1:36: zypper.repos[0].baseurl: expected a string, found a list",
+            ),
         ] {
             let config = format!("zypper: {{repos: [{bad}, {{id: good, baseurl: y}}]}}");
             let sandbox = Sandbox::new(&config);

@@ -95,7 +95,7 @@ pub struct PrintSink;
 
 impl EventSink for PrintSink {
     fn publish(&mut self, sys: &System, event: &Event) {
-        sys.print(&event.to_string());
+        sys.print(&crate::single_line(&event.to_string()));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The log. Lines are kept in memory until a stage has read its configuration, then written to its sinks. Lines of WARNING and
 //! above are also kept for status.json.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::fs::File;
@@ -84,11 +85,12 @@ pub struct Log(RefCell<Inner>);
 const MAX_EARLY: usize = 2000;
 
 impl Log {
-    /// Writes a message to every sink of its level. Use the macros `debug!` to `error!`.
+    /// Writes a message to every sink of its level, as a single line (see [`single_line`]). Use the macros `debug!` to `error!`.
     pub fn record(&self, level: Level, file: &'static str, text: fmt::Arguments<'_>) {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let source = file.rsplit('/').next().unwrap_or(file);
-        let record = Record { wall, level, source, text: text.to_string() };
+        let text = single_line(&text.to_string()).into_owned();
+        let record = Record { wall, level, source, text };
         let mut inner = self.0.borrow_mut();
         if level >= Level::Warning {
             inner.logged_warnings.push((level, record.text.clone()));
@@ -151,6 +153,20 @@ impl Log {
     pub fn logged_warnings(&self) -> Vec<(Level, String)> {
         self.0.borrow().logged_warnings.clone()
     }
+}
+
+/// Returns text as a part of a single line: control characters and Unicode's line separators are escaped, as in `\n` and
+/// `\u{1b}`. A value from user-data or metadata must not become a line of its own, or a command of a terminal. Tabs stay.
+pub fn single_line(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}');
+    if !text.contains(is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut line = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_escaped(c) { line.extend(c.escape_default()) } else { line.push(c) }
+    }
+    Cow::Owned(line)
 }
 
 fn write(sink: &mut Sink, record: &Record) {
@@ -219,6 +235,41 @@ macro_rules! error {
 mod tests {
     use crate::System;
     use scratch::TempDir;
+
+    #[test]
+    fn text_is_a_single_line() {
+        for (text, line) in [
+            ("plain \t ümlaut", "plain \t ümlaut"),
+            ("a\n2026-01-01 00:00:00,000 - x.rs[ERROR]: b", "a\\n2026-01-01 00:00:00,000 - x.rs[ERROR]: b"),
+            ("\r\0\u{1b}[2J\u{7f}", "\\r\\u{0}\\u{1b}[2J\\u{7f}"),
+            ("\u{85}\u{2028}\u{2029}", "\\u{85}\\u{2028}\\u{2029}"),
+        ] {
+            assert_eq!(super::single_line(text), line);
+        }
+    }
+
+    /// In the file, in the system log and in the status.
+    #[test]
+    fn value_does_not_become_an_entry() {
+        let top = TempDir::new();
+        top.put("/dev/null", "");
+        let daemon = std::os::unix::net::UnixDatagram::bind(top.join("dev/log")).unwrap();
+        let sys = System::new(&top);
+        let path = top.join("log");
+        crate::warning!(sys, "early {}", "x\n- y.rs[ERROR]: z");
+        sys.log().to_file(crate::Level::Debug, std::fs::File::create(&path).unwrap());
+        sys.log_to_syslog(crate::Level::Debug).unwrap();
+        crate::warning!(sys, "late {}", "x\r\n- y.rs[ERROR]: z");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("early x\\n- y.rs") && text.contains("late x\\r\\n- y.rs"), "{text}");
+        let mut message = [0; 200];
+        for _ in 0..2 {
+            let length = daemon.recv(&mut message).unwrap();
+            assert!(!message[..length].contains(&b'\n'));
+        }
+        assert!(sys.log().logged_warnings().iter().all(|(_, text)| !text.contains('\n')));
+    }
 
     #[test]
     fn early_lines_are_written_to_a_file_opened_later() {

@@ -10,7 +10,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 
 use crate::run::chroot_child;
 use crate::syslog::Syslog;
-use crate::{Change, Effect, Level, Result, ResultExt, System, warning};
+use crate::{Change, Effect, Level, Result, ResultExt, System};
 
 /// The widest mode of a log: messages are for administrators only.
 const LOG_MODE: u32 = 0o640;
@@ -63,12 +63,12 @@ impl System {
         }
         clear_nonblocking(&file, &meta).context(what())?;
         self.log().to_file(min_level, file);
-        if !is_owned && self.is_live() {
-            warning!(
-                self,
-                "{path}: none of these owners (syslog_fix_perms) could be set: {}",
-                owners.join(", ")
-            );
+        if !is_owned {
+            // An image that is prepared without privileges, or without its accounts yet, is no reason for a warning.
+            let level = if self.is_live() { Level::Warning } else { Level::Info };
+            let owners = owners.join(", ");
+            let text = format_args!("{path}: none of these owners (syslog_fix_perms) could be set: {owners}");
+            self.log().record(level, file!(), text);
         }
         Ok(())
     }
@@ -212,6 +212,18 @@ mod tests {
         assert!(text.ends_with("[WARNING]: wrong\nart\n") && !text.contains("not this"), "{text}");
         let refused = sys.log_to_file(Level::Info, "/var/log/new/x", 0o640, &[]).unwrap_err();
         assert!(refused.to_string().starts_with("opening the log /var/log/new/x: "), "{refused}");
+    }
+
+    /// In an image that is no mistake, but it is visible.
+    #[test]
+    fn owners_that_do_not_exist_are_logged() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        sys.log_to_file(Level::Info, "/log", 0o640, &["nobody-at-all".into(), "none-of:these".into()])
+            .unwrap();
+        let text = sys.read_text("/log").unwrap();
+        let line = "[INFO]: /log: none of these owners (syslog_fix_perms) could be set: nobody-at-all, none-of:these\n";
+        assert!(text.ends_with(line) && sys.log().logged_warnings().is_empty(), "{text}");
     }
 
     #[test]

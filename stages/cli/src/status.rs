@@ -270,7 +270,7 @@ impl Report {
             text += &format!("activity: {}\n", describe_activities(&self.activities));
         }
         text += "errors:";
-        let line = |t: &str| format!("\n\t- {}", t.replace('\n', " "));
+        let line = |t: &str| format!("\n\t- {}", system::single_line(&t.replace('\n', " ")));
         text += &match self.errors.is_empty() {
             true => " []".to_string(),
             false => self.errors.iter().map(|e| line(e)).collect(),

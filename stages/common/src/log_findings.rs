@@ -44,11 +44,10 @@ pub fn findings(sys: &System, config: &Node) -> Findings {
         Some(_) => {}
     });
     check("syslog_fix_perms", &|node, r| {
-        let is_owner = |node: &Node| node.as_str().is_some_and(|owner| !owner.is_empty());
         let is_valid = match &node.value {
             Value::Null => true,
-            Value::Seq(owners) => owners.iter().all(is_owner),
-            _ => is_owner(node),
+            Value::Seq(owners) => owners.iter().all(logging::is_owner),
+            _ => logging::is_owner(node),
         };
         if !is_valid {
             r.type_error::<()>(node, "USER:GROUP, or a list of these");
@@ -133,6 +132,16 @@ mod tests {
         let config = config::yaml::parse("t", text).unwrap().root;
         let findings = findings(&System::new("/nonexistent"), &config);
         findings.iter().map(|f| format!("{}: {}", f.key, f.message)).collect()
+    }
+
+    /// They have no effect in user-data, which says so.
+    #[test]
+    fn keys_of_the_log_belong_to_the_image() {
+        for key in
+            ["def_log_file", "def_log_file_mode", "syslog_fix_perms", "log_cfgs", "logcfg", "log_basic"]
+        {
+            assert_eq!(modules::where_key_belongs(key), Some("it belongs in /etc/cloud"), "{key}");
+        }
     }
 
     const FILE: &str = "[logger_root]\\nhandlers=f\\n[handler_f]\\nclass=FileHandler\\nargs=('/x',)\\n";

@@ -63,9 +63,16 @@ fn owners(config: &Node) -> Vec<String> {
     match config.get("syslog_fix_perms").map(|n| &n.value) {
         Some(Value::Null) => Vec::new(),
         Some(Value::Str(one)) => vec![one.clone()],
-        Some(Value::Seq(items)) => items.iter().filter_map(Node::scalar_text).collect(),
+        Some(Value::Seq(items)) if items.is_empty() || items.iter().any(is_owner) => {
+            items.iter().filter(|item| is_owner(item)).filter_map(Node::as_str).map(String::from).collect()
+        }
         _ => DEFAULT_OWNERS.map(String::from).to_vec(),
     }
+}
+
+/// Returns whether an item of `syslog_fix_perms` is valid: a number (`[7]`) is not.
+pub(crate) fn is_owner(item: &Node) -> bool {
+    item.as_str().is_some_and(|owner| !owner.is_empty())
 }
 
 /// Returns the mode of `def_log_file_mode`: a number, or text in octal digits.
@@ -256,6 +263,21 @@ mod tests {
         // As in Python, the logger's level counts as well as the handler's.
         let quiet = syslog.replace("[logger_root]", "[logger_root]\nlevel=INFO");
         assert_eq!(parse(&quiet).handlers, [Handler::Syslog(Level::Info)]);
+    }
+
+    #[test]
+    fn invalid_owners_are_not_applied() {
+        for (text, owners) in [
+            ("{}", &DEFAULT_OWNERS[..]),
+            ("syslog_fix_perms:", &[]),
+            ("syslog_fix_perms: []", &[]),
+            ("syslog_fix_perms: a:b", &["a:b"]),
+            ("syslog_fix_perms: [7, 'a:b', '', [c]]", &["a:b"]),
+            ("syslog_fix_perms: [7]", &DEFAULT_OWNERS),
+            ("syslog_fix_perms: 7", &DEFAULT_OWNERS),
+        ] {
+            assert_eq!(super::owners(&config::yaml::parse("t", text).unwrap().root), owners, "{text}");
+        }
     }
 
     #[test]

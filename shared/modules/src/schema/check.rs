@@ -145,11 +145,34 @@ impl Validator {
             }
         }
         match best {
+            // None of several maps with different fixed words in the same key.
+            Some((score, ..)) if score > 1 && self.report_wrong_word(types, node) => {}
             Some((_, _, found)) => self.findings.extend(found),
             None => {
                 let message = expected_message(&wanted, node);
                 self.add_finding(FindingKind::Invalid, &node.at, message);
             }
+        }
+    }
+
+    /// Reports a word that none of several maps has (`type: bogus`) with the words of all. Returns `false` if there is no such
+    /// key.
+    fn report_wrong_word(&mut self, types: &[Type], node: &Node) -> bool {
+        let is_word = |t: &Type| matches!(t.base, BaseType::StrConst(_));
+        let word_of = |kind: &Type| match kind.base {
+            BaseType::Map(keys) => keys.iter().find(|f| f.required && f.types.iter().all(is_word)),
+            _ => None,
+        };
+        let fields: Vec<&Field> = self.expand(types).into_iter().filter_map(word_of).collect();
+        let [first, others @ ..] = &fields[..] else { return false };
+        let words: Vec<&Type> = fields.iter().flat_map(|field| field.types).collect();
+        match node.get(first.name) {
+            Some(value) if !others.is_empty() && others.iter().all(|f| f.name == first.name) => {
+                let message = expected_message(&words, value);
+                self.nested(first.name, |c| c.add_finding(FindingKind::Invalid, &value.at, message));
+                true
+            }
+            _ => false,
         }
     }
 

@@ -22,6 +22,19 @@ fn unknown_keys_are_reported_with_a_suggestion() {
                 "t:2:17: user.shel: unknown key; did you mean 'shell'?",
             ],
         ),
+        // The words of all kinds of a map, not only those of the first.
+        (
+            "reporting: {a: {type: bogus, endpoint: x}}",
+            &[
+                "t:1:23: reporting.a.type: expected 'log', 'print', 'webhook' or 'hyperv', found another string",
+            ],
+        ),
+        (
+            "reporting: {a: {type: webhok, endpoint: x}}",
+            &[
+                "t:1:23: reporting.a.type: expected 'log', 'print', 'webhook' or 'hyperv'; did you mean 'webhook'?",
+            ],
+        ),
         ("user: {nmae: b, name: c}", &["t:1:8: user.nmae: unknown key; did you mean 'name'?"]),
         (
             "users: {default: true, b: {shel: c}}",
