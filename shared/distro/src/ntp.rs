@@ -82,7 +82,9 @@ impl Distro {
         let release = sys.os_release();
         let version = release.get("VERSION_ID").unwrap_or_default();
         let major = version.split('.').next().and_then(|v| v.parse::<u32>().ok());
-        self.name != "sle-micro" && self.name != "opensuse-microos" && major.is_some_and(|m| m < 15)
+        // Versions of SLE Micro and MicroOS begin at 5. The family's name says nothing about the product.
+        let product = if self.name == "suse" { release.get("ID").unwrap_or_default() } else { self.name };
+        !product.contains("micro") && major.is_some_and(|m| m < 15)
     }
 
     /// Returns the client of this name with the distribution's settings.
@@ -155,6 +157,12 @@ mod tests {
             sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), WriteOptions::default())
                 .unwrap();
             assert_eq!((&*preferred("sles"), &*preferred("sle-micro")), (leap, micro), "{version}");
+            assert_eq!(preferred("suse"), leap, "{version}");
+        }
+        for id in ["sle-micro", "suse-microos", "sl-micro"] {
+            let release = format!("ID={id}\nVERSION_ID=5.5\n");
+            sys.write("/etc/os-release", release, WriteOptions::default()).unwrap();
+            assert_eq!(preferred("suse"), "chrony", "{id}");
         }
         sys.write("/usr/sbin/ntpd", "", WriteOptions::default()).unwrap();
         assert_eq!(preferred("debian"), "chrony", "a file that cannot be run is no program");
@@ -177,7 +185,9 @@ mod tests {
             assert_eq!((&*got.config_path, &*got.service), (conf, service));
         }
         assert!(Distro::named("debian").unwrap().ntp_client("clockwork").is_none());
-        assert_eq!(Distro::named("sles").unwrap().default_ntp_pools()[3], "3.opensuse.pool.ntp.org");
+        for name in ["sles", "suse"] {
+            assert_eq!(Distro::named(name).unwrap().default_ntp_pools()[3], "3.opensuse.pool.ntp.org");
+        }
         assert_eq!(Distro::named("alpine").unwrap().default_ntp_pools()[0], "0.pool.ntp.org");
         assert_eq!(Distro::named("ubuntu").unwrap().default_ntp_pools()[1], "1.ubuntu.pool.ntp.org");
     }
