@@ -102,7 +102,11 @@ impl Distro {
         };
         let templates = match template {
             "timesyncd.conf" => vec![template.to_string()],
-            _ => vec![format!("{template}.{}", self.name), format!("{template}.{}", self.family_template())],
+            _ => {
+                let mut names = vec![self.name, self.family_template()];
+                names.dedup();
+                names.iter().map(|name| format!("{template}.{name}")).collect()
+            }
         };
         Some(NtpClient {
             name: name.into(),
@@ -117,7 +121,7 @@ impl Distro {
     /// Returns the distribution whose template is used for others of its family.
     fn family_template(&self) -> &'static str {
         match self.template_suffix {
-            "redhat" => "rhel",
+            "redhat" | "azurelinux" | "mariner" | "OpenCloudOS" | "openeuler" => "rhel",
             "suse" => "opensuse",
             other => other,
         }
@@ -183,6 +187,18 @@ mod tests {
             let row = Distro::named(distro).unwrap();
             let got = row.ntp_client(client).unwrap();
             assert_eq!((&*got.config_path, &*got.service), (conf, service));
+        }
+        for (distro, templates) in [
+            ("rhel", &["chrony.conf.rhel"][..]),
+            ("rocky", &["chrony.conf.rocky", "chrony.conf.rhel"]),
+            ("openeuler", &["chrony.conf.openeuler", "chrony.conf.rhel"]),
+            ("TencentOS", &["chrony.conf.TencentOS", "chrony.conf.rhel"]),
+            ("photon", &["chrony.conf.photon"]),
+            ("suse", &["chrony.conf.suse", "chrony.conf.opensuse"]),
+            ("raspberry-pi-os", &["chrony.conf.raspberry-pi-os", "chrony.conf.debian"]),
+        ] {
+            let client = Distro::named(distro).unwrap().ntp_client("chrony").unwrap();
+            assert_eq!(client.templates, templates, "{distro}");
         }
         assert!(Distro::named("debian").unwrap().ntp_client("clockwork").is_none());
         for name in ["sles", "suse"] {

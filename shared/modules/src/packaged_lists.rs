@@ -1,11 +1,12 @@
 //! For tests: the module lists of the packaged cloud.cfg, rendered for each variant of packaging/variants, beside the
 //! distributions that the modules support.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 use config::Node;
 use distro::Distro;
-use scratch::source_path;
+use scratch::{TempDir, source_path};
 
 use crate::test_sandbox::yaml;
 use crate::{MODULES, find_module};
@@ -105,4 +106,38 @@ fn packaged_modules_support_the_distribution() {
         let unknown = packaged.modules.iter().find(|name| find_module(name).is_none());
         assert_eq!(unknown, None, "{}", packaged.variant);
     }
+}
+
+/// The package of each variant has the templates that its modules ask for by the distribution's name.
+#[test]
+fn packages_have_the_templates_of_the_distribution() {
+    let top = TempDir::new();
+    let programs = top.join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    for name in ["", "-local", "-network", "-config", "-final", "-tls", "-generator"] {
+        let path = programs.join(format!("cloud-init{name}"));
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let mut checked = 0;
+    for packaged in PackagedLists::all() {
+        let destination = top.join(&packaged.variant);
+        let mut install = Command::new(source_path("packaging/install"));
+        install.arg(format!("VARIANT={}", packaged.variant)).arg(format!("BIN={}", programs.display()));
+        install.arg(format!("DESTDIR={}", destination.display())).stdout(Stdio::null());
+        assert!(install.status().unwrap().success(), "{}", packaged.variant);
+        let has = |name: &str| destination.join(format!("etc/cloud/templates/{name}.tmpl")).is_file();
+        let distro = packaged.distro;
+        assert!(has(&format!("hosts.{}", distro.template_suffix)), "{}: hosts", packaged.variant);
+        for client in ["chrony", "ntp", "systemd-timesyncd"] {
+            let client = distro.ntp_client(client).filter(|_| distro.ntp.verified);
+            let Some(client) = client.filter(|c| distro.ntp.preferred_clients.contains(&c.name.as_str()))
+            else {
+                continue;
+            };
+            checked += 1;
+            assert!(client.templates.iter().any(|name| has(name)), "{}: {}", packaged.variant, client.name);
+        }
+    }
+    assert!(checked > 50, "{checked}");
 }
