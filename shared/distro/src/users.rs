@@ -83,7 +83,7 @@ pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
 }
 
 /// Returns the command lines of busybox' adduser, which Alpine has, and of addgroup for each additional group. They
-/// support neither SELinux users nor expiry, which [`set_expiry`] does.
+/// do not support SELinux users; expiry is set in shadow(5) afterwards.
 pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
     let mut argv = vec!["adduser".to_string(), "-D".into()];
     let options = [
