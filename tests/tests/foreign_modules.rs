@@ -41,7 +41,7 @@ const SKIPPED: [(&str, &str); 4] = [
     (
         "suse",
         "ssh_import_id,apt_configure,apt_pipelining,grub_dpkg,byobu,snap,ubuntu_pro,ubuntu_drivers,ubuntu_autoinstall,fan,\
-         landscape,yum_add_repo,zypper_add_repo,apk_configure,rh_subscription,spacewalk,ca_certs,resolv_conf,wireguard",
+         landscape,yum_add_repo,apk_configure,rh_subscription,spacewalk,wireguard",
     ),
     (
         "debian",

@@ -1,6 +1,6 @@
 //! The system's locale: where it is stored, and how a locale is generated.
 
-use system::{Command, Error, Result, System, WriteOptions, debug};
+use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
 use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
@@ -113,7 +113,8 @@ impl Distro {
         get_variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
     }
 
-    /// Generates a locale if necessary and makes it the system's. `file` replaces the default file.
+    /// Generates a locale if necessary and makes it the system's. `file` replaces the default file; where a program
+    /// chooses the file, any other is ignored with a warning.
     ///
     /// # Errors
     /// Fails if the name has characters that no locale has, if a file cannot be read or written, or if a program fails.
@@ -124,6 +125,7 @@ impl Distro {
         match self.locale {
             LocaleMethod::Debian => self.apply_debian(sys, locale, file.unwrap_or(DEBIAN_DEFAULT)),
             LocaleMethod::RaspiConfig => {
+                self.warn_of_other_file(sys, file, DEBIAN_DEFAULT);
                 let change = |l: &str| {
                     sys.run(&Command::new(["/usr/bin/raspi-config", "nonint", "do_change_locale", l]))
                 };
@@ -155,13 +157,15 @@ impl Distro {
                 Ok(())
             }
             LocaleMethod::ArchGen => {
+                self.warn_of_other_file(sys, file, LOCALE_CONF);
                 let line = locale_gen_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
                 let text = format!("{}\n\n{line}\n", make_header(sys, "Created"));
-                sys.write(file.unwrap_or(LOCALE_GEN), text, WriteOptions::default())?;
+                sys.write(LOCALE_GEN, text, WriteOptions::default())?;
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["localectl", "set-locale", locale])).map(drop)
             }
             LocaleMethod::Gentoo => {
+                self.warn_of_other_file(sys, file, "/etc/env.d/02locale");
                 let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
                 sys.write(LOCALE_GEN, text, WriteOptions::default())?;
                 sys.run(&Command::new(["locale-gen"]))?;
@@ -175,6 +179,13 @@ impl Distro {
                 let path = file.unwrap_or("/etc/profile.d/50-cloud-init-locale.sh");
                 sys.write(path, text, WriteOptions::default()).map(drop)
             }
+        }
+    }
+
+    /// Reports a configured file that has no effect, because the distribution's program writes `only`.
+    fn warn_of_other_file(&self, sys: &System, file: Option<&str>, only: &str) {
+        if let Some(file) = file.filter(|file| *file != only) {
+            warning!(sys, "locale_configfile: {file} is ignored; on {} the locale is in {only}", self.name);
         }
     }
 

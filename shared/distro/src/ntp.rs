@@ -82,7 +82,9 @@ impl Distro {
         let release = sys.os_release();
         let version = release.get("VERSION_ID").unwrap_or_default();
         let major = version.split('.').next().and_then(|v| v.parse::<u32>().ok());
-        self.name != "sle-micro" && self.name != "opensuse-microos" && major.is_some_and(|m| m < 15)
+        // Versions of SLE Micro and MicroOS begin at 5. The family's name says nothing about the product.
+        let product = if self.name == "suse" { release.get("ID").unwrap_or_default() } else { self.name };
+        !product.contains("micro") && major.is_some_and(|m| m < 15)
     }
 
     /// Returns the client of this name with the distribution's settings.
@@ -100,7 +102,11 @@ impl Distro {
         };
         let templates = match template {
             "timesyncd.conf" => vec![template.to_string()],
-            _ => vec![format!("{template}.{}", self.name), format!("{template}.{}", self.family_template())],
+            _ => {
+                let mut names = vec![self.name, self.family_template()];
+                names.dedup();
+                names.iter().map(|name| format!("{template}.{name}")).collect()
+            }
         };
         Some(NtpClient {
             name: name.into(),
@@ -115,7 +121,7 @@ impl Distro {
     /// Returns the distribution whose template is used for others of its family.
     fn family_template(&self) -> &'static str {
         match self.template_suffix {
-            "redhat" => "rhel",
+            "redhat" | "azurelinux" | "mariner" | "OpenCloudOS" | "openeuler" => "rhel",
             "suse" => "opensuse",
             other => other,
         }
@@ -155,6 +161,12 @@ mod tests {
             sys.write("/etc/os-release", format!("VERSION_ID=\"{version}\"\n"), WriteOptions::default())
                 .unwrap();
             assert_eq!((&*preferred("sles"), &*preferred("sle-micro")), (leap, micro), "{version}");
+            assert_eq!(preferred("suse"), leap, "{version}");
+        }
+        for id in ["sle-micro", "suse-microos", "sl-micro"] {
+            let release = format!("ID={id}\nVERSION_ID=5.5\n");
+            sys.write("/etc/os-release", release, WriteOptions::default()).unwrap();
+            assert_eq!(preferred("suse"), "chrony", "{id}");
         }
         sys.write("/usr/sbin/ntpd", "", WriteOptions::default()).unwrap();
         assert_eq!(preferred("debian"), "chrony", "a file that cannot be run is no program");
@@ -176,8 +188,22 @@ mod tests {
             let got = row.ntp_client(client).unwrap();
             assert_eq!((&*got.config_path, &*got.service), (conf, service));
         }
+        for (distro, templates) in [
+            ("rhel", &["chrony.conf.rhel"][..]),
+            ("rocky", &["chrony.conf.rocky", "chrony.conf.rhel"]),
+            ("openeuler", &["chrony.conf.openeuler", "chrony.conf.rhel"]),
+            ("TencentOS", &["chrony.conf.TencentOS", "chrony.conf.rhel"]),
+            ("photon", &["chrony.conf.photon"]),
+            ("suse", &["chrony.conf.suse", "chrony.conf.opensuse"]),
+            ("raspberry-pi-os", &["chrony.conf.raspberry-pi-os", "chrony.conf.debian"]),
+        ] {
+            let client = Distro::named(distro).unwrap().ntp_client("chrony").unwrap();
+            assert_eq!(client.templates, templates, "{distro}");
+        }
         assert!(Distro::named("debian").unwrap().ntp_client("clockwork").is_none());
-        assert_eq!(Distro::named("sles").unwrap().default_ntp_pools()[3], "3.opensuse.pool.ntp.org");
+        for name in ["sles", "suse"] {
+            assert_eq!(Distro::named(name).unwrap().default_ntp_pools()[3], "3.opensuse.pool.ntp.org");
+        }
         assert_eq!(Distro::named("alpine").unwrap().default_ntp_pools()[0], "0.pool.ntp.org");
         assert_eq!(Distro::named("ubuntu").unwrap().default_ntp_pools()[1], "1.ubuntu.pool.ntp.org");
     }

@@ -266,11 +266,7 @@ const DISTROS: &[Distro] = &[
     Distro { name: "sle-micro", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "sle_hpc", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "sles", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
-    Distro {
-        ntp: NtpSettings { verified: false, ..SUSE.ntp },
-        trust_store: TrustStore::SUSE.unverified(),
-        ..SUSE
-    },
+    Distro { ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
     Distro { name: "TencentOS", template_suffix: "OpenCloudOS", ..RED_HAT_LIKE },
     Distro { name: "ubuntu", snap_fallback: true, ..DEBIAN },
     Distro { name: "virtuozzo", trust_store: TrustStore::RED_HAT.unverified(), ..RED_HAT },

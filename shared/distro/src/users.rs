@@ -1,9 +1,15 @@
 //! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Pure functions build the command
 //! lines; a password, hashed or not, is passed to a program on its standard input only.
 
-use system::{Command, Error, Result, System, debug, info, warning};
+use std::os::unix::fs::MetadataExt as _;
 
-use crate::Distro;
+use system::{Command, Error, Result, System, WriteOptions, debug, info, warning};
+
+use crate::{Distro, Family};
+
+const SHADOW: &str = "/etc/shadow";
+/// The limit of its size.
+const MAX_SHADOW: u64 = 16 << 20;
 
 /// A user to create.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,7 +83,7 @@ pub fn useradd_argv(user: &NewUser, extrausers: bool) -> Vec<String> {
 }
 
 /// Returns the command lines of busybox' adduser, which Alpine has, and of addgroup for each additional group. They
-/// support neither password ageing nor expiry nor SELinux users.
+/// do not support SELinux users; expiry is set in shadow(5) afterwards.
 pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
     let mut argv = vec!["adduser".to_string(), "-D".into()];
     let options = [
@@ -102,6 +108,89 @@ pub fn adduser_argvs(user: &NewUser) -> Vec<Vec<String>> {
     let mut all = vec![argv];
     all.extend(user.groups.iter().map(|g| vec!["addgroup".into(), user.name.clone(), g.clone()]));
     all
+}
+
+/// Returns the days from 1970-01-01 to a date (YYYY-MM-DD) that is not before it.
+fn days_since_epoch(date: &str) -> Option<u32> {
+    let mut parts = date.split('-');
+    let mut number = |digits: usize| {
+        let part = parts.next()?;
+        let is_number = part.len() == digits && part.bytes().all(|b| b.is_ascii_digit());
+        is_number.then(|| part.parse::<u32>().ok()).flatten()
+    };
+    let (year, month, day) = (number(4)?, number(2)?, number(2)?);
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let months = [31, if is_leap { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let index = usize::try_from(month).ok()?.checked_sub(1)?;
+    let is_valid = year >= 1970 && day >= 1 && day <= *months.get(index)?;
+    // Whole years since the year 1, of which 1969 lie before the epoch.
+    let days_before = |years: u32| years * 365 + years / 4 - years / 100 + years / 400;
+    let days_of_year = || months.iter().take(index).sum::<u32>() + day - 1;
+    (is_valid && parts.next().is_none()).then(|| days_before(year - 1) - days_before(1969) + days_of_year())
+}
+
+/// Returns shadow(5) with these expiry fields of a user and, as useradd leaves them, without limits on the password's age,
+/// which adduser sets; `None` if the user is not in it. All other lines are kept as they are.
+fn with_expiry(shadow: &[u8], name: &str, inactive: &str, expires: &str) -> Option<Vec<u8>> {
+    let mut found = false;
+    let lines: Vec<Vec<u8>> = shadow
+        .split(|byte| *byte == b'\n')
+        .map(|line| {
+            let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+            match &fields[..] {
+                [user, password, changed, ..] if !found && *user == name.as_bytes() => {
+                    found = true;
+                    let reserved = fields.get(8).copied().unwrap_or_default();
+                    let none = &b""[..];
+                    let (inactive, expires) = (inactive.as_bytes(), expires.as_bytes());
+                    [*user, password, changed, none, none, none, inactive, expires, reserved].join(&b':')
+                }
+                _ => line.to_vec(),
+            }
+        })
+        .collect();
+    found.then(|| lines.join(&b'\n'))
+}
+
+/// Sets the expiry of a user that adduser has created.
+///
+/// # Errors
+/// Fails if shadow(5) cannot be read or written, or, with an expiry to set, if the user is not in it.
+fn set_expiry(sys: &System, user: &NewUser) -> Result<()> {
+    let expires = user.expiredate.as_deref().filter(|date| !date.is_empty()).and_then(|date| {
+        let days = days_since_epoch(date);
+        if days.is_none() {
+            warning!(sys, "user {}: expiredate: expected a date such as 2031-12-31; ignored", user.name);
+        }
+        days
+    });
+    let inactive =
+        user.inactive.as_deref().filter(|days| !days.is_empty() && *days != "-1").and_then(|days| {
+            let number = days.parse::<u32>().ok();
+            if number.is_none() {
+                warning!(sys, "user {}: inactive: expected a number of days; ignored", user.name);
+            }
+            number
+        });
+    // A dry run has not created the user.
+    if sys.is_dry_run() {
+        return Ok(());
+    }
+    let field = |days: Option<u32>| days.map(|days| days.to_string()).unwrap_or_default();
+    let old = sys.read_to_change(SHADOW, MAX_SHADOW)?;
+    let new =
+        old.as_ref().and_then(|(text, _)| with_expiry(text, &user.name, &field(inactive), &field(expires)));
+    match (old, new) {
+        (Some((_, meta)), Some(text)) => {
+            let how = WriteOptions::mode(meta.mode() & 0o7777).owner((Some(meta.uid()), Some(meta.gid())));
+            sys.write(SHADOW, text, how.durable()).map(drop)
+        }
+        _ if expires.is_none() && inactive.is_none() => {
+            debug!(sys, "user {} is not in {SHADOW}", user.name);
+            Ok(())
+        }
+        _ => Err(Error::new(format!("setting the expiry: the user is not in {SHADOW}"))),
+    }
 }
 
 /// Returns the password field of shadow(5).
@@ -183,11 +272,13 @@ impl Distro {
             }
         }
         if sys.which("useradd").is_some() || sys.which("adduser").is_none() {
-            run(sys, useradd_argv(user, is_ubuntu_core))?;
+            let mut user = user.clone();
+            if self.family == Family::Alpine && user.selinux_user.take().is_some() {
+                warning!(sys, "user {}: selinux_user is not supported on Alpine; ignored", user.name);
+            }
+            run(sys, useradd_argv(&user, is_ubuntu_core))?;
         } else {
             let unsupported = [
-                ("expiredate", user.expiredate.is_some()),
-                ("inactive", user.inactive.is_some()),
                 ("selinux_user", user.selinux_user.is_some()),
                 ("no_user_group", user.no_user_group),
                 ("no_log_init", user.no_log_init),
@@ -197,6 +288,10 @@ impl Distro {
             }
             for argv in adduser_argvs(user) {
                 run(sys, argv)?;
+            }
+            // The user exists, and needs the password and the keys that follow.
+            if let Err(e) = set_expiry(sys, user) {
+                warning!(sys, "user {}: {e}", user.name);
             }
         }
         if self.name == "raspberry-pi-os" && sys.which("/usr/bin/rename-user").is_some() {
@@ -240,7 +335,7 @@ impl Distro {
     /// Fails if passwd(1) or usermod(8) fails.
     pub fn lock_password(&self, sys: &System, name: &str) -> Result<()> {
         // useradd creates accounts without a password, which is locked already: usually no program needs to run.
-        let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
+        let shadow = sys.read_text(SHADOW).unwrap_or_default();
         if shadow_password(&shadow, name).is_some_and(|field| field.starts_with('!')) {
             debug!(sys, "the password of {name} is already locked");
             return Ok(());
@@ -288,14 +383,14 @@ impl Distro {
 
     /// Returns whether shadow(5) has this hash for the user, locked or not.
     pub fn has_password_hash(&self, sys: &System, name: &str, hash: &str) -> bool {
-        let shadow = sys.read_text("/etc/shadow").unwrap_or_default();
+        let shadow = sys.read_text(SHADOW).unwrap_or_default();
         shadow_password(&shadow, name).is_some_and(|field| field.trim_start_matches('!') == hash)
     }
 
     /// Returns whether the user has no password in shadow(5): an empty field, locked or not. If that is unknown, the
     /// result is `false`.
     pub fn has_blank_password(&self, sys: &System, name: &str) -> bool {
-        ["/var/lib/extrausers/shadow", "/etc/shadow"].iter().any(|path| {
+        ["/var/lib/extrausers/shadow", SHADOW].iter().any(|path| {
             sys.read_text(path)
                 .is_ok_and(|text| matches!(shadow_password(&text, name), Some("" | "!" | "!!")))
         })
@@ -337,6 +432,40 @@ mod tests {
             lines,
             ["adduser -D -g B b -h /h -G g -s /bin/sh -u 7 -S -H b", "addgroup b x", "addgroup b y"]
         );
+    }
+
+    #[test]
+    fn expiry_dates_are_days() {
+        for (date, days) in [
+            ("1970-01-01", Some(0)),
+            ("2000-02-29", Some(11_016)),
+            ("2031-01-01", Some(22_280)),
+            ("2100-03-01", Some(47_541)),
+            ("9999-12-31", Some(2_932_896)),
+            ("2031-02-29", None),
+            ("2031-13-01", None),
+            ("2031-00-01", None),
+            ("2031-01-00", None),
+            ("1969-12-31", None),
+            ("2031-1-01", None),
+            ("+031-01-01", None),
+            ("2031-01-01:9", None),
+            ("2031-01-01-1", None),
+            ("", None),
+        ] {
+            assert_eq!(days_since_epoch(date), days, "{date}");
+        }
+    }
+
+    #[test]
+    fn expiry_changes_one_line_of_shadow() {
+        let text = b"root:*:1:0:99999:7:::\nal:!:20000:0:99999:7:::x\n\xff\nb:!:2\nal:!:3:0:1:7:::\n";
+        let al = with_expiry(text, "al", "5", "22280").unwrap();
+        let wanted = b"root:*:1:0:99999:7:::\nal:!:20000::::5:22280:x\n\xff\nb:!:2\nal:!:3:0:1:7:::\n";
+        assert_eq!(al, wanted);
+        let b = with_expiry(b"b:!:2", "b", "", "").unwrap();
+        assert_eq!(b, b"b:!:2::::::");
+        assert_eq!((with_expiry(text, "a", "5", "1"), with_expiry(b"", "", "5", "1")), (None, None));
     }
 
     #[test]

@@ -104,9 +104,9 @@ mod tests {
             ),
             ("debian", "snap: {}\nunverified_modules: [snap]", &[]),
             (
-                "suse",
+                "openeuler",
                 "ca-certs: {}",
-                &["test.yaml:4:1: ca-certs: no effect: module ca_certs does not support suse"],
+                &["test.yaml:4:1: ca-certs: no effect: module ca_certs does not support openeuler"],
             ),
         ] {
             let mut sandbox = Sandbox::new(&format!("{LISTED}{config}"));

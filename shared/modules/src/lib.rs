@@ -52,6 +52,8 @@ mod mounts;
 mod ntp;
 mod package_sources;
 mod package_update_upgrade_install;
+#[cfg(test)]
+mod packaged_lists;
 mod partition_table;
 mod phone_home;
 mod power_state_change;
@@ -270,7 +272,7 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
 mod tests {
     use super::*;
 
-    /// The distributions that upstream's documentation of a module names.
+    /// The distributions that upstream's documentation of a module names, and `suse` with those of its family.
     #[test]
     fn distributions_of_restricted_modules() {
         let restricted = [
@@ -290,7 +292,7 @@ mod tests {
             (
                 &resolv_conf::MODULE,
                 "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \
-                 opensuse-tumbleweed photon rhel sle-micro sle_hpc sles",
+                 opensuse-tumbleweed photon rhel sle-micro sle_hpc sles suse",
             ),
             (&ssh_import_id::MODULE, "alpine cos debian raspberry-pi-os ubuntu"),
             (&ubuntu_autoinstall::MODULE, "ubuntu"),
@@ -300,13 +302,13 @@ mod tests {
             (
                 &ca_certs::MODULE,
                 "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
-                 opensuse-tumbleweed photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles ubuntu",
+                 opensuse-tumbleweed photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles suse ubuntu",
             ),
             (
                 &ntp::MODULE,
                 "almalinux alpine aosc azurelinux centos cloudlinux cos debian eurolinux fedora mariner miraclelinux \
                  OpenCloudOS openeuler openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed \
-                 photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles TencentOS ubuntu virtuozzo",
+                 photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles suse TencentOS ubuntu virtuozzo",
             ),
             (&apk_configure::MODULE, "alpine"),
             (&grub_dpkg::MODULE, "debian ubuntu"),
@@ -320,7 +322,7 @@ mod tests {
             ),
             (
                 &zypper_add_repo::MODULE,
-                "opensuse opensuse-leap opensuse-microos opensuse-tumbleweed sle-micro sle_hpc sles",
+                "opensuse opensuse-leap opensuse-microos opensuse-tumbleweed sle-micro sle_hpc sles suse",
             ),
         ];
         let mut listed: Vec<&str> = restricted.iter().map(|(module, _)| module.name).collect();

@@ -27,7 +27,7 @@ config::keys! {
     struct Keys {
         /// The locale, such as `en_US.UTF-8`. false keeps the current one.
         locale: Option<Locale>, types [BOOL, STR];
-        /// The file to write it to. The default depends on the distribution.
+        /// The file to write it to. The default depends on the distribution; Arch, Gentoo and Raspberry Pi OS support no other file.
         locale_configfile: Option<Line>;
     }
 }
@@ -100,6 +100,26 @@ mod tests {
             sandbox.sys.write("/etc/default/locale", "LANG=C.UTF-8\n", WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             assert!(sandbox.commands().is_empty(), "{config}");
+        }
+    }
+
+    /// There a program writes the locale to a file of its own choice.
+    #[test]
+    fn other_files_are_ignored_with_a_warning() {
+        for (distro, file, is_ignored) in [
+            ("arch", "/etc/locale.conf", false),
+            ("arch", "/etc/own/locale", true),
+            ("gentoo", "/etc/own/locale", true),
+            ("raspberry-pi-os", "/etc/default/locale", false),
+            ("raspberry-pi-os", "/etc/own/locale", true),
+        ] {
+            let mut sandbox = Sandbox::new(&format!("{{locale: en_US.UTF-8, locale_configfile: {file}}}"));
+            sandbox.distro = Distro::named(distro).unwrap();
+            // No program runs in the sandbox.
+            assert!(sandbox.run(&MODULE).is_err(), "{distro}");
+            let warning = format!("locale_configfile: {file} is ignored");
+            let warned = sandbox.logged_warnings().iter().any(|w| w.starts_with(&warning));
+            assert_eq!((warned, sandbox.sys.exists(file)), (is_ignored, false), "{distro} {file}");
         }
     }
 

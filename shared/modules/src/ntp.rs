@@ -193,7 +193,7 @@ fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(Strin
             return Ok((path.clone(), text));
         }
     }
-    Err(Error::new(format!("writing {}: no template found: {}", client.config_path, paths.join(" nor "))))
+    Err(Error::new(format!("writing {}: no template found: {}", client.config_path, paths.join(", "))))
 }
 
 /// Returns the names that are safe on a line of the client's file; any other could become a line of its own.

@@ -22,7 +22,7 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-const DISTROS: [&str; 14] = [
+const DISTROS: [&str; 15] = [
     "alpine",
     "azurelinux",
     "fedora",
@@ -37,6 +37,7 @@ const DISTROS: [&str; 14] = [
     "sle_hpc",
     "sle-micro",
     "sles",
+    "suse",
 ];
 /// Those of them whose resolver is systemd-resolved.
 const WITH_RESOLVED: [&str; 3] = ["azurelinux", "mariner", "photon"];

@@ -24,8 +24,17 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-const DISTROS: &[&str] =
-    &["opensuse", "opensuse-microos", "opensuse-tumbleweed", "opensuse-leap", "sle_hpc", "sle-micro", "sles"];
+/// Upstream's module does not run on the family's name `suse`, which its own packages configure.
+const DISTROS: &[&str] = &[
+    "opensuse",
+    "opensuse-microos",
+    "opensuse-tumbleweed",
+    "opensuse-leap",
+    "sle_hpc",
+    "sle-micro",
+    "sles",
+    "suse",
+];
 
 const CONF: &str = "/etc/zypp/zypp.conf";
 

@@ -11,6 +11,7 @@ use state::Frequency;
 use super::docs::types_text;
 use super::examples::Examples;
 use super::{Section, sections, tables};
+use crate::packaged_lists::PackagedLists;
 use crate::{Distros, MODULES, Module};
 
 const SOURCE: &str = "shared/modules/src and docs/examples";
@@ -146,8 +147,20 @@ fn summary(module: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Returns when and where a module runs, in a sentence.
-fn facts(module: &Module) -> String {
+/// Returns the distributions that a module supports although no list of their packages has it, as in upstream's lists.
+fn unlisted(module: &Module, packages: &[PackagedLists]) -> Vec<&'static str> {
+    let lists_it = |packaged: &PackagedLists| packaged.modules.iter().any(|name| name == module.name);
+    let is_listed = |name| packages.iter().any(|other| other.distro.name == name && lists_it(other));
+    let supported = packages.iter().filter(|packaged| module.distros.contains(packaged.distro));
+    let mut names: Vec<&'static str> =
+        supported.map(|p| p.distro.name).filter(|name| !is_listed(*name)).collect();
+    names.sort_by_key(|name| name.to_lowercase());
+    names.dedup();
+    names
+}
+
+/// Returns when and where a module runs, in sentences.
+fn facts(module: &Module, packages: &[PackagedLists]) -> String {
     let mut text = "Runs ".to_string();
     if let Some(stage) = stage(module.name) {
         let _ = write!(text, "in the {stage} stage, ");
@@ -168,10 +181,19 @@ fn facts(module: &Module) -> String {
         let keys: Vec<String> = module.activation.iter().map(|key| format!("`{key}`")).collect();
         let _ = write!(text, ", if {} is set", keys.join(" or "));
     }
-    text + "."
+    text += ".";
+    let unlisted = unlisted(module, packages);
+    if !unlisted.is_empty() {
+        let _ = write!(
+            text,
+            " The packaged cloud.cfg does not list it on {}; there it runs only if it is added to a module list.",
+            unlisted.join(", ")
+        );
+    }
+    text
 }
 
-fn add_section(page: &mut Document, section: &Section, examples: &Examples) {
+fn add_section(page: &mut Document, section: &Section, examples: &Examples, packages: &[PackagedLists]) {
     page.section(if section.name == "base" { "The boot itself" } else { section.name });
     let module = MODULES.iter().find(|module| module.name == section.name);
     match module {
@@ -179,7 +201,7 @@ fn add_section(page: &mut Document, section: &Section, examples: &Examples) {
         _ => page.text(section.about),
     }
     if let Some(module) = module {
-        page.text(&facts(module));
+        page.text(&facts(module, packages));
     }
     page.entries(&COLUMNS, rows(section.keys).rows);
     for example in examples.of_module(section.name) {
@@ -207,10 +229,10 @@ fn network_page() -> Document {
 
 #[test]
 fn generated_reference_is_current() {
-    let examples = Examples::read();
+    let (examples, packages) = (Examples::read(), PackagedLists::all());
     let mut page = Document::default();
     for section in sections() {
-        add_section(&mut page, section, &examples);
+        add_section(&mut page, section, &examples, &packages);
     }
     let title = "Keys of a cloud-config";
     check_generated(&[
