@@ -22,6 +22,8 @@ pub struct RetryPolicy {
     pub retries: u32,
     /// The pause between two attempts.
     pub retry_delay: Duration,
+    /// The time limit for a service that is busy and requests pauses: `max_wait`, also if there is a cached instance.
+    pub busy_timeout: Duration,
 }
 
 /// The values of a [`RetryPolicy`] that is not configured, and the names of its keys. Times are in seconds.
@@ -137,6 +139,7 @@ impl RetryPolicy {
             },
             retries: number("retries", default.retries) as u32,
             retry_delay: seconds(default.retry_delay_key, default.retry_delay),
+            busy_timeout: max_wait,
         }
     }
 
@@ -147,13 +150,14 @@ impl RetryPolicy {
 
     /// Repeats a request every second until the caller's deadline.
     pub fn until_available(&self, request: Request) -> Request {
-        let request = request.of_metadata_service().timeout(self.timeout);
+        let request = request.of_metadata_service().timeout(self.timeout).busy_timeout(self.busy_timeout);
         request.retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 
     /// Makes a request once; transient failures are retried for a few seconds.
     pub fn single_attempt(&self, request: Request) -> Request {
-        let request = request.of_metadata_service().timeout(self.timeout);
+        let request =
+            request.of_metadata_service().timeout(self.timeout).busy_timeout(TRANSIENT_ERROR_TIMEOUT);
         request.retries(0, Duration::from_secs(1)).tolerate(TRANSIENT_ERROR_TIMEOUT)
     }
 
@@ -164,6 +168,7 @@ impl RetryPolicy {
 
     /// Repeats a request as often as configured.
     pub fn with_retries(&self, request: Request) -> Request {
-        request.timeout(self.timeout).retries(self.retries, self.retry_delay)
+        let request = request.timeout(self.timeout).busy_timeout(self.busy_timeout);
+        request.retries(self.retries, self.retry_delay)
     }
 }
