@@ -83,10 +83,8 @@ fn nocloud_ip_matches_upstream_but_for_its_network() {
     let cloud = Cloud::new("nocloud-ip").reached(Case::read("nocloud-ip").reach());
     cloud.compare_with_upstream_except(&["network-config.json", "networkd"]);
     if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
-        let [ours, theirs] = [
-            cloud.file("/etc/systemd/network/10-cloud-init-c0.network"),
-            cloud.recorded("networkd"),
-        ];
+        let [ours, theirs] =
+            [cloud.file("/etc/systemd/network/10-cloud-init-c0.network"), cloud.recorded("networkd")];
         assert!(ours.contains("Address=10.0.0.70/24") && theirs.contains("DHCP=yes"), "{ours}\n{theirs}");
     }
 }

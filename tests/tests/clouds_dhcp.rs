@@ -130,7 +130,12 @@ fn cloudstack_sets_a_requested_password_at_later_boots() {
         assert_eq!(second != first, is_set, "{modules}: {second}\n{}", cloud.log());
         assert!(second.starts_with('$'), "{modules}: {second}\n{}", cloud.log());
         change_password(&cloud, &second, OF_USER);
-        assert_eq!(boot_for_password(&cloud), OF_USER, "{modules}: no password is requested\n{}", cloud.log());
+        assert_eq!(
+            boot_for_password(&cloud),
+            OF_USER,
+            "{modules}: no password is requested\n{}",
+            cloud.log()
+        );
         assert_eq!(cloud.id(), "cloudstack", "{modules}: {}", cloud.log());
         for password in ["first one", "second one"] {
             assert_password_is_secret(&cloud, password);
@@ -168,7 +173,10 @@ fn failing_password_servers_do_not_stop_the_boot() {
             log.lines().filter(|line| line.contains("[WARNING]") || line.contains("[ERROR]")).collect();
         let said: Vec<&str> = said.into_iter().filter(|line| line.contains("password")).collect();
         let is_as_expected = said.iter().all(|line| line.contains(warning));
-        assert!(said.len() == usize::from(!warning.is_empty()) && is_as_expected, "{place}: {said:#?}\n{log}");
+        assert!(
+            said.len() == usize::from(!warning.is_empty()) && is_as_expected,
+            "{place}: {said:#?}\n{log}"
+        );
         let least = match (case, fault) {
             ("cloudstack", "send_my_password once:silent") => ATTEMPT,
             ("cloudstack", fault) if fault.ends_with(" silent") => ALL - 5,
