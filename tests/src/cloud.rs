@@ -37,6 +37,9 @@ pub struct Cloud {
     variables: Vec<(&'static str, String)>,
     compares_tables: bool,
     compares_fstab: bool,
+    compared_paths: &'static [&'static str],
+    omitted_facts: &'static [&'static str],
+    fails: bool,
 }
 
 impl Cloud {
@@ -86,6 +89,9 @@ impl Cloud {
             variables: Vec::new(),
             compares_tables: false,
             compares_fstab: false,
+            compared_paths: &[],
+            omitted_facts: &[],
+            fails: false,
         };
         cloud.config(&format!("datasource_list: [{}, None]\n{config}", list.trim()));
         cloud
@@ -418,7 +424,8 @@ impl Cloud {
             });
         }
         let boot = self.boot_while(&["local", "network"], act);
-        assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, self.log());
+        let is_as_expected = boot.ended_normally() && boot.succeeded() != self.fails;
+        assert!(is_as_expected, "{:?}\n{}\n{}", boot.codes, boot.output, self.log());
         let mut ours = self.facts(&self.sandbox.root);
         for (_, text) in &mut ours {
             *text = differences.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
@@ -439,6 +446,25 @@ impl Cloud {
         self
     }
 
+    /// Compares these files, or all below these directories, too: their modes, and what they contain or point to. Of a
+    /// directory that is named with a slash at its end, only names and modes are compared.
+    pub fn with_files(mut self, paths: &'static [&'static str]) -> Cloud {
+        self.compared_paths = paths;
+        self
+    }
+
+    /// Expects that a stage of a comparison fails.
+    pub fn failing(mut self) -> Cloud {
+        self.fails = true;
+        self
+    }
+
+    /// Neither records nor compares these facts, which have a text of the program's own.
+    pub fn without_facts(mut self, names: &'static [&'static str]) -> Cloud {
+        self.omitted_facts = names;
+        self
+    }
+
     fn facts(&self, root: &Path) -> Vec<(String, String)> {
         let out = self.net.dir.join("out");
         let mut facts = facts(root, &out);
@@ -451,6 +477,12 @@ impl Cloud {
             let ends = lines.map(|line| line.splitn(3, '\t').take(2).collect::<Vec<_>>().join(" ") + "\n");
             facts.push(("fstab".into(), ends.collect()));
         }
+        if !self.compared_paths.is_empty() {
+            let mut files = String::new();
+            self.compared_paths.iter().for_each(|path| describe(root, path, &mut files));
+            facts.push(("files".into(), files));
+        }
+        facts.retain(|(name, _)| !self.omitted_facts.contains(&name.as_str()));
         facts
     }
 
@@ -523,6 +555,29 @@ pub(crate) fn copy_all(from: &Path, to: &Path) {
     for file in std::fs::read_dir(from).into_iter().flatten().flatten() {
         let (from, to) = (file.path(), to.join(file.file_name()));
         if from.is_dir() { copy_all(&from, &to) } else { copy(&from, &to) }
+    }
+}
+
+/// Appends the description of a machine's file, or of all files below a directory: without their contents behind `//`.
+fn describe(root: &Path, path: &str, text: &mut String) {
+    let at = root.join(path.trim_start_matches('/'));
+    let Ok(found) = std::fs::symlink_metadata(&at) else {
+        return text.push_str(&format!("== {path}: does not exist\n"));
+    };
+    if found.is_symlink() {
+        let target = std::fs::read_link(&at).unwrap_or_default();
+        return text.push_str(&format!("== {path} -> {}\n", target.display()));
+    }
+    if !found.is_dir() {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777;
+        let content = if path.contains("//") { String::new() } else { read_text(&at) };
+        return text.push_str(&format!("== {path} {mode:o}\n{content}\n"));
+    }
+    let mut names: Vec<_> =
+        std::fs::read_dir(&at).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect();
+    names.sort();
+    for name in names {
+        describe(root, &format!("{path}/{}", name.to_string_lossy()), text);
     }
 }
 

@@ -77,6 +77,18 @@ fn nocloud_seed_and_network_tables_match_upstream() {
     cloud.compare_with_upstream();
 }
 
+/// `ip=` on the kernel command line, whose network no file of the initramfs describes. Upstream ignores it and uses DHCP.
+#[test]
+fn nocloud_ip_matches_upstream_but_for_its_network() {
+    let cloud = Cloud::new("nocloud-ip").reached(Case::read("nocloud-ip").reach());
+    cloud.compare_with_upstream_except(&["network-config.json", "networkd"]);
+    if std::env::var_os("FIRSTLIGHT_RECORD").is_none() {
+        let [ours, theirs] =
+            [cloud.file("/etc/systemd/network/10-cloud-init-c0.network"), cloud.recorded("networkd")];
+        assert!(ours.contains("Address=10.0.0.70/24") && theirs.contains("DHCP=yes"), "{ours}\n{theirs}");
+    }
+}
+
 /// Upstream does not recognise this cloud, because it compares its name with a string in lower case.
 #[test]
 fn tilaa_matches_upstream_but_for_its_name() {
@@ -89,10 +101,8 @@ fn tilaa_matches_upstream_but_for_its_name() {
     Cloud::new("tilaa").reached(Reach::OWN).compare_except(&differences);
 }
 
-/// The NIC with the metadata is the second by its number: its addresses have a table of their own, with the router of its
-/// DHCP server.
-#[test]
-fn ec2_reads_metadata_through_the_second_nic() {
+/// The machine has netplan, which alone gets policy routing.
+fn ec2_with_two_nics() -> Cloud {
     let mut cloud = Cloud::new("ec2-two-nics").dhcp(&[]);
     cloud.net.second_nic("02:00:00:00:0a:99", "10.1.0.1/24");
     cloud.net.dnsmasq(&[
@@ -103,6 +113,19 @@ fn ec2_reads_metadata_through_the_second_nic() {
     ]);
     cloud.config("system_info: {network: {renderers: [netplan]}}\n");
     cloud.program("netplan", "#!/bin/sh\n");
+    cloud
+}
+
+#[test]
+fn ec2_with_two_nics_matches_upstream() {
+    ec2_with_two_nics().with_files(&["/etc/netplan"]).compare_with_upstream();
+}
+
+/// The NIC with the metadata is the second by its number: its addresses have a table of their own, with the router of its
+/// DHCP server.
+#[test]
+fn ec2_reads_metadata_through_the_second_nic() {
+    let cloud = ec2_with_two_nics();
     let boot = cloud.boot(&["local"]);
     assert_eq!(boot.code("local"), 0, "{}", cloud.log());
     let text = cloud.file("/etc/netplan/50-cloud-init.yaml");

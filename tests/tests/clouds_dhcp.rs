@@ -69,6 +69,24 @@ fn exoscale_matches_upstream() {
     }
 }
 
+/// Boots and returns the default user's password as /etc/shadow has it.
+fn boot_for_password(cloud: &Cloud) -> String {
+    cloud.forget_run();
+    let boot = cloud.boot(&["local", "network", "config"]);
+    assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, cloud.log());
+    let shadow = cloud.file("/etc/shadow");
+    let line = shadow.lines().find(|line| line.starts_with("debian:")).unwrap_or_default();
+    line.split(':').nth(1).unwrap_or_default().to_string()
+}
+
+/// Replaces a password in /etc/shadow, as the user does with passwd(1).
+fn change_password(cloud: &Cloud, from: &str, to: &str) {
+    let shadow = cloud.file("/etc/shadow").replace(from, to);
+    std::fs::write(cloud.path("/etc/shadow"), shadow).unwrap_or_else(|e| fail(&format!("shadow: {e}")));
+}
+
+const OF_USER: &str = "$6$of$theuser";
+
 /// A password that the owner has requested replaces the previous one at the next boot. At a boot without a service, or
 /// without a requested password, the password that the user has set since stays.
 #[test]
@@ -77,38 +95,115 @@ fn exoscale_sets_a_requested_password_at_later_boots() {
     cloud.config("datasource: {Exoscale: {max_wait_cached: 2, timeout: 1, retries: 0}}\n");
     cloud.config("cloud_config_modules: [set_passwords]\n");
     password_server(&mut cloud, "first one");
-    let boot = |cloud: &Cloud| {
-        cloud.forget_run();
-        let boot = cloud.boot(&["local", "network", "config"]);
-        assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, cloud.log());
-        let shadow = cloud.file("/etc/shadow");
-        let line = shadow.lines().find(|line| line.starts_with("debian:")).unwrap_or_default();
-        line.split(':').nth(1).unwrap_or_default().to_string()
-    };
-    let first = boot(&cloud);
+    let first = boot_for_password(&cloud);
     assert!(first.starts_with('$'), "{first}\n{}", cloud.log());
     set_password(&cloud, "second one");
-    let second = boot(&cloud);
+    let second = boot_for_password(&cloud);
     assert!(second.starts_with('$') && second != first, "{second}\n{}", cloud.log());
     assert!(cloud.file("/etc/ssh/sshd_config").contains("PasswordAuthentication yes"));
-    // The user's own password.
-    let path = cloud.path("/etc/shadow");
-    let shadow = cloud.file("/etc/shadow").replace(&second, "$6$of$theuser");
-    std::fs::write(&path, shadow).unwrap_or_else(|e| panic!("{e}"));
-    assert_eq!(boot(&cloud), "$6$of$theuser", "{}", cloud.log());
+    change_password(&cloud, &second, OF_USER);
+    assert_eq!(boot_for_password(&cloud), OF_USER, "{}", cloud.log());
     set_password(&cloud, "third one");
-    assert!(boot(&cloud).starts_with('$'));
-    let shadow = cloud.file("/etc/shadow");
-    let third =
-        shadow.lines().find(|line| line.starts_with("debian:")).and_then(|line| line.split(':').nth(1));
-    let shadow = shadow.replace(third.unwrap_or_else(|| panic!("{shadow}")), "$6$of$theuser");
-    std::fs::write(&path, shadow).unwrap_or_else(|e| panic!("{e}"));
+    let third = boot_for_password(&cloud);
+    assert!(third.starts_with('$') && third != OF_USER, "{third}\n{}", cloud.log());
+    change_password(&cloud, &third, OF_USER);
     cloud.fault("* . silent");
-    assert_eq!(boot(&cloud), "$6$of$theuser", "{}", cloud.log());
+    assert_eq!(boot_for_password(&cloud), OF_USER, "{}", cloud.log());
     assert_eq!(cloud.id(), "exoscale", "{}", cloud.log());
     for password in ["first one", "second one", "third one"] {
         assert_password_is_secret(&cloud, password);
     }
+}
+
+/// CloudStack's password is set once per instance, as upstream does; CloudStack has its images run the module at each boot.
+#[test]
+fn cloudstack_sets_a_requested_password_at_later_boots() {
+    for (modules, is_set) in [("[set_passwords]", false), ("[[set_passwords, always]]", true)] {
+        let mut cloud = Cloud::new("cloudstack").dhcp(&[]);
+        cloud.config("datasource: {CloudStack: {max_wait_cached: 2, timeout: 1, retries: 0}}\n");
+        cloud.config(&format!("cloud_config_modules: {modules}\n"));
+        password_server(&mut cloud, "first one");
+        let first = boot_for_password(&cloud);
+        assert!(first.starts_with('$'), "{modules}: {first}\n{}", cloud.log());
+        set_password(&cloud, "second one");
+        let second = boot_for_password(&cloud);
+        assert_eq!(second != first, is_set, "{modules}: {second}\n{}", cloud.log());
+        assert!(second.starts_with('$'), "{modules}: {second}\n{}", cloud.log());
+        change_password(&cloud, &second, OF_USER);
+        assert_eq!(
+            boot_for_password(&cloud),
+            OF_USER,
+            "{modules}: no password is requested\n{}",
+            cloud.log()
+        );
+        assert_eq!(cloud.id(), "cloudstack", "{modules}: {}", cloud.log());
+        for password in ["first one", "second one"] {
+            assert_password_is_secret(&cloud, password);
+        }
+    }
+}
+
+/// A password server that fails costs one warning. The machine is set up without a password, or with it if only the
+/// confirmation fails; half a password is not set.
+#[test]
+fn failing_password_servers_do_not_stop_the_boot() {
+    const NOT_SET: &str = "no password set: fetching http://";
+    const NOT_CONFIRMED: &str = "the password server may serve the same password again: fetching http://";
+    // The limits of CloudStack's password server: of an attempt, and of all of them. Exoscale's is configured.
+    const ATTEMPT: u64 = 20;
+    const ALL: u64 = 60;
+    let run = |case: &str, fault: &str, warning: &str| {
+        let reach = if case == "exoscale" { Reach::OWN } else { Reach::Dhcp };
+        let mut cloud = Cloud::new(case).reached(reach);
+        cloud.config(
+            "datasource: {Exoscale: {timeout: 2, retries: 1}, CloudStack: {max_wait: 20, timeout: 2}}\n\
+             cloud_config_modules: [set_passwords]\nresize_rootfs: false\n",
+        );
+        password_server(&mut cloud, "qZ7-first qZ7-second");
+        std::fs::write(cloud.net.dir.join("password-fault"), fault)
+            .unwrap_or_else(|e| fail(&format!("password-fault: {e}")));
+        let place = format!("{case}, {fault}");
+        let began = std::time::Instant::now();
+        let password = boot_for_password(&cloud);
+        let took = began.elapsed().as_secs();
+        assert_eq!(cloud.id(), case, "{place}: {}", cloud.log());
+        assert_eq!(password.starts_with('$'), warning != NOT_SET, "{place}: {password}\n{}", cloud.log());
+        let log = cloud.log();
+        let said: Vec<&str> =
+            log.lines().filter(|line| line.contains("[WARNING]") || line.contains("[ERROR]")).collect();
+        let said: Vec<&str> = said.into_iter().filter(|line| line.contains("password")).collect();
+        let is_as_expected = said.iter().all(|line| line.contains(warning));
+        assert!(
+            said.len() == usize::from(!warning.is_empty()) && is_as_expected,
+            "{place}: {said:#?}\n{log}"
+        );
+        let least = match (case, fault) {
+            ("cloudstack", "send_my_password once:silent") => ATTEMPT,
+            ("cloudstack", fault) if fault.ends_with(" silent") => ALL - 5,
+            _ => 0,
+        };
+        assert!((least..least + 45).contains(&took), "{place}: {took} s\n{log}");
+        // Nor its first half.
+        assert_password_is_secret(&cloud, "qZ7-");
+    };
+    let run = &run;
+    std::thread::scope(|scope| {
+        for case in ["cloudstack", "exoscale"] {
+            for (fault, warning) in [
+                ("* silent", NOT_SET),
+                ("* 500", NOT_SET),
+                ("* cut", NOT_SET),
+                ("send_my_password once:silent", ""),
+                ("send_my_password once:500", ""),
+                ("send_my_password once:cut", ""),
+                ("saved_password silent", NOT_CONFIRMED),
+                ("saved_password 500", NOT_CONFIRMED),
+                ("saved_password cut", NOT_CONFIRMED),
+            ] {
+                scope.spawn(move || run(case, fault, warning));
+            }
+        }
+    });
 }
 
 /// A service that fails for one path costs one line; the other paths are used.

@@ -114,6 +114,12 @@ fn opennebula_runs_nothing() {
     }
 }
 
+/// The machine is set up with None, as upstream does; here that is an error.
+#[test]
+fn opennebula_with_an_unreadable_disk_matches_upstream() {
+    Cloud::new("opennebula-unreadable").failing().compare_with_upstream();
+}
+
 /// A disk of OpenNebula that cannot be mounted is reported; no other cloud is assumed.
 #[test]
 fn unreadable_disk_is_reported() {

@@ -214,7 +214,7 @@ fn nocloud_seed_over_http_keeps_the_static_network() {
         assert_eq!(stages(false), first, "{boot} boot, network stage\n{}", cloud.log());
         assert_eq!(cloud.file("/var/lib/cloud/data/instance-id").trim(), "i-static");
     }
-    assert_eq!(cloud.requests().matches("/static/meta-data 200").count(), 3, "{}", cloud.requests());
+    assert_eq!(cloud.requests().matches("/latest/meta-data 200").count(), 3, "{}", cloud.requests());
     cloud.forget_run();
     cloud.firmware("product_uuid", "99999999-3456-7890-abcd-ef0123456789\n");
     assert!(stages(true).contains("DHCP=yes"), "another machine\n{}", cloud.log());

@@ -71,9 +71,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }
     found.user_data = Blobs(vec![seed.user_data]);
     found.vendor_data = Blobs(seed.vendor_data.into_iter().collect());
-    // The description is world-readable, and a URL may contain a password.
-    let source = format!("{},{}", environment.source, system::redacted_url(&base));
-    found.into_instance(ctx, source).map(Some)
+    // The description and the metadata are world-readable, and a URL may contain a password.
+    let redacted = system::redacted_url(&base);
+    let mut instance = found.into_instance(ctx, format!("{},{redacted}", environment.source))?;
+    if is_http && redacted != base {
+        instance.sensitive.push("seedfrom".into());
+    }
+    Ok(Some(instance))
 }
 
 fn find_environment(ctx: &Search<'_>) -> Result<Option<Environment>> {

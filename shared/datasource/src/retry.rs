@@ -24,6 +24,8 @@ pub struct RetryPolicy {
     pub retry_delay: Duration,
     /// The directories that may have a TLS client certificate for the service; none for most datasources.
     pub client_certificates: Vec<String>,
+    /// The time limit for a service that is busy and requests pauses: `max_wait`, also if there is a cached instance.
+    pub busy_timeout: Duration,
 }
 
 /// The values of a [`RetryPolicy`] that is not configured, and the names of its keys. Times are in seconds.
@@ -140,6 +142,7 @@ impl RetryPolicy {
             retries: number("retries", default.retries) as u32,
             retry_delay: seconds(default.retry_delay_key, default.retry_delay),
             client_certificates: Vec::new(),
+            busy_timeout: max_wait,
         }
     }
 
@@ -162,6 +165,7 @@ impl RetryPolicy {
     /// Makes a request once; transient failures are retried for a few seconds.
     pub fn single_attempt(&self, request: Request) -> Request {
         self.prepare(request.of_metadata_service())
+            .busy_timeout(TRANSIENT_ERROR_TIMEOUT)
             .retries(0, Duration::from_secs(1))
             .tolerate(TRANSIENT_ERROR_TIMEOUT)
     }
@@ -178,6 +182,9 @@ impl RetryPolicy {
 
     /// Sets what each attempt has in common.
     pub fn prepare(&self, request: Request) -> Request {
-        request.timeout(self.timeout).client_certificates(&self.client_certificates)
+        request
+            .timeout(self.timeout)
+            .busy_timeout(self.busy_timeout)
+            .client_certificates(&self.client_certificates)
     }
 }

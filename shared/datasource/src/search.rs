@@ -19,6 +19,15 @@ pub struct Outcome {
 /// Searches the datasources named in `list`. A failure is recorded, and the search continues. If nothing is found although there
 /// is a cached instance, the caller reports the failures.
 pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
+    search_with(ctx, list, ctx.has_cached_instance)
+}
+
+/// As [`search`], for a caller that reports the failures itself if nothing but None is found.
+pub fn search_quietly(ctx: &Search<'_>, list: &[String]) -> Outcome {
+    search_with(ctx, list, true)
+}
+
+fn search_with(ctx: &Search<'_>, list: &[String], is_quiet: bool) -> Outcome {
     let sys = ctx.sys;
     let mut outcome = Outcome::default();
     let stage = match ctx.stage {
@@ -65,7 +74,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
                 debug!(sys, "Detected {class}");
                 step.end(sys, StepResult::Success, format!("found {kind} data from {class}"));
                 info!(sys, "Loaded datasource {class} - {}", instance.description);
-                if ctx.has_cached_instance && instance.datasource != "None" {
+                if is_quiet && instance.datasource != "None" {
                     outcome.errors.iter().for_each(|error| warning!(sys, "{error}"));
                 }
                 outcome.found = Some(instance);
@@ -76,7 +85,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
             }
             Err(e) => {
                 let message = format!("Getting data from {} failed: {e}", python_class(row, &class));
-                if ctx.has_cached_instance {
+                if is_quiet {
                     // The stage warns that it uses the cached instance, and why.
                     info!(sys, "{message}");
                 } else {

@@ -130,6 +130,17 @@ fn credentials_in_the_url_are_redacted() {
     assert_eq!(instance.subplatform, format!("seed-dir ({shown})"));
     assert_eq!(instance.crawled["meta_data"]["seedfrom"], place.as_str());
     assert_eq!(instance.sensitive, ["seedfrom"]);
+    // So does OVF's property.
+    let environment = format!(
+        "<Environment><PropertySection><Property key='seedfrom' value='{}'/></PropertySection></Environment>",
+        place.replace('&', "&amp;")
+    );
+    let path = "/var/lib/cloud/seed/ovf-env.xml";
+    let machine = Machine::new().config("datasource: {OVF: {timeout: 2, retries: 0}}").network_stage();
+    let instance = machine.file(path, environment).found("OVF");
+    assert_eq!(instance.subplatform, format!("ovf ({path},{}/…/…)", server.base));
+    assert_eq!(instance.crawled["meta_data"]["seedfrom"], place.as_str());
+    assert_eq!(instance.sensitive, ["seedfrom"]);
 }
 
 #[test]

@@ -35,6 +35,8 @@ struct Attempt {
     retries_left: u32,
     /// The number of pauses that the server requested and got.
     busy_retries: u32,
+    /// The time at which the server first requested a pause.
+    busy_since: Option<Duration>,
     /// The time of the first temporary failure.
     transient_since: Option<Duration>,
     /// The result of the last attempt.
@@ -152,6 +154,7 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
         state: State::Waiting(Duration::ZERO),
         retries_left: fetch.retry_settings().0,
         busy_retries: 0,
+        busy_since: None,
         transient_since: None,
         last_error: None,
         began: Duration::ZERO,
@@ -280,7 +283,8 @@ impl Attempt {
             }
             Failure { pause: Some(asked), .. } if self.busy_retries < Request::MAX_BUSY_RETRIES => {
                 self.busy_retries += 1;
-                State::Waiting(now + asked)
+                let busy_for = now.saturating_sub(*self.busy_since.get_or_insert(now));
+                fetch.busy_pause(asked, busy_for).map_or(State::Failed, |pause| State::Waiting(now + pause))
             }
             Failure { is_transient: true, .. } if now < transient_since + fetch.tolerance() => {
                 State::Waiting(now + pause)
@@ -458,6 +462,14 @@ mod tests {
             assert_eq!(run(&[tolerant(port)], 20).unwrap().index, 0);
             thread.join().unwrap();
         }
+        // A busy server has a limit of its own.
+        const IN_AN_HOUR: &str = "HTTP/1.1 429 Later\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
+        let (port, thread) = server(&[(IN_AN_HOUR, 0), (IN_AN_HOUR, 0)]);
+        let began = std::time::Instant::now();
+        let e = run(&[get(port).busy_timeout(Duration::from_secs(1))], 20).unwrap_err().to_string();
+        let took = began.elapsed().as_secs_f64();
+        assert!(e.contains("status 429") && (0.9..10.0).contains(&took), "{e} {took}");
+        thread.join().unwrap();
         // A refusal is not a temporary failure, and temporary failures have a limit.
         let (port, thread) = server(&[(NONE, 0)]);
         assert!(run(&[tolerant(port)], 20).is_err());

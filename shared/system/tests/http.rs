@@ -299,6 +299,10 @@ fn busy_servers_are_retried_after_the_requested_time() {
     let (result, took) = fetch(&server.get().deadline(Deadline::after(Duration::from_secs(3))));
     assert!(text(result).contains("status 503") && took > 1.9 && took < 6.0, "{took}");
     assert_eq!(server.asked().len(), 2);
+    // Without a deadline, a last attempt when the time for a busy server is over.
+    let (result, took) = fetch(&server.get().busy_timeout(Duration::from_secs(2)));
+    assert!(text(result).contains("status 503") && took > 1.9 && took < 6.0, "{took}");
+    assert_eq!(server.asked().len(), 4);
 }
 
 /// Serves a file in pieces and closes the connection after each.

@@ -1,7 +1,9 @@
 //! Determines the instance of this boot: from the cache if that can be trusted or confirmed, otherwise by a search.
 
 use config::Node;
-use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search};
+use datasource::{
+    IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search, search_quietly,
+};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{Step, StepResult, WriteOptions, debug, info, warning};
@@ -137,6 +139,9 @@ impl Stage {
             .as_ref()
             .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
         let ctx = Search { has_cached_instance: is_confirmed || is_known_machine, ..self.search_context() };
+        // If the instance is kept, one warning names it and the failure.
+        let has_instance = candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
+        let search = if has_instance { search_quietly } else { search };
         if self.replaces_local() {
             // Otherwise datasources of the local stage would not be searched, and None would be used.
             outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
@@ -183,7 +188,7 @@ impl Stage {
         let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
             debug!(self.sys, "{} may be found in the network stage", instance.datasource);
-            if is_known_machine {
+            if is_known_machine || has_instance {
                 outcome.errors.iter().for_each(|error| warning!(self.sys, "{error}"));
             }
             self.expected = is_known_machine.then(|| Box::new(instance));

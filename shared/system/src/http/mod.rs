@@ -86,7 +86,7 @@ impl System {
             let e = if e.is_not_found() { Error::new(e.to_string()) } else { e };
             Err::<Response, _>(e).context(format_args!("fetching {}", fetch.redacted_url()))
         };
-        let (mut tried, mut busy, mut partial) = (0, 0, None);
+        let (mut tried, mut busy, mut busy_since, mut partial) = (0, 0, None, None);
         let _activity = self.begin_activity(format!("fetching {}", fetch.redacted_url()));
         loop {
             tried += 1;
@@ -123,14 +123,22 @@ impl System {
                 }
                 Err(failure) => (failure.error, None),
             };
-            let pause = wait.unwrap_or(fetch.pause);
-            let in_time = fetch.deadline.is_none_or(|deadline| deadline.remaining() > pause);
-            if wait.is_some() && busy < Request::MAX_BUSY_RETRIES && in_time {
-                busy += 1;
-            } else if tried - busy > fetch.retries || !in_time {
+            let pause = match wait {
+                None => Some(fetch.pause),
+                Some(requested) => {
+                    let now = self.clock().elapsed();
+                    fetch.busy_pause(requested, now.saturating_sub(*busy_since.get_or_insert(now)))
+                }
+            };
+            let is_busy = wait.is_some() && busy < Request::MAX_BUSY_RETRIES;
+            let has_retry = is_busy || tried - busy <= fetch.retries;
+            let in_time =
+                |pause: &Duration| fetch.deadline.is_none_or(|deadline| deadline.remaining() > *pause);
+            let Some(pause) = pause.filter(in_time).filter(|_| has_retry) else {
                 debug!(self, "fetching {}: {error} after {took:.3} s; no try is left", fetch.redacted_url());
                 return failed(error);
-            }
+            };
+            busy += u32::from(is_busy);
             debug!(
                 self,
                 "fetching {}: {error} after {took:.3} s; try {} of {} follows",

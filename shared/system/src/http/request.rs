@@ -36,6 +36,7 @@ pub struct Request {
     pub(super) unix_socket: Option<String>,
     pub(super) client_certificates: Vec<String>,
     pub(super) tolerance: Duration,
+    pub(super) busy_timeout: Option<Duration>,
     /// What messages show of the URL.
     pub(super) visible_paths: Paths,
 }
@@ -70,6 +71,7 @@ impl Request {
             unix_socket: None,
             client_certificates: Vec::new(),
             tolerance: Duration::ZERO,
+            busy_timeout: None,
             visible_paths: Paths::WellKnown,
         }
     }
@@ -145,6 +147,20 @@ impl Request {
     /// Returns how long temporary failures are retried.
     pub fn tolerance(&self) -> Duration {
         self.tolerance
+    }
+
+    /// Sets how long a busy server is retried after the pauses that it requests, from its first such response. Otherwise only
+    /// the number of these retries and the deadline limit that.
+    pub fn busy_timeout(self, timeout: Duration) -> Request {
+        Request { busy_timeout: Some(timeout), ..self }
+    }
+
+    /// Returns the pause before another try of a server that requested a pause, `busy_for` after the first one that it
+    /// requested; `None` if no time is left for it.
+    pub fn busy_pause(&self, requested: Duration, busy_for: Duration) -> Option<Duration> {
+        let Some(timeout) = self.busy_timeout else { return Some(requested) };
+        let left = timeout.saturating_sub(busy_for);
+        (!left.is_zero()).then(|| requested.min(left))
     }
 
     /// Returns whether a response with this status is not an error.
