@@ -24,7 +24,8 @@ pub struct RetryPolicy {
     pub retry_delay: Duration,
     /// The directories that may have a TLS client certificate for the service; none for most datasources.
     pub client_certificates: Vec<String>,
-    /// The time limit for a service that is busy and requests pauses: `max_wait`, also if there is a cached instance.
+    /// The time limit for a service that is busy and requests pauses: `max_wait`, also if there is a cached instance, and at
+    /// least a few seconds.
     pub busy_timeout: Duration,
 }
 
@@ -142,7 +143,7 @@ impl RetryPolicy {
             retries: number("retries", default.retries) as u32,
             retry_delay: seconds(default.retry_delay_key, default.retry_delay),
             client_certificates: Vec::new(),
-            busy_timeout: max_wait,
+            busy_timeout: max_wait.max(TRANSIENT_ERROR_TIMEOUT),
         }
     }
 
