@@ -1,6 +1,6 @@
 //! The system's locale: where it is stored, and how a locale is generated.
 
-use system::{Command, Error, Result, System, WriteOptions, debug};
+use system::{Change, Command, Error, Result, System, WriteOptions, debug};
 
 use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
@@ -92,6 +92,14 @@ fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
 }
 
+/// Returns whether a file sets another locale.
+fn has_other_locale(sys: &System, path: &str, locale: &str) -> bool {
+    let is_other = |current: String| {
+        !current.is_empty() && current != locale && current.strip_suffix(".UTF-8") != Some(locale)
+    };
+    sys.read_text(path).ok().and_then(|text| get_variable(&text, "LANG")).is_some_and(is_other)
+}
+
 impl Distro {
     /// Returns the machine's locale, or the distribution's default.
     pub fn current_locale(&self, sys: &System) -> String {
@@ -107,11 +115,13 @@ impl Distro {
         get_variable(&sys.read_text(path).ok()?, "LANG").filter(|l| !l.is_empty())
     }
 
-    /// Generates a locale if necessary and makes it the system's. `file` replaces the default file.
+    /// Generates a locale if necessary and makes it the system's. `file` replaces the default file. Without `is_due` programs
+    /// run only if a file changed, or if the system has another locale.
     ///
     /// # Errors
     /// Fails if the name has characters that no locale has, if a file cannot be read or written, or if a program fails.
-    pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
+    pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>, is_due: bool) -> Result<()> {
+        let must_run = |change: Change| is_due || change != Change::Unchanged;
         // The name is written to files that shells read.
         let fits = |c: char| c.is_ascii_alphanumeric() || "_.@-+".contains(c);
         if locale.is_empty() || locale.starts_with('-') || !locale.chars().all(fits) {
@@ -120,6 +130,9 @@ impl Distro {
         match self.locale {
             LocaleMethod::Debian => self.apply_debian(sys, locale, file.unwrap_or(DEBIAN_DEFAULT)),
             LocaleMethod::RaspiConfig => {
+                if !is_due && !has_other_locale(sys, DEBIAN_DEFAULT, locale) {
+                    return Ok(());
+                }
                 let change = |l: &str| {
                     sys.run(&Command::new(["/usr/bin/raspi-config", "nonint", "do_change_locale", l]))
                 };
@@ -142,8 +155,9 @@ impl Distro {
                 };
                 let path = file.unwrap_or(default);
                 let old = sys.read_text_if_exists(path)?.unwrap_or_default();
-                sys.write(path, set_variable(&old, key, locale), WriteOptions::default())?;
-                if self.locale == LocaleMethod::LocaleConfAndRestart
+                let change = sys.write(path, set_variable(&old, key, locale), WriteOptions::default())?;
+                if must_run(change)
+                    && self.locale == LocaleMethod::LocaleConfAndRestart
                     && self.init_system(sys) == InitSystem::Systemd
                 {
                     self.manage_service(sys, crate::ServiceAction::Restart, "systemd-localed")?;
@@ -153,13 +167,18 @@ impl Distro {
             LocaleMethod::ArchGen => {
                 let line = locale_gen_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
                 let text = format!("{}\n\n{line}\n", make_header(sys, "Created"));
-                sys.write(file.unwrap_or(LOCALE_GEN), text, WriteOptions::default())?;
+                let change = sys.write(file.unwrap_or(LOCALE_GEN), text, WriteOptions::default())?;
+                if !must_run(change) && !has_other_locale(sys, LOCALE_CONF, locale) {
+                    return Ok(());
+                }
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["localectl", "set-locale", locale])).map(drop)
             }
             LocaleMethod::Gentoo => {
                 let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
-                sys.write(LOCALE_GEN, text, WriteOptions::default())?;
+                if !must_run(sys.write(LOCALE_GEN, text, WriteOptions::default())?) {
+                    return Ok(());
+                }
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["eselect", "locale", "set", "en_US.UTF-8"])).map(drop)
             }

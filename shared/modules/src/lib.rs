@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod activation;
 mod ansible;
 mod apk_configure;
 mod apt_configure;
