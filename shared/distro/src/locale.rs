@@ -92,6 +92,15 @@ fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
 }
 
+/// Writes a file that begins with a comment about its origin. Another date in the comment is no reason to write it.
+fn write_below_header(sys: &System, path: &str, text: &str) -> Result<Change> {
+    let old = sys.read_text_if_exists(path)?.unwrap_or_default();
+    if old.strip_suffix(text).is_some_and(|header| header.starts_with('#') && !header.contains('\n')) {
+        return Ok(Change::Unchanged);
+    }
+    sys.write(path, format!("{}{text}", make_header(sys, "Created")), WriteOptions::default())
+}
+
 /// Returns whether a file sets another locale.
 fn has_other_locale(sys: &System, path: &str, locale: &str) -> bool {
     let is_other = |current: String| {
@@ -166,8 +175,7 @@ impl Distro {
             }
             LocaleMethod::ArchGen => {
                 let line = locale_gen_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
-                let text = format!("{}\n\n{line}\n", make_header(sys, "Created"));
-                let change = sys.write(file.unwrap_or(LOCALE_GEN), text, WriteOptions::default())?;
+                let change = write_below_header(sys, file.unwrap_or(LOCALE_GEN), &format!("\n\n{line}\n"))?;
                 if !must_run(change) && !has_other_locale(sys, LOCALE_CONF, locale) {
                     return Ok(());
                 }
@@ -183,12 +191,9 @@ impl Distro {
                 sys.run(&Command::new(["eselect", "locale", "set", "en_US.UTF-8"])).map(drop)
             }
             LocaleMethod::AlpineProfile => {
-                let text = format!(
-                    "{}\nexport CHARSET=UTF-8\nexport LANG={locale}\nexport LC_COLLATE=C\n",
-                    make_header(sys, "Created")
-                );
+                let text = format!("\nexport CHARSET=UTF-8\nexport LANG={locale}\nexport LC_COLLATE=C\n");
                 let path = file.unwrap_or("/etc/profile.d/50-cloud-init-locale.sh");
-                sys.write(path, text, WriteOptions::default()).map(drop)
+                write_below_header(sys, path, &text).map(drop)
             }
         }
     }

@@ -222,14 +222,16 @@ mod tests {
             let config = format!("ca_certs: {{remove_defaults: true, trusted: [{PEM:?}]}}");
             let mut sandbox = Sandbox::new(&config);
             sandbox.distro = Distro::named(distro).unwrap();
-            let put = |path: &str| sandbox.sys.write(path, "A.crt\n", WriteOptions::default()).unwrap();
+            let put = |path: &str| {
+                sandbox.sys.write(path, "A.crt\n", WriteOptions::default()).unwrap();
+            };
             put("/etc/ca-certificates.conf");
             let defaults = [
                 "/etc/pki/ca-trust/source/x",
                 "/usr/share/pki/ca-trust-source/anchors/y",
                 "/etc/ssl/certs/z",
             ];
-            defaults.iter().for_each(|path| drop(put(path)));
+            defaults.iter().for_each(|path| put(path));
             sandbox.sys.create_dir_all("/etc/pki/tls/certs", 0o755).unwrap();
             sandbox.stub("debconf-set-selections", "");
             // It fails at first.
