@@ -18,6 +18,11 @@ pub struct Activation<'a> {
 }
 
 impl<'a> Activation<'a> {
+    /// Forgets that an activation succeeded, so that the next run repeats it.
+    pub fn forget(context: &Context<'_>, name: &str) -> Result<()> {
+        context.sys.remove(context.layout.instance(&format!("applied/{name}"))).map(drop)
+    }
+
     /// Begins an activation, before anything is written. `name` is a file name that begins with the module's. `settings`
     /// are what the activation depends on besides the written files; they are stored in a file, so they must not be secret.
     pub fn begin(context: &'a Context<'a>, name: &str, settings: &[&str]) -> Activation<'a> {
