@@ -192,7 +192,8 @@ macro_rules! modules {
     };
 }
 
-// Every module. A new one is a file and a line here.
+// Every module. A new one is a file with its `mod` line above and a line here; if only some distributions have it, also one in
+// the test below.
 modules![
     ansible,
     apk_configure,
