@@ -21,6 +21,7 @@ mod media;
 mod module_case;
 mod net;
 mod reach;
+mod repeats;
 mod sandbox;
 mod secrets;
 mod terminal;

@@ -1,6 +1,6 @@
 //! The keyboard: one layout for the console and X, stored as each family of distributions stores it.
 
-use system::{Command, Error, Result, System, WriteOptions, warning};
+use system::{Change, Command, Error, Result, System, WriteOptions, warning};
 
 use crate::{Distro, Family, InitSystem, ServiceAction};
 
@@ -24,28 +24,41 @@ const DEBIAN_FILE: &str = "/etc/default/keyboard";
 const ALPINE_KEYMAPS: &str = "/usr/share/bkeymaps";
 
 impl Distro {
-    /// Sets the keyboard's layout.
+    /// Writes the keyboard's layout where the family has a file for it. Returns what happened to the file.
     ///
     /// # Errors
-    /// Fails if the file cannot be written, if a program fails, if Alpine has no such keymap, and on a machine without
-    /// systemd where the family has no other method.
-    pub fn set_keymap(&self, sys: &System, keymap: &Keymap) -> Result<()> {
+    /// Fails if the file cannot be written, if Alpine has no such keymap, and on a machine without systemd where the family
+    /// has no other method.
+    pub fn write_keymap(&self, sys: &System, keymap: &Keymap) -> Result<Change> {
         match self.family {
-            Family::Debian => self.set_debian_keymap(sys, keymap),
-            Family::Alpine => set_alpine_keymap(sys, keymap),
-            _ if self.init_system(sys) == InitSystem::Systemd => {
+            // localectl does not store keymaps on some releases of Debian (Debian bug 1038762).
+            Family::Debian => sys.write(DEBIAN_FILE, debian_file(keymap), WriteOptions::default()),
+            Family::Alpine => check_alpine_keymap(sys, keymap).map(|()| Change::Unchanged),
+            _ if self.init_system(sys) == InitSystem::Systemd => Ok(Change::Unchanged),
+            _ => Err(Error::new("setting the keyboard layout requires systemd")),
+        }
+    }
+
+    /// Puts the keyboard's layout, which [`Distro::write_keymap`] has written, into effect.
+    ///
+    /// # Errors
+    /// Fails if a program fails.
+    pub fn apply_keymap(&self, sys: &System, keymap: &Keymap) -> Result<()> {
+        match self.family {
+            Family::Debian => self.apply_debian_keymap(sys),
+            Family::Alpine => {
+                sys.run(&Command::new(["setup-keymap", &keymap.layout, &keymap.variant])).map(drop)
+            }
+            _ => {
                 let model = keymap.model.as_deref().unwrap_or(DEFAULT_MODEL);
                 let Keymap { layout, variant, options, .. } = keymap;
                 sys.run(&Command::new(["localectl", "set-x11-keymap", layout, model, variant, options]))
                     .map(drop)
             }
-            _ => Err(Error::new("setting the keyboard layout requires systemd")),
         }
     }
 
-    fn set_debian_keymap(&self, sys: &System, keymap: &Keymap) -> Result<()> {
-        // localectl does not store keymaps on some releases of Debian (Debian bug 1038762).
-        sys.write(DEBIAN_FILE, debian_file(keymap), WriteOptions::default())?;
+    fn apply_debian_keymap(&self, sys: &System) -> Result<()> {
         // The running console keeps its keymap otherwise (Debian bug 926037).
         self.manage_service(sys, ServiceAction::Restart, "console-setup")?;
         if self.name != "raspberry-pi-os" {
@@ -73,7 +86,7 @@ fn debian_file(keymap: &Keymap) -> String {
     )
 }
 
-fn set_alpine_keymap(sys: &System, keymap: &Keymap) -> Result<()> {
+fn check_alpine_keymap(sys: &System, keymap: &Keymap) -> Result<()> {
     let Keymap { layout, model, variant, options } = keymap;
     if variant.is_empty() {
         return Err(Error::new("Alpine requires keyboard.variant"));
@@ -87,7 +100,7 @@ fn set_alpine_keymap(sys: &System, keymap: &Keymap) -> Result<()> {
             warning!(sys, "keyboard.{key} is not supported on Alpine; ignored");
         }
     }
-    sys.run(&Command::new(["setup-keymap", layout, variant])).map(drop)
+    Ok(())
 }
 
 #[cfg(test)]

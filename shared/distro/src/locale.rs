@@ -1,6 +1,6 @@
 //! The system's locale: where it is stored, and how a locale is generated.
 
-use system::{Command, Error, Result, System, WriteOptions, debug, warning};
+use system::{Change, Command, Error, Result, System, WriteOptions, debug, warning};
 
 use crate::{Distro, InitSystem, Package, get_variable, make_header, set_variable};
 
@@ -98,6 +98,23 @@ fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
 }
 
+/// Writes a file that begins with a comment about its origin. Another date in the comment is no reason to write it.
+fn write_below_header(sys: &System, path: &str, text: &str) -> Result<Change> {
+    let old = sys.read_text_if_exists(path)?.unwrap_or_default();
+    if old.strip_suffix(text).is_some_and(|header| header.starts_with('#') && !header.contains('\n')) {
+        return Ok(Change::Unchanged);
+    }
+    sys.write(path, format!("{}{text}", make_header(sys, "Created")), WriteOptions::default())
+}
+
+/// Returns whether a file sets another locale.
+fn has_other_locale(sys: &System, path: &str, locale: &str) -> bool {
+    let is_other = |current: String| {
+        !current.is_empty() && current != locale && current.strip_suffix(".UTF-8") != Some(locale)
+    };
+    sys.read_text(path).ok().and_then(|text| get_variable(&text, "LANG")).is_some_and(is_other)
+}
+
 impl Distro {
     /// Returns the machine's locale, or the distribution's default.
     pub fn current_locale(&self, sys: &System) -> String {
@@ -114,11 +131,13 @@ impl Distro {
     }
 
     /// Generates a locale if necessary and makes it the system's. `file` replaces the default file; where a program
-    /// chooses the file, any other is ignored with a warning.
+    /// chooses the file, any other is ignored with a warning. Without `is_due` programs run only if a file changed, or if the
+    /// system has another locale.
     ///
     /// # Errors
     /// Fails if the name has characters that no locale has, if a file cannot be read or written, or if a program fails.
-    pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>) -> Result<()> {
+    pub fn apply_locale(&self, sys: &System, locale: &str, file: Option<&str>, is_due: bool) -> Result<()> {
+        let must_run = |change: Change| is_due || change != Change::Unchanged;
         if !is_locale_name(locale) {
             return Err(Error::new("setting the locale: expected a name such as en_US.UTF-8"));
         }
@@ -126,6 +145,9 @@ impl Distro {
             LocaleMethod::Debian => self.apply_debian(sys, locale, file.unwrap_or(DEBIAN_DEFAULT)),
             LocaleMethod::RaspiConfig => {
                 self.warn_of_other_file(sys, file, DEBIAN_DEFAULT);
+                if !is_due && !has_other_locale(sys, DEBIAN_DEFAULT, locale) {
+                    return Ok(());
+                }
                 let change = |l: &str| {
                     sys.run(&Command::new(["/usr/bin/raspi-config", "nonint", "do_change_locale", l]))
                 };
@@ -148,8 +170,9 @@ impl Distro {
                 };
                 let path = file.unwrap_or(default);
                 let old = sys.read_text_if_exists(path)?.unwrap_or_default();
-                sys.write(path, set_variable(&old, key, locale), WriteOptions::default())?;
-                if self.locale == LocaleMethod::LocaleConfAndRestart
+                let change = sys.write(path, set_variable(&old, key, locale), WriteOptions::default())?;
+                if must_run(change)
+                    && self.locale == LocaleMethod::LocaleConfAndRestart
                     && self.init_system(sys) == InitSystem::Systemd
                 {
                     self.manage_service(sys, crate::ServiceAction::Restart, "systemd-localed")?;
@@ -159,25 +182,26 @@ impl Distro {
             LocaleMethod::ArchGen => {
                 self.warn_of_other_file(sys, file, LOCALE_CONF);
                 let line = locale_gen_line(&sys.read_text(SUPPORTED).unwrap_or_default(), locale);
-                let text = format!("{}\n\n{line}\n", make_header(sys, "Created"));
-                sys.write(LOCALE_GEN, text, WriteOptions::default())?;
+                let change = write_below_header(sys, LOCALE_GEN, &format!("\n\n{line}\n"))?;
+                if !must_run(change) && !has_other_locale(sys, LOCALE_CONF, locale) {
+                    return Ok(());
+                }
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["localectl", "set-locale", locale])).map(drop)
             }
             LocaleMethod::Gentoo => {
                 self.warn_of_other_file(sys, file, "/etc/env.d/02locale");
                 let text = "en_US.UTF-8 UTF-8\nde_DE.UTF-8 UTF-8\n";
-                sys.write(LOCALE_GEN, text, WriteOptions::default())?;
+                if !must_run(sys.write(LOCALE_GEN, text, WriteOptions::default())?) {
+                    return Ok(());
+                }
                 sys.run(&Command::new(["locale-gen"]))?;
                 sys.run(&Command::new(["eselect", "locale", "set", "en_US.UTF-8"])).map(drop)
             }
             LocaleMethod::AlpineProfile => {
-                let text = format!(
-                    "{}\nexport CHARSET=UTF-8\nexport LANG={locale}\nexport LC_COLLATE=C\n",
-                    make_header(sys, "Created")
-                );
+                let text = format!("\nexport CHARSET=UTF-8\nexport LANG={locale}\nexport LC_COLLATE=C\n");
                 let path = file.unwrap_or("/etc/profile.d/50-cloud-init-locale.sh");
-                sys.write(path, text, WriteOptions::default()).map(drop)
+                write_below_header(sys, path, &text).map(drop)
             }
         }
     }

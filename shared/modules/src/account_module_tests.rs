@@ -344,6 +344,34 @@ fn unusable_host_keys_are_replaced_by_new_ones() {
 }
 
 #[test]
+fn unchanged_host_keys_are_not_written_again() {
+    use std::os::unix::fs::MetadataExt;
+    let sandbox = with_host_key(
+        "ssh_keys: {rsa_private: key, rsa_certificate: cert, ed25519_private: p, ed25519_public: q}",
+    );
+    sandbox.stub("ssh-keygen", KEYGEN);
+    let stale = ["ssh_host_ecdsa_key", "ssh_host_rsa_key.pub"].map(|name| format!("/etc/ssh/{name}"));
+    for path in &stale {
+        sandbox.sys.write(path, "old", WriteOptions::default()).unwrap();
+    }
+    sandbox.run(&ssh::MODULE).unwrap();
+    let inodes = || {
+        let names = sandbox.sys.list("/etc/ssh").unwrap();
+        let inode = |name: &String| sandbox.sys.metadata(format!("/etc/ssh/{name}")).unwrap().ino();
+        names.iter().map(|name| (name.clone(), inode(name))).collect::<Vec<_>>()
+    };
+    let first = inodes();
+    assert!(!sandbox.sys.exists(&stale[0]));
+    assert_eq!(sandbox.file(&stale[1]).0, "ssh-rsa AAAA root@localhost\n");
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(inodes(), first);
+    // Another key of the image or of an earlier instance does not stay.
+    sandbox.sys.write(HOST_KEY, "other", WriteOptions::secret()).unwrap();
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.file(HOST_KEY), ("key".into(), 0o600));
+}
+
+#[test]
 fn host_key_mode_with_the_ssh_keys_group() {
     for (distro, version, mode) in [
         ("rocky", "8.7p1", 0o640),

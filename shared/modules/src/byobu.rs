@@ -4,6 +4,7 @@ use config::Node;
 use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
+use crate::activation::Activation;
 use crate::schema::Section;
 use crate::users::Accounts;
 use crate::{Context, Distros, Module, ModuleFlag, package_sources};
@@ -91,7 +92,9 @@ fn run(context: &Context<'_>) -> Result<()> {
             Some(user) => {
                 let launcher =
                     if plan.enable { "byobu-launcher-install" } else { "byobu-launcher-uninstall" };
-                failed.extend(sys.run(&Command::new(["sudo", "-Hu", &user.name, launcher])).err());
+                let activation = Activation::begin(context, "byobu_user", &[&user.name, launcher]);
+                let install = Command::new(["sudo", "-Hu", &user.name, launcher]);
+                failed.extend(activation.finish(false, || sys.run(&install).map(|_| true)).err());
             }
             None => warning!(sys, "byobu_by_default: there is no default user"),
         }
@@ -107,8 +110,11 @@ fn run(context: &Context<'_>) -> Result<()> {
 
 fn set_for_system(context: &Context<'_>, enable: bool) -> Result<()> {
     let answer = format!("byobu byobu/launch-by-default boolean {enable}\n");
-    context.sys.run(&Command::new(["debconf-set-selections"]).stdin(answer))?;
-    context.sys.run(&Command::new(["dpkg-reconfigure", "byobu", "--frontend=noninteractive"])).map(drop)
+    Activation::begin(context, "byobu_system", &[answer.trim_end()]).finish(false, || {
+        context.sys.run(&Command::new(["debconf-set-selections"]).stdin(answer.as_str()))?;
+        let reconfigure = Command::new(["dpkg-reconfigure", "byobu", "--frontend=noninteractive"]);
+        context.sys.run(&reconfigure).map(|_| true)
+    })
 }
 
 #[cfg(test)]
@@ -159,6 +165,18 @@ mod tests {
         argument.run(&MODULE).unwrap();
         assert_eq!(argument.calls(), "");
         assert_eq!(argument.logged_warnings(), ["byobu_by_default: there is no default user"]);
+    }
+
+    #[test]
+    fn an_unchanged_choice_is_not_applied_again() {
+        let mut sandbox = sandbox("{byobu_by_default: user, users: [default]}", "");
+        sandbox.run(&MODULE).unwrap();
+        let first = sandbox.calls();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), first);
+        sandbox.config = yaml("{byobu_by_default: disable, users: [default]}");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("{first}{USER_OFF}{}", system(false)));
     }
 
     #[test]

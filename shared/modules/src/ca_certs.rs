@@ -2,8 +2,9 @@
 
 use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
-use system::{Command, Result, WriteOptions, warning};
+use system::{Command, Result, System, WriteOptions, warning};
 
+use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
@@ -33,6 +34,9 @@ config::keys! {
     }
 }
 
+/// The directory in which update-ca-trust stores what it generates.
+const GENERATED: &str = "/etc/pki/ca-trust/extracted";
+
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     // Certificates are removed only if the new ones are valid.
@@ -41,46 +45,83 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     let store = &context.distro.trust_store;
+    let paths: Vec<String> = (1..=wanted.trusted.len())
+        .map(|i| format!("{}/cloud-init-ca-cert-{i}.{}", store.directory, store.extension))
+        .collect();
+    let removal = if wanted.remove_defaults { "without defaults" } else { "with defaults" };
+    let activation = Activation::begin(context, "ca_certs", &[removal]);
+    let mut changed = false;
     if wanted.remove_defaults {
-        remove_default_certs(context, store)?;
+        changed |= remove_default_certs(context, store, &paths, activation.is_due())?;
     }
-    for (i, certificate) in wanted.trusted.iter().enumerate() {
-        let path = format!("{}/cloud-init-ca-cert-{}.{}", store.directory, i + 1, store.extension);
+    for (i, (certificate, path)) in wanted.trusted.iter().zip(&paths).enumerate() {
         if !certificate.contains("-----BEGIN") {
             warning!(sys, "ca_certs.trusted[{i}]: expected a certificate in PEM form");
         }
-        sys.write(path, certificate, WriteOptions::default())?;
+        changed |= is_changed(sys.write(path, certificate, WriteOptions::default())?);
     }
-    sys.run(&Command::new([store.update_command])).map(drop)
+    activation.finish(changed, || sys.run(&Command::new([store.update_command])).map(|_| true))
 }
 
-fn remove_default_certs(context: &Context<'_>, store: &TrustStore) -> Result<()> {
+/// Removes the default certificates, but not the files `own`. Returns whether a file changed. `is_due`: nothing was removed
+/// before.
+fn remove_default_certs(
+    context: &Context<'_>,
+    store: &TrustStore,
+    own: &[String],
+    is_due: bool,
+) -> Result<bool> {
     let sys = context.sys;
+    let mut changed = false;
     match store.remove_defaults {
         RemoveDefaults::DeselectLines { path: list, debconf } => {
             if let Some(text) = sys.read_text_if_exists(list)?
                 && !text.is_empty()
             {
                 let how = WriteOptions::mode(sys.mode(list).unwrap_or(0o644));
-                sys.write(list, deselect_lines(&text), how)?;
+                changed = is_changed(sys.write(list, deselect_lines(&text), how)?);
             }
-            if debconf {
+            if debconf && (is_due || changed) {
                 let answer = "ca-certificates ca-certificates/trust_new_crts select no";
                 sys.run(&Command::new(["debconf-set-selections", "-"]).stdin(answer))?;
             }
         }
         RemoveDefaults::EmptyDirectories(directories) => {
             for directory in directories {
-                for name in sys.list(directory)? {
-                    sys.remove_dir_all(format!("{directory}/{name}"))?;
-                }
+                changed |= empty_directory(sys, directory, own, is_due)?;
             }
         }
         RemoveDefaults::Unsupported => {
             warning!(sys, "ca_certs.remove_defaults is not supported on {}; ignored", context.distro.name);
         }
     }
-    Ok(())
+    Ok(changed)
+}
+
+/// Removes what is in a directory, except the files `own` and the directories that contain them. Returns whether something
+/// was removed.
+fn empty_directory(sys: &System, directory: &str, own: &[String], is_due: bool) -> Result<bool> {
+    let mut changed = false;
+    for name in sys.list(directory)? {
+        let path = format!("{directory}/{name}");
+        // What the update generates from the remaining certificates is removed once.
+        if own.contains(&path) || !is_due && is_generated(sys, directory, &path, own) {
+            continue;
+        }
+        let has_own = own.iter().any(|file| file.starts_with(&format!("{path}/")));
+        if has_own && sys.is_dir(&path) && !sys.is_link(&path) {
+            changed |= empty_directory(sys, &path, own, is_due)?;
+        } else {
+            changed |= sys.remove_dir_all(path)?;
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns whether an update has generated a path: update-ca-trust's directory, or a link (`HASH.0`) to one of the files `own`.
+fn is_generated(sys: &System, directory: &str, path: &str, own: &[String]) -> bool {
+    let is_own = |target: String| own.contains(&target) || own.contains(&format!("{directory}/{target}"));
+    path == GENERATED || sys.is_link(path) && sys.read_link(path).is_ok_and(is_own)
 }
 
 /// Returns a list of certificates with every active line disabled, below a comment that names this program.
@@ -110,6 +151,7 @@ mod tests {
     use super::*;
     use crate::test_sandbox::Sandbox;
     use distro::Distro;
+    use std::os::unix::fs::MetadataExt;
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
@@ -167,6 +209,62 @@ mod tests {
             let (sandbox, _) = run_on(distro, "ca_certs: {remove_defaults: true}");
             assert_eq!(sandbox.sys.list("/etc/pki/ca-trust").unwrap().len(), left, "{distro}");
             assert_eq!(sandbox.logged_warnings().len(), left, "{distro}: {:?}", sandbox.logged_warnings());
+        }
+    }
+
+    #[test]
+    fn unchanged_certificates_are_not_updated_again() {
+        for (distro, refresh) in [
+            ("debian", "update-ca-certificates"),
+            ("rhel", "update-ca-trust"),
+            ("photon", "rehash_ca_certificates.sh"),
+        ] {
+            let config = format!("ca_certs: {{remove_defaults: true, trusted: [{PEM:?}]}}");
+            let mut sandbox = Sandbox::new(&config);
+            sandbox.distro = Distro::named(distro).unwrap();
+            let put = |path: &str| {
+                sandbox.sys.write(path, "A.crt\n", WriteOptions::default()).unwrap();
+            };
+            put("/etc/ca-certificates.conf");
+            let defaults = [
+                "/etc/pki/ca-trust/source/x",
+                "/usr/share/pki/ca-trust-source/anchors/y",
+                "/etc/ssl/certs/z",
+            ];
+            defaults.iter().for_each(|path| put(path));
+            sandbox.sys.create_dir_all("/etc/pki/tls/certs", 0o755).unwrap();
+            sandbox.stub("debconf-set-selections", "");
+            // It fails at first.
+            sandbox.stub(refresh, "exit 1");
+            assert!(sandbox.run(&MODULE).is_err(), "{distro}");
+            sandbox.stub(refresh, "");
+            let count = || sandbox.calls().matches(refresh).count();
+            let own = format!(
+                "{}/cloud-init-ca-cert-1.{}",
+                sandbox.distro.trust_store.directory, sandbox.distro.trust_store.extension
+            );
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(count(), 2, "{distro}: repeated after a failure");
+            put("/etc/pki/ca-trust/extracted/pem");
+            if distro == "photon" {
+                sandbox.sys.link("cloud-init-ca-cert-1.pem", "/etc/ssl/certs/0a.0").unwrap();
+            }
+            let (before, calls) = (sandbox.sys.metadata(&own).unwrap(), sandbox.calls());
+            sandbox.run(&MODULE).unwrap();
+            let after = sandbox.sys.metadata(&own).unwrap();
+            assert_eq!((before.ino(), before.ctime_nsec()), (after.ino(), after.ctime_nsec()), "{distro}");
+            assert_eq!(sandbox.calls(), calls, "{distro}: nothing has changed");
+            // A default certificate, or the content of the own one, has changed.
+            put(if distro == "debian" {
+                "/etc/ca-certificates.conf"
+            } else {
+                defaults[(distro == "photon") as usize * 2]
+            });
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(count(), 3, "{distro}: a default certificate is back");
+            put(&own);
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(count(), 4, "{distro}: the certificate has changed");
         }
     }
 

@@ -4,6 +4,7 @@ use distro::ServiceAction::{Enable, Start, Stop};
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
+use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
 use crate::user_keys::SingleLine;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
@@ -49,24 +50,30 @@ fn run(context: &Context<'_>) -> Result<()> {
     if !text.ends_with('\n') {
         text.push('\n');
     }
+    let activation = Activation::begin(context, "fan", &[&config_path.0]);
     // The package's service starts during the installation and needs the file.
-    sys.write(&config_path.0, &text, WriteOptions::default())?;
+    let change = sys.write(&config_path.0, &text, WriteOptions::default())?;
     if sys.which("fanctl").is_none() {
         package_sources::install_names(context, &[SERVICE.into()])?;
     }
-    if let Err(e) = distro.manage_service(sys, Stop, SERVICE) {
-        warning!(sys, "failed to stop {SERVICE}: {e}");
-    }
-    if let Err(e) = distro.manage_service(sys, Start, SERVICE) {
-        warning!(sys, "failed to start {SERVICE}: {e}");
-    }
-    distro.manage_service(sys, Enable, SERVICE)
+    // A restart interrupts the fan's connections.
+    activation.finish(is_changed(change), || {
+        let mut is_started = true;
+        for (action, verb) in [(Stop, "stop"), (Start, "start")] {
+            if let Err(e) = distro.manage_service(sys, action, SERVICE) {
+                warning!(sys, "failed to {verb} {SERVICE}: {e}");
+                is_started = false;
+            }
+        }
+        distro.manage_service(sys, Enable, SERVICE).map(|()| is_started)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::MODULE;
     use crate::test_sandbox::Sandbox;
+    use system::WriteOptions;
 
     #[test]
     fn the_service_is_restarted_with_its_file() {
@@ -81,6 +88,12 @@ mod tests {
                 "systemctl stop ubuntu-fan\nsystemctl start ubuntu-fan\nsystemctl enable ubuntu-fan\n";
             assert_eq!(sandbox.calls(), calls);
             assert_eq!(sandbox.logged_warnings().len(), !systemctl.is_empty() as usize);
+            sandbox.run(&MODULE).unwrap();
+            let again = if systemctl.is_empty() { "" } else { calls };
+            assert_eq!(sandbox.calls(), format!("{calls}{again}"), "repeated only after a failure");
+            sandbox.sys.write("/etc/network/fan", "edited", WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{calls}{again}{calls}"));
         }
     }
 

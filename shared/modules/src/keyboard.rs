@@ -6,6 +6,7 @@ use distro::{Family, Keymap};
 use state::Frequency;
 use system::{Result, debug};
 
+use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
@@ -74,7 +75,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         variant: text(wanted.variant),
         options: text(wanted.options),
     };
-    context.distro.set_keymap(context.sys, &keymap)
+    let Keymap { layout, model, variant, options } = &keymap;
+    let settings = [layout, model.as_deref().unwrap_or_default(), variant, options];
+    let activation = Activation::begin(context, "keyboard", &settings);
+    let change = context.distro.write_keymap(context.sys, &keymap)?;
+    activation.finish(is_changed(change), || context.distro.apply_keymap(context.sys, &keymap).map(|()| true))
 }
 
 #[cfg(test)]
@@ -115,6 +120,27 @@ mod tests {
         let fedora = sandbox("fedora", "keyboard: {layout: de}");
         fedora.run(&MODULE).unwrap();
         assert_eq!(fedora.calls(), "localectl set-x11-keymap de pc105  \n");
+    }
+
+    #[test]
+    fn unchanged_keyboards_are_not_set_again() {
+        for distro in ["debian", "raspberry-pi-os", "fedora", "alpine"] {
+            let mut sandbox = sandbox(distro, "keyboard: {layout: us, variant: intl}");
+            for layout in ["us", "de"] {
+                let path = format!("/usr/share/bkeymaps/{layout}/intl.bmap.gz");
+                sandbox.sys.write(path, "", WriteOptions::default()).unwrap();
+            }
+            sandbox.stub("raspi-config", "");
+            sandbox.sys.link("/usr/sbin/raspi-config", "/usr/bin/raspi-config").unwrap();
+            sandbox.run(&MODULE).unwrap();
+            let first = sandbox.calls();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), first, "{distro}");
+            sandbox.config = crate::test_sandbox::yaml("keyboard: {layout: de, variant: intl}");
+            sandbox.run(&MODULE).unwrap();
+            let second = first.replace(" us ", " de ");
+            assert_eq!(sandbox.calls(), format!("{first}{second}"), "{distro}");
+        }
     }
 
     #[test]

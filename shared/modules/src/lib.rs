@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod account_module_tests;
+mod activation;
 mod ansible;
 mod apk_configure;
 mod apt_configure;
@@ -194,7 +195,8 @@ macro_rules! modules {
     };
 }
 
-// Every module. A new one is a file and a line here.
+// Every module. A new one is a file with its `mod` line above and a line here; if only some distributions have it, also one in
+// the test below.
 modules![
     ansible,
     apk_configure,

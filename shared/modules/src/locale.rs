@@ -6,6 +6,7 @@ use distro::LocaleMethod;
 use state::Frequency;
 use system::{Error, Result, debug, warning};
 
+use crate::activation::Activation;
 use crate::schema::Section;
 use crate::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
@@ -73,7 +74,11 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     debug!(sys, "Setting locale to {locale}");
-    context.distro.apply_locale(sys, &locale, keys.locale_configfile.as_ref().map(|Line(path)| path.as_str()))
+    let file = keys.locale_configfile.as_ref().map(|Line(path)| path.as_str());
+    let activation = Activation::begin(context, "locale", &[&locale, file.unwrap_or_default()]);
+    let is_due = activation.is_due();
+    // Whether a program has to run depends on the files of the distribution.
+    activation.finish(true, || context.distro.apply_locale(sys, &locale, file, is_due).map(|()| true))
 }
 
 #[cfg(test)]
@@ -120,6 +125,33 @@ mod tests {
             let warning = format!("locale_configfile: {file} is ignored");
             let warned = sandbox.logged_warnings().iter().any(|w| w.starts_with(&warning));
             assert_eq!((warned, sandbox.sys.exists(file)), (is_ignored, false), "{distro} {file}");
+        }
+    }
+
+    #[test]
+    fn unchanged_locales_are_not_applied_again() {
+        for (distro, edited) in [
+            ("arch", "/etc/locale.gen"),
+            ("arch", "/etc/locale.conf"),
+            ("gentoo", "/etc/locale.gen"),
+            ("photon", "/etc/locale.conf"),
+            ("raspberry-pi-os", "/etc/default/locale"),
+        ] {
+            let mut sandbox = Sandbox::new("locale: en_US.UTF-8");
+            sandbox.distro = Distro::named(distro).unwrap();
+            sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
+            for program in ["locale-gen", "localectl", "eselect", "systemctl", "raspi-config"] {
+                sandbox.stub(program, "");
+            }
+            sandbox.sys.link("/usr/sbin/raspi-config", "/usr/bin/raspi-config").unwrap();
+            sandbox.run(&MODULE).unwrap();
+            let first = sandbox.calls();
+            assert!(!first.is_empty(), "{distro}");
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), first, "{distro}");
+            sandbox.sys.write(edited, "LANG=de_DE.UTF-8\n", WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{first}{first}"), "{distro}");
         }
     }
 

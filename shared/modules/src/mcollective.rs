@@ -5,6 +5,7 @@ use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
+use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
 use crate::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, config_obj, package_sources, valid_key};
@@ -112,11 +113,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let sys = context.sys;
     package_sources::install_names(context, &["mcollective".into()])?;
+    let activation = Activation::begin(context, "mcollective", &[]);
+    let mut changed = false;
     if let Some(conf) = wanted.conf {
         let before = sys.read_text_if_exists(SERVER)?;
         for (text, path, mode) in [(&conf.public, PUBLIC, 0o644), (&conf.private, PRIVATE, 0o600)] {
             if let Some(text) = text {
-                sys.write(path, text, WriteOptions::mode(mode))?;
+                changed |= is_changed(sys.write(path, text, WriteOptions::mode(mode))?);
             }
         }
         let text =
@@ -130,10 +133,13 @@ fn run(context: &Context<'_>) -> Result<()> {
                 sys.write(format!("{SERVER}.old"), before, WriteOptions::mode(mode))?;
             }
             sys.write(SERVER, text, WriteOptions::default())?;
+            changed = true;
         }
     }
-    let restart = Command::new(["service", "mcollective", "restart"]);
-    sys.run(&restart.output(OutputMode::Inherit)).map(drop)
+    activation.finish(changed, || {
+        let restart = Command::new(["service", "mcollective", "restart"]);
+        sys.run(&restart.output(OutputMode::Inherit)).map(|_| true)
+    })
 }
 
 #[cfg(test)]
@@ -169,5 +175,10 @@ mod tests {
         assert!(messages.len() == 1 && messages[0].contains("mcollective.conf.list"), "{messages:?}");
         let calls = "dnf -y install mcollective\nservice mcollective restart\n";
         assert_eq!(sandbox.calls(), calls);
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("{calls}dnf -y install mcollective\n"), "nothing has changed");
+        sandbox.sys.write(PRIVATE, "edited", WriteOptions::secret()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("{calls}dnf -y install mcollective\n{calls}"));
     }
 }

@@ -7,6 +7,7 @@ use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Result, error};
 
+use crate::activation::Activation;
 use crate::reboot::reboot;
 use crate::schema::Section;
 use crate::{Context, Distros, Module};
@@ -100,16 +101,28 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(Open(board)) = context.read_keys(Keys::read_known).and_then(|keys| keys.rpi) else {
         return Ok(());
     };
-    let mut is_changed = false;
-    if let Some(Open(interfaces)) = board.interfaces {
-        let switch = |function, enable: Option<bool>| enable.is_some_and(|on| switch(context, function, on));
-        is_changed |= switch("do_spi", interfaces.spi);
-        is_changed |= switch("do_i2c", interfaces.i2c);
-        is_changed |= interfaces.serial.is_some_and(|serial| switch_serial(context, serial));
-        is_changed |= switch("do_onewire", interfaces.onewire);
+    let settings = format!("{:?} {:?}", board.interfaces, board.enable_usb_gadget);
+    let mut results = Vec::new();
+    // Recorded before the reboot, so that a second run does not reboot again.
+    Activation::begin(context, "raspberry_pi", &[&settings]).finish(false, || {
+        if let Some(Open(interfaces)) = &board.interfaces {
+            let switch = |function, enable: Option<bool>| enable.map(|on| switch(context, function, on));
+            results.extend(switch("do_spi", interfaces.spi));
+            results.extend(switch("do_i2c", interfaces.i2c));
+            results.extend(interfaces.serial.map(|serial| switch_serial(context, serial)));
+            results.extend(switch("do_onewire", interfaces.onewire));
+        }
+        results.extend(board.enable_usb_gadget.map(|on| switch_usb_gadget(context, on)));
+        Ok(results.iter().all(|succeeded| *succeeded))
+    })?;
+    if !results.contains(&true) {
+        return Ok(());
     }
-    is_changed |= board.enable_usb_gadget.is_some_and(|on| switch_usb_gadget(context, on));
-    if is_changed { reboot(context, &MODULE, &REBOOT) } else { Ok(()) }
+    let rebooted = reboot(context, &MODULE, &REBOOT);
+    if rebooted.is_err() {
+        Activation::forget(context, "raspberry_pi")?;
+    }
+    rebooted
 }
 
 /// Calls a function of raspi-config, and tells whether it succeeded. Its argument 0 enables, 1 disables.
@@ -193,6 +206,12 @@ mod tests {
             let sandbox = board(&format!("rpi: {{enable_usb_gadget: {on}}}"), "");
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.calls(), format!("rpi-usb-gadget {mode} -f\n{SHUTDOWN}"));
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(
+                sandbox.calls(),
+                format!("rpi-usb-gadget {mode} -f\n{SHUTDOWN}"),
+                "nothing has changed"
+            );
         }
     }
 

@@ -7,6 +7,7 @@ use distro::ServiceAction;
 use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
+use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
 use crate::text_values::{Line, Word};
 use crate::{Context, Distros, Module, ModuleFlag, package_sources, valid_key};
@@ -70,11 +71,18 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let (sys, distro) = (context.sys, context.distro);
     package_sources::install_names(context, &[salt.pkg_name.0])?;
+    let service = salt.service_name.0.as_str();
+    let client = salt.conf.as_ref().and_then(|Document(conf)| conf.get("file_client")?.as_str());
+    let is_service = client != Some("local");
+    let kind = if is_service { "service" } else { "local" };
+    let activation = Activation::begin(context, "salt_minion", &[service, kind]);
+    let mut changed = false;
     let directory = salt.config_dir.0.trim_end_matches('/');
     sys.create_dir_all(directory, 0o755)?;
     for (name, document) in [("minion", &salt.conf), ("grains", &salt.grains)] {
         if let Some(Document(node)) = document {
-            sys.write(format!("{directory}/{name}"), emit(node, Style::DOCUMENT), WriteOptions::default())?;
+            let text = emit(node, Style::DOCUMENT);
+            changed |= is_changed(sys.write(format!("{directory}/{name}"), text, WriteOptions::default())?);
         }
     }
     if let (Some(public), Some(private)) = (&salt.public_key, &salt.private_key) {
@@ -82,19 +90,23 @@ fn run(context: &Context<'_>) -> Result<()> {
         let usual = if sys.is_dir(&usual[0]) { &usual[0] } else { &usual[1] };
         let keys = salt.pki_dir.as_ref().map_or(usual.as_str(), |path| path.0.trim_end_matches('/'));
         sys.create_dir_all(keys, 0o700)?;
-        sys.write(format!("{keys}/minion.pub"), public, WriteOptions::default())?;
+        changed |= is_changed(sys.write(format!("{keys}/minion.pub"), public, WriteOptions::default())?);
         // Upstream leaves the private key readable for all users who can enter the directory.
-        sys.write(format!("{keys}/minion.pem"), private, WriteOptions::secret())?;
-    }
-    let client = salt.conf.as_ref().and_then(|Document(conf)| conf.get("file_client")?.as_str());
-    let service = salt.service_name.0.as_str();
-    if client != Some("local") {
-        distro.manage_service(sys, ServiceAction::Enable, service)?;
-        return distro.manage_service(sys, ServiceAction::Restart, service);
+        changed |= is_changed(sys.write(format!("{keys}/minion.pem"), private, WriteOptions::secret())?);
     }
     // A minion without a master is not a service.
-    distro.manage_service(sys, ServiceAction::Disable, service)?;
-    distro.manage_service(sys, ServiceAction::Stop, service)?;
+    let (at_boot, now) = match is_service {
+        true => (ServiceAction::Enable, ServiceAction::Restart),
+        false => (ServiceAction::Disable, ServiceAction::Stop),
+    };
+    activation.finish(changed, || {
+        distro.manage_service(sys, at_boot, service)?;
+        distro.manage_service(sys, now, service).map(|()| true)
+    })?;
+    if is_service {
+        return Ok(());
+    }
+    // Each time: the states may have changed, and Salt changes only what differs from them.
     let apply = Command::new(["salt-call", "--local", "state.apply"]);
     sys.run(&apply.output(OutputMode::Inherit).timeout(context.script_timeout)).map(drop)
 }
@@ -139,6 +151,23 @@ mod tests {
             "{}",
             sandbox.calls()
         );
+    }
+
+    #[test]
+    fn unchanged_minions_are_not_restarted() {
+        for (config, repeated) in [
+            ("{conf: {master: m}, public_key: P, private_key: K}", "dnf -y install salt-minion\n"),
+            ("{conf: {file_client: local}}", "dnf -y install salt-minion\nsalt-call --local state.apply\n"),
+        ] {
+            let sandbox = ready(&format!("salt_minion: {config}"));
+            sandbox.run(&MODULE).unwrap();
+            let first = sandbox.calls();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{first}{repeated}"));
+            sandbox.sys.write("/etc/salt/minion", "edited", WriteOptions::default()).unwrap();
+            sandbox.run(&MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{first}{repeated}{first}"));
+        }
     }
 
     #[test]

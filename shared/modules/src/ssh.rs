@@ -192,7 +192,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     if keys.ssh_deletekeys && !is_started_ahead(sys) {
         if given.is_some() || sys.which("ssh-keygen").is_some() {
-            delete_host_keys(sys);
+            delete_host_keys(sys, given);
         } else if !host_key_files(sys).is_empty() {
             warning!(sys, "ssh-keygen is not installed: keeping the existing host keys");
         }
@@ -238,9 +238,23 @@ fn host_key_files(sys: &System) -> Vec<String> {
     names.into_iter().filter(|n| n.starts_with("ssh_host_") && n[9..].contains("key")).collect()
 }
 
-fn delete_host_keys(sys: &System) {
+/// Deletes the host keys, except those that have the configured content, and the public keys that are derived from these.
+fn delete_host_keys(sys: &System, given: Option<&HostKeys>) {
+    let mut kept = Vec::new();
+    for (kind, part, text) in given.iter().flat_map(|given| &given.0) {
+        let path = host_key_path(kind, *part);
+        if sys.read_text(&path).is_ok_and(|old| old == *text) {
+            if *part == HostKeyFile::Private {
+                kept.push(host_key_path(kind, HostKeyFile::Public));
+            }
+            kept.push(path);
+        }
+    }
     for name in host_key_files(sys) {
-        if let Err(e) = sys.remove(format!("{SSH_DIR}/{name}")) {
+        let path = format!("{SSH_DIR}/{name}");
+        if !kept.contains(&path)
+            && let Err(e) = sys.remove(path)
+        {
             warning!(sys, "{e}");
         }
     }

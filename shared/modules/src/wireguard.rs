@@ -7,6 +7,7 @@ use distro::ServiceAction::{Enable, Restart};
 use state::Frequency;
 use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
+use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, package_sources, valid_key};
 
@@ -119,10 +120,14 @@ fn set_up(context: &Context<'_>, interface: &Interface) -> Result<()> {
     if !path.starts_with('/') || path.contains(char::is_control) {
         return Err(Error::new("config_path: expected a path that begins with /"));
     }
-    context.sys.write(&path, content, WriteOptions::secret())?;
-    let service = format!("wg-quick@{name}");
-    context.distro.manage_service(context.sys, Enable, &service)?;
-    context.distro.manage_service(context.sys, Restart, &service)
+    let activation = Activation::begin(context, &format!("wireguard_{name}"), &[]);
+    let change = context.sys.write(&path, content, WriteOptions::secret())?;
+    // A restart interrupts the tunnel.
+    activation.finish(is_changed(change), || {
+        let service = format!("wg-quick@{name}");
+        context.distro.manage_service(context.sys, Enable, &service)?;
+        context.distro.manage_service(context.sys, Restart, &service).map(|()| true)
+    })
 }
 
 /// Returns the first two numbers of the kernel's release.
@@ -164,6 +169,28 @@ mod tests {
             "modprobe wireguard\nsystemctl enable wg-quick@wg0\nsystemctl restart wg-quick@wg0\nup\nstill\n"
         );
         assert_eq!(sandbox.file("/etc/wireguard/wg0.conf"), ("[Interface]\n".into(), 0o600));
+    }
+
+    #[test]
+    fn unchanged_tunnels_are_not_restarted() {
+        let other = "{name: wg1, config_path: /etc/wireguard/wg1.conf, content: b}";
+        let sandbox = sandbox(&format!("wireguard: {{interfaces: [{GOOD}, {other}]}}"));
+        sandbox.stub("wg", "");
+        sandbox.sys.create_dir_all("/sys/module/wireguard", 0o755).unwrap();
+        let wg1 = "systemctl enable wg-quick@wg1\nsystemctl restart wg-quick@wg1\n";
+        // The first time, the restart of one fails.
+        sandbox.stub("systemctl", "[ $* != 'restart wg-quick@wg1' ]".replace("$*", "\"$*\"").as_str());
+        assert!(sandbox.run(&MODULE).is_err());
+        let first = sandbox.calls();
+        assert!(first.ends_with(&format!("systemctl restart wg-quick@wg0\n{wg1}")), "{first}");
+        sandbox.stub("systemctl", "");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("{first}{wg1}"));
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("{first}{wg1}"));
+        sandbox.sys.write("/etc/wireguard/wg1.conf", "edited", WriteOptions::secret()).unwrap();
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("{first}{wg1}{wg1}"));
     }
 
     #[test]

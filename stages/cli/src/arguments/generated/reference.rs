@@ -95,6 +95,10 @@ pub fn files() -> Vec<(String, &'static str)> {
         (of_instance("scripts/*"), "User scripts."),
         (of_instance("handlers/*"), "Part handlers of user-data."),
         (of_instance("sem/*"), "What has run for the instance."),
+        (
+            of_instance("applied/*"),
+            "Which services and tools modules have started with the current configuration.",
+        ),
         (of_instance("boot-finished"), "The boot is complete."),
         (
             "/usr/share/cloud-init/schema".into(),
