@@ -84,6 +84,7 @@ const REPEATS: &[(&str, &[&str], &str)] = &[
     ("wireguard", &["modprobe"], STAND_IN),
     ("wireguard", &["probe", "restart-service"], OF_THE_USER),
     ("write_files", &["/opt/two"], "append: true"),
+    ("write_files_deferred", &["/etc/hosts"], "append: true"),
 ];
 
 /// Returns the commands and file changes of a second run that nothing allows; none if the first run failed or warned,

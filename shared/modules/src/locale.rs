@@ -75,6 +75,13 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     debug!(sys, "Setting locale to {locale}");
     let file = keys.locale_configfile.as_ref().map(|Line(path)| path.as_str());
+    // The other methods compare the files, and need no record.
+    if matches!(
+        context.distro.locale,
+        LocaleMethod::Debian | LocaleMethod::LocaleConf | LocaleMethod::AlpineProfile
+    ) {
+        return context.distro.apply_locale(sys, &locale, file, true);
+    }
     let activation = Activation::begin(context, "locale", &[&locale, file.unwrap_or_default()]);
     let is_due = activation.is_due();
     // Whether a program has to run depends on the files of the distribution.
