@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tests::{Case, Cloud};
+use tests::{Case, Cloud, fail};
 
 /// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata in spite of it.
 struct Fault {
@@ -86,10 +86,10 @@ fn assert_pause(requests: &str, place: &str) {
     };
     let all: Vec<_> = requests.lines().filter_map(parse).collect();
     let busy = all.iter().find(|(_, status, _, _)| status == "429");
-    let (path, _, _, sent) = busy.unwrap_or_else(|| tests::fail(&format!("{place}: no 429\n{requests}")));
+    let (path, _, _, sent) = busy.unwrap_or_else(|| fail(&format!("{place}: no 429\n{requests}")));
     let next = all.iter().find(|(other, status, began, _)| other == path && status != "429" && began > sent);
     let (_, _, began, _) =
-        next.unwrap_or_else(|| tests::fail(&format!("{place}: no second request for {path}\n{requests}")));
+        next.unwrap_or_else(|| fail(&format!("{place}: no second request for {path}\n{requests}")));
     let pause = began - sent;
     assert!(REQUESTED_PAUSE.contains(&pause), "{place}: {pause} s\n{requests}");
 }

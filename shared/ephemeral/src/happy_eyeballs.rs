@@ -455,6 +455,7 @@ mod tests {
     #[test]
     fn transient_failures_are_retried() {
         const LATER: &str = "HTTP/1.1 429 Later\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n";
+        const IN_AN_HOUR: &str = "HTTP/1.1 429 Later\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
         let tolerant =
             |port: u16| get(port).retries(0, Duration::from_millis(20)).tolerate(Duration::from_secs(5));
         for transient_since in [&[(BAD, 0), ("", 0), (GOOD, 0)][..], &[(LATER, 0), (GOOD, 0)]] {
@@ -463,7 +464,6 @@ mod tests {
             thread.join().unwrap();
         }
         // A busy server has a limit of its own.
-        const IN_AN_HOUR: &str = "HTTP/1.1 429 Later\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n";
         let (port, thread) = server(&[(IN_AN_HOUR, 0), (IN_AN_HOUR, 0)]);
         let began = std::time::Instant::now();
         let e = run(&[get(port).busy_timeout(Duration::from_secs(1))], 20).unwrap_err().to_string();
