@@ -334,13 +334,14 @@ mod tests {
             ("http://[fe80::a9fe:a9fe]/", "[fe80::a9fe:a9fe%7]:80"),
             ("http://[fe80::1%25lo]:81/", "[fe80::1%1]:81"),
             ("http://[fd00:ec2::254]/", "[fd00:ec2::254]:80"),
+            ("https://10.0.0.1/", "10.0.0.1:443"),
         ] {
             let fetch = Request::get(url);
             assert_eq!(fetch.resolve(7).unwrap().poll().unwrap().unwrap()[0].to_string(), expected);
             assert!(!fetch.has_host_name());
         }
         assert!(Request::get("http://name/").has_host_name());
-        assert!(Request::get("https://10.0.0.1/").resolve(0).is_err());
+        assert!(Request::get("https://10.0.0.1/").plain_message().is_err());
     }
 
     /// Returns what an exchange makes of a response in these pieces, over a connection that stays open, and whether
