@@ -149,5 +149,6 @@ fn assert_formatted(facts: &Facts) {
     assert_eq!(facts.text("resource-type"), "ext4", "{}", facts.diagnostics());
     let mount = facts.text("resource-mount");
     assert!(mount.starts_with("ext4 ") && mount.contains("rw"), "{mount}\n{}", facts.diagnostics());
-    assert_eq!(facts.text("resource-files"), "lost+found", "{}", facts.diagnostics());
+    let files = facts.text("resource-files");
+    assert_eq!(files, "DATALOSS_WARNING_README.txt\nlost+found", "{}", facts.diagnostics());
 }

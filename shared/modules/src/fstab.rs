@@ -82,6 +82,10 @@ fn is_kernel_disk_name(name: &str) -> bool {
 pub struct FstabEntry(pub [String; FIELD_COUNT]);
 
 impl FstabEntry {
+    pub fn device(&self) -> &str {
+        &self.0[0]
+    }
+
     pub fn mount_point(&self) -> &str {
         &self.0[1]
     }

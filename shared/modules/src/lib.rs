@@ -18,6 +18,7 @@ mod ca_certs;
 mod chef;
 mod config_obj;
 mod context;
+mod data_loss_notice;
 mod device_aliases;
 mod disable_ec2_metadata;
 mod disk_setup;

@@ -6,12 +6,14 @@ use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::device_aliases::Aliases;
-use crate::fstab::{DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab};
+use crate::fstab::{
+    DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
+};
 use crate::metadata_devices::MetadataDevices;
 use crate::mountinfo::{mounted_at, read_mountinfo};
 use crate::schema::Section;
 use crate::swap::{self, Swap};
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Module, ModuleFlag, data_loss_notice};
 
 pub const MODULE: Module = Module {
     name: "mounts",
@@ -119,7 +121,14 @@ fn run(context: &Context<'_>) -> Result<()> {
     if !sys.is_live() {
         return Ok(());
     }
-    activate(sys, &mounts, changed)
+    let mounted = activate(sys, &mounts, changed);
+    for device in context.instance.temporary_devices.iter().filter_map(|name| resolve_device(name, &devices))
+    {
+        if let Some(entry) = mounts.iter().find(|entry| entry.device() == device) {
+            data_loss_notice::write(sys, &device, entry.mount_point());
+        }
+    }
+    mounted
 }
 
 /// A line without a device has no effect.

@@ -1,7 +1,7 @@
 //! Converts `users`, `user` and `groups` in each of their forms to one normal form: groups with members, and users with
 //! their keys, the default user of the distribution included. Pure; several modules need the list of users.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use config::schema::{
     BOOL, Definition, Deprecation, Format, INT, Needs, STR, Type, key, list, map_of, reference,
@@ -65,7 +65,7 @@ pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Read
         config.get("user").and_then(|n| reader.nested("user", |r| DefaultUserOverrides::read(n, r)?.0));
     let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
     let mut entries = entries.unwrap_or_default().0;
-    let distro_default = distro_default.and_then(Node::as_map).map(with_valid_name);
+    let distro_default = distro_default.and_then(Node::as_map).map(valid_keys);
     let default = merge_missing(overrides.iter().chain(&distro_default));
     if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
         entries.push(("default".into(), Map::new()));
@@ -222,19 +222,25 @@ fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> 
         }
         Value::Map(map) => {
             let _ = UserKeys::read(node, reader);
-            Some(with_valid_name(map))
+            Some(valid_keys(map))
         }
         _ => reader.type_error(node, "a map of a user's keys"),
     }
 }
 
-/// Returns the keys of a default user without an invalid name, instead of which the image's is used.
-fn with_valid_name(map: &Map) -> Map {
-    let mut map = underscore_keys(map);
-    if map.get("name").is_some_and(|name| UserName::read(name, &mut Reader::new()).is_none()) {
-        map.remove("name");
-    }
-    map
+/// Returns the keys of a default user without those of an invalid value, instead of which the image's are used.
+fn valid_keys(map: &Map) -> Map {
+    let map = underscore_keys(map);
+    let mut reader = Reader::new();
+    let _ = UserKeys::read(&Node::from(map.clone()), &mut reader);
+    let findings = reader.into_findings();
+    let invalid: BTreeSet<&str> = findings.of_kind(FindingKind::Invalid).map(|f| f.key.as_str()).collect();
+    let is_valid = |key: &Node, value: &Node| match key.as_str() {
+        // Null is no name, but no error either.
+        Some("name") => UserName::read(value, &mut Reader::new()).is_some(),
+        name => !name.is_some_and(|name| invalid.contains(name)),
+    };
+    map.iter().filter(|(key, value)| is_valid(key, value)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }
 
 /// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
@@ -266,9 +272,15 @@ fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
                     }
                     _ => {
                         let on = value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase();
-                        if matches!(on.as_str(), "true" | "1" | "on" | "yes") {
-                            let item = Node { value: Value::Str(name.clone()), at: key.at.clone() };
-                            read_user(&item, None, &mut users, reader);
+                        match on.as_str() {
+                            "true" | "1" | "on" | "yes" => {
+                                let item = Node { value: Value::Str(name.clone()), at: key.at.clone() };
+                                read_user(&item, None, &mut users, reader);
+                            }
+                            "false" | "0" | "off" | "no" => {}
+                            _ => {
+                                reader.type_error::<()>(value, "true, false, or a map of the user's keys");
+                            }
                         }
                     }
                 });

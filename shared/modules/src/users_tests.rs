@@ -53,6 +53,7 @@ fn users_are_read_in_every_notation() {
         ("users: [{name: a, groups: 5, uid: x}]", "a(5)", 1, 1),
         ("users: ['a b', '', '../x', b]", "b()", 3, 0),
         ("users: {a: [x], b: true}", "b()", 1, 1),
+        ("users: {a: maybe, b: true, c: 7, d: 'off'}", "b()", 2, 1),
         ("users: 5", "", 1, 0),
         ("users: null", "", 1, 0),
         ("user: [x]\nusers: [a]", "a()", 1, 0),
@@ -62,6 +63,7 @@ fn users_are_read_in_every_notation() {
         ("user: {name: [a]}", "*debian(adm,sudo)", 1, 0),
         ("user: {name: ''}", "*debian(adm,sudo)", 1, 0),
         ("user: {name: }", "*debian(adm,sudo)", 0, 0),
+        ("user: {groups: [[x]]}", "*debian()", 1, 0),
         ("user: -x", "*debian(adm,sudo)", 1, 1),
         ("user: Jane Doe\nusers: [a]", "a() *debian(adm,sudo)", 1, 1),
         ("users: [{name: }, {name: a}]", "a()", 1, 0),
@@ -71,6 +73,22 @@ fn users_are_read_in_every_notation() {
     ] {
         let (accounts, got_wrong, got_old) = read(config);
         assert_eq!((shown(&accounts).as_str(), got_wrong, got_old), (users, wrong, old), "{config}");
+    }
+}
+
+/// A value of a wrong type costs only itself: the image's is used, so that the owner keeps sudo.
+#[test]
+fn invalid_key_of_the_default_user_leaves_the_image_its_own() {
+    const IMAGE: &str =
+        "{name: debian, sudo: ['ALL=(ALL) NOPASSWD:ALL'], lock_passwd: true, shell: /bin/bash}";
+    for config in
+        ["user: {sudo: 5}", "user: {sudo: {a: b}, shell: [x]}", "user: {lock-passwd: [maybe], sudo: 5}"]
+    {
+        let accounts = normalize(&yaml(config), Some(&yaml(IMAGE)), &mut Reader::new());
+        let keys = &accounts.default_user().unwrap().keys;
+        assert_eq!(keys.sudo.0, ["ALL=(ALL) NOPASSWD:ALL"], "{config}");
+        assert_eq!(keys.shell.as_ref().map(|s| s.0.as_str()), Some("/bin/bash"), "{config}");
+        assert!(keys.lock_passwd, "{config}");
     }
 }
 

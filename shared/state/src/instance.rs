@@ -70,6 +70,9 @@ pub struct Instance {
     pub devices: Map<String, Value>,
     /// How modules find the device of a name.
     pub device_search: DeviceSearch,
+    /// The names of devices whose data are lost when the machine is stopped or moved. The module `mounts` writes a notice
+    /// that says so on each of them.
+    pub temporary_devices: Vec<String>,
     /// Events at which the network configuration is applied again, in addition to the datasource's defaults.
     pub update_events: Vec<String>,
     /// The service that takes the machine's public host keys, if the cloud has one.

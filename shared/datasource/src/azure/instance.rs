@@ -65,6 +65,7 @@ impl InstanceData<'_> {
         let settings = Settings::of(ctx);
         instance.devices = sort::collect(settings.disk_aliases().map(|(k, v)| (k.to_string(), v.into())));
         instance.devices.insert("ephemeral0".into(), settings.ephemeral_disk().into());
+        instance.temporary_devices = vec!["ephemeral0".into()];
         standard::record_machine(sys, &mut instance);
         Ok(instance)
     }

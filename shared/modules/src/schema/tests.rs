@@ -114,6 +114,7 @@ const STRICTER_MODULES: &[(&str, &str)] = &[
     ),
     ("chpasswd.list", "lines of user:password"),
     ("ssh_pwauth", "a word that says yes or no"),
+    ("users.x", "true or false, instead of a user's keys"),
     ("write_files[0].permissions", "a mode"),
     ("uid", "a number"),
     ("sudo", "true is no rule"),
