@@ -78,7 +78,7 @@ pub struct Nic {
 }
 
 impl Nic {
-    fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         self.name == "lo"
     }
 

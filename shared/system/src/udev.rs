@@ -53,8 +53,28 @@ impl System {
         UdevProgress { data: self.modified_at(DATA), numbers: [SEQNUM, CPU_STAT].map(first_line) }
     }
 
+    /// Returns whether the running udev has processed this network interface and is not renaming it.
+    pub fn udev_has_processed_nic(&self, name: &str) -> bool {
+        let Ok(index) = self.read_text(format!("/sys/class/net/{name}/ifindex")) else { return false };
+        let record = format!("{DATA}/n{}", index.trim());
+        let (Some(listens), Some(wrote)) = (self.modified_at(CONTROL), self.modified_at(&record)) else {
+            return false;
+        };
+        // udev writes the record after it has renamed the interface, and again with this mark if the kernel has yet to.
+        let is_renaming = |text: &str| text.lines().any(|line| line == "E:ID_RENAMING=1");
+        wrote >= listens && self.read_text(&record).is_ok_and(|text| !is_renaming(&text))
+    }
+
     /// Waits until udev's queue is empty. Returns `false` if it is not `within` that time.
     pub fn settle_udev(&self, within: Duration) -> bool {
+        self.settle_udev_unless(within, || false)
+    }
+
+    /// Does the same as [`System::settle_udev`], but returns `true` as soon as the devices that matter are `ready`.
+    pub fn settle_udev_unless(&self, within: Duration, ready: impl Fn() -> bool) -> bool {
+        if ready() {
+            return true;
+        }
         let deadline = Deadline::after(within);
         let _wait = self.begin_wait("udev");
         if self.udev_is_busy() {
@@ -66,6 +86,9 @@ impl System {
                 return false;
             }
             self.clock().sleep(PAUSE.min(deadline.remaining()));
+            if ready() {
+                return true;
+            }
         }
         true
     }
@@ -76,6 +99,46 @@ mod tests {
     use super::*;
     use crate::WriteOptions;
     use scratch::TempDir;
+
+    #[test]
+    fn interface_is_processed_once_the_running_udev_has_its_record() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        let write = |path: &str, text: &str| sys.write(path, text, WriteOptions::default()).unwrap();
+        write("/sys/class/net/eth0/ifindex", "2\n");
+        write("/run/udev/data/n2", "E:ID_NET_NAME=ens3\n");
+        assert!(!sys.udev_has_processed_nic("eth0"), "udev does not run");
+        write(CONTROL, "");
+        let age = |seconds| SystemTime::now() - Duration::from_secs(seconds);
+        let set_age = |path: &str, seconds| {
+            let file = std::fs::File::options().write(true).open(top.join(&path[1..])).unwrap();
+            file.set_modified(age(seconds)).unwrap();
+        };
+        set_age("/run/udev/data/n2", 20);
+        set_age(CONTROL, 10);
+        assert!(!sys.udev_has_processed_nic("eth0"), "the record is the initrd's");
+        set_age("/run/udev/data/n2", 5);
+        assert!(sys.udev_has_processed_nic("eth0"));
+        assert!(!sys.udev_has_processed_nic("eth1"), "there is no such interface");
+        write("/run/udev/data/n2", "I:5\nE:ID_RENAMING=1\n");
+        assert!(!sys.udev_has_processed_nic("eth0"), "udev renames it");
+    }
+
+    #[test]
+    fn settle_ends_when_the_devices_are_ready() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        sys.write(QUEUE, "", WriteOptions::default()).unwrap();
+        sys.write(CONTROL, "", WriteOptions::default()).unwrap();
+        let looks = std::cell::Cell::new(0);
+        let ready = || {
+            looks.set(looks.get() + 1);
+            looks.get() > 2
+        };
+        assert!(sys.settle_udev_unless(Duration::from_secs(20), ready));
+        assert_eq!(looks.get(), 3);
+        assert!(!sys.settle_udev_unless(Duration::from_millis(30), || false));
+    }
 
     #[test]
     fn settle_waits_for_the_queue_until_the_deadline() {

@@ -54,8 +54,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
             debug!(sys, "{}", lines::NOT_APPLIED);
             debug!(sys, "only renaming interfaces: {why}");
             let wanted = rename::desired_links(config);
-            settle_udev(sys, &wanted);
-            let nics = nics::read(sys);
+            let nics = settle_udev(sys, &wanted, nics::read(sys));
             let missing = rename::missing(&wanted, &nics);
             let errors: Vec<String> = missing.into_iter().map(rename::not_present_message).collect();
             if !errors.is_empty() {
@@ -80,7 +79,7 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     if let Some(missing) = missing {
         applied.errors.push(missing);
     }
-    settle_udev(sys, &rename::desired_links(config));
+    let nics = settle_udev(sys, &rename::desired_links(config), nics);
     rename_links(sys, config, &nics, &mut applied);
     let nics = if applied.renamed.is_empty() { nics } else { nics::read(sys) };
     let facts = nics::facts(&nics);

@@ -55,11 +55,20 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
     (nics, Some(said))
 }
 
-/// Waits for udev if a link may get another name, because udev names links too.
-pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink]) {
-    if !wanted.is_empty() && sys.is_live() && !sys.settle_udev(DEFAULT_WAIT) {
+/// Waits for udev if a link may get another name, because udev names links too: until it has processed every NIC, or its
+/// queue is empty. Returns the NICs with the names that they have then.
+pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink], nics: Vec<Nic>) -> Vec<Nic> {
+    // Without rules for it, an interface such as the loopback one has no record.
+    let all_processed =
+        |nics: &[Nic]| nics.iter().all(|nic| nic.is_loopback() || sys.udev_has_processed_nic(&nic.name));
+    let is_idle = || !sys.udev_is_busy() && sys.udev_has_started();
+    if wanted.is_empty() || !sys.is_live() || is_idle() || all_processed(&nics) {
+        return nics;
+    }
+    if !sys.settle_udev_unless(DEFAULT_WAIT, || all_processed(&nics::read(sys))) {
         warning!(sys, "udev is still busy after {} s; renaming interfaces anyway", DEFAULT_WAIT.as_secs());
     }
+    nics::read(sys)
 }
 
 /// Converts a datasource's configuration from any format to version 1 or 2. A format that names NICs by their addresses
