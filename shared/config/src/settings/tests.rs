@@ -29,7 +29,7 @@ fn built_in_defaults_apply_without_files() {
     let machine = Machine::new(&[]);
     let settings = Settings::load(&machine.sys, &no_sources());
     assert_eq!(settings.merged, builtin::config());
-    assert_eq!(settings.get("datasource_list").unwrap().as_seq().unwrap().len(), 31);
+    assert_eq!(settings.get("datasource_list").unwrap().as_seq().unwrap().len(), clouds::CLOUDS.len());
     assert_eq!(settings.get("datasource_list").unwrap().at.to_string(), "(built in)");
     assert!(settings.findings.is_empty());
 }
