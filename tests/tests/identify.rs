@@ -202,9 +202,9 @@ fn read_only_run_is_reported_in_the_kernels_log() {
     assert!(record.starts_with("<27>cloud-init-generator[") && record.contains("ERROR: "), "{record}");
 }
 
-/// The output of `generator/tests/posing NAME`: verdict and log of the generator in a virtual machine.
-fn posing(name: &str) -> String {
-    let script = tests_dir().join("../generator/tests/posing");
+/// Returns the output of `generator/tests/boot-as-cloud NAME`: result and log of the generator in a virtual machine.
+fn boot_as_cloud(name: &str) -> String {
+    let script = tests_dir().join("../generator/tests/boot-as-cloud");
     let done = Command::new(&script).arg(name).env("BIN", binaries()).output();
     let done = done.unwrap_or_else(|e| fail(&format!("{}: {e}", script.display())));
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -224,7 +224,7 @@ fn firmware_identifies_each_cloud() {
         ("oracle", "Oracle"),
         ("vultr", "Vultr"),
     ] {
-        let said = posing(name);
+        let said = boot_as_cloud(name);
         for part in [
             format!("\ncheck for '{datasource}' returned found: dmi "),
             format!("\nFound {datasource} [mode=search, found=all]\n"),
@@ -239,7 +239,7 @@ fn firmware_identifies_each_cloud() {
 /// seconds, and each of the two is reported.
 #[test]
 fn failing_and_hanging_disks_do_not_hide_the_seed() {
-    let said = posing("faulty");
+    let said = boot_as_cloud("faulty");
     let (errors, hung) = said.split_once("== hung").unwrap_or_else(|| fail(&said));
     for disk in ["/dev/sda", "/dev/sdb"] {
         let failed = format!("ERROR: probing {disk}: reading superblocks: I/O error\n");
