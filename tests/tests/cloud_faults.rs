@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tests::{Case, Cloud, fail};
 
-/// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata in spite of it.
+/// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata nevertheless.
 struct Fault {
     name: &'static str,
     lines: &'static str,
@@ -20,15 +20,15 @@ const fn fault(name: &'static str, lines: &'static str, is_overcome: bool) -> Fa
 }
 
 const FAULTS: &[Fault] = &[
-    fault("nothing is there", "* . 404", false),
-    fault("500, then well", "* . once:500", true),
-    fault("busy, then well", BUSY_ONCE, true),
-    fault("busy for an hour", "* . 429:3600", false),
-    fault("silent", "* . silent", false),
-    fault("closes the connection", "* . reset", false),
-    fault("half a body", "* . cut", false),
-    fault("garbage", "* . garbage", false),
-    fault("a byte a second", "* . rate:1", false),
+    fault("404", "* . 404", false),
+    fault("500 once", "* . once:500", true),
+    fault("429 once", BUSY_ONCE, true),
+    fault("429 with Retry-After: 3600", "* . 429:3600", false),
+    fault("no response", "* . silent", false),
+    fault("connection reset", "* . reset", false),
+    fault("truncated body", "* . cut", false),
+    fault("invalid response", "* . garbage", false),
+    fault("one byte per second", "* . rate:1", false),
 ];
 
 /// The service is busy and names a pause, which is not the usual one.
