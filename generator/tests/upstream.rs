@@ -72,11 +72,11 @@ fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<Strin
     }
     let wrong = all(&machines, |machine, number| {
         let sandbox = machine.build(&format!("upstream{}", number_from + number));
-        let (said, log) = machine.identify(&sandbox, program);
-        if said == machine.expected() {
+        let (result, log) = machine.identify(&sandbox, program);
+        if result == machine.expected() {
             return Ok(());
         }
-        Err(format!("{:?}: upstream says {said:?}\nwe say {:?}\n{log}", machine.name, machine.expected()))
+        Err(format!("{:?}: upstream: {result:?}\nours: {:?}\n{log}", machine.name, machine.expected()))
     });
     (machines.len(), wrong)
 }

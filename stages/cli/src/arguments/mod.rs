@@ -164,7 +164,7 @@ mod tests {
             Parsed::Run { warnings, .. } => warnings,
             Parsed::UsageError(message, _) | Parsed::Print(message) => vec![message],
         };
-        for (words, said) in [
+        for (words, expected) in [
             ("query -a -i f", &[][..]),
             ("query --identify -a", &["argument --all: ignored beside --identify"]),
             ("query --explain users v1.region", &["argument varname: ignored beside --explain"]),
@@ -181,7 +181,7 @@ mod tests {
             ("devel make-mime -l -a f:cloud-config", &["argument --attach: ignored beside --list-types"]),
             ("plan --user-data f --fresh --sensitive", &[]),
         ] {
-            assert_eq!(warnings(words), said, "{words}");
+            assert_eq!(warnings(words), expected, "{words}");
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
         assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
         assert!(message("single").starts_with("the following arguments are required: "));
         assert_eq!(message("status --wait --long"), "no error");
-        for (words, said) in [
+        for (words, expected) in [
             ("status --form json --lon", "no error"),
             ("status --form=json", "no error"),
             ("clean --log --machine", "no error"),
@@ -259,7 +259,7 @@ mod tests {
             ("devel hotplug-hook -s net", "the following arguments are required: hotplug_action"),
             ("devel hotplug-hook query", "the following arguments are required: -s/--subsystem"),
         ] {
-            assert_eq!(message(words), said, "{words}");
+            assert_eq!(message(words), expected, "{words}");
         }
         let Parsed::Run { command: Command::Single(single), .. } =
             parse("cloud-init", words("single -n ssh -- -x --y=z"))
