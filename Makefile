@@ -19,7 +19,7 @@ TESTS      := $(wildcard tests/Cargo.toml)
 
 # Prefix of tests that need root, with the variables that they read.
 AS_ROOT    = $(if $(filter-out 0,$(shell id -u)),sudo -n) env BIN=$(BIN) $(foreach name,FIRSTLIGHT_CACHE \
-    FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_JUDGE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT FIRSTLIGHT_JOBS \
+    FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_REFERENCE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT FIRSTLIGHT_JOBS \
     FIRSTLIGHT_ROOTS FIRSTLIGHT_UBUNTU_MIRROR,$(if $($(name)),$(name)=$($(name))))
 HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 

@@ -2,10 +2,11 @@
 # bench-imds.sh [ROUNDS [BOOTS]] - first boots with systemd-imds, ours and the packaged cloud-init on a cloud like EC2, whose
 # metadata service has the instance's SSH key. Prints medians, ratios and the bars that they must reach; exits with 1 when one
 # is not reached. Needs root. BIN is the directory with the release binaries.
-#   ROUNDS           first boots of each in containers (5): from the start of user space to the key in authorized_keys
-#   BOOTS            first boots of each in virtual machines (3): from the start of the kernel to the key, and to the login
-#                    over SSH
-#   FIRSTLIGHT_PEER  the suite, which has systemd 261 or newer (forky)
+#   ROUNDS                      first boots of each in containers (5): from the start of user space to the key in
+#                               authorized_keys
+#   BOOTS                       first boots of each in virtual machines (3): from the start of the kernel to the key, and to
+#                               the login over SSH
+#   FIRSTLIGHT_REFERENCE_SUITE  the suite, which has systemd 261 or newer (forky)
 #
 # systemd-imds imports the key as a credential, which systemd-tmpfiles writes to root's authorized_keys. Debian's units run
 # systemd-tmpfiles first, and import only in an initrd; here the kernel command line enables the import, and a drop-in orders
@@ -17,7 +18,7 @@ need systemd-nspawn=systemd-container dnsmasq=dnsmasq-base python3=python3 ssh-k
 top=$(cd "$lib/../.." && pwd)
 BIN=$(readlink -f "${BIN:-$top/build/bin}")
 [ -x "$BIN/cloud-init-local" ] || die "no binaries in $BIN: run \"make release\""
-suite=${FIRSTLIGHT_PEER:-forky} rounds=${1:-5} boots=${2:-3} mac=02:00:00:00:0a:01
+suite=${FIRSTLIGHT_REFERENCE_SUITE:-forky} rounds=${1:-5} boots=${2:-3} mac=02:00:00:00:0a:01
 work=$(mktemp -d "$cache/bench-imds.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 ssh-keygen -q -t ed25519 -N '' -C bench -f "$work/key"

@@ -11,7 +11,7 @@ top=$(cd "$lib/../.." && pwd)
 BIN=$(readlink -f "${BIN:-$top/build/bin}")
 export BIN
 [ -x "$BIN/cloud-init-local" ] || die "no binaries in $BIN: run \"make release\""
-root=$("$lib/root" "${FIRSTLIGHT_PEER:-sid}" cloud-init iproute2)
+root=$("$lib/root" "${FIRSTLIGHT_REFERENCE_SUITE:-sid}" cloud-init iproute2)
 cargo=${CARGO:-cargo}
 (cd "$top" && ${RUN:-} "$cargo" build -q --release -p tests --bin bench-metadata)
 "${CARGO_TARGET_DIR:-$top/target}/release/bench-metadata" "$root" "${1:-3}" "${2:-10}"

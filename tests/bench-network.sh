@@ -9,7 +9,7 @@ need valgrind=valgrind python3=python3
 top=$(cd "$lib/../.." && pwd)
 ours=$(readlink -f "${BIN:-$top/build/bin}")/cloud-init
 [ -x "$ours" ] || die "no $ours: run \"make release\""
-root=$("$lib/root" "${FIRSTLIGHT_PEER:-sid}" cloud-init cloud-guest-utils)
+root=$("$lib/root" "${FIRSTLIGHT_REFERENCE_SUITE:-sid}" cloud-init cloud-guest-utils)
 work=$(mktemp -d "$cache/bench-network.XXXXXX")
 trap 'rm -rf --one-file-system "$work"' EXIT
 

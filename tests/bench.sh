@@ -6,7 +6,7 @@
 #   BOOTS   how often each container is booted (5)
 #   FIRSTLIGHT_BENCH=large|growth|stages  only the part with large user-data, only that of ten times the input, or
 #                    all but the former
-#   FIRSTLIGHT_PEER  the Debian release with the packaged cloud-init (the newest that the mirror has)
+#   FIRSTLIGHT_REFERENCE_SUITE  the Debian release with the packaged cloud-init (the newest that the mirror has)
 set -euo pipefail
 . "$(dirname "$(readlink -f "$0")")/lib/common.sh"
 need_root
@@ -16,7 +16,7 @@ BIN=$(readlink -f "${BIN:-$top/build/bin}")
 [ -x "$BIN/cloud-init-generator" ] || die "no binaries in $BIN: run \"make release\""
 
 peer=''
-for suite in ${FIRSTLIGHT_PEER:-sid forky trixie}; do
+for suite in ${FIRSTLIGHT_REFERENCE_SUITE:-sid forky trixie}; do
   if peer=$("$lib/root" "$suite" cloud-init cloud-guest-utils); then break; fi
   echo "bench: $suite is not available from the mirror" >&2
 done

@@ -86,7 +86,7 @@ OLD
 check "a package of the old name is made" rpmbuild -bb --define "_topdir $work/top" "$work/old.spec"
 check "which installs" install_it -i "$work"/top/RPMS/noarch/cloud-init-24.4-1.noarch.rpm
 # With dependencies this time; the two missing names are not what it must complain about.
-refused() { ! said=$(in_rpmdb -i --test "$rpm" 2>&1) && printf "%s\n" "$said" && grep -q "conflicts with" <<<"$said"; }
+refused() { ! output=$(in_rpmdb -i --test "$rpm" 2>&1) && printf "%s\n" "$output" && grep -q "conflicts with" <<<"$output"; }
 check "and beside which ours is refused" refused
 
 echo "package-rpm: $passed passed, $failed failed"

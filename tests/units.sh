@@ -51,8 +51,8 @@ for variant; do
     >"$root/etc/systemd/system/cloud-init-local.service.d/after-udev.conf"
 
   # Only lines that are new with our units in place.
-  said=$(verify "$root" | grep -vxF "$verify_plain" || :)
-  if [ -z "$said" ]; then pass "$variant: systemd finds nothing"; else fail "$variant: systemd says"; echo "$said"; fi
+  output=$(verify "$root" | grep -vxF "$verify_plain" || :)
+  if [ -z "$output" ]; then pass "$variant: systemd finds nothing"; else fail "$variant: systemd says"; echo "$output"; fi
 
   for unit in "$root"/usr/lib/systemd/system/cloud-*.service; do
     name=${unit##*/}
@@ -70,8 +70,8 @@ for variant; do
     limits=$(grep -E "^($limiting)[A-Za-z]*=" "$root/usr/lib/systemd/system/$name.service" || :)
     [ -z "$limits" ] || fail "$variant: $name limits users' scripts: $limits"
   done
-  said=$(chroot "$root" systemd-analyze security --offline=yes --threshold=70 --no-pager cloud-init-hotplugd.service 2>&1) ||
-    fail "$variant: cloud-init-hotplugd may do too much: $(tail -n 1 <<<"$said")"
+  output=$(chroot "$root" systemd-analyze security --offline=yes --threshold=70 --no-pager cloud-init-hotplugd.service 2>&1) ||
+    fail "$variant: cloud-init-hotplugd may do too much: $(tail -n 1 <<<"$output")"
   [ "$(systemctl --root="$root" is-enabled cloud-init.service)" = alias ] || fail "$variant: cloud-init.service is no alias"
 
   # The other files that systemd's family reads, by their own checkers.
@@ -82,7 +82,7 @@ for variant; do
     systemd-tmpfiles --root="$root" --create cloud-init.conf || fail "$variant: tmpfiles.d"
     [ "$(stat -c %a "$root/run/cloud-init")" = 700 ] || fail "$variant: mode of /run/cloud-init"
   fi
-  said=$(chroot "$root" rsyslogd -N1 -f /etc/rsyslog.conf 2>&1) || { fail "$variant: rsyslog: $said"; }
+  output=$(chroot "$root" rsyslogd -N1 -f /etc/rsyslog.conf 2>&1) || { fail "$variant: rsyslog: $output"; }
 
   # The test itself: a cycle that is put in must be seen.
   mkdir -p "$root/etc/systemd/system/cloud-config.service.d"

@@ -30,10 +30,10 @@ fn identify(sandbox: &Sandbox, env: &[(&str, &str)]) -> (Option<i32>, String, St
         let _ = std::fs::remove_dir_all(sandbox.path("/run/cloud-init"));
         (output, took) = once();
     }
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(took < LIMIT, "{took:?}\n{said}");
-    assert!(!said.contains("panicked"), "{said}");
-    (output.status.code(), said, sandbox.read("/run/cloud-init/ds-identify.log"))
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(took < LIMIT, "{took:?}\n{stderr}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    (output.status.code(), stderr, sandbox.read("/run/cloud-init/ds-identify.log"))
 }
 
 #[test]
@@ -105,11 +105,11 @@ fn bad_input_is_reported_and_tolerated() {
         sandbox.write("/etc/cloud/cloud.cfg", LIST);
         sandbox.device("sr0", &iso("cidata"));
         spoil(&sandbox);
-        let (code, said, log) = identify(&sandbox, &[VM]);
+        let (code, stderr, log) = identify(&sandbox, &[VM]);
         assert_eq!(
             (code, sandbox.config().as_str()),
             (Some(0), "datasource_list: [ NoCloud, None ]\n"),
-            "{name}: {said}"
+            "{name}: {stderr}"
         );
         assert!(remark.is_empty() || log.contains(remark), "{name}: no '{remark}' in\n{log}");
     }
@@ -137,10 +137,10 @@ fn unreadable_files_are_reported() {
         std::os::unix::process::CommandExt::uid(&mut program, nobody);
     }
     let output = program.env_clear().env("PATH_ROOT", &sandbox.0).envs([VM]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     for part in ["90.cfg: Permission denied", "/dev/sr0: Permission denied"] {
-        assert!(said.contains(part), "no '{part}' in {said}");
+        assert!(stderr.contains(part), "no '{part}' in {stderr}");
     }
 }
 
@@ -154,8 +154,8 @@ fn labels_that_are_not_utf8_are_tolerated() {
         let mut image = iso("");
         image[16 * 2048 + 40..16 * 2048 + 40 + label.len()].copy_from_slice(label);
         sandbox.device("sr0", &image);
-        let (code, said, _) = identify(&sandbox, &[VM]);
-        assert_eq!(code, Some(1), "{label:?}: {said}");
+        let (code, stderr, _) = identify(&sandbox, &[VM]);
+        assert_eq!(code, Some(1), "{label:?}: {stderr}");
     }
 }
 
@@ -181,11 +181,11 @@ fn programs_that_time_out_leave_the_answer_unknown() {
             sandbox.device("sr0", &iso("cidata"));
         }
         let path = format!("{}:/usr/bin:/bin", sandbox.path("/bin").display());
-        let (code, said, log) =
+        let (code, stderr, log) =
             identify(&sandbox, &[("SYSTEMD_VIRTUALIZATION", "vm:vmware"), ("PATH", &path)]);
-        assert_eq!(code, Some(i32::from(case == "unset")), "{case}: {said}");
-        assert!(sandbox.config().starts_with(list), "{case}: {}\n{said}", sandbox.config());
-        assert_eq!(said.matches("timed out after 1 s").count(), timeouts, "{case}: {said}");
+        assert_eq!(code, Some(i32::from(case == "unset")), "{case}: {stderr}");
+        assert!(sandbox.config().starts_with(list), "{case}: {}\n{stderr}", sandbox.config());
+        assert_eq!(stderr.matches("timed out after 1 s").count(), timeouts, "{case}: {stderr}");
         let is_unknown = log.contains("check for 'OVF' returned unknown");
         assert_eq!(is_unknown, timeouts == 2, "{case}: {log}");
     }

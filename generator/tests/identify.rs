@@ -12,9 +12,9 @@ use sandbox::{Sandbox, iso};
 
 fn check(machine: &Machine, number: usize) -> Result<(), String> {
     let sandbox = machine.build(&format!("case{number}"));
-    let (seen, said) = machine.identify(&sandbox, &sandbox.path("ds-identify"));
+    let (seen, stderr) = machine.identify(&sandbox, &sandbox.path("ds-identify"));
     if seen != machine.expected() {
-        return Err(format!("{}: {seen:?}\nexpected {:?}\n{said}", machine.name, machine.expected()));
+        return Err(format!("{}: {seen:?}\nexpected {:?}\n{stderr}", machine.name, machine.expected()));
     }
     if sandbox.read("/run/cloud-init/.ds-identify.result") != format!("{}\n", machine.code) {
         return Err(format!("{}: no result file", machine.name));

@@ -18,31 +18,31 @@ use cases::{all_cases, matrix, table};
 const DETECT: &str =
     "#!/bin/sh\nkind=${SYSTEMD_VIRTUALIZATION#*:}\necho ${kind:=none}\n[ \"$kind\" != none ]\n";
 
-/// Upstream's presets of the kernel's names do not affect its checks; this program does.
+/// Upstream's presets of uname's fields do not affect its checks; this program does.
 const UNAME: &str = "#!/bin/sh\n/usr/bin/uname \"$@\" | sed \"s/$(/usr/bin/uname -m)/${MACHINE:-x86_64}/\"\n";
 
 /// Before 23.1 upstream has no preset for the output of blkid.
 const BLKID: &str = "#!/bin/sh\n. @ROOT@/presets\necho \"$DI_BLKID_EXPORT_OUT\"\n";
 
-/// Rules that are newer than bookworm's 22.4, by words of the cases' names.
+/// Rules that are newer than bookworm's 22.4, by parts of the cases' names, with the change.
 #[rustfmt::skip]
 const SINCE_BOOKWORM: [(&str, &str); 16] = [
-    ("alone", "a list of one gets no None behind it"),
+    ("alone", "None is not appended to a list with a single name"),
     ("the last file wins", "likewise"),
     ("a list at depth", "likewise"),
     ("a list on the command line", "likewise"),
-    ("named on the command line", "a name given by hand stays as it is written"),
+    ("named on the command line", "a name on the command line keeps its spelling"),
     ("named in a container", "likewise"),
-    ("taken back on the command line", "an empty name is none"),
-    ("off by ", "ds-identify looks at the switches itself"),
+    ("taken back on the command line", "an empty name selects no datasource"),
+    ("off by ", "ds-identify itself reads what disables cloud-init"),
     ("off in a container", "likewise"),
     ("seedfrom", "NoCloud in the configuration"),
     ("user-data:", "likewise"),
-    ("product_uuid", "EC2's uuid counts in capital letters, without Xen and with its bytes swapped"),
+    ("product_uuid", "EC2's UUID matches in upper case, without Xen and with swapped bytes"),
     ("dmidecode by its uuid", "likewise"),
-    ("Samsung Cloud Platform", "an OpenStack"),
-    ("elsewhere, by default", "machines without DMI are disabled too"),
-    ("vmware", "VMware is asked in another way, and OVF is no more than a disc"),
+    ("Samsung Cloud Platform", "recognised as OpenStack"),
+    ("elsewhere, by default", "cloud-init is disabled on machines without DMI too"),
+    ("vmware", "VMware is queried in another way, and OVF is recognised by its disc only"),
 ];
 
 /// Returns the ds-identify of a suite, from its package.
@@ -72,11 +72,11 @@ fn compare(suite: &str, program: &Path, number_from: usize) -> (usize, Vec<Strin
     }
     let wrong = all(&machines, |machine, number| {
         let sandbox = machine.build(&format!("upstream{}", number_from + number));
-        let (said, log) = machine.identify(&sandbox, program);
-        if said == machine.expected() {
+        let (result, log) = machine.identify(&sandbox, program);
+        if result == machine.expected() {
             return Ok(());
         }
-        Err(format!("{:?}: upstream says {said:?}\nwe say {:?}\n{log}", machine.name, machine.expected()))
+        Err(format!("{:?}: upstream: {result:?}\nours: {:?}\n{log}", machine.name, machine.expected()))
     });
     (machines.len(), wrong)
 }

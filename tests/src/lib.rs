@@ -1,7 +1,7 @@
 //! The library of the integration tests: machines to boot, the facts collected after a boot, the binaries under test.
 //!
 //! The scripts in `tests/lib` set up mounts, namespaces and images; this library calls them and reads their results.
-//! `FIRSTLIGHT_JUDGE=1` replaces the package under test with Debian's cloud-init. The same assertions must hold for it;
+//! `FIRSTLIGHT_REFERENCE=1` replaces the package under test with Debian's cloud-init. The same assertions must hold for it;
 //! the tests must not demand more than users have today.
 //!
 //! The functions are for tests: on an error they end the test with a panic ([`fail`]) instead of returning it.
@@ -84,7 +84,7 @@ pub fn package() -> PathBuf {
 
 /// Returns whether Debian's cloud-init is under test, to verify the tests themselves.
 pub fn testing_upstream() -> bool {
-    std::env::var_os("FIRSTLIGHT_JUDGE").is_some()
+    std::env::var_os("FIRSTLIGHT_REFERENCE").is_some()
 }
 
 /// Returns the Debian release of the machines under test.

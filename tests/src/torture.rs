@@ -341,9 +341,9 @@ impl Torture {
             _ => {}
         }
         // If the generator fails, the boot runs without cloud-init: systemd logs it, and the status is "not run".
-        let said =
+        let is_reported =
             status.has_problems() || boot.codes.values().any(|c| *c != 0) || point.stage == "generator";
-        if !said {
+        if !is_reported {
             for path in self.lost(&after.tree, 0) {
                 wrong.insert(format!("silently lost in the same boot: {path}"));
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tests::{Case, Cloud, fail};
 
-/// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata in spite of it.
+/// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata nevertheless.
 struct Fault {
     name: &'static str,
     lines: &'static str,
@@ -20,15 +20,15 @@ const fn fault(name: &'static str, lines: &'static str, is_overcome: bool) -> Fa
 }
 
 const FAULTS: &[Fault] = &[
-    fault("nothing is there", "* . 404", false),
-    fault("500, then well", "* . once:500", true),
-    fault("busy, then well", BUSY_ONCE, true),
-    fault("busy for an hour", "* . 429:3600", false),
-    fault("silent", "* . silent", false),
-    fault("closes the connection", "* . reset", false),
-    fault("half a body", "* . cut", false),
-    fault("garbage", "* . garbage", false),
-    fault("a byte a second", "* . rate:1", false),
+    fault("404", "* . 404", false),
+    fault("500 once", "* . once:500", true),
+    fault("429 once", BUSY_ONCE, true),
+    fault("429 with Retry-After: 3600", "* . 429:3600", false),
+    fault("no response", "* . silent", false),
+    fault("connection reset", "* . reset", false),
+    fault("truncated body", "* . cut", false),
+    fault("invalid response", "* . garbage", false),
+    fault("one byte per second", "* . rate:1", false),
 ];
 
 /// The service is busy and names a pause, which is not the usual one.
@@ -209,15 +209,18 @@ fn first_boot(case: &Case, fault: &Fault) {
     if fault.lines == BUSY_ONCE {
         assert_pause(&cloud.requests(), &place);
     }
-    let said = warnings(&log);
+    let problems = warnings(&log);
     if fault.is_overcome {
         assert!(id != "none" && instance != "iid-datasource-none", "{place}: {id} {instance}\n{log}");
-        assert!(said.is_empty(), "{place}: {said:?}");
+        assert!(problems.is_empty(), "{place}: {problems:?}");
         return;
     }
     assert_eq!(id, case.get("without-service").unwrap_or("none"), "{place}: {instance}\n{log}");
-    assert_eq!(said.len(), lines(case).first, "{place}: {said:#?}\n{log}");
-    assert!(said.iter().any(|line| line.contains("http://")), "{place}: no line names the place: {said:#?}");
+    assert_eq!(problems.len(), lines(case).first, "{place}: {problems:#?}\n{log}");
+    assert!(
+        problems.iter().any(|line| line.contains("http://")),
+        "{place}: no line names the place: {problems:#?}"
+    );
 }
 
 #[test]
@@ -251,14 +254,14 @@ fn later_boots(case: &Case) {
         let (id_now, instance_now, log) = boot(&cloud, &place);
         assert_eq!((&id_now, &instance_now), (&id, &instance), "{place}\n{log}");
         assert_eq!(semaphores(&cloud), done, "{place}: nothing runs a second time\n{log}");
-        let said = warnings(&log);
+        let problems = warnings(&log);
         assert!(!is_confirmed || cloud.requests() == asked, "{place}: {}", cloud.requests());
         let expected = if fault.is_overcome { 0 } else { lines(case).later };
-        assert_eq!(said.len(), expected, "{place}: {said:#?}\n{log}");
+        assert_eq!(problems.len(), expected, "{place}: {problems:#?}\n{log}");
         if !fault.is_overcome && !is_confirmed {
-            let is_kept = said.iter().any(|line| line.contains("ing the cached"));
+            let is_kept = problems.iter().any(|line| line.contains("ing the cached"));
             // The instance of Hetzner's machines is confirmed; their network is read at each boot.
-            assert!(is_kept || case.name == "hetzner", "{place}: {said:?}\n{log}");
+            assert!(is_kept || case.name == "hetzner", "{place}: {problems:?}\n{log}");
         }
     }
 }

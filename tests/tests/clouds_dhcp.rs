@@ -169,13 +169,13 @@ fn failing_password_servers_do_not_stop_the_boot() {
         assert_eq!(cloud.id(), case, "{place}: {}", cloud.log());
         assert_eq!(password.starts_with('$'), warning != NOT_SET, "{place}: {password}\n{}", cloud.log());
         let log = cloud.log();
-        let said: Vec<&str> =
+        let problems: Vec<&str> =
             log.lines().filter(|line| line.contains("[WARNING]") || line.contains("[ERROR]")).collect();
-        let said: Vec<&str> = said.into_iter().filter(|line| line.contains("password")).collect();
-        let is_as_expected = said.iter().all(|line| line.contains(warning));
+        let problems: Vec<&str> = problems.into_iter().filter(|line| line.contains("password")).collect();
+        let is_as_expected = problems.iter().all(|line| line.contains(warning));
         assert!(
-            said.len() == usize::from(!warning.is_empty()) && is_as_expected,
-            "{place}: {said:#?}\n{log}"
+            problems.len() == usize::from(!warning.is_empty()) && is_as_expected,
+            "{place}: {problems:#?}\n{log}"
         );
         let least = match (case, fault) {
             ("cloudstack", "send_my_password once:silent") => ATTEMPT,

@@ -39,11 +39,11 @@ fn demo(name: &str, before: &[&str]) {
         .current_dir("/")
         .output()
         .expect("the demonstration starts");
-    let said = String::from_utf8_lossy(&done.stderr);
-    if said.contains("this host forbids user namespaces") {
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    if stderr.contains("this host forbids user namespaces") {
         // It cannot run programs then and reports that; the test checks that the host cannot.
         let probe = Command::new("env").args(before).args(["unshare", "--user", "true"]).output();
-        assert!(!probe.is_ok_and(|done| done.status.success()), "{said}");
+        assert!(!probe.is_ok_and(|done| done.status.success()), "{stderr}");
     } else {
         check(&done);
     }

@@ -138,14 +138,14 @@ fn typo_in_a_vendor_part_is_found_and_corrected() {
     }
     let (clean, _) = commands.pop().expect("the last command");
     assert!(commands.len() >= 4 && clean.contains("cloud-init clean "), "{commands:?}, {clean}");
-    let mut said = String::new();
+    let mut output = String::new();
     for (command, fails) in &commands {
         let (code, text) = follow(&sandbox, command);
         assert_eq!(code, Some(i32::from(*fails)), "{command}: {text}");
-        said += &text;
+        output += &text;
     }
     let place = "vendor-data part-001, line 4: users[1].nam: unknown key; did you mean 'name'?";
-    assert!(said.contains(place), "{said}");
+    assert!(output.contains(place), "{output}");
     let (_, found) = page_of(&sandbox, "");
     assert_found(
         &found,
@@ -154,7 +154,7 @@ fn typo_in_a_vendor_part_is_found_and_corrected() {
         "users[1].nam: unknown key; did you mean 'name'?",
     );
 
-    // What doctor and schema said, on the line that they named.
+    // Correct the error that doctor and schema reported, on the line that they named.
     let mut lines: Vec<String> = vendor_data.text.lines().map(String::from).collect();
     lines[3] = lines[3].replace("nam:", "name:");
     with(&(lines.join("\n") + "\n"));

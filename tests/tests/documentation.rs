@@ -164,19 +164,19 @@ fn try_page(page: &Page) -> Vec<String> {
                 {
                     let plan = "cloud-init --root \"$ROOT\" plan";
                     let commands = format!("cloud-init schema -c {name}; {plan} --user-data {name}");
-                    let (code, said) = place.run(BESIDE_MACHINE, &commands);
+                    let (code, printed) = place.run(BESIDE_MACHINE, &commands);
                     if code != Some(0) {
-                        wrong.push(format!("{at}: not a valid cloud-config:\n{said}"));
+                        wrong.push(format!("{at}: not a valid cloud-config:\n{printed}"));
                     }
                 }
             }
             "sh" if block.is("run") || block.is("machine") => {
                 let script = if block.is("run") { BESIDE_MACHINE } else { IN_MACHINE };
-                let (code, said) = place.run(script, &block.text);
+                let (code, printed) = place.run(script, &block.text);
                 if (code == Some(0)) == block.is("fails") {
-                    wrong.push(format!("{at}: exit code {code:?} of\n{}{said}", block.text));
+                    wrong.push(format!("{at}: exit code {code:?} of\n{}{printed}", block.text));
                 }
-                output = said;
+                output = printed;
                 is_of_guide = false;
             }
             "text" if block.is("shown") && is_of_guide => {}
@@ -242,9 +242,9 @@ fn commands_in_the_text_run() {
         let has_placeholder =
             span.split_whitespace().any(|word| word.chars().all(|c| c.is_ascii_uppercase()));
         if !has_placeholder {
-            let (code, said) = place.run(IN_MACHINE, &span);
+            let (code, printed) = place.run(IN_MACHINE, &span);
             if code != Some(0) {
-                wrong.push(format!("{span}: exit code {code:?}: {said}"));
+                wrong.push(format!("{span}: exit code {code:?}: {printed}"));
             }
             continue;
         }
@@ -286,11 +286,11 @@ fn examples_of_the_reference_are_valid_and_planned() {
         let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let file = file.display();
         let commands = format!("cloud-init schema -c {file}; cloud-init --root . plan --user-data {file}");
-        let (code, said) = place.run(BESIDE_MACHINE, &commands);
+        let (code, printed) = place.run(BESIDE_MACHINE, &commands);
         let needs_more = NEEDING_MORE.contains(&name.split('-').next().unwrap_or_default());
         let is_planned = code == Some(0) || needs_more && code == Some(1);
-        if !is_planned || !said.starts_with("Valid schema ") {
-            wrong.push(format!("{name}: exit code {code:?}:\n{said}"));
+        if !is_planned || !printed.starts_with("Valid schema ") {
+            wrong.push(format!("{name}: exit code {code:?}:\n{printed}"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
@@ -300,9 +300,9 @@ fn examples_of_the_reference_are_valid_and_planned() {
 fn verdicts(schema: &Path, files: &[PathBuf]) -> Vec<String> {
     let done = Command::new(tests_dir().join("lib/json-schema")).arg(schema).args(files).output();
     let done = done.unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let said = String::from_utf8_lossy(&done.stdout);
+    let stdout = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{}: {}", schema.display(), String::from_utf8_lossy(&done.stderr));
-    let lines: Vec<String> = said.lines().map(Into::into).collect();
+    let lines: Vec<String> = stdout.lines().map(Into::into).collect();
     assert_eq!(lines.len(), files.len());
     lines
 }
@@ -443,13 +443,13 @@ fn mdbook_builds_the_book() {
     let root = tests::script_with(&[("ROOT_BASE", "mdbook")], "root", &["sid"]);
     let machine = Machine::from_root("book", &root);
     machine.put(&tests_dir().join("../docs"), "/book/docs");
-    let said = machine.run(&[
+    let output = machine.run(&[
         "sh",
         "-c",
         "cd /book && mdbook build docs 2>&1 && ls build/book build/book/reference",
     ]);
     for part in ["tutorial.html", "cloud-config.html", "datasources.html", "commands.html"] {
-        assert!(said.lines().any(|line| line == part), "{part}: {said}");
+        assert!(output.lines().any(|line| line == part), "{part}: {output}");
     }
-    assert!(!said.contains("WARN") && !said.contains("ERROR"), "{said}");
+    assert!(!output.contains("WARN") && !output.contains("ERROR"), "{output}");
 }

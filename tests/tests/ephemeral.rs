@@ -111,7 +111,7 @@ fn nak_restarts_the_discovery() {
     net.bad_dhcp("s0", "192.0.2.1", "nak");
     let ran = run(&net, &["c0", "--deadline", "30"]);
     ran.check(ran.ok && ran.has("address 192.0.2.77/24"), "a lease after the refusal");
-    ran.check(ran.log.contains(": not today"), "the refusal is said");
+    ran.check(ran.log.contains(": not today"), "the refusal is logged");
 }
 
 #[test]

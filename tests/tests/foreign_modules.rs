@@ -1,5 +1,5 @@
 //! A cloud-config with keys of modules for other distributions: cloud-init 26.2 skipped these modules in a root whose
-//! os-release says so, and said this.
+//! os-release names it, and logged these lines.
 
 use tests::{Sandbox, check_boot, write};
 
@@ -62,13 +62,13 @@ fn sentences_are_those_of_upstream() {
         let boot = machine.boot();
         check_boot!(machine, boot, boot.succeeded());
         let log = machine.log();
-        let said: Vec<&str> =
+        let messages: Vec<&str> =
             log.lines().filter_map(|line| Some(&line[line.find("Skipping modules")?..])).collect();
         let foreign = format!(
             "Skipping modules '{modules}' because they are not verified on distro '{distro}'.  To run anyway, add them to \
              'unverified_modules' in config."
         );
         let unconfigured = "Skipping modules 'ntp,timezone' because no applicable config is provided.";
-        assert_eq!(said, [unconfigured, &foreign, &foreign], "{distro}");
+        assert_eq!(messages, [unconfigured, &foreign, &foreign], "{distro}");
     }
 }

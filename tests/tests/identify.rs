@@ -186,7 +186,7 @@ fn read_only_run_is_reported_in_the_kernels_log() {
     let log = kmsg.to_string_lossy().into_owned();
     let words = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SCRIPT, &top, &log];
     let done = root.run(&words, &[], &[]);
-    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    let output = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
     let record = std::fs::read_to_string(&kmsg).unwrap_or_default();
     let _ = std::fs::remove_file(&kmsg);
     for part in [
@@ -196,20 +196,20 @@ fn read_only_run_is_reported_in_the_kernels_log() {
         "\nenabled\n",
         "\nthen 3\n",
     ] {
-        assert!(said.contains(part), "no {part:?} in\n{said}");
+        assert!(output.contains(part), "no {part:?} in\n{output}");
     }
     assert!(!root.0.join("var").exists());
     assert!(record.starts_with("<27>cloud-init-generator[") && record.contains("ERROR: "), "{record}");
 }
 
-/// The output of `generator/tests/posing NAME`: verdict and log of the generator in a virtual machine.
-fn posing(name: &str) -> String {
-    let script = tests_dir().join("../generator/tests/posing");
+/// Returns the output of `generator/tests/boot-as-cloud NAME`: result and log of the generator in a virtual machine.
+fn boot_as_cloud(name: &str) -> String {
+    let script = tests_dir().join("../generator/tests/boot-as-cloud");
     let done = Command::new(&script).arg(name).env("BIN", binaries()).output();
     let done = done.unwrap_or_else(|e| fail(&format!("{}: {e}", script.display())));
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success(), "{name}: {}\n{said}", String::from_utf8_lossy(&done.stderr));
-    said
+    let output = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{name}: {}\n{output}", String::from_utf8_lossy(&done.stderr));
+    output
 }
 
 #[test]
@@ -224,13 +224,13 @@ fn firmware_identifies_each_cloud() {
         ("oracle", "Oracle"),
         ("vultr", "Vultr"),
     ] {
-        let said = posing(name);
+        let output = boot_as_cloud(name);
         for part in [
             format!("\ncheck for '{datasource}' returned found: dmi "),
             format!("\nFound {datasource} [mode=search, found=all]\n"),
             "\ncloud-init is enabled\n".into(),
         ] {
-            assert!(said.contains(&part), "{name}: no {part:?} in\n{said}");
+            assert!(output.contains(&part), "{name}: no {part:?} in\n{output}");
         }
     }
 }
@@ -239,22 +239,22 @@ fn firmware_identifies_each_cloud() {
 /// seconds, and each of the two is reported.
 #[test]
 fn failing_and_hanging_disks_do_not_hide_the_seed() {
-    let said = posing("faulty");
-    let (errors, hung) = said.split_once("== hung").unwrap_or_else(|| fail(&said));
+    let output = boot_as_cloud("faulty");
+    let (errors, hung) = output.split_once("== hung").unwrap_or_else(|| fail(&output));
     for disk in ["/dev/sda", "/dev/sdb"] {
         let failed = format!("ERROR: probing {disk}: reading superblocks: I/O error\n");
         assert_eq!(
             errors.split("== errors").nth(1).unwrap_or_default().matches(&failed).count(),
             1,
-            "{said}"
+            "{output}"
         );
         let silent = format!("ERROR: probing {disk}: timed out\n");
         let log = hung.split("\n== exit").next().unwrap_or_default();
-        assert_eq!(log.split("\n[up ").nth(1).unwrap_or_default().matches(&silent).count(), 1, "{said}");
+        assert_eq!(log.split("\n[up ").nth(1).unwrap_or_default().matches(&silent).count(), 1, "{output}");
     }
     // The uptimes that the guest printed before and after.
     let second = |text: &str| text.lines().find_map(|line| line.trim().parse::<f64>().ok());
     let before = errors.lines().rev().find_map(|line| line.trim().parse::<f64>().ok());
-    let (Some(before), Some(after)) = (before, second(hung)) else { fail(&said) };
-    assert!(after - before < 3.0 && said.contains("== hung: exit 0"), "{said}");
+    let (Some(before), Some(after)) = (before, second(hung)) else { fail(&output) };
+    assert!(after - before < 3.0 && output.contains("== hung: exit 0"), "{output}");
 }

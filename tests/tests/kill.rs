@@ -51,8 +51,8 @@ fn an_undecided_boot_goes_on() {
     assert_eq!(machine.file("/run/cloud-init/enabled").as_deref(), Some(""));
     assert_eq!(machine.file("/var/lib/cloud/data/instance-id").as_deref(), Some("i-demo-0001\n"));
     assert!(machine.file("/var/log/demo").unwrap_or_default().contains("runcmd, once per instance"));
-    let said = machine.warnings().join("\n");
-    assert!(said.contains("the local stage did not complete"), "{said}");
+    let warnings = machine.warnings().join("\n");
+    assert!(warnings.contains("the local stage did not complete"), "{warnings}");
     assert!(has_network(&machine), "{}", machine.log());
 
     // There is nothing to do: the network stage finds that out and reports it.

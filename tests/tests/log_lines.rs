@@ -207,11 +207,14 @@ fn status_wait_in_a_boot_script_fails() {
     std::fs::copy(program, sandbox.path("/root/cloud-init")).expect("the program in the machine");
     let boot = sandbox.boot();
     assert!(boot.succeeded(), "{:?}\n{}", boot.codes, boot.output);
-    let said = sandbox.file("/waited").unwrap_or_default();
-    let stages: Vec<&str> = said.lines().filter(|line| line.contains("not waiting")).collect();
-    assert_eq!(stages.len(), 2, "{said}");
-    assert!(stages[0].contains("by stage init,") && stages[1].contains("by stage modules-final,"), "{said}");
-    assert_eq!(said.lines().filter(|line| *line == "1").count(), 2, "{said}");
+    let waited = sandbox.file("/waited").unwrap_or_default();
+    let stages: Vec<&str> = waited.lines().filter(|line| line.contains("not waiting")).collect();
+    assert_eq!(stages.len(), 2, "{waited}");
+    assert!(
+        stages[0].contains("by stage init,") && stages[1].contains("by stage modules-final,"),
+        "{waited}"
+    );
+    assert_eq!(waited.lines().filter(|line| *line == "1").count(), 2, "{waited}");
     assert!(sandbox.status().starts_with("status: done"), "{}", sandbox.status());
 }
 

@@ -61,9 +61,9 @@ fn problem(root: &str, status: &str, user: &str, log: &str) -> Option<String> {
     let done = status.lines().any(|l| l == "status: done") && status.contains("extended_status: done");
     let clean = status.contains("errors: []") && status.contains("recoverable_errors: {}");
     let lines = log.lines().filter(|l| ["[WARNING]", "[ERROR]"].iter().any(|w| l.contains(w)));
-    let said: Vec<&str> = lines.collect();
-    let ok = done && clean && user.contains("tiny@example") && said.is_empty();
-    (!ok).then(|| format!("{root}:\n{status}\n{}\nkeys: {user}", said.join("\n")))
+    let problems: Vec<&str> = lines.collect();
+    let ok = done && clean && user.contains("tiny@example") && problems.is_empty();
+    (!ok).then(|| format!("{root}:\n{status}\n{}\nkeys: {user}", problems.join("\n")))
 }
 
 #[test]

@@ -309,14 +309,14 @@ struct Example {
 fn new_examples() -> Option<Vec<Example>> {
     let done = Command::new(tests_dir().join("lib/fetch")).args(["sid", "cloud-init", "source"]).output();
     let done = done.unwrap_or_else(|e| fail(&format!("fetch: {e}")));
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
     match done.status.code() {
         Some(0) => {}
         Some(3) => {
-            not_tried("new_examples", said.lines().last().unwrap_or_default());
+            not_tried("new_examples", stderr.lines().last().unwrap_or_default());
             return None;
         }
-        _ => fail(&said),
+        _ => fail(&stderr),
     }
     let source = PathBuf::from(String::from_utf8_lossy(&done.stdout).trim());
     let mut examples = Vec::new();

@@ -442,12 +442,12 @@ fn no_renderer_is_available() {
         "system_info: {network: {renderers: [sysconfig]}}\n",
     );
     boot(&sandbox);
-    let said = |line: &&str| {
+    let is_reported = |line: &&str| {
         line.contains(
             "[ERROR]: Unable to render networking. Network config is likely broken: no network renderer is available",
         )
     };
-    assert_eq!(sandbox.log().lines().filter(said).count(), 1, "{}", sandbox.log());
+    assert_eq!(sandbox.log().lines().filter(is_reported).count(), 1, "{}", sandbox.log());
     let status = sandbox.status();
     assert!(status.contains("extended_status: degraded done"), "{status}");
     assert_eq!(unit(&sandbox), "");

@@ -12,9 +12,9 @@ fn network_services_accept_rendered_files() {
     let machine = Machine::with("network-files", &["ifupdown", "network-manager", "netplan.io"]);
     machine.put(&cases, "/srv/cases");
     machine.put(&tests_dir().join("guest"), "/srv/guest");
-    let said = machine.run(&["bash", "/srv/guest/network-consumers", "/srv/cases"]);
+    let printed = machine.run(&["bash", "/srv/guest/network-consumers", "/srv/cases"]);
     let mut verdicts: BTreeMap<(String, String), String> = BTreeMap::new();
-    for line in said.lines() {
+    for line in printed.lines() {
         let words: Vec<&str> = line.splitn(3, ' ').collect();
         if let [case, output, verdict] = words[..] {
             verdicts.insert((case.into(), output.into()), verdict.into());
@@ -33,7 +33,7 @@ fn network_services_accept_rendered_files() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     for output in ["netplan", "eni", "networkd", "network-manager"] {
         if accepted.get(output).is_none_or(|n| *n < 70) {
-            fail(&format!("only {accepted:?} were accepted: did {output} run?\n{said}"));
+            fail(&format!("only {accepted:?} were accepted: did {output} run?\n{printed}"));
         }
     }
 }

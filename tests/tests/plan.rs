@@ -57,11 +57,11 @@ fn plan_matches_boot() {
     let made = cloud_init(&sandbox, &["plan"]);
     let before = inventory(&sandbox.root);
     let done = cloud_init(&sandbox, &["plan", "--format", "json"]);
-    let said = String::from_utf8_lossy(&done.stderr).into_owned();
-    assert!(done.status.success() && made.status.success(), "{said}");
+    let stderr = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && made.status.success(), "{stderr}");
     let changed: Vec<_> = inventory(&sandbox.root).symmetric_difference(&before).cloned().collect();
     assert!(changed.is_empty(), "{changed:?}");
-    let plan: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {said}"));
+    let plan: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|e| panic!("{e}: {stderr}"));
     let files = planned(&plan);
     assert!(
         files.contains_key("/etc/hostname") && files.contains_key("/etc/demo/greeting.conf"),
@@ -147,8 +147,8 @@ fn effects_name_their_source() {
 fn apply_changes_an_image_and_never_this_machine() {
     let sandbox = Sandbox::new("plan-apply");
     let done = cloud_init(&sandbox, &["apply"]);
-    let said = [done.stdout, done.stderr].concat();
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&said));
+    let output = [done.stdout, done.stderr].concat();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&output));
     assert_eq!(sandbox.file("/etc/timezone").as_deref(), Some("Europe/Oslo\n"));
     assert!(sandbox.file("/etc/passwd").is_some_and(|p| p.contains("alice:")));
     // Never this machine.
@@ -170,8 +170,8 @@ fn datasource_that_ignores_user_data_is_refused() {
             ("Nocloud", "unknown datasource 'Nocloud'; did you mean 'NoCloud'?"),
         ] {
             let done = cloud_init(&sandbox, &[command, "--user-data", &file, "--datasource", name]);
-            let said = String::from_utf8_lossy(&done.stderr);
-            assert!(!done.status.success() && said.contains(part), "{command} {name}: {said}");
+            let stderr = String::from_utf8_lossy(&done.stderr);
+            assert!(!done.status.success() && stderr.contains(part), "{command} {name}: {stderr}");
         }
     }
     let done = cloud_init(&sandbox, &["plan", "--user-data", &file, "--datasource", "NoCloud"]);
@@ -314,9 +314,9 @@ fn interrupted_apply_stops_the_script() {
         .args([&sandbox.root, &seed])
         .output()
         .unwrap_or_else(|e| tests::fail(&e.to_string()));
-    let said = String::from_utf8_lossy(&done.stdout);
+    let stdout = String::from_utf8_lossy(&done.stdout);
     let words = String::from_utf8_lossy(&done.stderr);
-    assert!(said.ends_with("apply: 130\n"), "{said}\n{words}");
+    assert!(stdout.ends_with("apply: 130\n"), "{stdout}\n{words}");
     assert!(words.contains("modules-final: interrupted"), "{words}");
     assert!(!sandbox.path("/var/lib/cloud/seed/nocloud").exists());
 }

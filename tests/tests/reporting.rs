@@ -1,5 +1,5 @@
-//! The handlers of `reporting:`: events beside those of Debian's cloud-init 26.2 with the same configuration and seed
-//! (`FIRSTLIGHT_RECORD`), and servers that are dead, silent, failing, late or of another time.
+//! The handlers of `reporting:`: events compared with those of Debian's cloud-init 26.2 with the same configuration and
+//! seed (`FIRSTLIGHT_RECORD`), and servers that are unreachable, do not respond, fail, start late or have a wrong clock.
 
 use std::collections::BTreeSet;
 use std::path::Path;

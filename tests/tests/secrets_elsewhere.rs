@@ -136,9 +136,9 @@ fn commands_leak_nothing() {
     sandbox.seed("network-config", plant_secrets(NETWORK));
     for words in [&["plan"][..], &["plan", "--format", "json"]] {
         let done = cloud_init(&sandbox, "0", words);
-        let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-        assert!(said.contains("/etc/s"), "{said}");
-        assert_eq!(lines_with_secrets(&said), Vec::<&str>::new(), "{words:?}");
+        let output = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        assert!(output.contains("/etc/s"), "{output}");
+        assert_eq!(lines_with_secrets(&output), Vec::<&str>::new(), "{words:?}");
     }
     let sandbox = assert_no_leaks(sandbox);
     let user_data = sandbox.path("/var/lib/cloud/seed/nocloud/user-data").display().to_string();
@@ -165,9 +165,9 @@ fn commands_leak_nothing() {
     ] {
         let done = cloud_init(&sandbox, "0", words);
         assert!(done.status.code().is_some_and(|code| code <= 2), "{words:?}: {}", done.status);
-        let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-        assert!(!said.is_empty(), "{words:?} said nothing");
-        assert_eq!(lines_with_secrets(&said), Vec::<&str>::new(), "{words:?}");
+        let output = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        assert!(!output.is_empty(), "{words:?} printed nothing");
+        assert_eq!(lines_with_secrets(&output), Vec::<&str>::new(), "{words:?}");
     }
     let known = cloud_init(&sandbox, "65534", &["query", "v1.instance_id"]);
     if known.stdout != b"i-demo-0001\n" {
@@ -190,8 +190,8 @@ fn commands_leak_nothing() {
         &["devel", "render", &user_data],
     ] {
         let done = cloud_init(&sandbox, "65534", words);
-        let said = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
-        assert!(!said.is_empty(), "{words:?} said nothing");
-        assert_eq!(lines_with_secrets(&said), Vec::<&str>::new(), "{words:?}");
+        let output = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        assert!(!output.is_empty(), "{words:?} printed nothing");
+        assert_eq!(lines_with_secrets(&output), Vec::<&str>::new(), "{words:?}");
     }
 }

@@ -132,10 +132,10 @@ fn lxd_is_silent_at_the_second_boot() {
         assert_eq!(instance, LXD_ID, "{}", cloud.log());
         assert!(took < Duration::from_secs(8), "{uuid:?}: {took:?}\n{}", cloud.log());
         let log = cloud.log().split_off(began);
-        let said: Vec<&str> = log.lines().filter(|line| line.contains("/1.0/meta-data")).collect();
-        let warnings = said.iter().filter(|line| line.contains("[WARNING]")).count();
+        let lines: Vec<&str> = log.lines().filter(|line| line.contains("/1.0/meta-data")).collect();
+        let warnings = lines.iter().filter(|line| line.contains("[WARNING]")).count();
         // One warning names the reason and the cached instance.
-        assert_eq!(warnings, 1, "{uuid:?}: {said:#?}");
+        assert_eq!(warnings, 1, "{uuid:?}: {lines:#?}");
     }
 }
 

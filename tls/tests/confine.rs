@@ -42,9 +42,9 @@ fn reads(calls: &str) -> bool {
 fn refuses_to_run_with_privileges() {
     let is_root = nix::unistd::geteuid().is_root();
     let refused = |inject: &str, what: &str| {
-        let (code, said, calls) = run(Some(inject), !is_root);
-        assert_eq!(code, Some(2), "{inject}: {said}\n{calls}");
-        assert!(said.contains("cannot drop privileges (") && said.contains(what), "{inject}: {said}");
+        let (code, stderr, calls) = run(Some(inject), !is_root);
+        assert_eq!(code, Some(2), "{inject}: {stderr}\n{calls}");
+        assert!(stderr.contains("cannot drop privileges (") && stderr.contains(what), "{inject}: {stderr}");
         assert!(!reads(&calls), "{inject}: it read\n{calls}");
     };
     refused("prctl:error=EINVAL", "no_new_privs");
@@ -66,8 +66,8 @@ fn refuses_to_run_with_privileges() {
 #[test]
 fn runs_after_dropping_privileges() {
     for in_namespace in [false, true] {
-        let (code, said, calls) = run(None, in_namespace);
-        assert_eq!((code, reads(&calls)), (Some(1), true), "{said}\n{calls}");
-        assert!(said.ends_with("invalid request"), "{said}");
+        let (code, stderr, calls) = run(None, in_namespace);
+        assert_eq!((code, reads(&calls)), (Some(1), true), "{stderr}\n{calls}");
+        assert!(stderr.ends_with("invalid request"), "{stderr}");
     }
 }

@@ -170,10 +170,10 @@ fn untrusted_servers_are_rejected_with_the_reason() {
         let server = Server::new(Some(certificate), &[]);
         let url = server.url("/hello?token=secret").replace("//", "//user:secret@");
         let fetch = Request::get(&url).timeout(Duration::from_secs(5)).retries(3, Duration::from_secs(9));
-        let said = machine.fetch(&fetch.header("X-Token", "secret"));
-        assert_contains(&said, part);
-        assert_contains(&said, &format!("fetching https://localhost:{}/…: ", server.port));
-        assert!(!said.contains("secret"), "{said}");
+        let error = machine.fetch(&fetch.header("X-Token", "secret"));
+        assert_contains(&error, part);
+        assert_contains(&error, &format!("fetching https://localhost:{}/…: ", server.port));
+        assert!(!error.contains("secret"), "{error}");
         // Nothing was sent, and a retry is useless.
         assert!(!server.log().contains("GET"), "{}", server.log());
         assert_eq!(server.log().lines().filter(|l| *l == "+").count(), 1, "{}", server.log());
@@ -212,8 +212,8 @@ fn missing_certificate_bundle_is_reported() {
 fn helper_program_is_missing() {
     let machine = Machine::trusting(&["ca"]);
     let sys = System::new(&machine.dir).with_libexec_dir("/nonexistent");
-    let said = sys.fetch(&Request::get("https://127.0.0.1:9/")).unwrap_err().to_string();
-    assert!(!said.contains("program"), "nothing is started before anybody answers: {said}");
+    let error = sys.fetch(&Request::get("https://127.0.0.1:9/")).unwrap_err().to_string();
+    assert!(!error.contains("program"), "nothing is started before anybody answers: {error}");
     let server = Server::new(Some("good"), &[]);
     assert_contains(&sys.fetch(&Request::get(server.url("/"))).unwrap_err().to_string(), "cloud-init-tls");
     // Without https the program is not needed.
@@ -256,8 +256,8 @@ fn large_responses_have_a_limit() {
     let server = Server::new(Some("good"), &[]);
     assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
     let start = Instant::now();
-    let said = machine.fetch(&Request::get(server.url("/chunks?100000")).limit(1 << 20));
-    assert_contains(&said, "response: larger than 1048576 bytes");
+    let error = machine.fetch(&Request::get(server.url("/chunks?100000")).limit(1 << 20));
+    assert_contains(&error, "response: larger than 1048576 bytes");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
@@ -274,8 +274,8 @@ fn slow_servers_have_time_limits() {
         (mute_url, 1400, "no response in time (1.5 s)"),
     ] {
         let start = Instant::now();
-        let said = machine.fetch(&Request::get(&url).timeout(Duration::from_millis(1500)));
-        assert_contains(&said, why);
+        let error = machine.fetch(&Request::get(&url).timeout(Duration::from_millis(1500)));
+        assert_contains(&error, why);
         let took = start.elapsed();
         assert!(took > Duration::from_millis(least) && took < Duration::from_secs(12), "{url}: {took:?}");
     }
@@ -307,8 +307,8 @@ fn server_does_not_speak_tls() {
     assert_contains(&machine.get(&format!("https://{closed}/")), "onnection refused");
     // TLS on a port on which HTTP was expected.
     let server = Server::new(Some("good"), &[]);
-    let said = machine.get(&server.url("/hello").replace("https", "http"));
-    assert_contains(&said, "response");
+    let error = machine.get(&server.url("/hello").replace("https", "http"));
+    assert_contains(&error, "response");
 }
 
 #[test]

@@ -22,7 +22,7 @@ macro_rules! dmi {
     };
 }
 
-/// Values that distinguish clouds; those of a new cloud are in `table::machines` by themselves.
+/// Values that distinguish clouds; those of a new cloud are in `table::machines` automatically.
 pub const FIRMWARE: &[Case] = &[
     dmi!("product_name", "Alibaba Cloud ECS", "AliYun"),
     dmi!("chassis_asset_tag", "7783-7084-3265-9085-8269-3286-77", "Azure"),

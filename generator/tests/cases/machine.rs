@@ -95,8 +95,8 @@ impl Machine {
         env.push(("PATH".into(), format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", text("/bin"))));
         let env: Vec<(&str, &str)> = env.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
         let output = sandbox.run(program, &[], &env);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        ((output.status.code(), sandbox.config()), said)
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        ((output.status.code(), sandbox.config()), stderr)
     }
 }
 

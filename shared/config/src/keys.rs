@@ -445,10 +445,10 @@ mod tests {
             [("a", Mode::Off), ("b", Mode::Auto)]
         );
         assert_eq!((outer.dashed, outer.flag), (Some(12), true));
-        let said: Vec<String> =
+        let messages: Vec<String> =
             reader.into_findings().iter().map(|f| format!("{} {}", f.key, f.message)).collect();
         assert_eq!(
-            said,
+            messages,
             [
                 "inner[0].mode Changed in version 22.3. Use 'off'.",
                 "inner[1].name required, but missing",

@@ -26,7 +26,7 @@ const MAX_EMPTY_LINES: usize = 16;
 const MAX_HOSTNAME: usize = 61;
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    // In any case, unlike the generator: firmware said so in several spellings.
+    // In any case, unlike the generator: firmware has several spellings.
     let product = dmi::read(ctx.sys, "system-product-name").unwrap_or_default().to_lowercase();
     if !product.contains("cloudsigma") && !ctx.is_on("CloudSigma") {
         return Ok(None);

@@ -252,7 +252,7 @@ struct Imds<'w, 'a> {
     prefetched: Prefetched,
 }
 
-/// What it said.
+/// The metadata that a crawl has read.
 #[derive(Debug)]
 struct Crawled {
     base: String,
@@ -543,7 +543,7 @@ mod tests {
                 [uuid, serial, tag, vendor, product].map(Into::into);
             Firmware { uuid, serial, asset_tag, vendor, product }.platform().name
         };
-        for (said, expected) in [
+        for (platform, expected) in [
             (of("ec2abcde-1111-2222-3333-444455556666", "", "", "", ""), "aws"),
             (of("45e12aec-dcd1-b213-94ed-012345abcdef", "", "", "", ""), "aws"),
             (of("45e13aec-dcd1-b213-94ed-012345abcdef", "", "", "", ""), "unknown"),
@@ -555,7 +555,7 @@ mod tests {
             (of("", "", "", "tilaa", ""), "tilaa"),
             (of("", "", "", "", ""), "unknown"),
         ] {
-            assert_eq!(said, expected);
+            assert_eq!(platform, expected);
         }
     }
 

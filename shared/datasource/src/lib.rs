@@ -1,4 +1,4 @@
-//! The clouds: one file each, one line of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
+//! The clouds: one file each, one row of [`DATASOURCES`] each. A datasource acquires bytes and facts and makes an
 //! [`Instance`] of them; it configures nothing.
 
 #![warn(missing_docs)]
@@ -342,7 +342,7 @@ impl Search<'_> {
         let is_on = self.is_on(name);
         if !is_on
             && self.stage == Stage::Local
-            && let Some(path) = self.file_of_identification(name)
+            && let Some(path) = self.identifying_file(name)
         {
             warning!(
                 self.sys,
@@ -354,7 +354,7 @@ impl Search<'_> {
     }
 
     /// Returns the existing file or seed directory by which only ds-identify recognises a cloud.
-    fn file_of_identification(&self, name: &str) -> Option<String> {
+    fn identifying_file(&self, name: &str) -> Option<String> {
         clouds::cloud(name)?.rules.iter().find_map(|rule| match rule {
             Rule::IdentifyOnly(Rule::File(path)) => self.sys.is_file(path).then(|| path.to_string()),
             Rule::Seed(directory, files) => {
@@ -419,7 +419,8 @@ impl Search<'_> {
 const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
-/// Every datasource. A new one is a file and a line here.
+/// Every datasource, in the order of [`clouds::CLOUDS`]. A new one is a file and a row here, at the same position as its
+/// row there: before `none::NONE`.
 pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,

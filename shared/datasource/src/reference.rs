@@ -163,7 +163,7 @@ fn generated_readme_lists_datasources() {
     check_generated(&[("README.md", text)]);
 }
 
-/// Returns the strings of a datasource's files, the main one first.
+/// Returns the source code of a datasource: its main file, then the files of its directory.
 fn source_of(name: &str) -> String {
     let top = source_path("shared/datasource/src");
     let name = name.to_lowercase();
@@ -197,7 +197,7 @@ fn documented_settings(name: &str) -> Vec<[String; COLUMNS.len()]> {
     rows.collect()
 }
 
-/// Returns the names of the settings that the code of a datasource reads: the literals after these words.
+/// Returns the names of the settings that the code of a datasource reads: the literals in these calls.
 fn names_in(source: &str, datasource: &str) -> Vec<String> {
     let calls = [
         format!("settings(\"{datasource}\").and_then(|s| s.get(\""),

@@ -182,7 +182,7 @@ fn empty_network_data_counts() {
 fn broken_drives_are_rejected_or_reported() {
     const META: &str = "openstack/latest/meta_data.json";
     let good = (META, "{\"uuid\": \"u\"}");
-    for (files, said) in [
+    for (files, message) in [
         (&[(META, "{")][..], "meta_data.json:1:1"),
         (&[(META, "[]")], "expected a map"),
         (&[(META, "{\"hostname\": \"h\"}")], "no uuid"),
@@ -198,10 +198,10 @@ fn broken_drives_are_rejected_or_reported() {
         (&[("meta.js", "[]")], "expected a map"),
     ] {
         let e = drive(files).find("ConfigDrive").unwrap_err().to_string();
-        assert!(e.contains(said), "{files:?}: {e}");
+        assert!(e.contains(message), "{files:?}: {e}");
     }
     // Files without a place or a content are skipped.
-    for (files, said) in [
+    for (files, message) in [
         (r#"[{"path": "/a", "content_path": "/content/0"}]"#, "content/0 is missing"),
         (r#"[{"path": "/a", "content_path": "../../etc/shadow"}]"#, "a content path contains '..'"),
         (r#"[{"path": "/a"}]"#, "files[0].content_path is missing"),
@@ -209,7 +209,7 @@ fn broken_drives_are_rejected_or_reported() {
     ] {
         let machine = drive(&[(META, &format!(r#"{{"uuid": "u", "files": {files}}}"#))]);
         assert_eq!(machine.found("ConfigDrive").id, "u");
-        assert!(machine.warnings().contains(said), "{}", machine.warnings());
+        assert!(machine.warnings().contains(message), "{}", machine.warnings());
     }
     let deep = "[".repeat(100_000);
     assert!(drive(&[(META, &deep)]).find("ConfigDrive").is_err());
@@ -217,22 +217,22 @@ fn broken_drives_are_rejected_or_reported() {
         Machine::new().file(&format!("{DRIVE}/{META}"), b"{\"uuid\": \"\xff\"}").find("ConfigDrive").is_err()
     );
     // Optional parts: reported, and the drive is used.
-    for (file, said) in [
+    for (file, message) in [
         (("openstack/latest/vendor_data.json", "{"), "vendor_data.json:1:1"),
         (("openstack/latest/vendor_data2.json", "["), "vendor_data2.json:1:1"),
         (("openstack/latest/network_data.json", "\n\n}"), "network_data.json:3:1"),
     ] {
         let odd = drive(&[good, file]);
         assert_eq!(odd.found("ConfigDrive").id, "u", "{file:?}");
-        assert!(odd.warnings().contains(said), "{file:?}: {}", odd.warnings());
+        assert!(odd.warnings().contains(message), "{file:?}: {}", odd.warnings());
     }
     let huge = drive(&[good, ("openstack/latest/user_data", "")]);
     let path = huge.host(&format!("{DRIVE}/openstack/latest/user_data"));
     std::fs::File::create(path).unwrap().set_len(70 << 20).unwrap();
     let instance = huge.found("ConfigDrive");
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("u", true));
-    let said = "user_data: larger than 67108864 bytes (73400320 bytes)";
-    assert!(huge.warnings().contains(said), "{}", huge.warnings());
+    let message = "user_data: larger than 67108864 bytes (73400320 bytes)";
+    assert!(huge.warnings().contains(message), "{}", huge.warnings());
     // Half of a surrogate pair in a name.
     let cut = drive(&[(META, r#"{"uuid": "u", "hostname": "h\ud83d"}"#)]).found("ConfigDrive");
     assert_eq!(cut.local_hostname.as_deref(), Some("h\u{fffd}"));

@@ -353,7 +353,7 @@ fn network_config_overrides_network_interfaces() {
 /// and a known machine does not become another instance.
 #[test]
 fn bad_metadata_is_reported_with_its_position() {
-    for (name, bytes, said) in [
+    for (name, bytes, message) in [
         ("broken", &b"a: 1\ninstance-id: ["[..], "meta-data:3:1: invalid YAML"),
         ("a list", b"- a", "expected a map"),
         ("a word", b"hello", "expected a map"),
@@ -364,7 +364,7 @@ fn bad_metadata_is_reported_with_its_position() {
         let machine = machine().seed(SEED, "", "u").file(&format!("{SEED}/meta-data"), bytes);
         let first = machine.found("NoCloud");
         assert_eq!((&*first.id, text(&first.user_data)), ("nocloud", "u".into()), "{name}");
-        assert!(machine.warnings().contains(said), "{name}: {}", machine.warnings());
+        assert!(machine.warnings().contains(message), "{name}: {}", machine.warnings());
         let machine = machine.file("/var/lib/cloud/data/instance-id", "i-1\n");
         let e = machine.find("NoCloud").unwrap_err().to_string();
         assert!(e.contains("instance-id is unknown"), "{name}: {e}");
@@ -398,9 +398,9 @@ fn bad_seeds_are_reported_and_the_rest_is_used() {
     let instance = huge.found("NoCloud");
     assert_eq!((&*instance.id, instance.network.is_some()), ("i-huge", true));
     assert_eq!((instance.user_data.is_empty(), text(&instance.vendor_data)), (true, "v".into()));
-    let said =
+    let message =
         format!("user-data ignored: reading {SEED}/user-data: larger than 67108864 bytes (73400320 bytes)");
-    assert!(huge.warnings().contains(&said), "{}", huge.warnings());
+    assert!(huge.warnings().contains(&message), "{}", huge.warnings());
     let huge = machine().seed(SEED, "instance-id: i-huge", "u");
     std::fs::File::create(huge.host(&format!("{SEED}/meta-data"))).unwrap().set_len(70 << 20).unwrap();
     assert!(huge.find("NoCloud").unwrap_err().to_string().contains("larger than"));

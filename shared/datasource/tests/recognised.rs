@@ -18,9 +18,9 @@ fn lxd_without_its_socket_is_an_error() {
     let port = |name: &str| Machine::new().file("/sys/class/virtio-ports/vport1p1/name", name);
     for name in ["com.canonical.lxd", "org.linuxcontainers.lxd"] {
         let machine = port(&format!("{name}\n"));
-        let said = errors(&machine, &["LXD"]);
-        assert!(said.starts_with("LXD: /dev/lxd/sock does not exist") && said.contains(name), "{said}");
-        assert!(machine.warnings().contains(&said["LXD: ".len()..]), "{}", machine.warnings());
+        let error = errors(&machine, &["LXD"]);
+        assert!(error.starts_with("LXD: /dev/lxd/sock does not exist") && error.contains(name), "{error}");
+        assert!(machine.warnings().contains(&error["LXD: ".len()..]), "{}", machine.warnings());
     }
     // No evidence: another port, the host's ports, none.
     let contained = port("com.canonical.lxd\n").file("/run/systemd/container", "docker\n");
@@ -46,8 +46,8 @@ fn maas_without_a_url_is_an_error() {
         ("{datasource_list: [MAAS, None], datasource: {MAAS: {metadata_url: ''}}}", ""),
     ] {
         let machine = machine(config, line);
-        let said = errors(&machine, &["MAAS"]);
-        assert_eq!(said, "MAAS: datasource.MAAS.metadata_url is not set", "{config}");
+        let error = errors(&machine, &["MAAS"]);
+        assert_eq!(error, "MAAS: datasource.MAAS.metadata_url is not set", "{config}");
     }
     // One of many in a list that ds-identify has not reduced.
     let machine = machine("datasource_list: [NoCloud, MAAS, None]", "");
@@ -63,14 +63,14 @@ fn files_that_only_ds_identify_accepts_are_reported() {
         [("AliYun", "/var/lib/cloud/seed/AliYun", aliyun()), ("Vultr", "/etc/vultr", vultr())]
     {
         assert_eq!(errors(&machine, &[name]), "");
-        let said = machine.warnings();
+        let warnings = machine.warnings();
         assert!(
-            said.starts_with(&format!("{name}: ds-identify recognises this cloud by {path}, but ")),
-            "{said}"
+            warnings.starts_with(&format!("{name}: ds-identify recognises this cloud by {path}, but ")),
+            "{warnings}"
         );
-        assert_eq!(said.lines().count(), 1, "{said}");
+        assert_eq!(warnings.lines().count(), 1, "{warnings}");
     }
-    // The local stage has said so; half a seed is no evidence.
+    // The local stage has reported it; half a seed is no evidence.
     let later = aliyun().network_stage();
     let half = Machine::new().file("/var/lib/cloud/seed/AliYun/meta-data", "");
     for machine in [later, half, Machine::new()] {

@@ -250,9 +250,10 @@ fn urls_may_have_queries_and_placeholders() {
 
 #[test]
 fn unsupported_url_schemes_are_reported() {
-    for (scheme, said) in [("ftp", "unsupported URL scheme ftp"), ("FTPS", "unsupported URL scheme ftps")] {
+    for (scheme, message) in [("ftp", "unsupported URL scheme ftp"), ("FTPS", "unsupported URL scheme ftps")]
+    {
         let machine = Machine::new().line(&format!("ds=nocloud;s={scheme}://127.0.0.1/")).network_stage();
-        assert!(machine.find("NoCloud").unwrap_err().to_string().contains(said), "{scheme}");
+        assert!(machine.find("NoCloud").unwrap_err().to_string().contains(message), "{scheme}");
     }
 }
 
@@ -265,9 +266,12 @@ fn oversized_response_is_neither_read_nor_retried() {
     let instance = machine.found("NoCloud");
     assert_eq!((&*instance.id, instance.user_data.is_empty()), ("i-http", true));
     assert_eq!((server.asked("/user-data"), server.asked("/vendor-data")), (1, 1));
-    let said = machine.warnings();
-    assert!(said.contains("/user-data: response: larger than 67108864 bytes (73400320 bytes)"), "{said}");
-    assert!(said.contains("using the seed without vendor-data"), "{said}");
+    let warnings = machine.warnings();
+    assert!(
+        warnings.contains("/user-data: response: larger than 67108864 bytes (73400320 bytes)"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("using the seed without vendor-data"), "{warnings}");
 }
 
 /// With a cached instance a silent server is not waited for; one that answers has its time.

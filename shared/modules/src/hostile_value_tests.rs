@@ -233,14 +233,14 @@ fn check(
     if let Some(wrong) = wrong {
         let logged = sandbox.logged_warnings();
         let failure = outcome.as_ref().err().map(ToString::to_string);
-        let said: Vec<&String> = logged[logged_warnings..].iter().chain(&failure).collect();
+        let messages: Vec<&String> = logged[logged_warnings..].iter().chain(&failure).collect();
         // A list that is a map is named, and not what is missing in it.
         let is_reported =
-            said.iter().any(|text| text.contains(&*wrong.key) || text.contains(&format!("{name}: ")));
+            messages.iter().any(|text| text.contains(&*wrong.key) || text.contains(&format!("{name}: ")));
         if !is_reported
             && !REPORTED_ELSEWHERE.iter().any(|(of, keys)| *of == module.name && keys.contains(&name))
         {
-            return Some(format!("{wrong}, but the module says {said:?}"));
+            return Some(format!("{wrong}, but the module reports {messages:?}"));
         }
     }
     if let Some(wrong) = wrong
@@ -250,7 +250,7 @@ fn check(
             return Some(format!("{wrong}, and yet: {effects:?}"));
         }
         if outcome.is_ok() && sandbox.logged_warnings().len() == logged_warnings {
-            return Some(format!("{wrong}, and nothing is said"));
+            return Some(format!("{wrong}, and nothing is reported"));
         }
     }
     if wrong.is_some()

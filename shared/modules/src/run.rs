@@ -167,7 +167,7 @@ fn select_module(
     Ok(module)
 }
 
-/// Runs one module under its semaphore.
+/// Runs one module, guarded by its semaphore.
 pub fn run_module(
     context: &Context<'_>,
     entry: &ModuleEntry,

@@ -85,7 +85,7 @@ enum HostKeyFile {
     Certificate,
 }
 
-/// Returns the configured host keys: type, part and text, in the order of writing.
+/// The configured host keys: type, part and text, in the order of the configuration.
 #[derive(Clone, Default)]
 struct HostKeys(Vec<(&'static str, HostKeyFile, String)>);
 
@@ -147,7 +147,7 @@ pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
 
 /// Starts to generate the host keys, all types at once, for [`run`] to wait for. Called while nothing prevents this module
 /// from running next, where the work until then does not concern host keys. A machine that has host keys waits for `run`,
-/// which decides about them. Interrupted before its semaphore the module is due again, and replaces the keys.
+/// which decides about them. If interrupted before its semaphore is written, the module runs again and replaces the keys.
 pub(crate) fn start_ahead(context: &Context<'_>) {
     let sys = context.sys;
     let mut reader = Reader::new();
@@ -323,7 +323,7 @@ fn generate_host_keys(context: &Context<'_>, keys: &Keys) {
     }
 }
 
-/// Returns the path of a private host key: `ssh_host_TYPE_key`.
+/// Returns whether a file name is that of a private host key: `ssh_host_TYPE_key`.
 fn is_private_host_key(name: &str) -> bool {
     name.starts_with("ssh_host_") && name.ends_with("_key")
 }

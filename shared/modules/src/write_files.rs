@@ -127,9 +127,9 @@ impl FromNode for Mode {
         let number = match &node.value {
             Value::Int(n) => {
                 if DECIMAL_LOOKALIKES.contains(n) {
-                    let messages =
+                    let message =
                         "a decimal number, taken as it is; a mode is octal: write it in quotes, as '0644'";
-                    reader.add_finding(config::FindingKind::Invalid, node, messages);
+                    reader.add_finding(config::FindingKind::Invalid, node, message);
                 }
                 Some(*n)
             }

@@ -17,9 +17,9 @@ fn facts() -> Facts {
 fn read(text: &str) -> Result<(Vec<String>, Vec<String>), String> {
     let root = config::yaml::parse("net", text).map_err(|e| e.to_string())?.root;
     let parsed = parse::parse(&root, &facts())?;
-    let said = parsed.findings.iter().map(ToString::to_string).collect();
+    let messages = parsed.findings.iter().map(ToString::to_string).collect();
     let links = parsed.model.links.iter().map(|l| format!("{}:{}", l.name, l.subnets.len())).collect();
-    Ok((said, links))
+    Ok((messages, links))
 }
 
 #[test]
@@ -145,13 +145,13 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             &["good:1", "e:1"],
         ),
     ] {
-        let (mut said, found) = read(&format!("{head}{text}")).unwrap();
+        let (mut reported, found) = read(&format!("{head}{text}")).unwrap();
         let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
-        said.sort();
+        reported.sort();
         messages.sort();
         let found: Vec<&str> = found.iter().map(String::as_str).collect();
-        if (&said, &found[..]) != (&messages, links) {
-            wrong += &format!("{text}\n{}\n{found:?}\n", said.join("\n"));
+        if (&reported, &found[..]) != (&messages, links) {
+            wrong += &format!("{text}\n{}\n{found:?}\n", reported.join("\n"));
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
@@ -453,7 +453,7 @@ fn netplan_receives_unknown_keys() {
     let text = "version: 2\nethernets:\n  e0: {adresses: [10.0.0.2/24], critical: true}\n";
     let target = netconfig::Target::for_distro("debian");
     let done = netconfig::convert("yaml", "net", text, "netplan", &target, &Facts::default()).unwrap();
-    let said: Vec<String> = done.findings.iter().map(ToString::to_string).collect();
-    assert_eq!(said, ["net:3:8: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?"]);
+    let messages: Vec<String> = done.findings.iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["net:3:8: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?"]);
     assert!(done.files[0].content.contains("adresses:"), "{}", done.files[0].content);
 }

@@ -177,9 +177,9 @@ fn invalid_parts_are_reported_with_their_position() {
         &facts,
     )
     .unwrap();
-    let said: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said,
+        messages,
         [
             "seed:7:1: network.vrfs: supported by netplan only; ignored",
             "seed:5:5: network.ethernets.eth0.adresses: unknown key; did you mean 'addresses'?",

@@ -28,9 +28,9 @@ fn inside(test: &str) {
         .env(INSIDE, "1")
         .output()
         .expect("this test needs unshare (util-linux), ip (iproute2) and leave to make namespaces");
-    let said =
+    let text =
         format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
 fn ip(line: &str) {

@@ -37,8 +37,8 @@ impl Random {
 fn read(text: &str) -> Model {
     let root = config::yaml::parse("made up", text).unwrap().root;
     let parsed = parse::parse(&root, &Facts::default()).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let said: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
-    assert!(said.is_empty(), "{said:?}\n{text}");
+    let messages: Vec<String> = parsed.findings.iter().map(ToString::to_string).collect();
+    assert!(messages.is_empty(), "{messages:?}\n{text}");
     parsed.model
 }
 

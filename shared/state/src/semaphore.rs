@@ -21,9 +21,9 @@ pub enum Frequency {
 }
 
 impl Frequency {
-    /// Parses the words of the configuration (`once-per-instance`) and of the command line (`instance`).
-    pub fn parse(word: &str) -> Option<Frequency> {
-        Some(match word {
+    /// Parses the names used in the configuration (`once-per-instance`) and on the command line (`instance`).
+    pub fn parse(name: &str) -> Option<Frequency> {
+        Some(match name {
             "once-per-instance" | "instance" => Frequency::Instance,
             "always" => Frequency::Always,
             "once" => Frequency::Once,
@@ -31,7 +31,7 @@ impl Frequency {
         })
     }
 
-    /// Returns the word in configuration and log.
+    /// Returns the name used in the configuration and the log.
     pub fn as_str(self) -> &'static str {
         match self {
             Frequency::Instance => "once-per-instance",

@@ -13,7 +13,7 @@ fn a_missing_interpreter_is_reported() {
         ("/nowhere/program", "/nowhere/program: not found"),
         ("no-program-of-this-name", "no-program-of-this-name: not found"),
     ] {
-        let said = sys.run(&Command::new([program])).map_err(|e| e.to_string()).err().unwrap_or_default();
-        assert!(said.starts_with(&format!("running {program}")) && said.contains(expected), "{said}");
+        let error = sys.run(&Command::new([program])).map_err(|e| e.to_string()).err().unwrap_or_default();
+        assert!(error.starts_with(&format!("running {program}")) && error.contains(expected), "{error}");
     }
 }

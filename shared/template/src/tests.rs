@@ -150,10 +150,10 @@ fn errors_have_lines() {
         let text = format!("## template: jinja\n{body}");
         let got = render(&text, &variables("{x: 1, n: 3, l: [x], nums: [[1]]}"));
         let shown = &body[..body.len().min(60)];
-        let said = got.unwrap_err().to_string();
+        let message = got.unwrap_err().to_string();
         // The content of the tag is covered by another test.
-        let said = said.split(", in {").next().unwrap_or_default();
-        assert_eq!(said, format!("template {wanted}"), "{shown}");
+        let message = message.split(", in {").next().unwrap_or_default();
+        assert_eq!(message, format!("template {wanted}"), "{shown}");
     }
 }
 

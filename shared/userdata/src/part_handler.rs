@@ -121,7 +121,7 @@ impl PartHandlers {
             [&dirs.instance, &dirs.cloud].map(|dir| format!("{}/handlers", dir.trim_end_matches('/')));
         let mut handler =
             PartHandler { path, folders, python, types: Vec::new(), due: true, calls: Vec::new() };
-        let said = match &handler.python {
+        let output = match &handler.python {
             Some(_) => {
                 let done = sys.run(&handler.python_command("list", context).accept_all())?;
                 handler.check(&done)?;
@@ -136,7 +136,7 @@ impl PartHandlers {
         }
         if handler.python.is_some() {
             // The handler may print text while it is loaded; the answer is the last line.
-            let answer: Value = serde_json::from_str(said.trim_end().lines().last().unwrap_or_default())
+            let answer: Value = serde_json::from_str(output.trim_end().lines().last().unwrap_or_default())
                 .map_err(|_| Error::new("list_types returned no valid answer"))?;
             let types = answer["types"].as_array().into_iter().flatten();
             handler.types = types.filter_map(Value::as_str).map(str::to_ascii_lowercase).collect();
@@ -146,7 +146,7 @@ impl PartHandlers {
                 warning!(sys, "{}: unknown frequency; the handler is disabled", handler.path);
             }
         } else {
-            let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+            let mut lines = output.lines().map(str::trim).filter(|line| !line.is_empty());
             handler.due = context.first_boot;
             handler.types = lines
                 .by_ref()
@@ -267,8 +267,8 @@ impl PartHandler {
         if done.code == 0 {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&done.stderr);
-        let last = said.lines().last().filter(|_| done.code == 3);
+        let stderr = String::from_utf8_lossy(&done.stderr);
+        let last = stderr.lines().last().filter(|_| done.code == 3);
         Err(Error::new(last.unwrap_or("could not be run")))
     }
 

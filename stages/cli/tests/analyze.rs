@@ -20,7 +20,7 @@ const DIFFERENCES: &[(&str, &str, &str)] = &[
     ("show blame", "finish-only", "likewise"),
     ("show blame", "stage-without-parts", "upstream ends in a traceback"),
     ("show blame dump", "modules-init", "likewise"),
-    ("show blame dump", "no-time", "likewise; ours is said and passed over"),
+    ("show blame dump", "no-time", "likewise; ours reports it and skips it"),
     ("show blame dump", "half-lines", "likewise"),
     ("show blame dump", "not-utf8", "likewise"),
     ("show blame", "dump-partial.json", "likewise"),

@@ -95,9 +95,9 @@ fn unpack(out: &Machine, archive: &str) -> BTreeMap<String, String> {
 #[test]
 fn archive_has_logs_and_configuration() {
     let (machine, out) = (machine(), Machine::new());
-    let (code, printed, said) = collect(&machine, &out, &[]);
-    assert_eq!((code, printed.as_str()), (0, ""), "{said}");
-    assert!(said.starts_with("Wrote ") && said.contains("\nWARNING:\n"), "{said}");
+    let (code, printed, stderr) = collect(&machine, &out, &[]);
+    assert_eq!((code, printed.as_str()), (0, ""), "{stderr}");
+    assert!(stderr.starts_with("Wrote ") && stderr.contains("\nWARNING:\n"), "{stderr}");
     let archive = out.root.join("cloud-init.tar.gz");
     assert_eq!(archive.metadata().unwrap().permissions().mode() & 0o7777, 0o600);
     assert_eq!(std::fs::read_dir(&out.root).unwrap().count(), 1);
@@ -145,14 +145,17 @@ fn archive_has_logs_and_configuration() {
 #[test]
 fn redacted_archive_has_no_secrets() {
     let (machine, out) = (machine(), Machine::new());
-    let (code, _, said) = collect(&machine, &out, &["-rvu", "--tarfile=x.tgz"]);
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("--include-userdata is deprecated and does nothing"), "{said}");
+    let (code, _, stderr) = collect(&machine, &out, &["-rvu", "--tarfile=x.tgz"]);
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("--include-userdata is deprecated and does nothing"), "{stderr}");
     assert!(
-        said.contains("/var/lib/cloud/instance/user-data.txt skipped: it may contain secrets\n"),
-        "{said}"
+        stderr.contains("/var/lib/cloud/instance/user-data.txt skipped: it may contain secrets\n"),
+        "{stderr}"
     );
-    assert!(said.contains("collected /etc/cloud/cloud.cfg\n") && !said.contains("\nWARNING:\n"), "{said}");
+    assert!(
+        stderr.contains("collected /etc/cloud/cloud.cfg\n") && !stderr.contains("\nWARNING:\n"),
+        "{stderr}"
+    );
     let found = unpack(&out, "x.tgz");
     let secret: Vec<_> =
         found.iter().filter(|(_, content)| content.contains(SECRET)).map(|(path, _)| path).collect();
@@ -167,14 +170,14 @@ fn refuses_unsafe_output_paths() {
     let (machine, out) = (machine(), Machine::new());
     out.put("kept", "kept");
     symlink("kept", out.root.join("link")).unwrap();
-    for (to, said) in [
+    for (to, reason) in [
         ("nowhere/x", "the directory does not exist"),
         (".", "expected a regular file, found"),
         ("link", "expected a regular file, found"),
         ("/dev/null", "expected a regular file, found"),
     ] {
         let (code, _, err) = collect(&machine, &out, &["-t", to]);
-        assert!(code == 1 && err.starts_with("Error: writing ") && err.contains(said), "{to}: {err}");
+        assert!(code == 1 && err.starts_with("Error: writing ") && err.contains(reason), "{to}: {err}");
     }
     assert_eq!(std::fs::read_to_string(out.root.join("kept")).unwrap(), "kept");
     assert_eq!(collect(&machine, &out, &["-t"]).0, 2);

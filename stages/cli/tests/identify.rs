@@ -19,7 +19,7 @@ fn query_identify_runs_ds_identify() {
     std::fs::set_permissions(&asked, PermissionsExt::from_mode(0o755)).unwrap();
     std::fs::create_dir(top.join("image")).unwrap();
     let real = std::fs::canonicalize(&top).unwrap().display().to_string();
-    for (words, code, said) in [
+    for (words, code, expected) in [
         ("query --identify", 7, "--explain\n"),
         ("query --identify --format=json", 7, "--explain --format json\n"),
         ("--root image/../image/ query --identify -f text", 7, "--explain --root TOP/image --format text\n"),
@@ -28,6 +28,6 @@ fn query_identify_runs_ds_identify() {
     ] {
         let output = Command::new(&program).args(words.split(' ')).current_dir(&top).output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert_eq!((output.status.code(), text), (Some(code), said.replace("TOP", &real)), "{words}");
+        assert_eq!((output.status.code(), text), (Some(code), expected.replace("TOP", &real)), "{words}");
     }
 }

@@ -428,10 +428,10 @@ fn rendered_templates_are_validated() {
         (&["-c", &good, "-i", "/odd"], 1, "", "Error:\nLoading Jinja instance data failed"),
         (&["-c", &good, "-i", "/data"], 0, valid.as_str(), ""),
     ] {
-        let (got, said, told) = machine.run_words(&[&["schema"], words].concat());
-        assert_eq!(got, code, "{words:?}: {said}{told}");
-        assert!(said.starts_with(out) && (out.is_empty() == said.is_empty()), "{words:?}: {said}");
-        assert!(told.contains(err) && (err.is_empty() == told.is_empty()), "{words:?}: {told}");
+        let (got, stdout, stderr) = machine.run_words(&[&["schema"], words].concat());
+        assert_eq!(got, code, "{words:?}: {stdout}{stderr}");
+        assert!(stdout.starts_with(out) && (out.is_empty() == stdout.is_empty()), "{words:?}: {stdout}");
+        assert!(stderr.contains(err) && (err.is_empty() == stderr.is_empty()), "{words:?}: {stderr}");
     }
     assert!(!machine.exists("run"));
     let (code, _, _) = common::run_as("cloud-init", None, &["schema", "-c", &good, "-i", &data]);

@@ -72,7 +72,7 @@ fn results_match_upstream() {
 /// Boots with the data of a case, and adds its problem to `wrong`. Marks the difference that explains its result in `used`.
 fn check(case: &Node, wrong: &mut Vec<String>, used: &mut [bool]) {
     let name = text(case, "name");
-    let (ours, said) = boot(&decode(case.get("data").unwrap()));
+    let (ours, warnings) = boot(&decode(case.get("data").unwrap()));
     let upstream = Outcome {
         files: recorded(case, "files"),
         config: case.get("config").cloned().filter(|config| !config.is_null()).or(ours
@@ -86,9 +86,9 @@ fn check(case: &Node, wrong: &mut Vec<String>, used: &mut [bool]) {
     if let Some(at) = differs {
         used[at] |= ours != upstream;
     } else if ours != upstream {
-        wrong.push(format!("{name}:\n  ours {ours:?}\n  upstream {upstream:?}\n  {said:?}"));
+        wrong.push(format!("{name}:\n  ours {ours:?}\n  upstream {upstream:?}\n  {warnings:?}"));
     }
-    if name.contains("-broken-") && said.is_empty() {
+    if name.contains("-broken-") && warnings.is_empty() {
         wrong.push(format!("{name}: no warning"));
     }
 }

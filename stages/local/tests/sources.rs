@@ -119,16 +119,16 @@ fn results_match_upstream() {
 fn problems(case: &Node) -> Vec<String> {
     let mut wrong = Vec::new();
     let name = text(case, "name");
-    let ((ours, said), upstream) = (boot(case), expected(case));
+    let ((ours, warnings), upstream) = (boot(case), expected(case));
     if DIFFERENCES.iter().any(|(names, _)| names.contains(&name)) {
         if ours == upstream {
             wrong.push(format!("{name}: listed as a difference, but equal"));
         }
     } else if ours != upstream {
-        wrong.push(format!("{name}:\n  ours {ours:?}\n  upstream {upstream:?}\n  {said:?}"));
+        wrong.push(format!("{name}:\n  ours {ours:?}\n  upstream {upstream:?}\n  {warnings:?}"));
     }
     let has_odd_form = ["form-9", "form2-10", "forms-13"].contains(&name);
-    if (name.contains("-broken-") || has_odd_form) && said.is_empty() {
+    if (name.contains("-broken-") || has_odd_form) && warnings.is_empty() {
         wrong.push(format!("{name}: no warning"));
     }
     wrong

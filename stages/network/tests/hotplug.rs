@@ -109,9 +109,9 @@ fn known_nic_is_configured() {
     machine.nic("eth1", "02:00:00:00:00:02");
     machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
     let before = machine.get("var/lib/cloud/data/status.json");
-    let (code, said) = machine.plug_in();
-    assert_eq!(code, 0, "{said}");
-    assert!(machine.get(UNIT).contains("DHCP=ipv4"), "{said}");
+    let (code, output) = machine.plug_in();
+    assert_eq!(code, 0, "{output}");
+    assert!(machine.get(UNIT).contains("DHCP=ipv4"), "{output}");
     assert_eq!(machine.get("var/lib/cloud/data/status.json"), before, "no change");
     let cache = machine.get("var/lib/cloud/instances/i-1/obj.pkl");
     assert!(cache.contains("02:00:00:00:00:02"), "the cache has the current metadata");
@@ -144,8 +144,8 @@ fn nic_that_appears_in_metadata_later() {
             std::thread::sleep(Duration::from_millis(1500));
             machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
         });
-        let (code, said) = machine.plug_in();
-        assert_eq!(code, 0, "{said}");
+        let (code, output) = machine.plug_in();
+        assert_eq!(code, 0, "{output}");
     });
     assert!(machine.get(UNIT).contains("DHCP=ipv4"));
 }
@@ -155,8 +155,8 @@ fn failure_stays_in_status_until_success() {
     let machine = Machine::new(&format!("{ON}timeouts: {{hotplug: 1}}\n"));
     machine.nic("eth1", "02:00:00:00:00:02");
     let began = Instant::now();
-    let (code, said) = machine.plug_in();
-    assert!(code == 1 && began.elapsed() < Duration::from_secs(20), "{said}");
+    let (code, output) = machine.plug_in();
+    assert!(code == 1 && began.elapsed() < Duration::from_secs(20), "{output}");
     let status = || machine.get("var/lib/cloud/data/status.json");
     let message = "hotplug of eth1: Failed to detect 02:00:00:00:00:02 in updated metadata";
     assert!(status().contains(message), "{}", status());
@@ -171,8 +171,8 @@ fn failure_stays_in_status_until_success() {
     );
     machine.put(&format!("{DRIVE}/meta_data.json"), r#"{"uuid": "i-1", "hostname": "h"}"#);
     machine.drive(&["02:00:00:00:00:01", "02:00:00:00:00:02"]);
-    let (code, said) = machine.plug_in();
-    assert_eq!(code, 0, "{said}");
+    let (code, output) = machine.plug_in();
+    assert_eq!(code, 0, "{output}");
     assert!(!status().contains("hotplug of eth1"), "{}", status());
 }
 
@@ -188,9 +188,9 @@ fn disabled_hotplug_does_nothing() {
     assert_eq!(machine.get("var/lib/cloud/hotplug.enabled"), r#"{"scopes":["network"]}"#);
     assert!(machine.get("etc/udev/rules.d/90-cloud-init-hook-hotplug.rules").contains("/hook-hotplug\""));
     assert_eq!(machine.run(&["--hotplug-query"]), (0, "enabled\n".into()));
-    let (code, said) = machine.run(&["--hotplug-enable"]);
+    let (code, output) = machine.run(&["--hotplug-enable"]);
     let already = "Not installing hotplug for event of type net. Reason: Already done.\n";
-    assert!(code == 0 && said.contains(already) && said.contains(enabled), "{said}");
+    assert!(code == 0 && output.contains(already) && output.contains(enabled), "{output}");
     // A removed device and an invalid path change nothing.
     assert_eq!(machine.run(&["--hotplug-handle", "remove:/devices/pci0/net/eth1"]).0, 0);
     assert_eq!(machine.run(&["--hotplug-handle", "add:/devices/../../x"]).0, 1);
@@ -221,8 +221,8 @@ fn queued_requests_are_handled_once() {
     let mut writer = std::fs::OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
     let line = " --subsystem=net handle --devpath=/devices/pci0/net/eth1 --udevaction=add";
     writeln!(writer, "{line}\nrm -rf /\n{line}").unwrap();
-    let (code, said) = machine.run(&["--hotplug-listen"]);
-    assert!(code == 0 && said.contains("ignoring malformed request"), "{said}");
+    let (code, output) = machine.run(&["--hotplug-listen"]);
+    assert!(code == 0 && output.contains("ignoring malformed request"), "{output}");
     assert!(machine.get(UNIT).contains("DHCP=ipv4"));
     assert_eq!(machine.run(&["--hotplug-listen"]).0, 0, "an empty queue is no error");
 }
@@ -249,7 +249,7 @@ fn lxd_lists_no_nics() {
         }
     });
     machine.nic("eth1", "02:00:00:00:00:02");
-    let (code, said) = machine.plug_in();
-    assert_eq!(code, 0, "{said}");
-    assert!(machine.get("etc/systemd/network/10-cloud-init-eth0.network").contains("DHCP=ipv4"), "{said}");
+    let (code, output) = machine.plug_in();
+    assert_eq!(code, 0, "{output}");
+    assert!(machine.get("etc/systemd/network/10-cloud-init-eth0.network").contains("DHCP=ipv4"), "{output}");
 }

@@ -107,8 +107,8 @@ mod tests {
         let item = &parsed.root.get("b").unwrap().as_seq().unwrap()[1];
         assert_eq!((at(item), at(item.at_path(&["é", "c"]).unwrap())), ("f:4:6".into(), "f:4:13".into()));
         assert_eq!(parsed.root.get("a").unwrap().as_int(), Some(2));
-        let said: Vec<String> = parsed.findings.iter().map(|f| f.to_string()).collect();
-        assert_eq!(said, ["f:5:1: a: duplicate key (first on line 1); using the last value"]);
+        let messages: Vec<String> = parsed.findings.iter().map(|f| f.to_string()).collect();
+        assert_eq!(messages, ["f:5:1: a: duplicate key (first on line 1); using the last value"]);
     }
 
     #[test]
@@ -170,9 +170,9 @@ mod tests {
         ] {
             assert_eq!(parse("f", text).unwrap_err().to_string(), message, "{text}");
         }
-        let said: Vec<String> =
+        let messages: Vec<String> =
             parse("f", "a: 1\n\u{feff}b: 2").unwrap().findings.iter().map(Finding::to_string).collect();
-        assert_eq!(said, ["f:2:1: b: the key contains an invisible byte order mark (U+FEFF)"]);
+        assert_eq!(messages, ["f:2:1: b: the key contains an invisible byte order mark (U+FEFF)"]);
     }
 
     #[test]

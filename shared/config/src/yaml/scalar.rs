@@ -83,14 +83,14 @@ pub(super) fn resolve(text: &str) -> Tag {
     }
 }
 
-/// Returns whether text is a word in lower case, in upper case or capitalized; other mixtures do not match.
+/// Returns whether text is a boolean in lower case, in upper case or capitalized; mixed case does not match.
 fn is_bool(text: &str) -> bool {
     let known = ["yes", "no", "true", "false", "on", "off"].iter().any(|w| text.eq_ignore_ascii_case(w));
     let rest = &text.as_bytes()[1..];
-    let first_small = text.as_bytes()[0].is_ascii_lowercase();
+    let first_is_lower = text.as_bytes()[0].is_ascii_lowercase();
     known
         && (rest.iter().all(u8::is_ascii_lowercase)
-            || (!first_small && rest.iter().all(u8::is_ascii_uppercase)))
+            || (!first_is_lower && rest.iter().all(u8::is_ascii_uppercase)))
 }
 
 fn resolve_number(text: &str) -> Tag {
@@ -113,9 +113,9 @@ fn strip_sign(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns the number of bytes at the beginning that match.
-fn prefix_length(bytes: &[u8], sort: impl Fn(u8) -> bool) -> usize {
-    bytes.iter().position(|b| !sort(*b)).unwrap_or(bytes.len())
+/// Returns the number of bytes at the beginning that satisfy `predicate`.
+fn prefix_length(bytes: &[u8], predicate: impl Fn(u8) -> bool) -> usize {
+    bytes.iter().position(|b| !predicate(*b)).unwrap_or(bytes.len())
 }
 
 fn is_digit_or_underscore(b: u8) -> bool {
@@ -170,10 +170,10 @@ fn is_float(bytes: &[u8]) -> bool {
     if whole == 0 {
         return false;
     }
-    let sixty = sexagesimal_length(&rest[whole..]);
-    let Some((b'.', fraction)) = rest[whole + sixty..].split_first() else { return false };
+    let sexagesimal = sexagesimal_length(&rest[whole..]);
+    let Some((b'.', fraction)) = rest[whole + sexagesimal..].split_first() else { return false };
     let after = &fraction[prefix_length(fraction, is_digit_or_underscore)..];
-    if sixty > 0 { after.is_empty() } else { exponent_or_end(after) }
+    if sexagesimal > 0 { after.is_empty() } else { exponent_or_end(after) }
 }
 
 fn is_int(bytes: &[u8]) -> bool {
@@ -305,7 +305,7 @@ pub(super) fn unknown_tag(tag: &Tag) -> String {
     format!("unsupported tag '{short}'")
 }
 
-/// Parses an integer; `Some(None)`: it is too large for a number.
+/// Parses an integer; `Some(None)`: it does not fit in an `i128`.
 fn parse_int(text: &str) -> Option<Option<i128>> {
     let plain: String = text.chars().filter(|c| *c != '_').collect();
     let (negative, digits) = match plain.as_bytes().first()? {
@@ -313,7 +313,7 @@ fn parse_int(text: &str) -> Option<Option<i128>> {
         b'+' => (false, &plain[1..]),
         _ => (false, plain.as_str()),
     };
-    let size = if let Some(bits) = digits.strip_prefix("0b") {
+    let magnitude = if let Some(bits) = digits.strip_prefix("0b") {
         parse_radix(bits, 2)?
     } else if let Some(hex) = digits.strip_prefix("0x") {
         parse_radix(hex, 16)?
@@ -330,11 +330,11 @@ fn parse_int(text: &str) -> Option<Option<i128>> {
     } else {
         parse_radix(digits, 10)?
     };
-    Some(size.map(|n| if negative { -n } else { n }))
+    Some(magnitude.map(|n| if negative { -n } else { n }))
 }
 
 /// Parses like Python's `int(text, base)`, which accepts surrounding whitespace, a sign, and the prefix of the base.
-/// `None`: not a number in that base; `Some(None)`: too large.
+/// `None`: not a number in that base; `Some(None)`: it does not fit in an `i128`.
 fn parse_radix(text: &str, base: u32) -> Option<Option<i128>> {
     let text = text.trim();
     let (negative, digits) = match text.strip_prefix('-') {
@@ -358,27 +358,27 @@ fn parse_radix(text: &str, base: u32) -> Option<Option<i128>> {
 
 fn parse_float(text: &str) -> Option<f64> {
     let plain: String = text.trim().chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
-    let (sign, size) = match plain.as_bytes().first()? {
+    let (sign, magnitude) = match plain.as_bytes().first()? {
         b'-' => (-1.0, &plain[1..]),
         b'+' => (1.0, &plain[1..]),
         _ => (1.0, plain.as_str()),
     };
-    let size = match size {
+    let magnitude = match magnitude {
         ".inf" => f64::INFINITY,
         ".nan" => return Some(f64::NAN),
-        _ if size.contains(':') => {
+        _ if magnitude.contains(':') => {
             // Summed from the least significant part with growing weights, to round as Python's sum does.
             let mut weight = 1.0;
             let mut sum = 0.0;
-            for part in size.rsplit(':') {
+            for part in magnitude.rsplit(':') {
                 sum += part.parse::<f64>().ok()? * weight;
                 weight *= 60.0;
             }
             sum
         }
-        _ => size.trim().parse().ok()?,
+        _ => magnitude.trim().parse().ok()?,
     };
-    Some(sign * size)
+    Some(sign * magnitude)
 }
 
 /// Decodes base64 like Python's `decodebytes`: other characters are skipped, and data ends at the padding.

@@ -51,9 +51,12 @@ fn akamai_flags_in_dmi_override_the_configuration() {
     let one = machine("", "['ff:', '02:00:00:00:00:02']");
     let i = one.found("Akamai");
     assert_eq!((&*i.id, i.region.as_deref(), &*text(&i.user_data)), ("79", Some("5"), "no base64!"));
-    let said = one.warnings();
-    assert!(said.contains("Akamai's metadata: id: expected a string, found a list; ignored"), "{said}");
-    assert!(said.contains("not valid base64") && !said.contains("no NIC"), "{said}");
+    let warnings = one.warnings();
+    assert!(
+        warnings.contains("Akamai's metadata: id: expected a string, found a list; ignored"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("not valid base64") && !warnings.contains("no NIC"), "{warnings}");
     let other = machine("pmp=0a:,0b:", "['02:']");
     other.found("Akamai");
     assert!(other.warnings().contains("no NIC with a MAC that begins with 0a:,0b:"), "{}", other.warnings());

@@ -46,9 +46,9 @@ fn invalid_settings_are_reported_with_their_position() {
         "datasource: {{Ec2: {{metadata_urls: ['{base}'], max_wait: 1, timeout: soon, strict_id: maybe}}}}"
     ));
     assert!(machine.find("Ec2").is_err());
-    let said = machine.warnings();
-    assert!(said.contains("test.cfg:1:") && said.contains("datasource.Ec2.timeout"), "{said}");
-    assert!(said.contains("strict_id: expected true, false or warn"), "{said}");
+    let warnings = machine.warnings();
+    assert!(warnings.contains("test.cfg:1:") && warnings.contains("datasource.Ec2.timeout"), "{warnings}");
+    assert!(warnings.contains("strict_id: expected true, false or warn"), "{warnings}");
 }
 
 const CLOUDCIX: &str = r#"{"instance-id": "c-1", "local-hostname": "cix", "public-keys": ["ssh-rsa A"],
@@ -140,15 +140,16 @@ fn invalid_fields_do_not_affect_the_others() {
                 if !field.contains("user") {
                     assert_eq!(i.user_data, expected.user_data, "{place}");
                 }
-                let said = machine.warnings();
-                let said: Vec<&str> = said.lines().filter(|line| !known.iter().any(|l| l == line)).collect();
-                let said = said.join("\n");
+                let warnings = machine.warnings();
+                let warnings: Vec<&str> =
+                    warnings.lines().filter(|line| !known.iter().any(|l| l == line)).collect();
+                let warnings = warnings.join("\n");
                 let is_wrong_type = wrong.is_object() || wrong.is_array();
                 if is_wrong_type && !matches!((*field, &wrong), ("network", Value::Object(_))) {
-                    assert!(said.contains(field), "{place}: {said}");
+                    assert!(warnings.contains(field), "{place}: {warnings}");
                 }
-                let count = said.lines().filter(|line| line.contains("expected ")).count();
-                assert!(count <= 1, "{place}: {said}");
+                let count = warnings.lines().filter(|line| line.contains("expected ")).count();
+                assert!(count <= 1, "{place}: {warnings}");
             }
         }
     }

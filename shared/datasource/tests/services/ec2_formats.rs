@@ -159,11 +159,11 @@ fn aliyun_falls_back_to_the_tree_of_directories() {
         let i = machine.found("AliYun");
         let is_read = !document.is_empty();
         assert_eq!(i.id, if is_read { "i-2" } else { "iid-datasource" }, "{document}");
-        let said = machine.warnings();
-        assert_eq!(said.contains("reading the tree of directories"), is_read, "{document}: {said}");
+        let warnings = machine.warnings();
+        assert_eq!(warnings.contains("reading the tree of directories"), is_read, "{document}: {warnings}");
         assert_eq!((i.local_hostname.as_deref(), i.network), (Some("localhost.localdomain"), None));
         for name in ["hostname", "network"] {
-            assert!(said.contains(&format!("AliYun's metadata: {name} is missing")), "{said}");
+            assert!(warnings.contains(&format!("AliYun's metadata: {name} is missing")), "{warnings}");
         }
     }
 }

@@ -41,7 +41,7 @@ fn a_droplet_with_too_large_user_data_keeps_the_rest() {
             .nics(&["ens3"]);
         (machine.found("DigitalOcean"), machine.warnings())
     };
-    let (i, said) = found(HUGE);
+    let (i, warnings) = found(HUGE);
     assert_eq!((&*i.id, i.local_hostname.as_deref()), ("4711", Some("big")));
     assert_eq!((i.public_keys.join(","), &*text(&i.user_data)), ("ssh-rsa A,ssh-rsa B".into(), ""));
     assert_eq!((&*text(&i.vendor_data), i.availability_zone.as_deref()), ("#cloud-config\n{}", Some("nyc3")));
@@ -49,8 +49,11 @@ fn a_droplet_with_too_large_user_data_keeps_the_rest() {
                         "netmask": "255.255.255.0", "gateway": "192.0.2.1"});
     assert_eq!(network(&i)["config"][0]["subnets"], json!([subnet]));
     assert_eq!(network(&i)["config"][1]["address"], json!(["192.0.2.53", "192.0.2.54"]));
-    assert!(said.contains("/metadata/v1/user-data ignored: "), "{said}");
-    assert!(said.contains("larger than 33554432 bytes (73400320 bytes); reading its parts"), "{said}");
+    assert!(warnings.contains("/metadata/v1/user-data ignored: "), "{warnings}");
+    assert!(
+        warnings.contains("larger than 33554432 bytes (73400320 bytes); reading its parts"),
+        "{warnings}"
+    );
     // Parts that are not too large by themselves are used.
     assert_eq!(text(&found("#!/bin/sh\n").0.user_data), "#!/bin/sh\n");
 }

@@ -139,9 +139,12 @@ fn upcloud_configures_the_nics_that_exist() {
         (2, &json!("eth1"), &json!([subnet]))
     );
     assert_eq!(config[1]["address"], json!(["192.0.2.53"]));
-    let said = one.warnings();
-    assert!(said.contains("network.interfaces[1].mac: no NIC with MAC '02:00:00:00:00:99'"), "{said}");
-    assert!(said.contains("network.interfaces[2]: "), "{said}");
+    let warnings = one.warnings();
+    assert!(
+        warnings.contains("network.interfaces[1].mac: no NIC with MAC '02:00:00:00:00:99'"),
+        "{warnings}"
+    );
+    assert!(warnings.contains("network.interfaces[2]: "), "{warnings}");
     assert_eq!(one.check(&i), datasource::IdentityCheck::Same);
     assert!(matches!(machine("u-2").check(&i), datasource::IdentityCheck::Unknown(_)));
     assert!(machine("").find("UpCloud").unwrap_err().to_string().contains("UUID"));

@@ -219,7 +219,7 @@ impl Client {
                 }
                 if self.refusing.contains(&server) {
                     self.second_choice.get_or_insert((message, server));
-                    return Event::Ignored("an offer of a server that refused or fell silent before");
+                    return Event::Ignored("an offer of a server that refused or stopped responding earlier");
                 }
                 self.request(message, server);
                 self.next = now;

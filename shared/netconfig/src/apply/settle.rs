@@ -51,8 +51,8 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
         debug!(sys, "{}", lines::ALL_PRESENT);
         return (nics, None);
     }
-    let said = format!("{}{}: {}", lines::MISSING, macs(&wanted, &nics), missing.join(", "));
-    (nics, Some(said))
+    let message = format!("{}{}: {}", lines::MISSING, macs(&wanted, &nics), missing.join(", "));
+    (nics, Some(message))
 }
 
 /// Waits for udev if a link may get another name, because udev names links too: until it has processed every NIC, or its

@@ -48,9 +48,9 @@ fn cycle_is_reported_by_every_renderer() {
     let circle =
         decision("version: 2\nbridges:\n  a: {interfaces: [b], dhcp4: true}\n  b: {interfaces: [a], x: 1}\n");
     let applied = apply(&sys, &request(&circle)).unwrap();
-    let said: Vec<&str> = applied.findings.iter().map(|f| f.message.as_str()).collect();
+    let messages: Vec<&str> = applied.findings.iter().map(|f| f.message.as_str()).collect();
     assert_eq!(
-        (applied.renderer, &said[..]),
+        (applied.renderer, &messages[..]),
         (Some("netplan"), &["unknown key", "dependency cycle through a"][..])
     );
 }
@@ -93,8 +93,8 @@ fn without_a_renderer_nothing_changes() {
     let config = decision("version: 2\nethernets: {eth0: {dhcp4: true}}\n");
     let applied = apply(&sys, &request(&config)).unwrap();
     assert_eq!((applied.renderer, applied.errors.len()), (None, 0));
-    let said = applied.no_renderer.unwrap_or_default();
-    assert!(said.contains("no network renderer is available, tried: eni sysconfig"), "{said}");
+    let message = applied.no_renderer.unwrap_or_default();
+    assert!(message.contains("no network renderer is available, tried: eni sysconfig"), "{message}");
     let names = vec!["netwrkd".to_string()];
     let error = apply(&sys, &ApplyRequest { renderers: Some(&names), ..request(&config) }).unwrap_err();
     assert!(error.to_string().contains("unknown network renderer 'netwrkd'"), "{error}");

@@ -172,10 +172,10 @@ mod tests {
 
     #[test]
     fn invalid_files_are_skipped() {
-        let (found, said) = convert(&["PROTO=dhcp", "DEVICE='x", "DEVICE=a\nPROTO=rarp", "DEVICE=b"]);
+        let (found, messages) = convert(&["PROTO=dhcp", "DEVICE='x", "DEVICE=a\nPROTO=rarp", "DEVICE=b"]);
         assert_eq!(found, "[{name:b,subnets:[],type:physical}]");
-        assert_eq!(said.len(), 3);
-        assert!(said[0].contains("/run/net-0.conf: DEVICE: required"), "{said:?}");
+        assert_eq!(messages.len(), 3);
+        assert!(messages[0].contains("/run/net-0.conf: DEVICE: required"), "{messages:?}");
     }
 
     #[test]

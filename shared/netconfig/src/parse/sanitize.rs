@@ -208,9 +208,10 @@ mod tests {
                     nameservers: {addresses: \"1.1.1.1\\n2.2.2.2\", search: [\"a\\u2028b\"]}}, \"e\\rx\": {dhcp4: true}}}";
         let root = config::yaml::parse("t", text).unwrap().root;
         let sanitized = sanitize(&root, "network", Consumer::Renderers);
-        let said: Vec<String> = sanitized.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
+        let messages: Vec<String> =
+            sanitized.findings.iter().map(|f| format!("{}: {}", f.at, f.key)).collect();
         assert_eq!(
-            said,
+            messages,
             [
                 "t:1:43: network.ethernets.eth0.gateway4",
                 "t:1:75: network.ethernets.eth0.addresses[1]",

@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn position_is_read_from_netplan_errors() {
-        for (said, place) in [
+        for (message, place) in [
             ("", None),
             ("Failed to reload daemon", None),
             ("/etc/netplan/90-mine.yaml:1:2: Error in network definition: x", None),
@@ -107,7 +107,7 @@ mod tests {
             ),
             ("/etc/netplan/50-cloud-init.yaml:", Some("/etc/netplan/50-cloud-init.yaml")),
         ] {
-            assert_eq!(error_position(said), place, "{said}");
+            assert_eq!(error_position(message), place, "{message}");
         }
     }
 

@@ -82,7 +82,7 @@ impl PartialDownload {
         }
         let length = last - first + 1;
         match (header("transfer-encoding"), header("content-length")) {
-            (None, Some(said)) if said.parse() != Ok(length) => {
+            (None, Some(content_length)) if content_length.parse() != Ok(length) => {
                 return Continuation::Unusable("Content-Range and Content-Length contradict each other");
             }
             _ => {}

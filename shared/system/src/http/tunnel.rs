@@ -159,8 +159,8 @@ impl Tunnel {
                 }
             };
             let mut words = String::new();
-            if let Some(said) = self.program.stderr.take() {
-                let _ = said.take(MAX_STDERR).read_to_string(&mut words);
+            if let Some(stderr) = self.program.stderr.take() {
+                let _ = stderr.take(MAX_STDERR).read_to_string(&mut words);
             }
             let line: String =
                 words.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();

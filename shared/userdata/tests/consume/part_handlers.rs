@@ -121,13 +121,13 @@ fn a_python_part_handler_that_exits_misses_no_further_part() {
              second __begin__ None\nsecond text/two c\nsecond __end__ None\n",
             "sys.exit({code})"
         );
-        let said = format!("exited with status {status} at line 10, called with text/one");
+        let message = format!("exited with status {status} at line 10, called with text/one");
         assert!(
             boot.warnings.len() == 1 && boot.warnings[0].contains("part-handler-000"),
             "{:#?}",
             boot.warnings
         );
-        assert!(boot.warnings[0].ends_with(&said), "{:#?}", boot.warnings);
+        assert!(boot.warnings[0].ends_with(&message), "{:#?}", boot.warnings);
         assert_eq!(boot.result.unwrap().configs.len(), 1);
     }
 }
@@ -222,8 +222,8 @@ fn part_handlers_override_built_in_types() {
     ]);
     let boot = machine.boot(&parts, "", "");
     assert_eq!(boot.warnings, [""; 0]);
-    let said = machine.read("log");
-    let of = |name: &str| -> Vec<&str> { said.lines().filter_map(|l| l.strip_prefix(name)).collect() };
+    let recorded = machine.read("log");
+    let of = |name: &str| -> Vec<&str> { recorded.lines().filter_map(|l| l.strip_prefix(name)).collect() };
     assert_eq!(
         of("A "),
         [
@@ -244,7 +244,7 @@ fn part_handlers_override_built_in_types() {
     // At later boots these handlers are not called, and no other handles their types.
     machine.first_boot = false;
     machine.boot(&parts, "", "");
-    assert_eq!(machine.read("log"), said);
+    assert_eq!(machine.read("log"), recorded);
     assert!(machine.read("instance/cloud-config.txt").ends_with("---\na: 1\nd: eu-1\n...\n"));
 }
 
@@ -276,7 +276,7 @@ fn cloud_config_handler_without_output_leaves_an_empty_file() {
 #[test]
 fn python_load_errors_name_the_line() {
     let machine = Machine::new("unloadable");
-    for (body, said) in [
+    for (body, message) in [
         ("#part-handler\n\ndef list_types(: hunter2", "SyntaxError at line 3: "),
         ("#part-handler\nimport hunter2", "ModuleNotFoundError at line 2"),
         (
@@ -296,7 +296,7 @@ fn python_load_errors_name_the_line() {
         ),
     ] {
         let boot = machine.boot(body, "", "");
-        let expected = format!("user-data: skipping part handler part-001: {said}");
+        let expected = format!("user-data: skipping part handler part-001: {message}");
         assert!(boot.warnings[0].starts_with(&expected), "{body}: {:#?}", boot.warnings);
         assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
     }

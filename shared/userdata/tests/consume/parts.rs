@@ -51,8 +51,8 @@ fn invalid_parts_are_reported_without_their_content() {
     .iter()
     .enumerate()
     {
-        let said = boot.warnings.get(place).map(String::as_str).unwrap_or_default();
-        assert!(said.starts_with(begin.as_str()), "{said:?} does not begin with {begin:?}");
+        let warning = boot.warnings.get(place).map(String::as_str).unwrap_or_default();
+        assert!(warning.starts_with(begin.as_str()), "{warning:?} does not begin with {begin:?}");
     }
     assert_eq!(boot.warnings.len(), 14, "{:#?}", boot.warnings);
     assert!(!boot.warnings.concat().contains("hunter2"), "{:#?}", boot.warnings);
@@ -176,8 +176,8 @@ fn templates_of_every_kind_are_rendered() {
         "Ignoring jinja template for part-011: first line is not",
     ];
     assert_eq!(boot.warnings.len(), expected.len(), "{:#?}", boot.warnings);
-    for (said, expected) in boot.warnings.iter().zip(expected) {
-        assert!(said.starts_with(expected), "{said:?} does not begin with {expected:?}");
+    for (warning, expected) in boot.warnings.iter().zip(expected) {
+        assert!(warning.starts_with(expected), "{warning:?} does not begin with {expected:?}");
     }
 }
 

@@ -39,13 +39,13 @@ fn user_overrides_system_rules_for_vendor_data() {
         let mut machine = Machine::new("vendor");
         machine.config = yaml(&format!("vendor_data: {system}"));
         let boot = machine.boot(user, &vendor, "");
-        let said = boot.warnings.len() + boot.result.unwrap().findings.iter().count();
+        let reported = boot.warnings.len() + boot.result.unwrap().findings.iter().count();
         let seen = (
             machine.mode("instance/scripts/vendor/part-002") == 0o700,
             machine.read("instance/vendor-cloud-config.txt").contains("a: 1"),
         );
         assert_eq!(seen, (script, config), "{user:?} over {system}");
-        assert_eq!(said, warnings, "{user:?} over {system}: {:?}", boot.warnings);
+        assert_eq!(reported, warnings, "{user:?} over {system}: {:?}", boot.warnings);
     }
 }
 

@@ -291,7 +291,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             about: "Show on one page why a machine did not come up as expected.",
             options: &[
                 option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text"),
-                flag("no-plan", None, "Do not plan the next boot, which may ask a metadata service."),
+                flag("no-plan", None, "Do not plan the next boot, which may query a metadata service."),
             ],
             ..COMMAND
         },
@@ -360,7 +360,7 @@ pub const CLOUD_ID: CommandSpec = CommandSpec {
     ..COMMAND
 };
 
-/// `devel schema` once; both are accepted.
+/// Formerly `devel schema`; both are accepted.
 const SCHEMA: CommandSpec = CommandSpec {
     name: "schema",
     about: "Validate a configuration, or print the documentation of its keys.",

@@ -42,7 +42,7 @@ pub struct GlobalOptions {
     pub force: bool,
 }
 
-/// Parses the words behind the program's name. `called` is the name as it was typed: `cloud-id` is a program of its own.
+/// Parses the arguments after the program name. `called` is the name as it was typed: `cloud-id` is a program of its own.
 pub fn parse(called: &str, words: Vec<String>) -> Parsed {
     let program = if called.rsplit('/').next() == Some("cloud-id") { &CLOUD_ID_PROGRAM } else { &CLOUD_INIT };
     let mut parser = Parser::new(Vec::new());
@@ -93,7 +93,7 @@ fn run(
     Ok((GlobalOptions { root, debug, force }, command, matches.unused_options()))
 }
 
-/// Takes `--root DIR` out of the words, at any position before `--`.
+/// Removes `--root DIR` from the arguments, at any position before `--`.
 fn extract_root(words: Vec<String>) -> Result<(Option<String>, Vec<String>), String> {
     let (mut root, mut rest) = (None, Vec::new());
     let mut words = words.into_iter();
@@ -140,7 +140,7 @@ pub fn resolve_root(root: &str) -> Result<String, String> {
     real.into_os_string().into_string().map_err(|_| problem("expected a path in UTF-8"))
 }
 
-/// Returns the help of a command by its words, `devel make-mime`.
+/// Returns the help of a command by its name, for example `devel make-mime`.
 pub fn help(words: &[&str]) -> String {
     let mut path: Vec<&CommandSpec> = vec![&CLOUD_INIT];
     for word in words {
@@ -164,7 +164,7 @@ mod tests {
             Parsed::Run { warnings, .. } => warnings,
             Parsed::UsageError(message, _) | Parsed::Print(message) => vec![message],
         };
-        for (words, said) in [
+        for (words, expected) in [
             ("query -a -i f", &[][..]),
             ("query --identify -a", &["argument --all: ignored beside --identify"]),
             ("query --explain users v1.region", &["argument varname: ignored beside --explain"]),
@@ -181,7 +181,7 @@ mod tests {
             ("devel make-mime -l -a f:cloud-config", &["argument --attach: ignored beside --list-types"]),
             ("plan --user-data f --fresh --sensitive", &[]),
         ] {
-            assert_eq!(warnings(words), said, "{words}");
+            assert_eq!(warnings(words), expected, "{words}");
         }
     }
 
@@ -220,7 +220,7 @@ mod tests {
         assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
         assert!(message("single").starts_with("the following arguments are required: "));
         assert_eq!(message("status --wait --long"), "no error");
-        for (words, said) in [
+        for (words, expected) in [
             ("status --form json --lon", "no error"),
             ("status --form=json", "no error"),
             ("clean --log --machine", "no error"),
@@ -232,7 +232,7 @@ mod tests {
             ("schema -c", "argument -c/--config-file: expected one argument"),
             ("modules -m", "argument --mode/-m: expected one argument"),
             ("init --file", "argument --file/-f: expected one argument"),
-            // Another command's name as a value, and values in the same word.
+            // Another command's name as a value, and values in the same argument.
             ("query -n analyze -u/x", "no error"),
             ("query -n clean -c", "unrecognized arguments: -c"),
             ("query -f=x -i=y", "no error"),
@@ -259,7 +259,7 @@ mod tests {
             ("devel hotplug-hook -s net", "the following arguments are required: hotplug_action"),
             ("devel hotplug-hook query", "the following arguments are required: -s/--subsystem"),
         ] {
-            assert_eq!(message(words), said, "{words}");
+            assert_eq!(message(words), expected, "{words}");
         }
         let Parsed::Run { command: Command::Single(single), .. } =
             parse("cloud-init", words("single -n ssh -- -x --y=z"))

@@ -1,5 +1,5 @@
-//! Words to values, by the option table, as argparse did it: long options may be abbreviated or have their value behind
-//! `=`, letters may share a dash, options and positional words may be mixed. Scripts read its error sentences.
+//! Parses arguments by the option table, as argparse did: long options may be abbreviated or have their value after `=`,
+//! letters may share a dash, options and positional arguments may be mixed. Scripts match argparse's error messages.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub struct Matches {
 pub enum Stop {
     Help,
     Version,
-    /// An error in argparse's words.
+    /// An error message as argparse writes it.
     Error(String),
 }
 
@@ -80,16 +80,16 @@ pub struct Parser {
     words: VecDeque<String>,
     /// The commands that were entered, for the help beside an error.
     pub path: Vec<&'static CommandSpec>,
-    /// Words that no command knows. They are reported at the end, as argparse does.
+    /// Unknown arguments. They are reported at the end, as by argparse.
     unknown: Vec<String>,
-    /// Behind `--`, where no word is an option.
+    /// After `--`, where no argument is an option.
     no_more_options: bool,
 }
 
-/// The meaning of a word that begins with a dash.
+/// An argument that is an option.
 struct Given {
     option: &'static OptionSpec,
-    /// The value behind `=`, or the letters behind the first one.
+    /// The value after `=`, or the letters after the first one.
     rest: Option<String>,
     is_letter: bool,
 }
@@ -99,7 +99,7 @@ impl Parser {
         Parser { words: words.into(), path: Vec::new(), unknown: Vec::new(), no_more_options: false }
     }
 
-    /// Reads all words as those of a command. Fails with the first usage error, or to print help or the version.
+    /// Parses all arguments as those of a command. Fails with the first usage error, or to print help or the version.
     pub fn parse(&mut self, spec: &'static CommandSpec) -> Result<Matches, Stop> {
         let matches = self.command(spec)?;
         if self.unknown.is_empty() {
@@ -212,7 +212,7 @@ impl Parser {
     }
 }
 
-/// Finds the option that a word names. Fails when an abbreviation is ambiguous.
+/// Finds the option that an argument names. Fails if an abbreviation is ambiguous.
 fn resolve(spec: &'static CommandSpec, word: &str) -> Result<Option<Given>, Stop> {
     if let Some(long) = word.strip_prefix("--") {
         let (name, rest) = match long.split_once('=') {
@@ -243,12 +243,12 @@ fn resolve(spec: &'static CommandSpec, word: &str) -> Result<Option<Given>, Stop
     Ok(option.map(|option| Given { option, rest, is_letter: true }))
 }
 
-/// Returns whether a word ends the values of the option before it.
+/// Returns whether an argument ends the values of the option before it.
 fn is_option(spec: &'static CommandSpec, word: &str) -> bool {
     word == "--" || !matches!(resolve(spec, word), Ok(None)) || looks_like_option(word)
 }
 
-/// Returns whether argparse takes an unknown word for an option: not a dash alone, a negative number or a word with blanks.
+/// Returns whether argparse takes an unknown argument for an option: not a dash alone, a negative number or one with blanks.
 fn looks_like_option(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && !word.contains(' ') && word.parse::<f64>().is_err()
 }

@@ -40,11 +40,11 @@ pub struct OptionSpec {
     pub repeatable: bool,
     /// Accepted for compatibility: without effect, and not offered by completions.
     pub ignored: bool,
-    /// Beside one of these it has no effect, which is reported: the long name of an option, or `NAME=VALUE`.
+    /// Together with one of these it has no effect, which is reported: the long name of an option, or `NAME=VALUE`.
     pub unused_with: &'static [&'static str],
 }
 
-/// The values behind an option.
+/// The number of values an option takes.
 #[derive(Clone, Copy)]
 pub enum Arity {
     Nothing,
@@ -75,7 +75,7 @@ pub enum ValueKind {
     InstanceData,
 }
 
-/// The words of a command that are no options.
+/// The positional arguments of a command.
 #[derive(Clone, Copy)]
 pub struct Positional {
     pub name: &'static str,
@@ -92,7 +92,7 @@ pub struct Positional {
 pub enum Count {
     Optional,
     One,
-    /// All the words from the first one on, whether or not they look like options.
+    /// All arguments from the first one on, whether or not they look like options.
     Rest,
 }
 
@@ -135,7 +135,7 @@ impl OptionSpec {
         OptionSpec { ignored: true, ..self }
     }
 
-    /// Has no effect beside one of these options.
+    /// Has no effect together with one of these options.
     pub const fn unused_with(self, others: &'static [&'static str]) -> OptionSpec {
         OptionSpec { unused_with: others, ..self }
     }
@@ -158,7 +158,7 @@ impl OptionSpec {
         }
     }
 
-    /// Takes every word up to the next option.
+    /// Takes every argument up to the next option.
     pub const fn one_or_more(self) -> OptionSpec {
         match self.arity {
             Arity::One(value) => OptionSpec { arity: Arity::OneOrMore(value), repeatable: true, ..self },

@@ -39,14 +39,14 @@ pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {
     }
     for report in &reports {
         let stage = report["stage"].as_str().unwrap_or_default();
-        for said in report["errors"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        for error in report["errors"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             page.find(
-                Finding::error(format!("next boot, {stage}"), said)
+                Finding::error(format!("next boot, {stage}"), error)
                     .remedy("cloud-init plan shows the whole plan"),
             );
         }
-        for said in report["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            lines.push(format!("{stage}: warning: {said}"));
+        for warning in report["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            lines.push(format!("{stage}: warning: {warning}"));
         }
     }
     let value = json!({ "effects": text.lines().collect::<Vec<_>>() });

@@ -140,8 +140,8 @@ fn run_stage(
     };
     let Ok(bytes) = host().read(plan_dir.join(format!("{stage}.json"))) else {
         // Disabled, or without a datasource: the stage printed the reason.
-        let said = [ended.stdout, ended.stderr].concat();
-        return Ok(nothing(&[], &[String::from_utf8_lossy(&said).trim().to_string()]));
+        let output = [ended.stdout, ended.stderr].concat();
+        return Ok(nothing(&[], &[String::from_utf8_lossy(&output).trim().to_string()]));
     };
     serde_json::from_slice(&bytes).map_err(|e| system::Error::new(format!("{program}: invalid report: {e}")))
 }

@@ -82,8 +82,8 @@ impl PlanView<'_> {
                 );
             }
             for (name, word) in [("errors", "error"), ("warnings", "warning")] {
-                for said in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                    let _ = writeln!(text, "  {word}: {said}");
+                for message in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    let _ = writeln!(text, "  {word}: {message}");
                 }
             }
         }
@@ -163,20 +163,20 @@ pub fn cause(effect: &Value) -> String {
     let mut text = if keys.is_empty() || keys == step { step.to_string() } else { format!("{step}: {keys}") };
     let mut places: Vec<String> = Vec::new();
     for place in effect["from"].as_array().into_iter().flatten() {
-        let mut said = place["file"].as_str().unwrap_or_default().to_string();
+        let mut source = place["file"].as_str().unwrap_or_default().to_string();
         if let Some(line) = place["line"].as_u64() {
-            let _ = write!(said, ", line {line}");
+            let _ = write!(source, ", line {line}");
         }
         // Identifies one of several keys.
         let key = place["key"].as_str().unwrap_or_default();
         // For a part, key and place are the same.
-        if said == keys {
+        if source == keys {
             continue;
         }
         if !key.is_empty() && key != keys {
-            let _ = write!(said, ": {key}");
+            let _ = write!(source, ": {key}");
         }
-        places.push(said);
+        places.push(source);
     }
     if !places.is_empty() {
         let _ = write!(text, " ({})", places.join("; "));

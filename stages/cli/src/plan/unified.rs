@@ -45,8 +45,8 @@ impl PlanView<'_> {
                 }
             }
             for (name, word) in [("errors", "error"), ("warnings", "warning")] {
-                for said in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                    let _ = writeln!(text, "# {stage}: {word}: {}", said.replace('\n', "\n# "));
+                for message in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    let _ = writeln!(text, "# {stage}: {word}: {}", message.replace('\n', "\n# "));
                 }
             }
         }

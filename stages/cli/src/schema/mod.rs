@@ -261,8 +261,8 @@ fn validate(
         match kind {
             Some("text/cloud-config") => {}
             Some(other) => {
-                let said = format!("User-data type '{other}' not currently evaluated by cloud-init schema");
-                return Err(NotValidated::Skipped(said));
+                let reason = format!("User-data type '{other}' not currently evaluated by cloud-init schema");
+                return Err(NotValidated::Skipped(reason));
             }
             None => {
                 let message = format!(
@@ -291,8 +291,8 @@ fn validate(
         SchemaType::NetworkConfig => {
             let inner = parsed.root.get("network").unwrap_or(&parsed.root);
             if inner.is_falsy() {
-                let said = "Skipping network-config schema validation on empty config.";
-                return Err(NotValidated::Skipped(said.into()));
+                let reason = "Skipping network-config schema validation on empty config.";
+                return Err(NotValidated::Skipped(reason.into()));
             }
             schema::check_network(&parsed.root)
         }

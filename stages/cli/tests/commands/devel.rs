@@ -52,9 +52,9 @@ fn make_mime_prints_like_upstream() {
         (&["-a", "/none:cloud-config"], 1, ""),
     ] {
         let words: Vec<&str> = ["devel", "make-mime"].iter().chain(words).copied().collect();
-        let (found, _, said) = machine.run(&words.join(" "));
-        assert_eq!(found, code, "{words:?}: {said}");
-        assert!(said.starts_with(message) && !said.is_empty(), "{words:?}: {said}");
+        let (found, _, stderr) = machine.run(&words.join(" "));
+        assert_eq!(found, code, "{words:?}: {stderr}");
+        assert!(stderr.starts_with(message) && !stderr.is_empty(), "{words:?}: {stderr}");
     }
 }
 
@@ -73,7 +73,7 @@ fn render_fills_templates_and_reports_errors() {
     machine.put("empty", "## template: jinja\n{# #}");
     machine.put("plain", "#cloud-config\n");
     std::fs::write(machine.root.join("latin1"), b"## template: jinja\n\xfc\n").unwrap();
-    for (words, code, out, said) in [
+    for (words, code, out, message) in [
         (&["/good"][..], 0, "#cloud-config\nr: eu eu\n", ""),
         (&["/good", "-i", "/other.json"], 0, "#cloud-config\nr: us us\n", ""),
         (&["-d", "/alias"], 0, "1\n", ""),
@@ -94,6 +94,6 @@ fn render_fills_templates_and_reports_errors() {
         let words: Vec<&str> = ["devel", "render"].iter().chain(words).copied().collect();
         let (found, printed, errors) = machine.run(&words.join(" "));
         assert_eq!((found, printed.as_str()), (code, out), "{words:?}: {errors}");
-        assert!(errors.contains(said) && errors.is_empty() == said.is_empty(), "{words:?}: {errors}");
+        assert!(errors.contains(message) && errors.is_empty() == message.is_empty(), "{words:?}: {errors}");
     }
 }

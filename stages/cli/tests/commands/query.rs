@@ -24,7 +24,7 @@ fn query_prints_values_keys_and_templates() {
         let (code, out, err) = machine.run(&format!("query {words}"));
         assert_eq!((code, out.as_str()), (0, wanted), "{words}: {err}");
     }
-    for (words, said) in [
+    for (words, message) in [
         ("", "Expected one of the options: --all, --format, --list-keys or varname"),
         ("nokey", "Undefined instance-data key 'nokey'"),
         ("ds.nokey", "instance-data 'ds' has no 'nokey'"),
@@ -34,7 +34,7 @@ fn query_prints_values_keys_and_templates() {
         ("-i /nofile v1", "Missing instance-data file: /nofile"),
     ] {
         let (code, _, err) = machine.run(&format!("query {words}"));
-        assert_eq!((code, err.contains(said)), (1, true), "{words}: {err}");
+        assert_eq!((code, err.contains(message)), (1, true), "{words}: {err}");
     }
 }
 

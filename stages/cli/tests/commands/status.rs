@@ -119,7 +119,7 @@ fn wait_ends_with_the_result() {
 /// Status files of other programs and releases, as 26.2 shows them.
 #[test]
 fn status_files_of_other_versions_are_read() {
-    for (text, finished, code, said) in [
+    for (text, finished, code, expected) in [
         ("{}", false, 0, json!({"status": "running", "datasource": ""})),
         (r#"{"v1": {}}"#, true, 0, json!({"status": "not started", "datasource": ""})),
         (
@@ -157,7 +157,7 @@ fn status_files_of_other_versions_are_read() {
         let (got, out, err) = machine.run("status --format json");
         let out: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(got, code, "{text}: {err}");
-        for (key, value) in said.as_object().unwrap() {
+        for (key, value) in expected.as_object().unwrap() {
             assert_eq!(&out[key], value, "{text}: {key}");
         }
     }

@@ -4,7 +4,7 @@ use crate::prepared::run_as;
 
 #[test]
 fn usage_errors_exit_with_status_2() {
-    for (name, words, said) in [
+    for (name, words, message) in [
         ("cloud-init", "", "a subcommand is required"),
         ("cloud-init", "nocmd", "argument subcommand: invalid choice: 'nocmd' (choose from 'init', "),
         ("cloud-init", "status --what", "unrecognized arguments: --what"),
@@ -30,7 +30,7 @@ fn usage_errors_exit_with_status_2() {
     ] {
         let (code, out, err) = run_as(name, None, words);
         assert_eq!((code, out.as_str()), (2, ""), "{words}");
-        assert!(err.starts_with(&format!("error: {said}")), "{words}: {err}");
+        assert!(err.starts_with(&format!("error: {message}")), "{words}: {err}");
         // Followed by the help of the command.
         assert!(err.contains("\n\nUsage: "), "{words}: {err}");
     }

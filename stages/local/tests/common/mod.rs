@@ -66,8 +66,8 @@ impl Machine {
         let log = std::fs::read_to_string(root.join("var/log/cloud-init.log")).unwrap();
         let failed = log.contains("[ERROR]: user-data and vendor-data: ");
         let levels = ["[WARNING]", "[ERROR]"];
-        let said = log.lines().filter(|line| levels.iter().any(|l| line.contains(l)));
-        Machine { failed, warnings: said.map(str::to_string).collect(), root }
+        let problems = log.lines().filter(|line| levels.iter().any(|l| line.contains(l)));
+        Machine { failed, warnings: problems.map(str::to_string).collect(), root }
     }
 
     /// Returns a file of the instance's directory.

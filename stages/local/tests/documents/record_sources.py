@@ -149,8 +149,8 @@ def main():
             "failed": machine.failed,
         })
         if "-v" in sys.argv:
-            said = [line for line in machine.log.splitlines() if "WARNING" in line or "ERROR" in line]
-            print(name, machine.code, {k: v for k, v in found[-1].items() if k != "inputs"}, said)
+            warnings = [line for line in machine.log.splitlines() if "WARNING" in line or "ERROR" in line]
+            print(name, machine.code, {k: v for k, v in found[-1].items() if k != "inputs"}, warnings)
     save("sources.json", found)
 
 
