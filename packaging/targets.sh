@@ -1,5 +1,5 @@
-# targets.sh - the architectures that the programs are built for on another machine. Sourced by packaging/build,
-# packaging/deps, packaging/musl and tests/architectures, in the top directory.
+# targets.sh - the architectures that the programs are built for on another machine, and the compilers. Sourced by
+# packaging/build, packaging/deps, packaging/musl, tests/files.sh and tests/architectures, in the top directory.
 
 # Those of `make architectures`. s390x is big-endian and has no musl in Rust, armv7 has 32 bits.
 # shellcheck disable=SC2034 # for the scripts that source this
@@ -38,3 +38,8 @@ cross_environment() {
     cross_export "CC_$cross_name" "$cross_compiler"
 }
 cross_export() { eval "export $1=\"\${$1:-$2}\""; }
+
+# has_musl_headers COMPILER...: the C compiler has a C library's headers, and they are not those of glibc
+has_musl_headers() {
+    printf '#include <stdlib.h>\n#ifdef __GLIBC__\n#error glibc\n#endif\n' | "$@" -E -x c - >/dev/null 2>&1
+}

@@ -62,6 +62,20 @@ done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 
+# A build for musl refuses a compiler with glibc's headers, before it compiles anything.
+. packaging/targets.sh
+musl=$(rustc -vV | sed -n 's/^host: \([^-]*\)-.*/\1-unknown-linux-musl/p')
+printf '#!/bin/sh\nexit 1\n' >"$work/bin/cargo"
+chmod +x "$work/bin/cargo"
+if has_musl_headers cc; then
+  echo "not tried: test a build for musl with glibc's headers: the machine's compiler has none"
+else
+  out=$(env "CC_$(echo "$musl" | tr - _)=cc" TARGET="$musl" CARGO="$work/bin/cargo" packaging/build "$work/none" 2>&1) &&
+    fail "a build for musl with glibc's headers"
+  [[ $out == "make: cc does not compile for musl"* ]] || fail "a build for musl with glibc's headers: $out"
+  ! command -v musl-gcc >/dev/null || has_musl_headers musl-gcc || fail "musl-gcc has no headers of musl"
+fi
+
 for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
   packaging/service-stage deb/build \
   deb/postinst deb/postrm deb/tests/installed deb/tests/boots packaging/dist rpm/build; do

@@ -1,5 +1,6 @@
 //! Finds a libblkid.a for the target's C library and links it in, without pkg-config and libclang: the distribution's for
-//! glibc, and for musl the one that packaging/libblkid builds.
+//! glibc, and for musl the one that packaging/libblkid builds. The library in BLKID_LIB_DIR is not checked: the packager is
+//! responsible that it was built for the target's C library.
 
 use std::path::{Path, PathBuf};
 use std::process::exit;

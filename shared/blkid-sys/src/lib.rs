@@ -51,6 +51,7 @@ pub const NOTHING_DETECTED: c_int = 1;
 /// The result of [`blkid_do_safeprobe`] if several valid signatures collide on the device.
 pub const AMBIVALENT: c_int = -2;
 
+#[allow(unsafe_code)]
 // SAFETY: names, arguments and results are those of blkid.h, as its documentation gives them. Each declaration has its
 // requirements, which `blockdev` meets.
 unsafe extern "C" {

@@ -143,6 +143,28 @@ fn documents_over_the_size_limits_are_rejected() {
     assert_eq!(bytes.to_string(), "bytes: larger than 32 MiB");
 }
 
+/// Lists and maps, in brackets, by indentation and through aliases.
+#[test]
+fn documents_over_the_depth_limit_are_rejected() {
+    let aliases = |depth: usize| {
+        let step = |i: usize| format!("- &a{i} [*a{}]\n", i - 1);
+        format!("- &a0 x\n{}", (1..depth).map(step).collect::<String>())
+    };
+    let cases: [(&str, &dyn Fn(usize) -> String); 5] = [
+        ("[", &|depth| format!("{}x{}", "[".repeat(depth), "]".repeat(depth))),
+        ("{", &|depth| format!("{}x{}", "{a: ".repeat(depth), "}".repeat(depth))),
+        ("- ", &|depth| format!("{}x", "- ".repeat(depth))),
+        ("a:", &|depth| (0..depth).map(|i| format!("{}a:\n", " ".repeat(i))).collect()),
+        ("*a", &aliases),
+    ];
+    for (name, document) in cases {
+        assert!(yaml::parse(name, &document(yaml::MAX_DEPTH)).is_ok(), "{name}");
+        let error = yaml::parse(name, &document(yaml::MAX_DEPTH + 1)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{name}:")), "{error}");
+        assert!(error.ends_with(": nested more than 100 levels deep"), "{error}");
+    }
+}
+
 #[test]
 fn cost_is_linear() {
     type Make = fn(usize) -> String;

@@ -154,6 +154,9 @@ mod tests {
             (format!("<a{}/>", namespaces(MAX_NAMESPACES)), true),
             (format!("<a{}/>", namespaces(MAX_NAMESPACES + 1)), false),
             (format!("<a>{}</a>", "x=".repeat(MAX_EQUALS_SIGNS / 2)), false),
+            // Text is a node without a `<` of its own, so that only roxmltree counts these: with the document and `a`.
+            (format!("<a>{}</a>", "<b/>x".repeat(MAX_NODES / 2 - 1)), true),
+            (format!("<a>{}</a>", "<b/>x".repeat(MAX_NODES / 2)), false),
         ] {
             let outcome = parse(&text).map(drop);
             assert_eq!(outcome != Err(too_many.into()), fits, "{:.60}", text);

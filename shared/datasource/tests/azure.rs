@@ -96,6 +96,22 @@ fn only_udf_discs_are_read() {
     assert!(machine.warnings().contains("ovf-env.xml not found"), "{}", machine.warnings());
 }
 
+/// The file is read up to 4 MiB, before its XML is parsed; a larger one is no seed.
+#[test]
+fn ovf_env_is_limited_in_size() {
+    let padded = |size: usize| {
+        let text = ovf_env("");
+        let space = " ".repeat(size - text.len());
+        machine("").file(FILE, text + &space)
+    };
+    assert_eq!(padded(4 << 20).found("Azure").local_hostname.as_deref(), Some("one"));
+    let machine = padded((4 << 20) + 1);
+    assert!(machine.find("Azure").is_err());
+    let warnings = machine.warnings();
+    assert!(warnings.contains(&format!("reading {FILE}: larger than 4194304 bytes")), "{warnings}");
+    assert!(warnings.contains("ovf-env.xml not found"), "{warnings}");
+}
+
 /// The elements of ovf-env.xml that are read.
 const ELEMENTS: [(&str, &str); 8] = [
     ("HostName", "one"),

@@ -7,6 +7,8 @@ const ROUNDS: usize = 5000;
 const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 /// The length of a salt; further characters are ignored.
 const MAX_SALT: usize = 16;
+/// The longest password in bytes, which is libxcrypt's: the work grows with the square of the length.
+const MAX_PASSWORD: usize = 511;
 
 /// Returns a salt of 16 digits from random bytes.
 pub fn salt(random: [u8; MAX_SALT]) -> String {
@@ -14,7 +16,14 @@ pub fn salt(random: [u8; MAX_SALT]) -> String {
 }
 
 /// Returns the hash of a password with a salt of at most 16 digits, as /etc/shadow stores it.
-pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
+///
+/// # Errors
+///
+/// Fails if the password is longer than 511 bytes. libxcrypt refuses it too, so that a login with it would fail.
+pub fn sha512_crypt(password: &[u8], salt: &str) -> Result<String, String> {
+    if password.len() > MAX_PASSWORD {
+        return Err(format!("the password is longer than {MAX_PASSWORD} bytes"));
+    }
     let salt = &salt.as_bytes()[..salt.len().min(MAX_SALT)];
     let once = sha512(&[password, salt, password].concat());
     let mut first = [password, salt].concat();
@@ -40,7 +49,7 @@ pub fn sha512_crypt(password: &[u8], salt: &str) -> String {
         next.extend_from_slice(if is_odd { &state } else { &p });
         state = sha512(&next);
     }
-    format!("$6${}${}", String::from_utf8_lossy(salt), encode_digest(&state))
+    Ok(format!("$6${}${}", String::from_utf8_lossy(salt), encode_digest(&state)))
 }
 
 /// Returns the digest repeated up to a length.
@@ -101,8 +110,17 @@ mod tests {
                 "$6$toolongsaltofmor$jb9bDKfk7guGZSnWwwYuQ3xWHW9EtWmwDQSmDFFEonHj61Ltazg3EK346GNQ4q3bfNQdcY1GaKwn2Hyu04SD/0",
             ),
         ] {
-            assert_eq!(sha512_crypt(password.as_bytes(), salt), expected, "{password}");
+            assert_eq!(sha512_crypt(password.as_bytes(), salt).as_deref(), Ok(expected), "{password}");
         }
         assert_eq!(salt([0, 1, 2, 63, 64, 255, 12, 38, 5, 5, 5, 5, 5, 5, 5, 5]), "./0z.zAa33333333");
+    }
+
+    #[test]
+    fn long_passwords_are_refused() {
+        assert!(sha512_crypt(&[b'x'; MAX_PASSWORD], "ab").is_ok());
+        for length in [MAX_PASSWORD + 1, 32 << 20] {
+            let error = sha512_crypt(&vec![b'x'; length], "ab").unwrap_err();
+            assert_eq!(error, "the password is longer than 511 bytes");
+        }
     }
 }

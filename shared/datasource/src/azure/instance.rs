@@ -147,5 +147,5 @@ fn add_random_seed(sys: &System, instance: &mut Instance) {
 
 fn hash_password(sys: &System, password: &str) -> Result<String> {
     let random = sys.random_bytes(16)?.try_into().map_err(|_| Error::new("too few random bytes"))?;
-    Ok(encoding::crypt::sha512_crypt(password.as_bytes(), &encoding::crypt::salt(random)))
+    encoding::crypt::sha512_crypt(password.as_bytes(), &encoding::crypt::salt(random)).map_err(Error::new)
 }

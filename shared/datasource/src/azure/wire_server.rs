@@ -140,6 +140,8 @@ fn health(state: &GoalState, failure: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{BufRead, BufReader, Write};
+
     use super::*;
 
     const GOAL: &str = "<?xml version=\"1.0\"?><GoalState xmlns:xsi=\"u\"><Version>2012-11-30</Version>\
@@ -163,6 +165,32 @@ mod tests {
         ] {
             assert_eq!(goal_state(&GOAL.replace(from, to)).unwrap_err(), expected);
         }
+    }
+
+    /// Returns the goal state of a server whose answer has this number of bytes.
+    fn fetched(size: usize) -> Result<GoalState> {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || {
+            for peer in listener.incoming().flatten() {
+                let mut lines = BufReader::new(&peer).lines().map_while(std::result::Result::ok);
+                // Connections are opened ahead; some are not needed.
+                if lines.by_ref().take_while(|line| !line.is_empty()).count() > 0 {
+                    let _ = write!(&peer, "HTTP/1.1 200 OK\r\n\r\n{GOAL}{}", " ".repeat(size - GOAL.len()));
+                }
+            }
+        });
+        let sys = System::new("/nonexistent");
+        // Less than the delay before a second try.
+        let patience = Duration::from_millis(900);
+        WireServer::new(&sys, address, patience).goal_state(Deadline::after(patience))
+    }
+
+    #[test]
+    fn large_goal_states_are_not_parsed() {
+        assert_eq!(fetched(MAX_RESPONSE_SIZE).unwrap(), goal_state(GOAL).unwrap());
+        let error = fetched(MAX_RESPONSE_SIZE + 1).unwrap_err().to_string();
+        assert!(error.ends_with(": response: larger than 1048576 bytes"), "{error}");
     }
 
     /// Each value, missing, huge and with control characters: the message names it by its path and does not repeat it.

@@ -161,6 +161,40 @@ mod tests {
         assert_eq!((&*message, count.div_ceil(100)), ("response header too large", 6));
     }
 
+    /// Chunks of one byte, each after a line of almost the longest length: the body stays far below its limit.
+    #[test]
+    fn lines_between_chunks_are_limited_in_total() {
+        let chunk = format!("1;{}\r\nx\r\n", "e".repeat(1000));
+        let limit = 100;
+        let receive = |bytes: usize| {
+            let mut incoming = Incoming::new(limit);
+            assert!(!incoming.receive(CHUNKED.as_bytes()).unwrap());
+            let body: Vec<u8> = chunk.bytes().cycle().take(bytes).collect();
+            body.chunks(60_000)
+                .map(|piece| incoming.receive(piece))
+                .find_map(|r| r.err())
+                .map(|e| e.to_string())
+        };
+        assert_eq!(receive(limit + MAX_CHUNK_OVERHEAD), None);
+        let error = receive(limit + MAX_CHUNK_OVERHEAD + 1);
+        assert_eq!(error.as_deref(), Some("response: larger than 100 bytes"));
+    }
+
+    /// Trailers are parsed only to see whether the connection can be used again.
+    #[test]
+    fn connections_with_too_many_trailers_are_not_reused() {
+        let reusable = |trailers: usize| {
+            let mut incoming = Incoming::new(100);
+            let end = format!("{CHUNKED}2\r\nhi\r\n0\r\n{}\r\n", "a: b\r\n".repeat(trailers));
+            assert!(incoming.receive(end.as_bytes()).unwrap());
+            let (answer, is_reusable) = incoming.finish().unwrap();
+            assert_eq!(answer.body, b"hi");
+            is_reusable
+        };
+        assert!(reusable(0) && reusable(message::MAX_HEADERS));
+        assert!(!reusable(message::MAX_HEADERS + 1));
+    }
+
     /// Whatever the pieces are, the response is the one that is read from a stream.
     #[test]
     fn responses_in_pieces_equal_those_from_a_stream() {

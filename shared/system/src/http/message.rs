@@ -12,7 +12,7 @@ use crate::{Error, Result};
 /// The size limit of all header lines of a response.
 const MAX_HEAD: usize = 256 << 10;
 /// The maximum number of header lines; Python accepts 100.
-const MAX_HEADERS: usize = 256;
+pub const MAX_HEADERS: usize = 256;
 /// The size limit of the lines between the chunks of a body.
 pub const MAX_CHUNK_LINE: usize = 1024;
 /// The maximum number of interim responses (1xx).
