@@ -6,6 +6,7 @@
 pub mod base64;
 pub mod crypt;
 pub mod gzip;
+pub mod json;
 pub mod md5;
 pub mod percent;
 pub mod python;

@@ -335,10 +335,11 @@ fn read_raw(sys: &System, path: &str) -> Result<Blobs> {
     if bytes.is_empty() {
         return Ok(Blobs::default());
     }
-    if bytes.first() == Some(&b'[')
-        && let Ok(items) = serde_json::from_slice::<Vec<String>>(&bytes)
-    {
-        return Ok(Blobs(items.into_iter().map(String::into_bytes).collect()));
+    if bytes.first() == Some(&b'[') {
+        json::check(path, &bytes)?;
+        if let Ok(items) = serde_json::from_slice::<Vec<String>>(&bytes) {
+            return Ok(Blobs(items.into_iter().map(String::into_bytes).collect()));
+        }
     }
     Ok(Blobs(vec![bytes]))
 }
