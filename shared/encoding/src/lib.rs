@@ -11,3 +11,4 @@ pub mod md5;
 pub mod percent;
 pub mod python;
 pub mod sha;
+pub mod shell;
