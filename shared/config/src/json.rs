@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use encoding::json::has_too_many_values;
 use encoding::python::put_json;
 
 use crate::yaml::{MAX_BYTES, MAX_NODES};
@@ -23,6 +24,16 @@ pub struct JsonError {
 
 /// The error of a document beyond the limits.
 const TOO_LARGE: JsonError = JsonError { line: 0, column: 0 };
+
+impl JsonError {
+    /// Returns the message for a file.
+    pub fn in_file(&self, path: &str) -> String {
+        match *self == TOO_LARGE {
+            true => format!("{path}: {self}"),
+            false => format!("{path}:{}:{}: not valid JSON", self.line, self.column),
+        }
+    }
+}
 
 impl std::fmt::Display for JsonError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,29 +68,13 @@ pub fn parse(text: &str) -> Result<Node, JsonError> {
 /// # Errors
 /// Fails if the bytes are not valid JSON, are too large or are nested too deeply.
 pub fn value(bytes: &[u8]) -> Result<serde_json::Value, JsonError> {
-    if !is_within_limits(bytes) {
+    if bytes.len() > MAX_BYTES || has_too_many_values(bytes) {
         return Err(TOO_LARGE);
     }
     serde_json::from_slice(bytes).or_else(|e| {
         let lenient = std::str::from_utf8(bytes).ok().and_then(|text| parse(text).ok());
         lenient.map(|node| node.to_json()).ok_or(JsonError { line: e.line(), column: e.column() })
     })
-}
-
-/// Returns whether a document fits the limits, which serde_json does not have: a value takes 16 times the memory of its text
-/// and more. Values and keys are counted by what is around them, outside of strings.
-fn is_within_limits(bytes: &[u8]) -> bool {
-    let (mut nodes, mut in_string, mut is_escaped) = (1, false, false);
-    for byte in bytes.iter().take(MAX_BYTES + 1) {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' => is_escaped = in_string,
-            b'"' => in_string = !in_string,
-            b',' | b':' | b'[' | b'{' if !in_string => nodes += 1,
-            _ => {}
-        }
-    }
-    bytes.len() <= MAX_BYTES && nodes <= MAX_NODES
 }
 
 struct Parser<'t> {

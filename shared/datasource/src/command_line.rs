@@ -66,6 +66,10 @@ mod tests {
             ("\"ds=nocloud-net;h=a b;x\"", Some(("nocloud-net".to_string(), 2))),
             ("ds=\"nocloud;i=1\"", Some(("nocloud".to_string(), 1))),
             ("ci.ds=nocloud;i=1", None),
+            // Only double quotes are special to the kernel.
+            ("# ds=nocloud;h=it's;i=a\\b ro", Some(("nocloud".to_string(), 2))),
+            ("a=\" ds=None", None),
+            ("b='x\\ ds=None", Some(("None".to_string(), 0))),
             ("ds= root=/dev/vda", None),
             ("xds=nocloud", None),
             ("", None),
@@ -73,6 +77,7 @@ mod tests {
             assert_eq!(line(text), wanted, "{text}");
         }
         assert_eq!(named_datasource("ci.ds=ConfigDrive quiet").as_deref(), Some("configdrive"));
+        assert_eq!(parse("ds=nocloud;i=a\\b'").unwrap().settings[0].1.as_deref(), Some("a\\b'"));
         assert_eq!(parse("ds=nocloud;s=a=b").unwrap().settings[0].1.as_deref(), Some("a=b"));
     }
 }

@@ -168,7 +168,7 @@ fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
 fn is_expired(key: &str, now: u64) -> bool {
     let mut words = key.trim().splitn(4, ' ');
     let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
-    let Ok(json) = serde_json::from_str::<serde_json::Value>(more) else { return false };
+    let Ok(json) = config::json::value(more.as_bytes()) else { return false };
     json["expireOn"].as_str().and_then(parse_timestamp).is_some_and(|end| end < now as i64)
 }
 
@@ -243,6 +243,16 @@ mod tests {
         let kept = usable_keys(&lines, "debian", 1_700_000_000);
         let letters: Vec<&str> = kept.iter().filter_map(|k| k.split(' ').nth(1)).collect();
         assert_eq!(letters, ["B", "C", "D", "E"]);
+        // A comment beyond the limit of values is not parsed.
+        let comment = |values: usize| {
+            let list = "0,".repeat(values);
+            format!(
+                "debian:ssh-rsa A google-ssh {{\"x\":[{list}0],\"expireOn\":\"2018-12-04T20:12:00+0000\"}}"
+            )
+        };
+        for (values, kept) in [(10, 0), (config::yaml::MAX_NODES, 1)] {
+            assert_eq!(usable_keys(&[comment(values)], "debian", 1_700_000_000).len(), kept, "{values}");
+        }
     }
 
     #[test]

@@ -228,8 +228,7 @@ impl Distro {
         if self.snap_fallback && self.program(sys, PackageManager::Snap).is_some() {
             let is_held =
                 sys.run(&Command::new(["snap", "get", "system", "-d"]).read_only()).is_ok_and(|f| {
-                    serde_json::from_slice::<serde_json::Value>(&f.stdout)
-                        .is_ok_and(|v| v["refresh"]["hold"] == "forever")
+                    config::json::value(&f.stdout).is_ok_and(|v| v["refresh"]["hold"] == "forever")
                 });
             if is_held {
                 info!(sys, "not refreshing snaps: refresh.hold is 'forever'");

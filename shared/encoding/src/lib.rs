@@ -6,7 +6,9 @@
 pub mod base64;
 pub mod crypt;
 pub mod gzip;
+pub mod json;
 pub mod md5;
 pub mod percent;
 pub mod python;
 pub mod sha;
+pub mod shell;

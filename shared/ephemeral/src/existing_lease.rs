@@ -8,7 +8,7 @@ use std::time::Duration;
 use system::{LinkAddress, Prefix, System};
 
 use crate::dhcp::message::option;
-use crate::lease::{Lease, prefix_length};
+use crate::lease::Lease;
 
 /// Returns a service's lease for a link, if the link still has its address.
 pub fn find(sys: &System, link: u32, name: &str, addresses: &[LinkAddress]) -> Option<(&'static str, Lease)> {
@@ -120,7 +120,7 @@ fn parse_networkd(text: &str) -> Option<Lease> {
         let all = value(text, key).unwrap_or_default();
         all.split_whitespace().filter_map(|w| w.parse().ok()).collect::<Vec<Ipv4Addr>>()
     };
-    let length = ip("NETMASK").and_then(prefix_length).unwrap_or(32);
+    let length = ip("NETMASK").and_then(Prefix::length_of).unwrap_or(32);
     let mut lease = lease_for(Prefix::new(ip("ADDRESS")?, length));
     lease.broadcast = ip("BROADCAST");
     lease.routers = ips("ROUTER");

@@ -217,7 +217,7 @@ fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<Strin
 }
 
 fn parse_key_file(text: &str) -> Option<(Vec<u8>, u64)> {
-    let json: serde_json::Value = serde_json::from_str(text).ok()?;
+    let json = config::json::value(text.as_bytes()).ok()?;
     let key = encoding::base64::decode(json.get("key")?.as_str()?.as_bytes())?;
     let slot = json.get("slot")?;
     Some((key, slot.as_u64().or_else(|| slot.as_str()?.parse().ok())?))
@@ -266,6 +266,9 @@ mod tests {
         for text in ["", "[]", r#"{"key": "%", "slot": 1}"#, r#"{"key": "YWJj"}"#, r#"{"slot": 1}"#] {
             assert_eq!(parse_key_file(text), None, "{text}");
         }
+        let long =
+            format!(r#"{{"key": "YWJj", "slot": 5, "x": [{}0]}}"#, "0,".repeat(config::yaml::MAX_NODES));
+        assert_eq!(parse_key_file(&long), None);
     }
 
     #[test]

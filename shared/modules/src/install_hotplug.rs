@@ -88,9 +88,17 @@ pub fn is_enabled(sys: &System, layout: &Layout, config: &Node) -> bool {
 
 /// Returns whether an operator has enabled hotplug.
 pub fn is_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
-    let text = sys.read_text(layout.cloud(ENABLED_FILE)).unwrap_or_default();
-    serde_json::from_str::<serde_json::Value>(&text)
-        .is_ok_and(|all| all["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|s| s == "network")))
+    match state::read_json(sys, &layout.cloud(ENABLED_FILE)) {
+        Ok(all) => {
+            all["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|scope| scope == "network"))
+        }
+        Err(e) => {
+            if !e.is_not_found() {
+                debug!(sys, "{e}");
+            }
+            false
+        }
+    }
 }
 
 /// Enables hotplug permanently, whatever the configuration says, for the NICs that match the conditions `udev_match` of a
@@ -167,6 +175,10 @@ mod tests {
             sandbox.sys.write(&switch, text, WriteOptions::default()).unwrap();
             assert_eq!(on("{}"), expected, "{text}");
         }
+        // Not parsed beyond the limit of values, which is logged.
+        let long = format!(r#"{{"scopes": ["network"], "x": [{}0]}}"#, "0,".repeat(config::yaml::MAX_NODES));
+        sandbox.sys.write(&switch, long, WriteOptions::default()).unwrap();
+        assert!(!on("{}"));
     }
 
     #[test]

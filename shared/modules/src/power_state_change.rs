@@ -8,6 +8,7 @@
 use config::schema::{BOOL, Deprecation, Format, INT, LIST, STR, Type, word};
 use config::{FromNode, Node, Reader, Value};
 use distro::Family;
+use encoding::shell;
 use state::Frequency;
 use system::{Command, Result, debug, warning};
 
@@ -256,13 +257,12 @@ exec "$program" "$option" "$delay" ${message:+"$message"}
 /// Returns the shell that waits, evaluates the condition and makes the change.
 fn wait_command(pid: u32, wanted: &PowerState, action: &[String; 4], log: &str) -> Command {
     let [program, option, delay, message] = action;
-    let quoted = |word: &String| format!("'{}'", word.replace('\'', r"'\''"));
     let condition = match &wanted.condition {
         Condition::Always | Condition::Never => String::new(),
         Condition::Shell(text) => text.clone(),
         // A program, even if the shell has a builtin of that name.
         Condition::Program(words) => {
-            words.iter().map(quoted).fold("exec".into(), |line: String, word| line + " " + &word)
+            words.iter().fold("exec".into(), |line: String, word| line + " " + &shell::quote(word))
         }
     };
     let milliseconds = (wanted.timeout.0 * 1000.0).ceil() as u64;

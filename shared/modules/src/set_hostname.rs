@@ -2,10 +2,11 @@
 //! name is known by then.
 
 use config::Node;
+use serde_json::json;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
-use crate::hostname_info::{self, HostnameInfo, Keys};
+use crate::hostname_info::{self, Keys};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
@@ -56,9 +57,9 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
         return Err(Error::new("setting the hostname: invalid hostname"));
     }
     let path = context.layout.data("set-hostname");
-    let record = record_json(&names);
-    let before = match sys.read(&path) {
-        Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).ok(),
+    let record = json!({ "hostname": names.hostname, "fqdn": names.fqdn });
+    let before = match state::read_json(sys, &path) {
+        Ok(before) => Some(before),
         Err(e) if e.is_not_found() => None,
         Err(e) => {
             debug!(sys, "{e}");
@@ -77,13 +78,6 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
     debug!(sys, "setting the hostname to {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
-}
-
-fn record_json(names: &HostnameInfo) -> serde_json::Value {
-    let mut map = serde_json::Map::new();
-    map.insert("hostname".into(), names.hostname.clone().into());
-    map.insert("fqdn".into(), names.fqdn.clone().into());
-    map.into()
 }
 
 /// Returns the configured value, else the distribution's default.

@@ -225,9 +225,8 @@ fn call(context: &Context<'_>, function: &str, data: Option<Value>) -> Result<Va
         command = command.arg("--data").arg(data.to_string());
     }
     let output = context.sys.run(&command)?;
-    serde_json::from_slice(&output.stdout).map_err(|_| {
-        Error::new(format!("pro api {name}: exit code {}, and the answer is not JSON", output.code))
-    })
+    config::json::value(&output.stdout)
+        .map_err(|e| Error::new(format!("pro api {name}: exit code {}, invalid answer: {e}", output.code)))
 }
 
 /// Returns the title and the code of the first error of an answer.
@@ -305,8 +304,8 @@ fn enable(context: &Context<'_>, services: &[String]) -> Result<()> {
     if sys.is_dry_run() {
         return Ok(());
     }
-    let answer: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|_| Error::new("pro enable: the answer is not JSON"))?;
+    let answer = config::json::value(&output.stdout)
+        .map_err(|e| Error::new(format!("pro enable: invalid answer: {e}")))?;
     let mut failed = Vec::new();
     for problem in answer["errors"].as_array().into_iter().flatten() {
         let text = |name: &str| problem[name].as_str().unwrap_or_default().to_string();

@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use config::{Node, Value};
+use system::Prefix;
 
 /// An address (host bits allowed) and its prefix length.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,12 +25,6 @@ fn default_prefix(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 24 } else { 64 }
 }
 
-fn mask_to_prefix(bits: u128, width: u32) -> Option<u8> {
-    let ones = (bits << (128 - width)).leading_ones();
-    let whole = if ones == 0 { 0 } else { (u128::MAX << (128 - ones)) >> (128 - width) };
-    (whole == bits).then_some(ones as u8)
-}
-
 /// Parses `24`, `255.255.255.0`, `ffff:ffff::`; an inverted IPv4 mask (`0.0.0.255`) is accepted too.
 pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
     let max = if ip.is_ipv4() { 32 } else { 128 };
@@ -37,12 +32,8 @@ pub fn parse_prefix(text: &str, ip: IpAddr) -> Result<u8, &'static str> {
         return text.parse().ok().filter(|n| *n <= max).ok_or("a prefix length within the address's width");
     }
     match (ip, text.parse::<IpAddr>()) {
-        (IpAddr::V4(_), Ok(IpAddr::V4(mask))) => {
-            let bits = u128::from(mask.to_bits());
-            let inverted = u128::from(!mask.to_bits());
-            mask_to_prefix(bits, 32).or_else(|| mask_to_prefix(inverted, 32))
-        }
-        (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => mask_to_prefix(mask.to_bits(), 128),
+        (IpAddr::V4(_), Ok(IpAddr::V4(mask))) => Prefix::length_of(mask).or_else(|| Prefix::length_of(!mask)),
+        (IpAddr::V6(_), Ok(IpAddr::V6(mask))) => Prefix::length_of(mask),
         _ => return Err("a prefix length or a netmask of the address's family"),
     }
     .ok_or(CONTIGUOUS_MASK)
@@ -93,12 +84,8 @@ pub fn parse_integer(node: &Node) -> Option<i64> {
 
 /// Returns whether a gateway is within a subnet; `None` if one of them is not an address.
 pub fn is_in_subnet(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
-    let cut = |ip: IpAddr| match ip {
-        IpAddr::V4(ip) => u128::from(ip.to_bits()).checked_shr(32 - u32::from(prefix.min(32))),
-        IpAddr::V6(ip) => ip.to_bits().checked_shr(128 - u32::from(prefix.min(128))),
-    };
     let (gateway, subnet): (IpAddr, IpAddr) = (gateway.parse().ok()?, subnet.parse().ok()?);
-    Some(gateway.is_ipv4() == subnet.is_ipv4() && cut(gateway) == cut(subnet))
+    Some(Prefix::new(subnet, prefix).contains(gateway))
 }
 
 #[cfg(test)]
@@ -137,6 +124,9 @@ mod tests {
         assert_eq!(is_in_subnet("172.16.0.1", "10.0.0.77", 0), Some(true));
         assert_eq!(is_in_subnet("fe80::1", "2001:db8::5", 64), Some(false));
         assert_eq!(is_in_subnet("fe80::1", "10.0.0.1", 8), Some(false));
+        assert_eq!(is_in_subnet("fe80::1", "2001:db8::5", 0), Some(true));
+        assert_eq!(is_in_subnet("10.0.0.1", "10.0.0.1", 64), Some(true));
+        assert_eq!(is_in_subnet("10.0.0.2", "10.0.0.1", 64), Some(false));
         assert_eq!(is_in_subnet("x", "10.0.0.1", 8), None);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
-use system::{Result, System, WriteOptions};
+use serde_json::json;
+use system::{Result, System, WriteOptions, debug};
 
 /// Files that renderers extend rather than replace, because other programs write them too.
 const SHARED_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/sysconfig/network"];
@@ -34,9 +34,15 @@ pub enum WriteDecision {
 impl Manifest {
     /// Reads the manifest; returns an empty one if it is absent or unreadable.
     pub fn read(sys: &System, path: &str) -> Manifest {
-        let text = sys.read_text(path).unwrap_or_default();
-        let json: Value = serde_json::from_str(&text).unwrap_or_default();
-        Manifest::deserialize(&json).unwrap_or_default()
+        match state::read_json(sys, path) {
+            Ok(json) => Manifest::deserialize(&json).unwrap_or_default(),
+            Err(e) => {
+                if !e.is_not_found() {
+                    debug!(sys, "{e}");
+                }
+                Manifest::default()
+            }
+        }
     }
 
     /// Writes the manifest.

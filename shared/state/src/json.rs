@@ -1,5 +1,8 @@
 //! JSON in the format of cloud-init's files: indented by one space, sorted keys, ASCII, a final newline.
 
+use std::io::ErrorKind;
+
+use encoding::json::{MAX_VALUES, has_too_many_values};
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
@@ -37,19 +40,63 @@ pub fn write(sys: &System, path: &str, value: &Value, how: WriteOptions) -> Resu
     sys.write(path, to_text(value, 1), how)
 }
 
-/// Reads a value. An error of syntax has line and column, never the text.
+/// Reads a file as JSON, with the errors of [`parse`].
+///
+/// # Errors
+/// Fails also if the file cannot be read.
 pub fn read(sys: &System, path: &str) -> Result<Value> {
-    let bytes = sys.read(path)?;
-    serde_json::from_slice(&bytes).map_err(|e| Error::new(format!("{path}: invalid JSON: {}", position(&e))))
+    parse(path, &sys.read(path)?)
 }
 
-/// Returns the position of a syntax error.
-fn position(e: &serde_json::Error) -> String {
-    format!("line {}, column {}", e.line(), e.column())
+/// Parses the content of a file.
+///
+/// # Errors
+/// Fails with [`ErrorKind::InvalidData`] and line and column, never the text, if it is not valid JSON, and with
+/// [`ErrorKind::FileTooLarge`] if it has too many values.
+pub fn parse(path: &str, bytes: &[u8]) -> Result<Value> {
+    check(path, bytes)?;
+    serde_json::from_slice(bytes).map_err(|e| {
+        let (line, column) = (e.line(), e.column());
+        let message = format!("{path}: invalid JSON: line {line}, column {column}");
+        Error::with_kind(ErrorKind::InvalidData, message)
+    })
+}
+
+/// Fails if a document has too many values. The size of a file is limited when it is read.
+pub fn check(path: &str, bytes: &[u8]) -> Result<()> {
+    match has_too_many_values(bytes) {
+        true => Err(Error::with_kind(
+            ErrorKind::FileTooLarge,
+            format!("{path}: could not be read: more than {MAX_VALUES} values"),
+        )),
+        false => Ok(()),
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+
+    use encoding::json::MAX_VALUES;
+    use scratch::TempDir;
+    use system::{System, WriteOptions};
+
+    #[test]
+    fn file_with_too_many_values_is_not_read() {
+        let top = TempDir::new();
+        let sys = System::new(&top);
+        let list = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
+        for (text, expected) in [
+            (list(MAX_VALUES - 1), None),
+            (list(MAX_VALUES), Some(ErrorKind::FileTooLarge)),
+            ("[1,".to_string(), Some(ErrorKind::InvalidData)),
+        ] {
+            sys.write("/f", text, WriteOptions::default()).unwrap();
+            assert_eq!(super::read(&sys, "/f").err().and_then(|e| e.kind()), expected);
+        }
+        assert!(super::read(&sys, "/none").unwrap_err().is_not_found());
+    }
+
     #[test]
     fn writes_like_python() {
         let value = serde_json::json!({"b": [], "a": {"é": 1.5, "n": null}, "c": [1, "𝄞\u{7f}"]});

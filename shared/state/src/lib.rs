@@ -18,7 +18,7 @@ pub use instance::{Blobs, Cached, DeviceSearch, HostKeyService, Instance, Networ
 pub use instance_data::{
     SysInfo, cloud_id, fallback_instance_data, features, update_instance_data, write_instance_data,
 };
-pub use json::to_text as json_text;
+pub use json::{parse as parse_json, read as read_json, to_text as json_text};
 pub use layout::Layout;
 pub use previous::{Previous, instancify};
 pub use previous_id::NO_PREVIOUS_ID;

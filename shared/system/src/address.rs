@@ -45,6 +45,11 @@ impl Prefix {
         }
     }
 
+    /// Returns the length of the prefix that a netmask selects; `None` if the mask is not contiguous.
+    pub fn length_of(netmask: impl Into<IpAddr>) -> Option<u8> {
+        ipnet::ip_mask_to_prefix(netmask.into()).ok()
+    }
+
     /// Returns whether an address is in the network.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.net().contains(&address)
@@ -357,6 +362,24 @@ mod tests {
         }
         for text in ["", "1.2.3.4", "1.2.3.4/33", "1.2.3/8", "::1/129", "::1/x", "/8"] {
             assert!(text.parse::<Prefix>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn contiguous_netmasks_have_a_length() {
+        for (mask, expected) in [
+            ("0.0.0.0", Some(0)),
+            ("128.0.0.0", Some(1)),
+            ("255.255.252.0", Some(22)),
+            ("255.255.255.255", Some(32)),
+            ("255.0.255.0", None),
+            ("0.0.0.255", None),
+            ("::", Some(0)),
+            ("ffff:ffff::", Some(32)),
+            ("ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", Some(128)),
+            ("ffff::ffff", None),
+        ] {
+            assert_eq!(Prefix::length_of(mask.parse::<IpAddr>().unwrap()), expected, "{mask}");
         }
     }
 

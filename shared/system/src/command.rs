@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt as _;
 use std::time::Duration;
 
 use encoding::python::put_repr;
+use encoding::shell;
 
 /// The default time limit. Users' scripts set a longer one.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
@@ -206,17 +207,9 @@ impl Command {
         if let Some(redacted) = &self.redacted {
             return redacted.clone();
         }
-        let words = self.argv.iter().map(|a| shell_quote(&a.to_string_lossy()));
+        let words = self.argv.iter().map(|a| shell::quote(&a.to_string_lossy()));
         words.collect::<Vec<_>>().join(" ")
     }
-}
-
-fn shell_quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_string();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
+use encoding::json::has_too_many_values;
 use serde_json::{Value, json};
 
 use crate::{Deadline, Error, Result, System, channel};
@@ -80,6 +81,9 @@ impl Varlink {
         if reply.pop() != Some(0) {
             return Err(ErrorKind::UnexpectedEof.into());
         }
+        if has_too_many_values(&reply) {
+            return Err(ErrorKind::InvalidData.into());
+        }
         let reply: Value = serde_json::from_slice(&reply).map_err(|_| ErrorKind::InvalidData)?;
         if !reply.is_object() {
             return Err(ErrorKind::InvalidData.into());
@@ -130,8 +134,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     /// Calls a service that returns this and closes the connection; returns the result and the call.
-    fn request(reply: &'static str) -> (String, String) {
+    fn request(reply: &str) -> (String, String) {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let reply = reply.to_string();
         let service = std::thread::spawn(move || {
             let mut call = Vec::new();
             BufReader::new(&theirs).read_until(0, &mut call).unwrap();
@@ -160,6 +165,8 @@ mod tests {
             assert_eq!(result, expected, "{reply}");
             assert_eq!(call, "{\"method\":\"org.example.Do\",\"parameters\":{\"n\":7}}\0");
         }
+        let long = format!("{{\"x\": [{}0]}}\0", "0,".repeat(encoding::json::MAX_VALUES));
+        assert_eq!(request(&long).0, "org.example.Do: the answer is invalid");
     }
 
     #[test]

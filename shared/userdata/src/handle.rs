@@ -196,8 +196,7 @@ impl<'a> Handler<'a> {
         }
         let path = self.context.instance_data;
         let data = self.sys.read_text(path).map_err(|_| format!("{path} does not exist yet"))?;
-        let data = config::json::parse(&data)
-            .map_err(|e| format!("{path}:{}:{}: not valid JSON", e.line, e.column))?;
+        let data = config::json::parse(&data).map_err(|e| e.in_file(path))?;
         let variables = template::variables(&data);
         let rendered = match template::kind(text) {
             Some(template::Kind::Jinja) => template::render(text, &variables).map_err(|e| e.to_string())?,

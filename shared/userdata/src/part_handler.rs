@@ -136,8 +136,9 @@ impl PartHandlers {
         }
         if handler.python.is_some() {
             // The handler may print text while it is loaded; the answer is the last line.
-            let answer: Value = serde_json::from_str(output.trim_end().lines().last().unwrap_or_default())
-                .map_err(|_| Error::new("list_types returned no valid answer"))?;
+            let last = output.trim_end().lines().last().unwrap_or_default();
+            let answer = config::json::value(last.as_bytes())
+                .map_err(|e| Error::new(format!("list_types returned no valid answer: {e}")))?;
             let types = answer["types"].as_array().into_iter().flatten();
             handler.types = types.filter_map(Value::as_str).map(str::to_ascii_lowercase).collect();
             let frequency = answer["frequency"].as_str().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The machine or image that a command operates on: its files, its configuration, its paths.
 
 use config::Node;
+use config::json::JsonError;
 use config::settings::{Settings, Sources};
 use state::Layout;
 use system::{Level, Result, System};
@@ -44,9 +45,9 @@ impl Machine {
     /// file cannot be read or is not valid JSON.
     pub fn read_json(sys: &System, path: &str) -> Result<Node> {
         let bytes = sys.read(path)?;
-        let bad = |line, column| system::Error::new(format!("{path}:{line}:{column}: not valid JSON"));
-        let text = std::str::from_utf8(&bytes).map_err(|_| bad(1, 1))?;
-        config::json::parse(text).map_err(|e| bad(e.line, e.column))
+        let bad = |e: JsonError| system::Error::new(e.in_file(path));
+        let text = std::str::from_utf8(&bytes).map_err(|_| bad(JsonError { line: 1, column: 1 }))?;
+        config::json::parse(text).map_err(bad)
     }
 
     /// Returns the paths of the log and of the output file from the configuration.

@@ -123,8 +123,7 @@ fn read_status(machine: &Machine) -> Result<Option<BootStatus>> {
         }));
     }
     let bytes = sys.read(&path)?;
-    let all: Value = serde_json::from_slice(&bytes)
-        .map_err(|e| Error::new(format!("{path}:{}:{}: not valid JSON", e.line(), e.column())))?;
+    let all = config::json::value(&bytes).map_err(|e| Error::new(e.in_file(&path)))?;
     if !all.is_object() {
         return Err(Error::new(format!("{path}: expected a map")));
     }

@@ -3,7 +3,7 @@
 /// The largest text in bytes. Clouds allow 64 KiB of user-data; local seeds may have some megabytes.
 pub const MAX_BYTES: usize = 32 << 20;
 /// The largest number of values and keys, which need some hundred megabytes of memory during parsing.
-pub const MAX_NODES: usize = 2_000_000;
+pub const MAX_NODES: usize = encoding::json::MAX_VALUES;
 /// The deepest nesting, counted through aliases. JSON parsers stop at 128, and values are stored as JSON inside other
 /// maps.
 pub const MAX_DEPTH: usize = 100;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use config::{Map, Node};
-use system::{System, warning};
+use system::{Prefix, System, warning};
 
 use crate::Nic;
 
@@ -173,12 +173,11 @@ fn nodes(texts: Vec<String>) -> Vec<Node> {
 }
 
 /// Returns the prefix length of a netmask, or of a string that is one already.
-fn prefix_of(mask: &str) -> Option<u32> {
-    if let Ok(length) = mask.parse::<u32>() {
-        return (length <= 32).then_some(length);
+fn prefix_of(mask: &str) -> Option<u8> {
+    match mask.parse() {
+        Ok(length) => (length <= 32).then_some(length),
+        Err(_) => Prefix::length_of(mask.parse::<Ipv4Addr>().ok()?),
     }
-    let bits = u32::from(mask.parse::<Ipv4Addr>().ok()?);
-    (bits.leading_ones() + bits.trailing_zeros() >= 32).then_some(bits.leading_ones())
 }
 
 /// Returns the address that OpenNebula derives a NIC's MAC from: the last four bytes.

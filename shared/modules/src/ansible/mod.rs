@@ -6,6 +6,7 @@ mod tests;
 
 use config::{Map, Node};
 use distro::Family;
+use encoding::shell::quote;
 use state::Frequency;
 use system::{Command, Error, Output, OutputMode, Result, warning};
 
@@ -260,13 +261,4 @@ fn parse_version(text: &str) -> Option<[u32; 2]> {
     let start = line.find(|c: char| c.is_ascii_digit())?;
     let mut numbers = line[start..].split(|c: char| !c.is_ascii_digit());
     Some([numbers.next()?.parse().ok()?, numbers.next().and_then(|n| n.parse().ok()).unwrap_or(0)])
-}
-
-/// Quotes a word for the shell.
-fn quote(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.into();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -116,7 +116,7 @@ fn installs_with_pip_for_a_user() {
     let last = sandbox.calls().lines().rfind(|line| line.starts_with("su ")).unwrap().to_string();
     assert_eq!(
         last,
-        "su - ann -c env PATH=\"$PATH\":/home/ann/.local/bin ANSIBLE_CONFIG='/a b' ansible-galaxy x 'it'\\''s'"
+        "su - ann -c env PATH=\"$PATH\":/home/ann/.local/bin ANSIBLE_CONFIG='/a b' ansible-galaxy x 'it'\"'\"'s'"
     );
     assert_eq!(sandbox.logged_warnings().len(), 1, "{:?}", sandbox.logged_warnings());
 }

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use config::{FindingKind, Findings, Ini, Map, Node, Position};
+use system::Prefix;
 
 use crate::address;
 
@@ -166,14 +167,8 @@ fn prefix(mask: &str, family: IpAddr) -> Result<u8, String> {
 
 /// Returns the subnet of a gateway.
 fn subnet_of(gateway: &str, prefix: u8) -> Result<String, String> {
-    let low = |width: u32| u128::MAX.checked_shr(128 - width + u32::from(prefix)).unwrap_or(0);
-    match gateway.parse::<IpAddr>().map_err(|_| "expected an IP address")? {
-        IpAddr::V4(ip) => {
-            let kept = ip.to_bits() & !(low(32) as u32);
-            Ok(format!("{}/{prefix}", Ipv4Addr::from_bits(kept)))
-        }
-        IpAddr::V6(ip) => Ok(format!("{}/{prefix}", Ipv6Addr::from_bits(ip.to_bits() & !low(128)))),
-    }
+    let ip: IpAddr = gateway.parse().map_err(|_| "expected an IP address")?;
+    Ok(format!("{}/{prefix}", Prefix::new(ip, prefix).network().address))
 }
 
 #[cfg(test)]

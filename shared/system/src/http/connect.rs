@@ -10,7 +10,7 @@ use super::imds;
 use super::limits::TimeLimits;
 use super::message;
 use super::url::Url;
-use crate::{Deadline, Error, Result, ResultExt, System, channel};
+use crate::{Deadline, Error, Prefix, Result, ResultExt, System, channel};
 
 /// glibc loads parts of its resolver at run time, which a static binary cannot do; musl's resolver is complete.
 const RESOLVES_NAMES: bool = !cfg!(all(target_env = "gnu", target_feature = "crt-static"));
@@ -267,14 +267,9 @@ fn matches_no_proxy(host: &str, port: u16, list: &str) -> bool {
 }
 
 fn in_network(address: IpAddr, network: &str, bits: &str) -> Option<bool> {
-    let (network, bits): (IpAddr, u32) = (network.parse().ok()?, bits.parse().ok()?);
-    let number = |a: IpAddr| match a {
-        IpAddr::V4(a) => (u128::from(a.to_bits()) << 96, 32),
-        IpAddr::V6(a) => (a.to_bits(), 128),
-    };
-    let ((address, width), (network, other)) = (number(address), number(network));
-    let apart = address ^ network;
-    (width == other && bits <= width).then(|| apart.checked_shr(128 - bits).unwrap_or(0) == 0)
+    let (network, bits): (IpAddr, u8) = (network.parse().ok()?, bits.parse().ok()?);
+    let prefix = Prefix::new(network, bits);
+    (prefix.length == bits).then(|| prefix.contains(address))
 }
 
 #[cfg(test)]
@@ -284,7 +279,7 @@ mod tests {
     #[test]
     fn proxy_is_chosen_from_the_environment() {
         type Case = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-        let table: [Case; 12] = [
+        let table: [Case; 14] = [
             ("http://h/", &[], "-"),
             ("http://h/", &[("http_proxy", "http://p:3128"), ("https_proxy", "q:1")], "p:3128"),
             ("https://h/", &[("http_proxy", "http://p:3128"), ("HTTPS_PROXY", "q:1")], "q:1"),
@@ -295,6 +290,12 @@ mod tests {
             ("https://ah.test/", &[("https_proxy", "q:1"), ("no_proxy", "h.test,ah.test:80")], "q:1"),
             ("https://10.1.2.3/", &[("https_proxy", "q:1"), ("no_proxy", "10.0.0.0/8")], "-"),
             ("https://11.1.2.3/", &[("https_proxy", "q:1"), ("no_proxy", "10.0.0.0/8,fd00::/8,x/y")], "q:1"),
+            ("https://[fd00::7]/", &[("https_proxy", "q:1"), ("no_proxy", "::/0")], "-"),
+            (
+                "https://10.1.2.3/",
+                &[("https_proxy", "q:1"), ("no_proxy", "10.1.2.3/33,::/0,10.1.2/24")],
+                "q:1",
+            ),
             ("http://169.254.169.254/", &[("http_proxy", "q:1")], "-"),
             ("http://[fe80::1%25eth0]/", &[("http_proxy", "q:1")], "-"),
         ];

@@ -35,8 +35,9 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
     let input = read(machine, &args.infile)?;
     let now = machine.sys.clock().wall().as_micros() as i64;
     // A dump is kept as it is, with keys that this version does not know.
-    let dump = match serde_json::from_str(&input) {
+    let dump = match state::parse_json("the input", input.as_bytes()) {
         Ok(Value::Array(entries)) => Some(entries),
+        Err(e) if e.is_too_large() && input.trim_start().starts_with('[') => return Err(e.to_string()),
         _ => None,
     };
     let (events, bad) = match &dump {

@@ -74,7 +74,7 @@ fn explain(global: &GlobalOptions) -> Option<Value> {
         .arg("--root")
         .arg(&global.root);
     let done = System::new("/").run(&command.timeout(TIMEOUT).accept_all().kill_on_exit()).ok()?;
-    serde_json::from_slice(&done.stdout).ok()
+    config::json::value(&done.stdout).ok()
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! The recorded results of the stages: errors, warnings and findings of the configuration, each with place and remedy.
 
+use std::io::ErrorKind;
+
 use serde::Deserialize;
 use serde_json::Value;
 use state::StageStatus;
@@ -33,8 +35,9 @@ pub fn find(machine: &Machine, log: &BootLog, page: &mut Page) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let paths = [layout.status(), layout.stored_status()];
     let path = paths.iter().find(|path| sys.exists(path.as_str()));
-    let status = path.and_then(|path| match sys.read(path) {
-        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).ok(),
+    let status = path.and_then(|path| match state::read_json(sys, path) {
+        Ok(status) => Some(status),
+        Err(e) if e.kind() == Some(ErrorKind::InvalidData) => None,
         Err(e) => {
             page.unread.push(e.to_string());
             None

@@ -143,5 +143,5 @@ fn run_stage(
         let output = [ended.stdout, ended.stderr].concat();
         return Ok(nothing(&[], &[String::from_utf8_lossy(&output).trim().to_string()]));
     };
-    serde_json::from_slice(&bytes).map_err(|e| system::Error::new(format!("{program}: invalid report: {e}")))
+    state::parse_json(&format!("{program}: report"), &bytes)
 }

@@ -1,6 +1,7 @@
 //! The instance: its link, its ID, its cache and the data beside it; and the markers in /run.
 
-use serde_json::Value;
+use std::io::ErrorKind;
+
 use state::{Layout, layout::RAW_DATA};
 use system::{Result, System};
 
@@ -204,7 +205,10 @@ fn read_cache(sys: &System, path: &str) -> Result<Cache> {
     if bytes.first().is_some_and(|byte| [0x80, b'c', b'('].contains(byte)) {
         return Ok(Cache::Python);
     }
-    let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+    let value = match state::parse_json(path, &bytes) {
+        Err(e) if e.kind() == Some(ErrorKind::InvalidData) => return Ok(Cache::Torn),
+        value => value?,
+    };
     let id = value["instance-id"].as_str().filter(|id| !id.is_empty());
     Ok(match (id, value["datasource"].as_str()) {
         (Some(id), Some(_)) => {

@@ -1,6 +1,7 @@
 //! status.json and result.json: the files, and their links in /run.
 
-use serde_json::Value;
+use std::io::ErrorKind;
+
 use state::layout::{RESULT, STATUS};
 
 use super::{Checked, Repair};
@@ -17,17 +18,15 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
             paths.push(link.clone());
         }
         for path in paths {
-            let bytes = match sys.read(&path) {
+            match state::read_json(sys, &path) {
+                Ok(value) if value["v1"].is_object() => continue,
+                Ok(_) => {}
+                Err(e) if e.kind() == Some(ErrorKind::InvalidData) => {}
                 Err(e) if e.is_not_found() => continue,
                 Err(e) => {
                     checked.unread.push(e.to_string());
                     continue;
                 }
-                Ok(bytes) => bytes,
-            };
-            let is_valid = serde_json::from_slice::<Value>(&bytes).is_ok_and(|value| value["v1"].is_object());
-            if is_valid {
-                continue;
             }
             let torn = Finding::error(&path, "damaged: not the JSON of a boot's result")
                 .remedy("the next boot writes it again; the results of this boot are in the log");

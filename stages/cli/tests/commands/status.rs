@@ -1,5 +1,7 @@
 //! `status` and `cloud-id`.
 
+use std::os::unix::fs::symlink;
+
 use serde_json::{Value, json};
 
 use crate::common::Machine;
@@ -114,6 +116,26 @@ fn wait_ends_with_the_result() {
     finish.join().unwrap();
     assert_eq!((code, text.trim_start_matches('.')), (0, "status: done\n"));
     assert!(text.starts_with(".."), "{text}");
+}
+
+/// A file with too many values could not be read: it is neither absent nor damaged.
+#[test]
+fn state_beyond_the_limit_of_values_is_unread() {
+    let list = format!("[{}0]", "0,".repeat(2_000_000));
+    let machine = enabled();
+    status_file(&machine, &format!(r#"{{"v1": {{"x": {list}}}}}"#));
+    let cache = format!(r#"{{"version": 1, "instance-id": "i", "datasource": "None", "x": {list}}}"#);
+    machine.put("var/lib/cloud/instances/i/obj.pkl", &cache);
+    symlink("instances/i", machine.root.join("var/lib/cloud/instance")).unwrap();
+    let (_, said, _) = machine.run("state check --format json");
+    let said: Value = serde_json::from_str(&said).unwrap();
+    let unread = said["unread"].to_string();
+    for file in ["data/status.json", "run/cloud-init/status.json", "instance/obj.pkl"] {
+        assert!(unread.contains(&format!("{file}: could not be read: more than 2000000 values")), "{said}");
+    }
+    assert!(!said["findings"].to_string().contains("damaged"), "{said}");
+    let (code, said, _) = machine.run("status");
+    assert_eq!((code, said.contains("error")), (1, true), "{said}");
 }
 
 /// Status files of other programs and releases, as 26.2 shows them.
