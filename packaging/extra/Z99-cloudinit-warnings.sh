@@ -1,5 +1,5 @@
-# Shows at login what cloud-init wants an administrator to know about this instance.
-# Sourced by login shells of any kind: no exit, nothing left behind in the shell.
+# Prints cloud-init's warnings about this instance at login.
+# Sourced by any login shell: it must not exit, and leaves no variables or functions behind.
 _cloudinit_warnings() {
     [ -t 0 ] && [ -t 2 ] || return 0
     _ciw_dir=/var/lib/cloud/instance/warnings
@@ -12,8 +12,8 @@ _cloudinit_warnings() {
         _ciw_seen=yes
     done
     [ -z "$_ciw_seen" ] || {
-        echo "To see these warnings no more, for everybody: touch $_ciw_dir/.skip"
-        echo "or for yourself only: touch $HOME/.cloud-warnings.skip"
+        echo "To disable these warnings for all users: touch $_ciw_dir/.skip"
+        echo "or only for yourself: touch $HOME/.cloud-warnings.skip"
     } >&2
 }
 _cloudinit_warnings

@@ -1,7 +1,7 @@
-# What every script of the boot tests shares; sourced, after `set -euo pipefail`.
+# Shared by all scripts of the boot tests; sourced after `set -euo pipefail`.
 #
 # Everything that is downloaded or built for the tests lives in $cache, outside the repository, and may be
-# deleted at any time. Machines under test live in $cache/run and are removed by whoever made them.
+# deleted at any time. Machines under test live in $cache/run and are removed by the script that created them.
 lib=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${FIRSTLIGHT_CACHE:-/var/tmp/firstlight-cache}
 export FIRSTLIGHT_CACHE=$cache
@@ -27,7 +27,7 @@ no_mirror() { die "$1 is not available from $("$lib/mirror"), see above; FIRSTLI
 # Debian's name of the machines' architecture. Another one than the host's needs `emulate`, but for virtual machines that
 # have their disk already.
 debian_arch() { echo "${FIRSTLIGHT_ARCH:-$(dpkg --print-architecture)}"; }
-# What mmdebstrap is told of it: its own test of the emulator looks at the host's table.
+# Options of mmdebstrap for it: its own check of the emulator reads the host's table.
 foreign=(${FIRSTLIGHT_ARCH:+"--architectures=$FIRSTLIGHT_ARCH" --skip=check/qemu})
 
 # one_at_a_time NAME: boots and downloads share the machine, so they wait for one another. The lock goes

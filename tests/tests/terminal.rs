@@ -80,7 +80,7 @@ fn schema_is_coloured_only_on_a_terminal() {
     assert_eq!(code, Some(1));
     assert!(coloured.contains("\x1b[1;31merror\x1b[0m: hostnam: unknown key"), "{coloured:?}");
     assert!(coloured.contains("   | \x1b[1;31m^^^^^^^\x1b[0m\n"), "{coloured:?}");
-    // An empty NO_COLOR is none.
+    // An empty NO_COLOR has no effect.
     assert_eq!(schema(Some("xterm"), Some("")), (code, coloured));
     for (term, no_colour) in [(Some("xterm"), Some("1")), (Some("dumb"), None), (None, None)] {
         let (code, text) = schema(term, no_colour);

@@ -43,8 +43,6 @@ mod ovf;
 pub mod parsers;
 mod parts;
 mod password_server;
-#[cfg(test)]
-mod patience;
 mod privileged_ports;
 mod rbxcloud;
 #[cfg(test)]
@@ -61,6 +59,8 @@ mod upcloud;
 mod v1;
 mod vmware;
 mod vultr;
+#[cfg(test)]
+mod wait_limits;
 mod wsl;
 mod xml;
 

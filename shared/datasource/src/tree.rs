@@ -48,9 +48,9 @@ impl Prefetched {
     }
 }
 
-/// Fetches the files and, if a path ends in `/`, the trees of these paths, a few at a time, without retries. Who reads them
-/// ([`read`]) gets what is missing, reports what is wrong with it and interprets the rest. Connections that the service keeps
-/// open are used, and left there.
+/// Fetches the files and, if a path ends in `/`, the trees of these paths, a few at a time, without retries. [`read`]
+/// fetches what is missing, and reports and interprets the responses. Connections that the service keeps open are reused, and
+/// returned in `connections`.
 pub fn prefetch(
     sys: &System,
     connections: &mut Vec<KeptConnection>,

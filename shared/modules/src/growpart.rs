@@ -1,5 +1,5 @@
-//! growpart: makes partitions as large as their disks allow, when a cloud gave a larger disk than the image had.
-//! The table is changed here and the kernel told, so that a mounted root grows without any program's help.
+//! growpart: grows partitions to the size of their disk, which a cloud may have made larger than the image.
+//! Edits the partition table itself and notifies the kernel, so that a mounted root grows without helper programs.
 
 use config::schema::{STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
@@ -205,7 +205,7 @@ fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<Strin
         Some((key, slot)) => {
             let resize = Command::new(["cryptsetup", "--key-file", "-", "resize", volume]).stdin(key);
             let resized = sys.run(&resize).map(drop);
-            // The key was readable by whoever read the image: it goes, whatever happened.
+            // Every user of the image could read the key: it is removed even if resizing failed.
             let kill = ["cryptsetup", "luksKillSlot", "--batch-mode", partition, &slot.to_string()];
             let killed = sys.run(&Command::new(kill)).map(drop);
             resized.and(killed)

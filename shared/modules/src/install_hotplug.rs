@@ -140,8 +140,8 @@ fn reload_rules(sys: &System) -> Result<()> {
 fn rule_text(libexec: &str, udev_match: &str) -> String {
     let udev_match = if udev_match.is_empty() { String::new() } else { format!("{udev_match}, ") };
     format!(
-        "# From cloud-init, which configures NICs that are plugged in while the machine runs. It is written and removed\n\
-         # as the datasource and the setting updates: {{network: {{when: [hotplug]}}}} says.\n\
+        "# Written by cloud-init: configures hotplugged NICs. Created or removed according to\n\
+         # `updates: {{network: {{when: [hotplug]}}}}`.\n\
          ACTION!=\"add\", GOTO=\"cloud_init_hotplug_end\"\n\
          SUBSYSTEM==\"net\", {udev_match}RUN+=\"{libexec}/hook-hotplug\"\n\
          LABEL=\"cloud_init_hotplug_end\"\n"

@@ -146,7 +146,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         .limit(1 << 20);
     // The machine works nevertheless: a warning, not a failure.
     match sys.fetch(&fetch) {
-        Ok(answer) => info!(sys, "phone_home: told, status {}", answer.status),
+        Ok(answer) => info!(sys, "phone_home: POST succeeded (HTTP {})", answer.status),
         Err(e) => warning!(sys, "phone_home: {e}"),
     }
     Ok(())

@@ -236,7 +236,7 @@ fn valid_keys(map: &Map) -> Map {
     let findings = reader.into_findings();
     let invalid: BTreeSet<&str> = findings.of_kind(FindingKind::Invalid).map(|f| f.key.as_str()).collect();
     let is_valid = |key: &Node, value: &Node| match key.as_str() {
-        // Null is no name, but no error either.
+        // Null means that no name is set; this is not invalid.
         Some("name") => UserName::read(value, &mut Reader::new()).is_some(),
         name => !name.is_some_and(|name| invalid.contains(name)),
     };

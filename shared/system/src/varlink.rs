@@ -68,7 +68,7 @@ impl Varlink {
         let mut piece = vec![0; 64 << 10];
         // A service sends nothing that was not requested: what ends in a NUL is one reply.
         while reply.last() != Some(&0) && reply.len() < MAX_REPLY {
-            // A timeout of zero is none.
+            // A timeout of zero would mean no timeout.
             self.socket.set_read_timeout(Some(deadline.remaining().max(Duration::from_millis(1))))?;
             match self.socket.read(&mut piece)? {
                 0 => break,

@@ -77,7 +77,7 @@ pub fn dearmor(text: &str) -> Option<Vec<u8>> {
     let mut lines = text.lines().map(str::trim);
     while lines.any(|line| line == BEGIN) {
         let block: Vec<&str> = lines.by_ref().take_while(|line| *line != END).collect();
-        // Headers such as `Version: …`, and at the end the checksum, which nobody needs to check any more.
+        // Headers such as `Version: …`, and at the end the checksum, which RFC 9580 makes optional.
         let is_data = |line: &&&str| !line.is_empty() && !line.contains(": ") && !line.starts_with('=');
         let data: String = block.iter().filter(is_data).copied().collect();
         let block = encoding::base64::decode_strict(data.as_bytes())?;

@@ -92,7 +92,7 @@ pub fn add(
     let key = source.signing_key().install(context, file, is_referenced);
     let changes = |key: Option<(String, Change)>| key.is_some_and(|(_, change)| change != Change::Unchanged);
     let Some(text) = &source.source else { return key.map(changes) };
-    // Without its key the source is there, but apt trusts nothing of it.
+    // Without its key the source is written, but apt does not trust it.
     let path = key.as_ref().ok().and_then(|key| key.as_ref()).map_or(NO_KEY, |(path, _)| path.as_str());
     variables.insert("KEY_FILE", path);
     let text = template::render_file(sys, &format!("apt.sources.{name}.source"), text, &variables)?;

@@ -180,7 +180,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                             Some('f'),
                             "FORMAT",
                             Text,
-                            "Format of an event; see cloud-init(1) for the codes.",
+                            "Format of an event, with codes such as %n (name) and %d (duration).",
                         ),
                         INFILE,
                         OUTFILE,

@@ -25,7 +25,7 @@ pub enum Parsed {
     Run {
         global: GlobalOptions,
         command: Command,
-        /// Options without effect beside another one.
+        /// Warnings about options that have no effect with another option.
         warnings: Vec<String>,
     },
     /// Help or the version.
@@ -157,7 +157,7 @@ mod tests {
         text.split_whitespace().map(Into::into).collect()
     }
 
-    /// Options without effect beside another one are reported.
+    /// Options that have no effect with another option are reported.
     #[test]
     fn options_without_effect_are_reported() {
         let warnings = |text: &str| match parse("cloud-init", words(text)) {
@@ -166,26 +166,35 @@ mod tests {
         };
         for (words, expected) in [
             ("query -a -i f", &[][..]),
-            ("query --identify -a", &["argument --all: ignored beside --identify"]),
-            ("query --explain users v1.region", &["argument varname: ignored beside --explain"]),
-            ("query -f x -l", &["argument --list-keys: ignored beside --format"]),
+            ("query --identify -a", &["argument --all: ignored, has no effect with --identify"]),
+            ("query --explain users v1.region", &["argument varname: ignored, has no effect with --explain"]),
+            ("query -f x -l", &["argument --list-keys: ignored, has no effect with --format"]),
             ("schema -c f --annotate", &[]),
-            ("schema -c f --format json --annotate", &["argument --annotate: ignored beside --format json"]),
-            ("schema -c f --docs ssh", &["argument --config-file: ignored beside --docs"]),
+            (
+                "schema -c f --format json --annotate",
+                &["argument --annotate: ignored, has no effect with --format json"],
+            ),
+            ("schema -c f --docs ssh", &["argument --config-file: ignored, has no effect with --docs"]),
             ("schema --explain users -c f", &[]),
-            ("devel schema --explain users --format json", &["argument --format: ignored beside --explain"]),
+            (
+                "devel schema --explain users --format json",
+                &["argument --format: ignored, has no effect with --explain"],
+            ),
             (
                 "devel net-convert -p a -k yaml -d b -D debian -O eni -m e0,02:00:00:00:00:01",
-                &["argument --mac: ignored beside --kind yaml"],
+                &["argument --mac: ignored, has no effect with --kind yaml"],
             ),
-            ("devel make-mime -l -a f:cloud-config", &["argument --attach: ignored beside --list-types"]),
+            (
+                "devel make-mime -l -a f:cloud-config",
+                &["argument --attach: ignored, has no effect with --list-types"],
+            ),
             ("plan --user-data f --fresh --sensitive", &[]),
         ] {
             assert_eq!(warnings(words), expected, "{words}");
         }
     }
 
-    /// What the table names beside an option exists in the same command, with such a value.
+    /// The options that the table names for `unused_with` exist in the same command, with such a value.
     #[test]
     fn options_are_compared_only_with_existing_ones() {
         fn check(command: &CommandSpec) {

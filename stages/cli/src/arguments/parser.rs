@@ -53,7 +53,7 @@ impl Matches {
         self.values(long).pop().or_else(default)
     }
 
-    /// Returns a warning for each option that was given and has no effect beside another one.
+    /// Returns a warning for each option that has no effect with another option that was given.
     pub fn unused_options(&self) -> Vec<String> {
         let is_given = |other: &&&str| match other.split_once('=') {
             Some((name, value)) => self.values.iter().any(|(long, text)| *long == name && text == value),
@@ -65,7 +65,7 @@ impl Matches {
         let positional = positional.map(|given| (given.name.to_string(), given.unused_with));
         let unused = options.chain(positional).filter_map(|(name, others)| {
             let other = others.iter().find(is_given)?.replace('=', " ");
-            Some(format!("argument {name}: ignored beside --{other}"))
+            Some(format!("argument {name}: ignored, has no effect with --{other}"))
         });
         unused.chain(self.command.iter().flat_map(|command| command.unused_options())).collect()
     }

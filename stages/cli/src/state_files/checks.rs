@@ -177,8 +177,11 @@ pub fn markers(machine: &Machine, checked: &mut Checked) {
     let (enabled, disabled) = (layout.enabled(), layout.disabled());
     if sys.exists(&enabled) && sys.exists(&disabled) {
         checked.add(
-            Finding::warning(&disabled, format!("exists beside {enabled}: cloud-init counts as disabled"))
-                .remedy("reboot; the generator writes one of the two"),
+            Finding::warning(
+                &disabled,
+                format!("exists together with {enabled}: cloud-init counts as disabled"),
+            )
+            .remedy("reboot; the generator writes one of the two"),
         );
     }
     let of_boot = sys.read_text(layout.boot_instance_id()).unwrap_or_default();
