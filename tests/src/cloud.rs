@@ -517,7 +517,12 @@ impl Cloud {
 }
 
 /// Asserts that facts are those that are recorded in a directory, without some of them.
-pub(crate) fn assert_recorded(recorded: &Path, ours: &[(String, String)], except: &[&str], story: &str) {
+pub(crate) fn assert_recorded(
+    recorded: &Path,
+    ours: &[(String, String)],
+    except: &[&str],
+    diagnostics: &str,
+) {
     let mut different = Vec::new();
     for (name, ours) in ours {
         let theirs = std::fs::read_to_string(recorded.join(name)).unwrap_or_default();
@@ -526,7 +531,7 @@ pub(crate) fn assert_recorded(recorded: &Path, ours: &[(String, String)], except
         }
     }
     let count = std::fs::read_dir(recorded).into_iter().flatten().count();
-    assert!(different.is_empty(), "{}: {}\n{story}", recorded.display(), different.join("\n"));
+    assert!(different.is_empty(), "{}: {}\n{diagnostics}", recorded.display(), different.join("\n"));
     assert_eq!(count, ours.len(), "number of facts in {}", recorded.display());
 }
 

@@ -63,10 +63,10 @@ pub fn assert_media_case(boot: &Facts, case: &str) {
     let out = boot.directory().join("clouds").join(case);
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_default();
     let log = read("root/var/log/cloud-init.log");
-    let story = format!("{}\n{}\n{log}", read("local.output"), read("network.output"));
+    let diagnostics = format!("{}\n{}\n{log}", read("local.output"), read("network.output"));
     for stage in ["local", "network"] {
-        assert_eq!(read(&format!("{stage}.code")).trim(), "0", "{case}, {stage}\n{story}");
+        assert_eq!(read(&format!("{stage}.code")).trim(), "0", "{case}, {stage}\n{diagnostics}");
     }
     let recorded = tests_dir().join("clouds").join(case).join("upstream");
-    assert_recorded(&recorded, &facts(&out.join("root"), &out), &[], &story);
+    assert_recorded(&recorded, &facts(&out.join("root"), &out), &[], &diagnostics);
 }

@@ -343,8 +343,8 @@ fn invalid_ovf_env_is_reported_and_skipped() {
         assert!(cloud.file("/home/zoe/.ssh/authorized_keys").contains(" zoe"), "{words}");
         assert_eq!(reports(&cloud), (0, 1), "{words}: {}", cloud.log());
         assert!(cloud.posted().contains(&words.replace('\'', "''")), "{}", cloud.posted());
-        let told = cloud.posted() + &cloud.log();
-        assert!(!["hei&lt;sser", "hei<sser"].iter().any(|part| told.contains(part)), "{words}");
+        let reported = cloud.posted() + &cloud.log();
+        assert!(!["hei&lt;sser", "hei<sser"].iter().any(|part| reported.contains(part)), "{words}");
     }
 }
 

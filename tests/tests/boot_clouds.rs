@@ -72,34 +72,38 @@ fn boot_twice(machine: &Machine, firmware: &[&str], expected: &Expected) -> (Fac
 }
 
 fn check(f: &Facts, expected: &Expected, boots: usize) {
-    let story = || format!("boot {boots}\n{}", f.diagnostics());
+    let diagnostics = || format!("boot {boots}\n{}", f.diagnostics());
     // The generator identified the cloud, by DMI only.
     let identified = f.file("/run/cloud-init/ds-identify.log").unwrap_or_default();
     let line = format!("check for '{}' returned found", expected.name);
-    assert!(identified.contains(&line), "{identified}\n{}", story());
+    assert!(identified.contains(&line), "{identified}\n{}", diagnostics());
     let list = f.file("/run/cloud-init/cloud.cfg").unwrap_or_default();
-    assert!(list.contains(&format!("datasource_list: [ {}, None ]", expected.name)), "{list}\n{}", story());
+    assert!(
+        list.contains(&format!("datasource_list: [ {}, None ]", expected.name)),
+        "{list}\n{}",
+        diagnostics()
+    );
 
     let status = f.text("status");
-    assert!(status.contains("status: done") && status.contains("errors: []"), "{status}\n{}", story());
-    assert!(status.contains(expected.source), "{status}\n{}", story());
-    assert_eq!(f.text("failed"), "", "{}", story());
-    assert_eq!(f.text("cloud-id"), expected.cloud_id, "{}", story());
-    assert_eq!(f.text("hostname"), expected.hostname, "{}", story());
-    assert_eq!(f.text("localtime"), "/usr/share/zoneinfo/Europe/Riga", "{}", story());
-    assert!(f.text("addresses").contains(expected.address), "{}\n{}", f.text("addresses"), story());
+    assert!(status.contains("status: done") && status.contains("errors: []"), "{status}\n{}", diagnostics());
+    assert!(status.contains(expected.source), "{status}\n{}", diagnostics());
+    assert_eq!(f.text("failed"), "", "{}", diagnostics());
+    assert_eq!(f.text("cloud-id"), expected.cloud_id, "{}", diagnostics());
+    assert_eq!(f.text("hostname"), expected.hostname, "{}", diagnostics());
+    assert_eq!(f.text("localtime"), "/usr/share/zoneinfo/Europe/Riga", "{}", diagnostics());
+    assert!(f.text("addresses").contains(expected.address), "{}\n{}", f.text("addresses"), diagnostics());
     let instance = f.file("/var/lib/cloud/data/instance-id");
-    assert_eq!(instance.as_deref(), Some(expected.id), "{}", story());
-    assert!(f.count(KEYS, KEY) == 1, "{}", story());
+    assert_eq!(instance.as_deref(), Some(expected.id), "{}", diagnostics());
+    assert!(f.count(KEYS, KEY) == 1, "{}", diagnostics());
 
     // Every boot, and once per instance.
-    assert_eq!(f.count("/srv/test/bootcmd", "boot"), boots, "{}", story());
+    assert_eq!(f.count("/srv/test/bootcmd", "boot"), boots, "{}", diagnostics());
     for (path, content) in [("per-instance", "once"), ("appended", "once"), ("runcmd", "ran")] {
         let text = f.file(&format!("/srv/test/{path}"));
-        assert_eq!(text.as_deref(), Some(content), "{path}\n{}", story());
+        assert_eq!(text.as_deref(), Some(content), "{path}\n{}", diagnostics());
     }
     let log = f.file("/var/log/cloud-init.log").unwrap_or_default();
-    assert!(!log.contains("[WARNING]") && !log.contains("[ERROR]"), "{}", story());
+    assert!(!log.contains("[WARNING]") && !log.contains("[ERROR]"), "{}", diagnostics());
 }
 
 /// The second serial port is a socket, as the host has it.

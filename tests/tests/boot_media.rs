@@ -54,29 +54,34 @@ fn media_match_upstream() {
     for (case, _) in CASES {
         assert_media_case(&boot, case);
     }
-    let story = || boot.diagnostics();
+    let diagnostics = || boot.diagnostics();
     // Only the SMBIOS and the disc led ds-identify there.
     let identified = boot.file("/run/cloud-init/ds-identify.log").unwrap_or_default();
-    assert!(identified.contains("check for 'OVF' returned found"), "{identified}\n{}", story());
+    assert!(identified.contains("check for 'OVF' returned found"), "{identified}\n{}", diagnostics());
     let list = boot.file("/run/cloud-init/cloud.cfg").unwrap_or_default();
-    assert!(list.contains("datasource_list: [ OVF, None ]"), "{list}\n{}", story());
+    assert!(list.contains("datasource_list: [ OVF, None ]"), "{list}\n{}", diagnostics());
     let status = boot.text("status");
-    assert!(status.contains("status: done") && status.contains("errors: []"), "{status}\n{}", story());
-    assert_eq!(boot.text("failed"), "", "{}", story());
+    assert!(status.contains("status: done") && status.contains("errors: []"), "{status}\n{}", diagnostics());
+    assert_eq!(boot.text("failed"), "", "{}", diagnostics());
     assert_eq!(
         boot.row("passwd", "alice").get(4).map(String::as_str),
         Some("Alice of the disc"),
         "{}",
-        story()
+        diagnostics()
     );
-    assert_eq!(boot.text("localtime"), "/usr/share/zoneinfo/Europe/Riga", "{}", story());
-    assert!(boot.text("addresses").contains("10.0.0.77/24"), "{}\n{}", boot.text("addresses"), story());
-    assert_eq!(boot.file("/srv/test/runcmd").as_deref(), Some("ran"), "{}", story());
-    assert_eq!(boot.text("cloud-id"), "ovf", "{}", story());
-    assert_eq!(boot.text("hostname"), "appliance", "{}", story());
-    assert_eq!(boot.file("/var/lib/cloud/data/instance-id").as_deref(), Some("i-disc"), "{}", story());
-    assert_eq!(boot.count("/home/debian/.ssh/authorized_keys", KEY), 1, "{}", story());
+    assert_eq!(boot.text("localtime"), "/usr/share/zoneinfo/Europe/Riga", "{}", diagnostics());
+    assert!(boot.text("addresses").contains("10.0.0.77/24"), "{}\n{}", boot.text("addresses"), diagnostics());
+    assert_eq!(boot.file("/srv/test/runcmd").as_deref(), Some("ran"), "{}", diagnostics());
+    assert_eq!(boot.text("cloud-id"), "ovf", "{}", diagnostics());
+    assert_eq!(boot.text("hostname"), "appliance", "{}", diagnostics());
+    assert_eq!(boot.file("/var/lib/cloud/data/instance-id").as_deref(), Some("i-disc"), "{}", diagnostics());
+    assert_eq!(boot.count("/home/debian/.ssh/authorized_keys", KEY), 1, "{}", diagnostics());
     let data = boot.json("/run/cloud-init/instance-data.json");
-    assert_eq!(data["v1"]["subplatform"], "ovf (iso)", "{data}\n{}", story());
-    assert_eq!(data["ds"]["meta_data"]["local-hostname"], "appliance.example.org", "{data}\n{}", story());
+    assert_eq!(data["v1"]["subplatform"], "ovf (iso)", "{data}\n{}", diagnostics());
+    assert_eq!(
+        data["ds"]["meta_data"]["local-hostname"],
+        "appliance.example.org",
+        "{data}\n{}",
+        diagnostics()
+    );
 }

@@ -130,13 +130,13 @@ fn hotplugged_nic_is_configured() {
     ]);
     let (before, after) = (boot.text("before"), boot.text("more"));
     assert!(before.contains("cloud-init-eth0") && !before.contains("10-cloud-init-eth1"), "{before}");
-    let story = format!("{after}\n{}\n{}", boot.text("hook"), boot.text("hotplugd"));
+    let diagnostics = format!("{after}\n{}\n{}", boot.text("hook"), boot.text("hotplugd"));
     for fact in ["10.9.9.9/24", "enabled", "active", "Result=success"] {
-        assert!(after.contains(fact), "{fact}: {story}");
+        assert!(after.contains(fact), "{fact}: {diagnostics}");
     }
     assert!(
         boot.text("hook").contains("add of /devices/") && boot.text("hook").contains("handed over"),
-        "{story}"
+        "{diagnostics}"
     );
     assert!(boot.text("status").contains("errors: []"), "{}", boot.text("status"));
 }

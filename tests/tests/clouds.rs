@@ -318,7 +318,11 @@ fn stopped_stage_is_rolled_back_by_its_unit() {
     cloud.fault("GET user-data slow:50");
     let boot = cloud.boot(&["local"]);
     assert_eq!(boot.code("local"), 124, "{}", cloud.log());
-    assert!(cloud.logged(&["rolling back what process"]), "it was at work: {}", cloud.log());
+    assert!(
+        cloud.logged(&["rolling back the network changes of process"]),
+        "it was at work: {}",
+        cloud.log()
+    );
 }
 
 #[test]

@@ -16,9 +16,9 @@ users: [{name: anna, sudo: true, uid: [7]}]
 const IMAGE: &str = "seed_random: 7\ntimezone: [Mars]\nkeyboard: {}\npower_state: {mode: sleep}\n";
 
 /// Checks that each was reported once, with its position.
-fn assert_reported(complaints: &[String], place: &str, text: &str) {
-    let about: Vec<&String> = complaints.iter().filter(|line| line.contains(text)).collect();
-    assert_eq!(about.len(), 1, "{text}: {}", complaints.join("\n"));
+fn assert_reported(warnings: &[String], place: &str, text: &str) {
+    let about: Vec<&String> = warnings.iter().filter(|line| line.contains(text)).collect();
+    assert_eq!(about.len(), 1, "{text}: {}", warnings.join("\n"));
     assert!(about[0].contains(place), "{}", about[0]);
 }
 
@@ -27,12 +27,13 @@ fn each_finding_is_reported_once() {
     let sandbox = Sandbox::with_user_data("findings", USER_DATA);
     std::fs::write(sandbox.path("/etc/cloud/cloud.cfg.d/90-wrong.cfg"), IMAGE).expect("a file of the image");
     sandbox.boot();
-    let complaints = sandbox.warnings();
-    let failed = complaints.iter().filter(|line| line.contains("cloud-config failed schema validation!"));
-    assert_eq!(failed.count(), 1, "{}", complaints.join("\n"));
+    let warnings = sandbox.warnings();
+    let failed = warnings.iter().filter(|line| line.contains("cloud-config failed schema validation!"));
+    assert_eq!(failed.count(), 1, "{}", warnings.join("\n"));
     // The check of user-data warns in one sentence, and has the positions at a lower level.
     let log = sandbox.log();
-    let told: Vec<String> = log.lines().filter(|line| !line.contains("[DEBUG]")).map(String::from).collect();
+    let logged: Vec<String> =
+        log.lines().filter(|line| !line.contains("[DEBUG]")).map(String::from).collect();
     for key in [
         "growpart.mode: expected",
         "ntp.servers: expected",
@@ -43,10 +44,10 @@ fn each_finding_is_reported_once() {
         "users[0].uid: expected",
         "users[0].sudo: expected",
     ] {
-        assert_reported(&told, "user-data", key);
+        assert_reported(&logged, "user-data", key);
     }
     for key in ["timezone: expected", "power_state.mode: expected"] {
-        assert_reported(&complaints, "90-wrong.cfg", key);
+        assert_reported(&warnings, "90-wrong.cfg", key);
     }
 }
 

@@ -186,14 +186,14 @@ fn templates_in_the_system_configuration_are_rendered() {
     assert!(single.status.success(), "{single:?}");
     let script = sandbox.file("/var/lib/cloud/instance/scripts/runcmd").unwrap_or_default();
     assert!(script.contains("echo nocloud > /ran"), "{script}");
-    let complaints = sandbox.warnings().join("\n");
-    for told in [
+    let warnings = sandbox.warnings().join("\n");
+    for expected in [
         "Could not render jinja template variables in file '/etc/cloud/cloud.cfg.d/53-unknown.cfg': 'bad'",
         "Failed to render templated yaml config file '/etc/cloud/cloud.cfg.d/52-bad.cfg'. ",
     ] {
-        assert!(complaints.contains(told), "{complaints}");
+        assert!(warnings.contains(expected), "{warnings}");
     }
-    assert!(!complaints.contains("51-if.cfg"), "{complaints}");
+    assert!(!warnings.contains("51-if.cfg"), "{warnings}");
 }
 
 /// A script of the boot that waits for the end of the boot gets an error, and the boot continues.

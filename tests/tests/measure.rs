@@ -152,14 +152,14 @@ fn machines_without_systemd() {
 #[test]
 fn services_that_fail() {
     failing(Some("refused"), "Connection refused");
-    failing(Some("closed"), "io.systemd.PCRExtend.Extend: it closed the connection");
-    failing(Some("garbage"), "io.systemd.PCRExtend.Extend: the answer is invalid");
+    failing(Some("closed"), "io.systemd.PCRExtend.Extend: the service closed the connection");
+    failing(Some("garbage"), "io.systemd.PCRExtend.Extend: invalid response");
     failing(Some("io.systemd.System"), "io.systemd.PCRExtend.Extend: error io.systemd.System");
 }
 
 #[test]
 fn a_silent_service_is_given_up() {
-    failing(Some("silent"), "io.systemd.PCRExtend.Extend: no answer in time");
+    failing(Some("silent"), "io.systemd.PCRExtend.Extend: timed out waiting for a response");
 }
 
 /// What could not be measured in this boot is still due for the stage that runs again.
@@ -199,6 +199,6 @@ fn a_socket_that_does_not_start() {
     let (boot, log) = boot(&cloud);
     assert!(boot.succeeded(), "{log}");
     let reason =
-        "systemd-pcrextend.socket does not listen: no TPM, or no measured boot (unified kernel image)";
+        "systemd-pcrextend.socket is not listening: no TPM, or no measured boot (unified kernel image)";
     assert_eq!(log.matches(reason).count(), 2, "{log}");
 }

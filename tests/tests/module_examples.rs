@@ -424,7 +424,7 @@ fn compare(root: &str, examples: &[Example], of: Shown) {
 }
 
 #[test]
-fn examples_of_today() {
+fn current_examples_match_upstream() {
     if let Some(examples) = new_examples() {
         let root = script("root", &["sid", "cloud-init"]);
         compare(root.trim(), &with_deferred(examples), Shown::New);
@@ -432,7 +432,7 @@ fn examples_of_today() {
 }
 
 #[test]
-fn examples_of_an_old_release() {
+fn examples_of_an_old_release_match_upstream() {
     let root = script("root", &["sid", "cloud-init"]);
     compare(root.trim(), &with_deferred(old_examples(root.trim())), Shown::Old);
 }

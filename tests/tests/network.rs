@@ -300,8 +300,8 @@ fn multi_line_value_is_rejected() {
     assert!(boot.ended_normally());
     assert!(unit(&sandbox).contains("Address=10.0.0.4/24"), "{}", unit(&sandbox));
     assert!(!unit(&sandbox).contains("injected"), "{}", unit(&sandbox));
-    let told = "network-config:5:51: network.ethernets.eth0.nameservers.search[0]: control characters and backslashes are not allowed";
-    assert!(logged(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
+    let expected = "network-config:5:51: network.ethernets.eth0.nameservers.search[0]: control characters and backslashes are not allowed";
+    assert!(logged(&sandbox, &["[WARNING]", expected]), "{}", sandbox.log());
     assert!(sandbox.warnings().iter().all(|line| !line.contains("injected")), "{}", sandbox.log());
 }
 
@@ -388,13 +388,13 @@ fn unknown_key_is_reported() {
     );
     boot(&sandbox);
     assert!(unit(&sandbox).contains("10.0.0.4"), "{}", unit(&sandbox));
-    let told = "network-config:5:5: network.ethernets.eth0.routs: unknown key; did you mean 'routes'?";
-    assert!(logged(&sandbox, &["[WARNING]", told]), "{}", sandbox.log());
+    let expected = "network-config:5:5: network.ethernets.eth0.routs: unknown key; did you mean 'routes'?";
+    assert!(logged(&sandbox, &["[WARNING]", expected]), "{}", sandbox.log());
     let status = sandbox.file("/run/cloud-init/status.json").unwrap_or_default();
     let status: serde_json::Value = serde_json::from_str(&status).expect("the status");
     let all = status.pointer("/v1/config_findings/unknown").and_then(serde_json::Value::as_array);
     let all: Vec<&str> = all.into_iter().flatten().filter_map(serde_json::Value::as_str).collect();
-    assert!(all.len() == 2 && all[0].ends_with(told), "{all:?}");
+    assert!(all.len() == 2 && all[0].ends_with(expected), "{all:?}");
     // Keys that only netplan supports are valid.
     assert!(all[1].ends_with("eth0.critical: supported by netplan only; ignored"), "{all:?}");
 }

@@ -64,10 +64,12 @@ fn boots(service: &str, unit: &str, file: &str) {
     let boot = machine.boot_vm();
 
     let seen = boot.text("more");
-    let story = format!("{seen}\n{}", boot.diagnostics());
-    let has = |fact: &str| assert!(seen.lines().any(|l| l.trim() == fact), "{service}: no '{fact}'\n{story}");
-    let begins =
-        |fact: &str| assert!(seen.lines().any(|l| l.starts_with(fact)), "{service}: no '{fact}'\n{story}");
+    let diagnostics = format!("{seen}\n{}", boot.diagnostics());
+    let has =
+        |fact: &str| assert!(seen.lines().any(|l| l.trim() == fact), "{service}: no '{fact}'\n{diagnostics}");
+    let begins = |fact: &str| {
+        assert!(seen.lines().any(|l| l.starts_with(fact)), "{service}: no '{fact}'\n{diagnostics}")
+    };
     for fact in [
         "eth1 link 52:54:00:70:00:01",
         "eth0 link 52:54:00:71:00:02",
@@ -95,18 +97,24 @@ fn boots(service: &str, unit: &str, file: &str) {
         words.sort_unstable();
         words.join(" ")
     };
-    assert_eq!(of("dns", "eth1"), "10.70.0.53 fd00:70::53", "{service}: {story}");
-    assert_eq!(of("dns", "eth0"), "10.71.0.53", "{service}: {story}");
-    assert_eq!(of("domain", "eth1"), "one.test", "{service}: {story}");
-    assert_eq!(of("domain", "eth0"), "two.test", "{service}: {story}");
+    assert_eq!(of("dns", "eth1"), "10.70.0.53 fd00:70::53", "{service}: {diagnostics}");
+    assert_eq!(of("dns", "eth0"), "10.71.0.53", "{service}: {diagnostics}");
+    assert_eq!(of("domain", "eth1"), "one.test", "{service}: {diagnostics}");
+    assert_eq!(of("domain", "eth0"), "two.test", "{service}: {diagnostics}");
     let reached = boot.text("reached");
     for address in ["10.70.0.5", "fd00:70::5", "10.71.0.5", "fd00:71::5"] {
         let greeting = format!("{address} SSH-2.0-");
-        assert!(reached.lines().any(|l| l.starts_with(&greeting)), "{service}: {address} is silent\n{story}");
+        assert!(
+            reached.lines().any(|l| l.starts_with(&greeting)),
+            "{service}: {address} is silent\n{diagnostics}"
+        );
     }
-    assert!(boot.text("status").contains("errors: []"), "{service}: {story}");
-    assert_eq!(boot.text("failed"), "", "{service}: {story}");
-    assert!(boot.file(file).is_some() || seen.contains(file), "{service}: {file} was not written\n{story}");
+    assert!(boot.text("status").contains("errors: []"), "{service}: {diagnostics}");
+    assert_eq!(boot.text("failed"), "", "{service}: {diagnostics}");
+    assert!(
+        boot.file(file).is_some() || seen.contains(file),
+        "{service}: {file} was not written\n{diagnostics}"
+    );
 }
 
 #[test]
@@ -145,15 +153,15 @@ ethernets:
 /// Each address is requested from another subnet, and answered through its own NIC.
 fn answers(boot: &Facts, of: &[(&str, &str)]) {
     let (seen, reached) = (boot.text("more"), boot.text("reached"));
-    let story = format!("{seen}\n{reached}\n{}", boot.diagnostics());
+    let diagnostics = format!("{seen}\n{reached}\n{}", boot.diagnostics());
     for (address, nic) in of {
         let answer = format!("answer from {address}: {nic}");
-        assert!(seen.lines().any(|l| l == answer), "no '{answer}'\n{story}");
+        assert!(seen.lines().any(|l| l == answer), "no '{answer}'\n{diagnostics}");
         let greeting = format!("{address} SSH-2.0-");
-        assert!(reached.lines().any(|l| l.starts_with(&greeting)), "{address} is silent\n{story}");
+        assert!(reached.lines().any(|l| l.starts_with(&greeting)), "{address} is silent\n{diagnostics}");
     }
-    assert!(boot.text("status").contains("errors: []"), "{story}");
-    assert_eq!(boot.text("failed"), "", "{story}");
+    assert!(boot.text("status").contains("errors: []"), "{diagnostics}");
+    assert_eq!(boot.text("failed"), "", "{diagnostics}");
 }
 
 /// `routing-policy` of version 2 through networkd, in a container: names suffice to identify its NICs.

@@ -93,11 +93,11 @@ fn origins(plan: &Value, step: &str) -> BTreeSet<String> {
     let stages = plan["stages"].as_array().into_iter().flatten();
     let effects = stages.flat_map(|s| s["effects"].as_array().into_iter().flatten());
     let of_step = effects.filter(|e| e["step"] == step && e["state"] != true);
-    let told = of_step.flat_map(|e| {
+    let lines = of_step.flat_map(|e| {
         let place = |p: &Value| format!("{}: {}:{}", p["key"], p["file"], p["line"]).replace('"', "");
         e["from"].as_array().into_iter().flatten().map(place).collect::<Vec<_>>()
     });
-    told.collect()
+    lines.collect()
 }
 
 #[test]

@@ -79,8 +79,8 @@ fn boot(cloud: &Cloud) -> (f64, Vec<String>) {
 }
 
 /// Boots a machine of which neither the address nor systemd-imdsd, with this fault, lets anything through: at the first boot,
-/// and at a later one, which keeps the instance. Each search ends within `patience`, in seconds.
-fn closed_service(fault: Option<&str>, reason: &str, patience: f64) {
+/// and at a later one, which keeps the instance. Each search ends within `timeout`, in seconds.
+fn closed_service(fault: Option<&str>, reason: &str, timeout: f64) {
     let with_imdsd = |cloud: Cloud| match fault {
         Some(fault) => cloud.imdsd(Some(fault)),
         None => cloud,
@@ -96,7 +96,7 @@ fn closed_service(fault: Option<&str>, reason: &str, patience: f64) {
     eprintln!("{place}, first boot: {took:.1} s");
     // One in each stage.
     assert!(lines.len() == 2 && lines.iter().all(is_clear), "{place}: {lines:#?}\n{}", cloud.log());
-    assert!(took < patience, "{place}: {took}\n{}", cloud.log());
+    assert!(took < timeout, "{place}: {took}\n{}", cloud.log());
     assert_eq!(cloud.requests(), "", "{place}");
 
     let cloud = with_imdsd(Cloud::new("ec2").dhcp(&[]));
@@ -117,7 +117,7 @@ fn closed_service(fault: Option<&str>, reason: &str, patience: f64) {
     eprintln!("{place}, later boot: {took:.1} s");
     let is_one = matches!(&*lines, [line] if is_clear(line) && line.contains("using the cached instance"));
     assert!(is_one, "{place}: {lines:#?}\n{}", cloud.log());
-    assert!(took < patience, "{place}: {took}\n{}", cloud.log());
+    assert!(took < timeout, "{place}: {took}\n{}", cloud.log());
     assert_eq!(state(), done, "{place}: a second provisioning");
 }
 
@@ -138,22 +138,22 @@ fn refusal_of_systemd_imdsd_is_reported() {
 
 #[test]
 fn hang_up_of_systemd_imdsd_is_reported() {
-    closed_service(Some("closed"), "it closed the connection", TIME_LIMIT);
+    closed_service(Some("closed"), "the service closed the connection", TIME_LIMIT);
 }
 
 #[test]
 fn garbage_from_systemd_imdsd_is_reported() {
-    closed_service(Some("garbage"), "the answer is invalid", TIME_LIMIT);
+    closed_service(Some("garbage"), "invalid response", TIME_LIMIT);
 }
 
 #[test]
 fn silent_systemd_imdsd_is_reported() {
-    closed_service(Some("silent"), "no answer in time", TIME_LIMIT);
+    closed_service(Some("silent"), "timed out waiting for a response", TIME_LIMIT);
 }
 
 #[test]
 fn systemd_imdsd_without_data_is_waited_for_once() {
-    closed_service(Some("data-silent"), "no answer in time", TIME_LIMIT_OF_DATA);
+    closed_service(Some("data-silent"), "timed out waiting for a response", TIME_LIMIT_OF_DATA);
 }
 
 /// A lock of both addresses is seen without a wait for routers.
@@ -176,7 +176,7 @@ fn user_data_of_systemd_imds_is_skipped() {
     assert_eq!(sandbox.warnings(), Vec::<String>::new());
     let log = sandbox.log();
     assert!(
-        log.contains("credentials for systemd-imds; left to it") && !log.contains("secret-name"),
+        log.contains("credentials processed by systemd-imds; skipped") && !log.contains("secret-name"),
         "{log}"
     );
 }

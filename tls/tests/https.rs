@@ -106,9 +106,9 @@ impl Machine {
         self.fetch(&Request::get(url).timeout(Duration::from_secs(5)))
     }
 
-    fn fetch(&self, fetch: &Request) -> String {
-        match self.sys.fetch(fetch) {
-            Ok(answer) => String::from_utf8_lossy(&answer.body).into_owned(),
+    fn fetch(&self, request: &Request) -> String {
+        match self.sys.fetch(request) {
+            Ok(response) => String::from_utf8_lossy(&response.body).into_owned(),
             Err(e) => e.to_string(),
         }
     }
@@ -226,11 +226,11 @@ fn method_headers_and_body_are_sent() {
     let server = Server::new(Some("good"), &[]);
     let body = "x".repeat(3 << 20);
     let post = Request::post(server.url("/echo?a=b"), body.as_str()).header("X-Token", "t");
-    let told = machine.fetch(&post);
-    assert_contains(&told, "POST /echo?a=b\n");
-    assert_contains(&told, "X-Token: t\n");
-    assert_contains(&told, "Content-Length: 3145728\n");
-    assert!(told.ends_with(&body), "{} bytes", told.len());
+    let response = machine.fetch(&post);
+    assert_contains(&response, "POST /echo?a=b\n");
+    assert_contains(&response, "X-Token: t\n");
+    assert_contains(&response, "Content-Length: 3145728\n");
+    assert!(response.ends_with(&body), "{} bytes", response.len());
     let put = machine.fetch(&Request::put(server.url("/echo").replace("//", "//us%65r:p@")));
     assert_contains(&put, "PUT /echo\n");
     assert_contains(&put, "Authorization: Basic dXNlcjpw\n");
@@ -322,20 +322,20 @@ fn redirects_never_leak_credentials() {
     // To an unencrypted URL: followed with a warning, as upstream does; credentials are not sent.
     let down =
         Request::get(to(&secure, &open.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
-    let told = machine.fetch(&down);
-    assert_contains(&told, "GET /echo\n");
-    assert!(!told.contains("X-Token") && !told.contains("Authorization"), "{told}");
+    let response = machine.fetch(&down);
+    assert_contains(&response, "GET /echo\n");
+    assert!(!response.contains("X-Token") && !response.contains("Authorization"), "{response}");
     // To another server: all headers but credentials are sent.
     let other = Server::new(Some("good"), &[]);
     let across =
         Request::get(to(&secure, &other.url("/echo"))).header("X-Token", "t").header("Authorization", "b");
-    let told = machine.fetch(&across);
-    assert!(told.contains("X-Token: t") && !told.contains("Authorization"), "{told}");
+    let response = machine.fetch(&across);
+    assert!(response.contains("X-Token: t") && !response.contains("Authorization"), "{response}");
     // The method after a redirect of a POST.
     for (status, method) in [(301, "GET"), (302, "GET"), (303, "GET"), (307, "POST"), (308, "POST")] {
-        let told = machine.fetch(&Request::post(secure.url(&format!("/to?{status},/echo")), "body"));
-        assert_contains(&told, &format!("{method} /echo\n"));
-        assert_eq!(told.ends_with("body"), method == "POST", "{told}");
+        let response = machine.fetch(&Request::post(secure.url(&format!("/to?{status},/echo")), "body"));
+        assert_contains(&response, &format!("{method} /echo\n"));
+        assert_eq!(response.ends_with("body"), method == "POST", "{response}");
     }
     for (place, part) in [
         (secure.url("/to?302,file:///etc/passwd"), "invalid redirect: unsupported URL scheme file"),

@@ -76,7 +76,8 @@ impl SourceMap {
         }
         for mark in reported {
             if let Some(source) = &mark.source {
-                let _ = writeln!(text, "told {}:{} {}", mark.line, mark.column, source.replace('\n', " "));
+                let _ =
+                    writeln!(text, "reported {}:{} {}", mark.line, mark.column, source.replace('\n', " "));
             }
         }
         sys.write(file, text, WriteOptions::secret()).map(drop)
@@ -141,7 +142,9 @@ fn parse(text: &str, size: &dyn Fn(&str) -> Option<u64>) -> HashMap<Location, Po
             source = None;
         } else if let Some(name) = line.strip_prefix("from ") {
             source = Some(name.into());
-        } else if let Some((place, name)) = line.strip_prefix("told ").and_then(|rest| rest.split_once(' ')) {
+        } else if let Some((place, name)) =
+            line.strip_prefix("reported ").and_then(|rest| rest.split_once(' '))
+        {
             // A position in a part is not one in a merged file: it is its own origin.
             if let Some((line, column)) = position(place) {
                 let mark = Position { source: Some(name.into()), line, column };

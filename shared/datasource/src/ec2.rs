@@ -328,9 +328,9 @@ fn fetch_token(
         )
     };
     let requests: Vec<Request> = bases.iter().map(ask).collect();
-    let (which, answer) = net.open_service(&requests, deadline)?;
+    let (which, response) = net.open_service(&requests, deadline)?;
     let place = requests[which].redacted_url();
-    let token = parse_token(&answer, &place)?;
+    let token = parse_token(&response, &place)?;
     debug!(sys, "Ec2: token received");
     Ok((bases[which].clone(), token))
 }
@@ -346,17 +346,17 @@ impl Imds<'_, '_> {
         for is_last in [false, true] {
             let Some(token) = &self.token else { break };
             let headers = [("X-aws-ec2-metadata-token", token.as_str())];
-            let answer =
+            let response =
                 metadata_network::request(self.sys, &self.policy, url.clone(), &headers, self.deadline)?;
-            match answer.status {
+            match response.status {
                 401 if !is_last => {
                     info!(self.sys, "Ec2: token expired; requesting a new one");
                     let base = [self.base.clone()];
                     self.token = Some(fetch_token(self.sys, self.net, &base, &self.policy, self.deadline)?.1);
                 }
                 404 | 410 => return Ok(None),
-                400.. => return Err(Error::new(format!("{url}: status {}", answer.status))),
-                _ => return Ok(Some(answer.body)),
+                400.. => return Err(Error::new(format!("{url}: status {}", response.status))),
+                _ => return Ok(Some(response.body)),
             }
         }
         metadata_network::get_optional(self.sys, &self.policy, url, &[], self.deadline)
@@ -494,7 +494,7 @@ fn routers(ctx: &Search<'_>, nics: &Nics, macs: &config::Map) -> Json {
         }
         match metadata_network::dhcp_router(ctx, &nic.name) {
             Ok(Some(router)) => drop(routers.insert(nic.mac.clone(), router.to_string().into())),
-            Ok(None) => warning!(ctx.sys, "{}: the DHCP server names no router", nic.name),
+            Ok(None) => warning!(ctx.sys, "{}: the DHCP server sent no router option", nic.name),
             Err(e) => warning!(ctx.sys, "{}: its router could not be determined: {e}", nic.name),
         }
     }

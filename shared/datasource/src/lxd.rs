@@ -337,7 +337,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let before = cached.check.get("instance-id").and_then(Json::as_str).unwrap_or(&cached.id);
     match api.meta_data().map(|(_, map)| document::text(&map, "instance-id")) {
         Ok(Some(id)) if id == before => IdentityCheck::Same,
-        Ok(Some(id)) => IdentityCheck::Different(format!("LXD says instance-id {id}")),
+        Ok(Some(id)) => IdentityCheck::Different(format!("LXD reports instance-id {id}")),
         Ok(None) => IdentityCheck::Unknown("LXD's metadata has no instance-id".into()),
         Err(e) => IdentityCheck::Unknown(e.to_string()),
     }

@@ -154,11 +154,13 @@ impl Service<'_> {
                 .deadline(deadline.later(Duration::from_secs(1)))
                 .limit(metadata_network::MAX_RESPONSE_SIZE);
             let why = match self.signer.fetch_once(&url, &request) {
-                Ok(answer) if answer.status < 400 => {
+                Ok(response) if response.status < 400 => {
                     info!(sys, "MAAS: the metadata service is at {}", system::redacted_url(&self.base));
-                    return Ok(answer.body);
+                    return Ok(response.body);
                 }
-                Ok(answer) => Error::new(format!("{}: status {}", system::redacted_url(&url), answer.status)),
+                Ok(response) => {
+                    Error::new(format!("{}: status {}", system::redacted_url(&url), response.status))
+                }
                 Err(e) => e,
             };
             // As many requests as upstream makes.
@@ -180,11 +182,11 @@ impl Service<'_> {
             .prepare(Request::get(&url))
             .deadline(deadline)
             .limit(metadata_network::MAX_RESPONSE_SIZE);
-        let answer = self.signer.fetch(&url, &request, self.policy.retries)?;
-        match answer.status {
+        let response = self.signer.fetch(&url, &request, self.policy.retries)?;
+        match response.status {
             404 | 410 => Ok(None),
-            400.. => Err(Error::new(format!("{}: status {}", system::redacted_url(&url), answer.status))),
-            _ => Ok(Some(answer.body)),
+            400.. => Err(Error::new(format!("{}: status {}", system::redacted_url(&url), response.status))),
+            _ => Ok(Some(response.body)),
         }
     }
 }

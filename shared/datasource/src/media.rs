@@ -127,7 +127,7 @@ fn first_found<T>(
                 log_skipped(ctx, failures);
                 return Ok(Some(found));
             }
-            Ok(None) => debug!(ctx.sys, "{} has nothing that is looked for", device.path),
+            Ok(None) => debug!(ctx.sys, "no metadata or user-data on {}", device.path),
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }

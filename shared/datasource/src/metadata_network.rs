@@ -5,7 +5,9 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use ephemeral::{Answer, EphemeralNetwork, Ipv4Method, Ipv6Method, JOURNAL_DIR, Lease, NetworkRequest};
+use ephemeral::{
+    EphemeralNetwork, FirstResponse, Ipv4Method, Ipv6Method, JOURNAL_DIR, Lease, NetworkRequest,
+};
 use system::{Deadline, Error, KeptConnection, Request, Response, Result, System, debug, info, warning};
 
 use crate::retry::RetryPolicy;
@@ -47,7 +49,7 @@ impl<'a> MetadataNetwork<'a> {
     ///
     /// Fails if all requests fail, or at the deadline.
     pub fn fetch_first(&mut self, requests: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
-        self.answer(requests, deadline).map(|first| (first.index, first.response))
+        self.first_response(requests, deadline).map(|first| (first.index, first.response))
     }
 
     /// Does the same as [`MetadataNetwork::fetch_first`], and keeps the connection for [`MetadataNetwork::prefetch`].
@@ -57,12 +59,12 @@ impl<'a> MetadataNetwork<'a> {
     /// Fails as [`MetadataNetwork::fetch_first`] does.
     pub fn open_service(&mut self, requests: &[Request], deadline: Deadline) -> Result<(usize, Response)> {
         let requests: Vec<Request> = requests.iter().cloned().map(Request::keep_alive).collect();
-        let first = self.answer(&requests, deadline)?;
+        let first = self.first_response(&requests, deadline)?;
         *self.connections.get_mut() = first.connection.into_iter().collect();
         Ok((first.index, first.response))
     }
 
-    fn answer(&mut self, requests: &[Request], deadline: Deadline) -> Result<Answer> {
+    fn first_response(&mut self, requests: &[Request], deadline: Deadline) -> Result<FirstResponse> {
         let deadline = self.first_response_deadline.map_or(deadline, |until| until.earlier(deadline));
         let first = match &mut self.ephemeral {
             Some(ephemeral) => ephemeral.fetch(requests, deadline),
@@ -264,20 +266,7 @@ pub fn get_optional(
     headers: &[(&str, &str)],
     deadline: Deadline,
 ) -> Result<Option<Vec<u8>>> {
-    body(request(sys, policy, url.clone(), headers, deadline)?, &url)
-}
-
-/// Returns the body of a response to a request of `url`; `None` for status 404 and 410.
-///
-/// # Errors
-///
-/// Fails for every other status of 400 or above.
-pub fn body(response: Response, url: &str) -> Result<Option<Vec<u8>>> {
-    match response.status {
-        404 | 410 => Ok(None),
-        400.. => Err(Error::new(format!("{url}: status {}", response.status))),
-        _ => Ok(Some(response.body)),
-    }
+    tree::body(request(sys, policy, url.clone(), headers, deadline)?, &url)
 }
 
 /// Returns the router that DHCP offers on a NIC, for policy routing. The lease is released.

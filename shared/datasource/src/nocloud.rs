@@ -406,7 +406,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
         return if id == cached.id {
             IdentityCheck::Same
         } else {
-            IdentityCheck::Different(format!("{source} says instance-id {id}"))
+            IdentityCheck::Different(format!("{source} reports instance-id {id}"))
         };
     }
     for name in SEED_DIRS {
@@ -415,7 +415,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
         let metadata = seed::parse_meta_data(ctx.sys, &path, &bytes);
         return match metadata.and_then(|map| document::text(&map, "instance-id")) {
             Some(id) if id == cached.id => IdentityCheck::Same,
-            Some(id) => IdentityCheck::Different(format!("{path} says instance-id {id}")),
+            Some(id) => IdentityCheck::Different(format!("{path} reports instance-id {id}")),
             None => IdentityCheck::Unknown(format!("{path} has no valid instance-id")),
         };
     }

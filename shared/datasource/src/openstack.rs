@@ -76,10 +76,10 @@ fn crawl(
         if policy.max_wait.is_zero() { policy.single_attempt(fetch) } else { policy.until_available(fetch) }
     };
     let requests: Vec<Request> = bases.iter().map(ask).collect();
-    let (which, answer) = net.open_service(&requests, deadline)?;
+    let (which, response) = net.open_service(&requests, deadline)?;
     let base = bases[which].clone();
     info!(sys, "OpenStack: the metadata service is at {base}");
-    let listed = String::from_utf8_lossy(&answer.body).into_owned();
+    let listed = String::from_utf8_lossy(&response.body).into_owned();
     let version =
         openstack_format::newest_version(|v| listed.lines().any(|l| l.trim().trim_end_matches('/') == v));
     let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);

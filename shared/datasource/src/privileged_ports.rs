@@ -6,7 +6,7 @@ use state::Blobs;
 use system::{Deadline, Error, Request, Result, warning};
 
 use crate::service::Session;
-use crate::{metadata_network, standard};
+use crate::{standard, tree};
 
 /// The minimum number of ports that are tried for a path: another request may still hold one.
 const MIN_PORTS: u32 = 2;
@@ -50,7 +50,7 @@ impl PrivilegedPorts {
                 .accept_any_status()
                 .source_port(port);
             let response = session.net.fetch_first(&[request], self.deadline);
-            let failure = match response.and_then(|(_, response)| metadata_network::body(response, url)) {
+            let failure = match response.and_then(|(_, response)| tree::body(response, url)) {
                 Ok(body) => return Ok(body),
                 Err(e) if e.is_too_large() => return Err(e),
                 Err(e) => e,

@@ -115,7 +115,7 @@ fn file_url(base: &str, name: &str) -> String {
 pub fn fetch(sys: &System, base: &str, policy: &RetryPolicy) -> Result<Seed> {
     let url = |name: &str| file_url(base, name);
     let request = |name: &str| policy.with_retries(Request::get(url(name)));
-    let body = |fetch: Request| sys.fetch(&fetch).map(|answer| answer.body);
+    let body = |request: Request| sys.fetch(&request).map(|response| response.body);
     let optional = |name: &str| match body(request(name).optional()) {
         Err(e) if e.is_not_found() => None,
         read => optional_or_log(sys, name, read.map(Some)),

@@ -249,7 +249,7 @@ impl Session<'_, '_> {
                 }
             }
         };
-        metadata_network::body(response, &url)
+        tree::body(response, &url)
     }
 
     /// Fetches user-data or vendor-data; there is none if the path does not exist, and if the data exceeds the size limit

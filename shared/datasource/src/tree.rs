@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{Map, Node, Value};
 use encoding::percent;
-use system::{Error, KeptConnection, Request, Result, System, warning};
-
-use crate::metadata_network;
+use system::{Error, KeptConnection, Request, Response, Result, System, warning};
 
 /// Fetches one path below the tree's root; returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
@@ -71,7 +69,7 @@ pub fn prefetch(
         if depth.is_some() {
             bytes = bytes.checked_sub(response.body.len())?;
         }
-        let body = metadata_network::body(response, &path).ok()?;
+        let body = body(response, &path).ok()?;
         let mut following = Vec::new();
         let depth = depth.unwrap_or_default() + 1;
         if let Some(text) = body.as_ref().filter(|_| path.ends_with('/') && depth < MAX_DEPTH) {
@@ -91,6 +89,19 @@ pub fn prefetch(
         Some(following)
     });
     prefetched
+}
+
+/// Returns the body of a response to a request of `url`; `None` for status 404 and 410.
+///
+/// # Errors
+///
+/// Fails for every other status of 400 or above.
+pub fn body(response: Response, url: &str) -> Result<Option<Vec<u8>>> {
+    match response.status {
+        404 | 410 => Ok(None),
+        400.. => Err(Error::new(format!("{url}: status {}", response.status))),
+        _ => Ok(Some(response.body)),
+    }
 }
 
 fn read_directory(sys: &System, path: &str, get: Get<'_>, depth: usize, budget: &mut Budget) -> Result<Node> {

@@ -50,12 +50,12 @@ fn images_and_plans_do_not_wait_in_a_pool() {
     ] {
         let machine = machine(platform);
         let error = machine.find("Azure").unwrap_err().to_string();
-        assert!(error.contains("pre-provisioned and waits for its owner"), "{platform}: {error}");
+        assert!(error.contains("pre-provisioned and waits for reprovisioning"), "{platform}: {error}");
         assert!(!machine.sys.exists("/var/lib/cloud/data/reported_ready"), "{platform}");
         assert!(!machine.sys.exists("/var/lib/waagent/ovf-env.xml"), "{platform}");
     }
     let restarted = machine("").file("/var/lib/cloud/data/reported_ready", "1: 2\n");
-    assert!(restarted.find("Azure").unwrap_err().to_string().contains("waits for its owner"));
+    assert!(restarted.find("Azure").unwrap_err().to_string().contains("waits for reprovisioning"));
 }
 
 #[test]

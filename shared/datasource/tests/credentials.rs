@@ -100,7 +100,7 @@ fn cached_instance_is_compared_with_the_credential() {
         (
             "instance-id: i-3",
             "ds=nocloud;i=i-1",
-            IdentityCheck::Different("a credential says instance-id i-3".into()),
+            IdentityCheck::Different("a credential reports instance-id i-3".into()),
         ),
         ("a: 1", "ds=nocloud;i=i-1", IdentityCheck::Same),
     ] {

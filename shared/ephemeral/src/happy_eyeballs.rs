@@ -1,5 +1,5 @@
-//! Several URLs requested in parallel: the first good answer wins. Each waits for the family of its address to come up,
-//! so that metadata over IPv6 does not wait for a DHCP server that never answers, or the other way round.
+//! Several URLs requested in parallel: the first successful response wins. Each waits for the family of its address to come up,
+//! so that metadata over IPv6 does not wait for a DHCP server that never responds, or the other way round.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -12,14 +12,14 @@ use system::{
 
 use crate::changed_link::POLL_INTERVAL;
 
-/// The time between the first requests of two candidates, so that an immediate answer makes the others unnecessary.
+/// The time between the first requests of two candidates, so that an immediate response makes the others unnecessary.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
-/// Once a candidate is locked, the time for a family that is still coming up: that of the first answer of a router.
+/// Once a candidate is locked, the time for a family that is still coming up: that of a router's first advertisement.
 const LOCKED_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The first good answer.
+/// The first successful response.
 #[derive(Debug)]
-pub struct Answer {
+pub struct FirstResponse {
     /// The index of the candidate.
     pub index: usize,
     /// Its response.
@@ -141,18 +141,18 @@ impl Network for ExistingNetwork<'_> {
     }
 }
 
-pub fn fetch_without_link(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<Answer> {
+pub fn fetch_without_link(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
     fetch(&mut ExistingNetwork(sys), candidates, deadline)
 }
 
-/// Fetches from the candidates and returns the first good answer.
-pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<Answer> {
+/// Fetches from the candidates and returns the first successful response.
+pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
     let began = net.sys().clock().elapsed();
     let service = candidates.first().map(Request::redacted_url).unwrap_or_default();
     let _activity = net.sys().begin_activity(format!("waiting for metadata from {service}"));
-    let first = |fetch: &Request| Attempt {
+    let first = |request: &Request| Attempt {
         state: State::Waiting(Duration::ZERO),
-        retries_left: fetch.retry_settings().0,
+        retries_left: request.retry_settings().0,
         busy_retries: 0,
         busy_since: None,
         transient_since: None,
@@ -166,15 +166,15 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
     loop {
         let now = net.sys().clock().elapsed().saturating_sub(began);
         let is_locked = locked_since.is_some();
-        for (i, (attempt, fetch)) in attempts.iter_mut().zip(candidates).enumerate() {
+        for (i, (attempt, request)) in attempts.iter_mut().zip(candidates).enumerate() {
             let failure = match &mut attempt.state {
-                State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, fetch) {
+                State::Waiting(at) if now >= *at && now >= next_start => match resolve(net, request) {
                     Ok(None) => continue,
                     Ok(Some(resolving)) => {
                         // An address needs no resolution and is requested in the same turn.
                         attempt.state = State::Resolving(resolving);
                         attempt.began = now;
-                        match begin(net, fetch, attempt, deadline, is_locked) {
+                        match begin(net, request, attempt, deadline, is_locked) {
                             Ok(true) => {
                                 next_start = now + ATTEMPT_DELAY;
                                 continue;
@@ -185,22 +185,26 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
                     }
                     Err(e) => e.into(),
                 },
-                State::Resolving(_) => match begin(net, fetch, attempt, deadline, is_locked) {
+                State::Resolving(_) => match begin(net, request, attempt, deadline, is_locked) {
                     Ok(_) => continue,
                     Err(e) => e.into(),
                 },
                 State::Running(_) | State::Complete(_) => match attempt.result() {
                     None => continue,
-                    Some(done) => match check_response(net.sys(), fetch, done, deadline) {
+                    Some(done) => match check_response(net.sys(), request, done, deadline) {
                         Ok(response) => {
                             debug!(
                                 net.sys(),
                                 "{} answered ({} bytes) after {:.3} s",
-                                fetch.redacted_url(),
+                                request.redacted_url(),
                                 response.body.len(),
                                 attempt.took(now)
                             );
-                            return Ok(Answer { index: i, response, connection: attempt.connection() });
+                            return Ok(FirstResponse {
+                                index: i,
+                                response,
+                                connection: attempt.connection(),
+                            });
                         }
                         Err(failure) => failure,
                     },
@@ -210,12 +214,12 @@ pub fn fetch(net: &mut dyn Network, candidates: &[Request], deadline: Deadline) 
             debug!(
                 net.sys(),
                 "{}: {} after {:.3} s; {} retries left",
-                fetch.redacted_url(),
+                request.redacted_url(),
                 failure.error,
                 attempt.took(now),
                 if failure.is_permanent() { 0 } else { attempt.retries_left }
             );
-            attempt.fail(fetch, failure, now);
+            attempt.fail(request, failure, now);
         }
         if locked_since.is_none() && attempts.iter().any(|attempt| attempt.has(ErrorKind::PermissionDenied)) {
             locked_since = Some(now);
@@ -272,8 +276,8 @@ impl Attempt {
     }
 
     /// Decides after a failure: another attempt, or the end.
-    fn fail(&mut self, fetch: &Request, failure: Failure, now: Duration) {
-        let pause = fetch.retry_settings().1;
+    fn fail(&mut self, request: &Request, failure: Failure, now: Duration) {
+        let pause = request.retry_settings().1;
         let transient_since = *self.transient_since.get_or_insert(now);
         self.state = match failure {
             failure if failure.is_permanent() => {
@@ -284,9 +288,9 @@ impl Attempt {
             Failure { pause: Some(asked), .. } if self.busy_retries < Request::MAX_BUSY_RETRIES => {
                 self.busy_retries += 1;
                 let busy_for = now.saturating_sub(*self.busy_since.get_or_insert(now));
-                fetch.busy_pause(asked, busy_for).map_or(State::Failed, |pause| State::Waiting(now + pause))
+                request.busy_pause(asked, busy_for).map_or(State::Failed, |pause| State::Waiting(now + pause))
             }
-            Failure { is_transient: true, .. } if now < transient_since + fetch.tolerance() => {
+            Failure { is_transient: true, .. } if now < transient_since + request.tolerance() => {
                 State::Waiting(now + pause)
             }
             _ if self.retries_left > 0 => {
@@ -300,11 +304,11 @@ impl Attempt {
 }
 
 /// Begins to resolve a candidate's host. `None`: names cannot be resolved yet.
-fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> {
-    if fetch.has_host_name() && !net.is_up() {
+fn resolve(net: &dyn Network, request: &Request) -> Result<Option<PendingLookup>> {
+    if request.has_host_name() && !net.is_up() {
         return Ok(None);
     }
-    fetch.resolve(net.link()).map(Some)
+    request.resolve(net.link()).map(Some)
 }
 
 /// Begins a request once the addresses are known. `false`: they are not known yet, or their family is still coming up.
@@ -312,7 +316,7 @@ fn resolve(net: &dyn Network, fetch: &Request) -> Result<Option<PendingLookup>> 
 /// too: its address may be locked as well, which needs no network to be seen.
 fn begin(
     net: &dyn Network,
-    fetch: &Request,
+    request: &Request,
     attempt: &mut Attempt,
     deadline: Deadline,
     is_locked: bool,
@@ -322,10 +326,10 @@ fn begin(
     let all = found?;
     let has = |wanted| all.iter().find(|to| net.reachability(**to) == wanted);
     if let Some(to) = has(Reachability::Reachable) {
-        attempt.state = if fetch.is_https() {
-            State::Complete(Box::new(net.sys().try_fetch(fetch, deadline)))
+        attempt.state = if request.is_https() {
+            State::Complete(Box::new(net.sys().try_fetch(request, deadline)))
         } else {
-            State::Running(Box::new(Exchange::begin(net.sys(), fetch, *to, deadline)?))
+            State::Running(Box::new(Exchange::begin(net.sys(), request, *to, deadline)?))
         };
         return Ok(true);
     }
@@ -334,8 +338,8 @@ fn begin(
         return Err(Error::with_kind(ErrorKind::NetworkUnreachable, message));
     };
     if is_locked
-        && !fetch.is_https()
-        && let Err(e) = Exchange::begin(net.sys(), fetch, *to, deadline)
+        && !request.is_https()
+        && let Err(e) = Exchange::begin(net.sys(), request, *to, deadline)
         && e.is_permanent()
     {
         return Err(e);
@@ -345,21 +349,22 @@ fn begin(
     Ok(false)
 }
 
-/// Returns whether a response is an answer.
+/// Returns the response if it is successful or its status is accepted. A missing optional resource is an error of the kind
+/// `NotFound`.
 fn check_response(
     sys: &System,
-    fetch: &Request,
+    request: &Request,
     done: Result<Response>,
     deadline: Deadline,
 ) -> std::result::Result<Response, Failure> {
-    let answer = done?;
-    match answer.status {
-        200..300 => Ok(answer),
-        400.. if fetch.accepts(answer.status) => Ok(answer),
-        404 | 410 if fetch.is_optional() => Err(Error::io("not found", &ErrorKind::NotFound.into()).into()),
+    let response = done?;
+    match response.status {
+        200..300 => Ok(response),
+        400.. if request.accepts(response.status) => Ok(response),
+        404 | 410 if request.is_optional() => Err(Error::io("not found", &ErrorKind::NotFound.into()).into()),
         status => Err(Failure {
             error: Error::new(format!("status {status}")),
-            pause: fetch.retry_pause(&answer, sys.clock().wall(), Some(deadline)),
+            pause: request.retry_pause(&response, sys.clock().wall(), Some(deadline)),
             is_transient: status >= 500 || status == 429,
         }),
     }
@@ -367,20 +372,20 @@ fn check_response(
 
 /// Returns one error for all candidates. The error of a single candidate keeps its kind.
 fn combined_error(candidates: &[Request], attempts: Vec<Attempt>, network_errors: &str) -> Error {
-    if let ([fetch], [Attempt { state: State::Failed, last_error: Some(e), .. }]) =
+    if let ([request], [Attempt { state: State::Failed, last_error: Some(e), .. }]) =
         (candidates, &attempts[..])
         && (e.is_not_found() || e.is_too_large())
     {
-        return e.clone().context(format_args!("fetching {}", fetch.redacted_url()));
+        return e.clone().context(format_args!("fetching {}", request.redacted_url()));
     }
     let each =
-        candidates.iter().zip(attempts).map(|(fetch, attempt)| match (attempt.state, attempt.last_error) {
-            (State::Running(_), None) => format!("{}: no response in time", fetch.redacted_url()),
+        candidates.iter().zip(attempts).map(|(request, attempt)| match (attempt.state, attempt.last_error) {
+            (State::Running(_), None) => format!("{}: no response in time", request.redacted_url()),
             (State::Resolving(_), None) => {
-                format!("{}: name resolution timed out", fetch.redacted_url())
+                format!("{}: name resolution timed out", request.redacted_url())
             }
-            (_, Some(e)) => format!("{}: {e}", fetch.redacted_url()),
-            (_, None) => format!("{}: not reached in time", fetch.redacted_url()),
+            (_, Some(e)) => format!("{}: {e}", request.redacted_url()),
+            (_, None) => format!("{}: not reached in time", request.redacted_url()),
         });
     let mut text = each.collect::<Vec<_>>().join("; ");
     if !network_errors.is_empty() {
@@ -395,13 +400,13 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Returns a server that answers successive requests with these strings, each after its pause.
-    fn server(answers: &[(&'static str, u64)]) -> (u16, std::thread::JoinHandle<()>) {
+    /// Returns a server that responds to successive requests with these strings, each after its pause.
+    fn server(responses: &[(&'static str, u64)]) -> (u16, std::thread::JoinHandle<()>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let answers = answers.to_vec();
+        let responses = responses.to_vec();
         let thread = std::thread::spawn(move || {
-            for (text, pause) in answers {
+            for (text, pause) in responses {
                 let (mut peer, _) = listener.accept().unwrap();
                 let _ = peer.read(&mut [0; 2000]);
                 std::thread::sleep(Duration::from_millis(pause));
@@ -415,7 +420,7 @@ mod tests {
         Request::get(format!("http://127.0.0.1:{port}/"))
     }
 
-    fn run(candidates: &[Request], seconds: u64) -> Result<Answer> {
+    fn run(candidates: &[Request], seconds: u64) -> Result<FirstResponse> {
         fetch_without_link(&System::new("/"), candidates, Deadline::after(Duration::from_secs(seconds)))
     }
 
@@ -424,13 +429,13 @@ mod tests {
     const NONE: &str = "HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n";
 
     #[test]
-    fn the_first_good_answer_wins() {
+    fn first_successful_response_wins() {
         let (slow, first) = server(&[(GOOD, 6000)]);
         let (bad, second) = server(&[(BAD, 0)]);
         let (good, third) = server(&[(GOOD, 0)]);
         let began = std::time::Instant::now();
-        let answer = run(&[get(slow), get(bad), get(good)], 20).unwrap();
-        assert_eq!((answer.index, answer.response.body.as_slice()), (2, &b"hi"[..]));
+        let found = run(&[get(slow), get(bad), get(good)], 20).unwrap();
+        assert_eq!((found.index, found.response.body.as_slice()), (2, &b"hi"[..]));
         assert!(began.elapsed() < Duration::from_millis(5500), "{:?}", began.elapsed());
         for thread in [first, second, third] {
             thread.join().unwrap();
@@ -440,8 +445,8 @@ mod tests {
     #[test]
     fn failed_requests_are_retried_unless_not_found() {
         let (port, thread) = server(&[(BAD, 0), ("junk\r\n\r\n", 0), (GOOD, 0)]);
-        let fetch = get(port).retries(2, Duration::from_millis(5));
-        assert_eq!(run(&[fetch], 20).unwrap().index, 0);
+        let request = get(port).retries(2, Duration::from_millis(5));
+        assert_eq!(run(&[request], 20).unwrap().index, 0);
         thread.join().unwrap();
         let (port, thread) = server(&[(NONE, 0)]);
         let e = run(&[get(port).optional().retries(5, Duration::from_secs(9))], 20).unwrap_err();

@@ -151,8 +151,8 @@ impl PendingIpv4 {
                     debug!(link.sys, "{}: ignoring DHCP message from {source}: {why}", link.info.name)
                 }
                 Event::Offered(server) => {
-                    debug!(link.sys, "{}: the DHCP server {server} made an offer", link.info.name);
-                    self.last = format!("the DHCP server {server} offered an address and has not granted it");
+                    debug!(link.sys, "{}: received DHCPOFFER from {server}", link.info.name);
+                    self.last = format!("DHCP server {server} sent DHCPOFFER but no DHCPACK");
                 }
                 Event::Refused(words) => {
                     warning!(link.sys, "{}: DHCPNAK from {source}: {words}", link.info.name);

@@ -10,7 +10,7 @@ use crate::changed_link::{ChangedLink, FamilyState, POLL_INTERVAL};
 use crate::journal::{self, Rollback};
 use crate::router_solicitation::{ALL_ROUTERS_ETHERNET, eui64_link_local, solicitation};
 
-/// The interval and number of solicitations (RFC 4861, 10). After the last one, a router's answer is awaited only if IPv4
+/// The interval and number of solicitations (RFC 4861, 10). After the last one, an advertisement is awaited only if IPv4
 /// does not work either.
 const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
 const MAX_SOLICITATIONS: u32 = 3;
@@ -148,8 +148,8 @@ fn solicit_routers(from: Ipv6Addr, link: &ChangedLink<'_>) -> Result<()> {
     let to: &[u8] = if hardware.len() == 6 { &ALL_ROUTERS_ETHERNET } else { &link.info.broadcast };
     let socket = link.sys.packet_socket(link.info.index, Protocol::Ipv6)?;
     match socket.send(&solicitation(from, &hardware), to) {
-        Ok(()) => debug!(link.sys, "{}: asked for IPv6 routers", link.info.name),
-        Err(e) => debug!(link.sys, "{}: asking for IPv6 routers: {e}", link.info.name),
+        Ok(()) => debug!(link.sys, "{}: sent a router solicitation", link.info.name),
+        Err(e) => debug!(link.sys, "{}: sending a router solicitation: {e}", link.info.name),
     }
     Ok(())
 }

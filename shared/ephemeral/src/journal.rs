@@ -177,16 +177,16 @@ pub fn roll_back_stale(sys: &System, dir: &str) {
         let (pid, start) = journal.owner;
         // This process has not begun yet, or was interrupted and is the same process.
         if pid != std::process::id() && start_time(sys, pid) == Some(start) {
-            debug!(sys, "{path}: process {pid} is still at work");
+            debug!(sys, "{path}: process {pid} is still running");
         } else if crate::existing_lease::is_managed(sys, journal.link) {
             info!(
                 sys,
-                "interface {} is managed by the network service; keeping what process {pid} left",
+                "interface {} is managed by the network service; keeping the network changes of process {pid}",
                 journal.link
             );
             drop(sys.remove(&path));
         } else {
-            info!(sys, "rolling back what process {pid} left on interface {}", journal.link);
+            info!(sys, "rolling back the network changes of process {pid} on interface {}", journal.link);
             journal.roll_back(sys, dir);
         }
     }

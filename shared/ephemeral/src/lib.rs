@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use system::{Deadline, Error, Request, Result, System};
 
-pub use happy_eyeballs::Answer;
+pub use happy_eyeballs::FirstResponse;
 pub use ipv4::Ipv4Method;
 pub use ipv6::Ipv6Method;
 pub use journal::roll_back_stale;
@@ -140,13 +140,13 @@ impl<'a> EphemeralNetwork<'a> {
         self.pending() == (false, false)
     }
 
-    /// Fetches from the candidates and returns the first good answer. They are requested in parallel, 150 ms
+    /// Fetches from the candidates and returns the first successful response. They are requested in parallel, 150 ms
     /// apart, each as soon as its family is up, and retried as each request says.
     ///
     /// # Errors
     /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes. The message has the last error
     /// of each and what is wrong with the network.
-    pub fn fetch(&mut self, candidates: &[Request], deadline: Deadline) -> Result<Answer> {
+    pub fn fetch(&mut self, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
         happy_eyeballs::fetch(self, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
     }
 
@@ -254,11 +254,11 @@ pub fn existing_lease(sys: &System, nic: &str) -> Option<Lease> {
 ///
 /// # Errors
 /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes.
-pub fn fetch(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<Answer> {
+pub fn fetch(sys: &System, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
     happy_eyeballs::fetch_without_link(sys, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
 }
 
-/// Returns whether one of these URLs answers over the existing network, requested in parallel: then none is set up.
+/// Returns whether one of these URLs responds over the existing network, requested in parallel: then none is set up.
 pub fn find_responding(sys: &System, candidates: &[Request], deadline: Deadline) -> Option<usize> {
-    happy_eyeballs::fetch_without_link(sys, candidates, deadline).ok().map(|answer| answer.index)
+    happy_eyeballs::fetch_without_link(sys, candidates, deadline).ok().map(|first| first.index)
 }

@@ -289,7 +289,7 @@ fn host_keys_are_kept() {
 #[test]
 fn missing_openssh_is_reported_only_if_expected() {
     // The configuration, a program of the machine, the number of warnings.
-    for (config, program, complaints) in
+    for (config, program, warnings) in
         [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
     {
         let sandbox = machine(config);
@@ -301,7 +301,7 @@ fn missing_openssh_is_reported_only_if_expected() {
         sandbox.run(&ssh::MODULE).unwrap();
         assert_eq!(
             sandbox.logged_warnings().len(),
-            complaints,
+            warnings,
             "{config} {program:?}: {:?}",
             sandbox.logged_warnings()
         );

@@ -229,7 +229,7 @@ fn create_directories(context: &Context<'_>, chef: &Chef) -> Result<()> {
         for name in sys.list(old)? {
             let (from, to) = (format!("{old}/{name}"), format!("{new}/{name}"));
             if sys.exists(&to) || sys.is_link(&to) {
-                debug!(sys, "{from} stays: {to} exists");
+                debug!(sys, "keeping {from}: {to} exists");
             } else if let Err(e) = sys.rename(&from, &to) {
                 warning!(sys, "chef: {e}");
             }

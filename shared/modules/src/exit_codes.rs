@@ -124,7 +124,7 @@ pub fn requested_reruns(context: &Context<'_>, module: &str) -> Vec<String> {
 pub fn withdraw_reboot(context: &Context<'_>) {
     let path = context.layout.run(REQUEST);
     if context.sys.exists(&path) {
-        info!(context.sys, "power_state takes the place of the reboot that a script has requested");
+        info!(context.sys, "power_state overrides the reboot that a script requested");
         if let Err(e) = context.sys.remove(&path) {
             warning!(context.sys, "{e}");
         }

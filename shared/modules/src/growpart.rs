@@ -175,7 +175,7 @@ fn grow_partition(sys: &System, partition: &Partition) -> Result<Outcome> {
     sys.write_device(disk, &pieces)?;
     let length = growth.new_length * partition.sector_size;
     sys.resize_partition(disk, partition.number, partition.start, length)
-        .context("the table is written, but the kernel takes it only at the next boot")?;
+        .context("partition table written; the kernel will use it after a reboot")?;
     let (disk, number) = (partition.disk.clone(), partition.number);
     Ok(Outcome::Changed { disk, number, from: partition.length, to: length })
 }

@@ -168,7 +168,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         && let Some(marker) = REBOOT_MARKERS.into_iter().find(|m| sys.is_file(m))
     {
         sys.set_cause_key("package_reboot_if_required");
-        warning!(sys, "rebooting, as {marker} asks");
+        warning!(sys, "rebooting: {marker} exists");
         attempt("reboot failed", reboot(context, &MODULE, &["/sbin/reboot"]));
     }
     match failures.pop() {

@@ -139,14 +139,14 @@ fn run(context: &Context<'_>) -> Result<()> {
     let id = &context.instance.id;
     let url = wanted.url.replace("${INSTANCE_ID}", id).replace("$INSTANCE_ID", id);
     let retries = u32::try_from(wanted.tries.clamp(1, 1000) - 1).unwrap_or(0);
-    let fetch = Request::post(&url, form_encode(&pairs))
+    let request = Request::post(&url, form_encode(&pairs))
         .header("Content-Type", "application/x-www-form-urlencoded")
         .retries(retries, RETRY_DELAY)
         .client_certificates(&context.layout.client_certificates())
         .limit(1 << 20);
     // The machine works nevertheless: a warning, not a failure.
-    match sys.fetch(&fetch) {
-        Ok(answer) => info!(sys, "phone_home: POST succeeded (HTTP {})", answer.status),
+    match sys.fetch(&request) {
+        Ok(response) => info!(sys, "phone_home: POST succeeded (HTTP {})", response.status),
         Err(e) => warning!(sys, "phone_home: {e}"),
     }
     Ok(())
@@ -233,7 +233,7 @@ mod tests {
     /// The cloud's names, else the machine's; those of the configuration are not used.
     #[test]
     fn host_names_come_from_metadata_or_the_system() {
-        for (cloud, hosts, told) in [
+        for (cloud, hosts, posted) in [
             (None, "127.0.1.1 was.example.org was\n", "hostname=was&fqdn=was.example.org"),
             (None, "", "hostname=was&fqdn=was"),
             (Some("m"), "127.0.1.1 m.example.org m\n", "hostname=m&fqdn=m"),
@@ -250,7 +250,7 @@ mod tests {
             sandbox.sys.write("/etc/hosts", hosts, WriteOptions::default()).unwrap();
             sandbox.run(&MODULE).unwrap();
             let requests = server.join().unwrap();
-            assert_eq!(requests[0].split_once("\r\n\r\n").unwrap().1, told);
+            assert_eq!(requests[0].split_once("\r\n\r\n").unwrap().1, posted);
         }
     }
 

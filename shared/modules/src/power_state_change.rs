@@ -341,9 +341,9 @@ mod tests {
     #[test]
     fn condition_and_message_are_not_arguments() {
         let sandbox = Sandbox::live("{}");
-        let told = sandbox.top.join("told").to_string_lossy().into_owned();
+        let recorded = sandbox.top.join("recorded").to_string_lossy().into_owned();
         // Of the waiting shell the arguments, of the condition the environment.
-        let tell = format!("tr '\\0' '\\n' </proc/$PPID/cmdline >{told}; env >>{told}");
+        let tell = format!("tr '\\0' '\\n' </proc/$PPID/cmdline >{recorded}; env >>{recorded}");
         let words = ["sh", "-c", &tell, "s3cret"].map(String::from).to_vec();
         for condition in [
             Condition::Program(words),
@@ -352,7 +352,7 @@ mod tests {
             let wanted = PowerState { condition, ..read("{mode: reboot}").unwrap() };
             let action = ["true".into(), "-r".into(), "now".into(), "s3cret".into()];
             sandbox.sys.run(&wait_command(u32::MAX, &wanted, &action, "/none")).unwrap();
-            let text = std::fs::read_to_string(&told).unwrap();
+            let text = std::fs::read_to_string(&recorded).unwrap();
             assert!(text.contains("power_state") && text.contains("PATH="), "{text}");
             assert!(!text.contains("s3cret") && !text.contains("POWER_STATE_MESSAGE="), "{text}");
         }

@@ -329,18 +329,18 @@ fn run_late_runcmd(context: &Context<'_>, entry: &ModuleEntry, step: Step) -> Mo
     // The semaphore comes first: not running is better than running twice.
     if let Err(e) = state::release(sys, layout, LATE_RUNCMD_SEMAPHORE, Frequency::Instance) {
         error!(sys, "not running the commands of {}: {e}", RUNCMD);
-        step.end(sys, StepResult::Fail, format!("{RUNCMD} ran late"));
+        step.end(sys, StepResult::Fail, format!("delayed run of {RUNCMD}"));
         return ModuleResult::Failed(format!("{}: {e}", entry.name));
     }
     info!(sys, "running the commands of {}, which an earlier boot could not write", RUNCMD);
     match crate::run_parts::run_script(context, &layout.user_scripts(), RUNCMD, &[]) {
         Ok(()) => {
-            step.end(sys, StepResult::Success, format!("{RUNCMD} ran late"));
+            step.end(sys, StepResult::Success, format!("delayed run of {RUNCMD}"));
             ModuleResult::Done
         }
         Err(e) => {
-            warning!(sys, "Running {} late failed: {e}", RUNCMD);
-            step.end(sys, StepResult::Fail, format!("{RUNCMD} ran late"));
+            warning!(sys, "delayed run of {} failed: {e}", RUNCMD);
+            step.end(sys, StepResult::Fail, format!("delayed run of {RUNCMD}"));
             ModuleResult::Failed(format!("{}: {e}", entry.name))
         }
     }

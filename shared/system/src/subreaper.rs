@@ -42,10 +42,10 @@ impl Subreaper {
     }
 }
 
-/// Terminates the programs that this process has started, each with its process group: by SIGTERM and, after `patience`, by
+/// Terminates the programs that this process has started, each with its process group: by SIGTERM and, after `grace_period`, by
 /// SIGKILL. Programs in a session of their own are meant to outlive this process, and those in its own group (`tee`) exit by
 /// themselves. Returns the names of the terminated ones.
-pub fn terminate_programs(patience: Duration) -> Vec<String> {
+pub fn terminate_programs(grace_period: Duration) -> Vec<String> {
     let ours = nix::unistd::getsid(None);
     let mut left: Vec<(Pid, String)> = children()
         .into_iter()
@@ -53,7 +53,7 @@ pub fn terminate_programs(patience: Duration) -> Vec<String> {
         .filter(|(child, _)| getpgid(Some(*child)).is_ok_and(|group| group != getpgrp()))
         .collect();
     let names = left.iter().map(|(child, name)| format!("{name} (process {child})")).collect();
-    let deadline = Deadline::after(patience);
+    let deadline = Deadline::after(grace_period);
     for (child, _) in &left {
         let _ = killpg(*child, Signal::SIGTERM);
     }

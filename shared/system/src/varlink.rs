@@ -106,11 +106,11 @@ fn error_name(error: &Value) -> String {
 /// Returns an error of [`Varlink::call`] in the words of a message.
 pub(crate) fn explain(error: io::Error) -> io::Error {
     match error.kind() {
-        ErrorKind::WouldBlock | ErrorKind::TimedOut => io::Error::other("no answer in time"),
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => io::Error::other("timed out waiting for a response"),
         ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
-            io::Error::other("it closed the connection")
+            io::Error::other("the service closed the connection")
         }
-        ErrorKind::InvalidData => io::Error::other("the answer is invalid"),
+        ErrorKind::InvalidData => io::Error::other("invalid response"),
         _ => error,
     }
 }
@@ -148,18 +148,18 @@ mod tests {
     }
 
     #[test]
-    fn replies() {
+    fn reply_is_accepted_or_reported_as_an_error() {
         for (reply, expected) in [
             ("{}\0", "done"),
             ("{\"parameters\": {}}\0", "done"),
             ("{\"error\": \"org.example.Full\"}\0", "org.example.Do: error org.example.Full"),
             ("{\"error\": \"a\\u001b[31m\"}\0", "org.example.Do: error invalid"),
             ("{\"error\": 7}\0", "org.example.Do: error invalid"),
-            ("7\0", "org.example.Do: the answer is invalid"),
-            ("[]\0", "org.example.Do: the answer is invalid"),
-            ("{}\0{}\0", "org.example.Do: the answer is invalid"),
-            ("{}", "org.example.Do: it closed the connection"),
-            ("", "org.example.Do: it closed the connection"),
+            ("7\0", "org.example.Do: invalid response"),
+            ("[]\0", "org.example.Do: invalid response"),
+            ("{}\0{}\0", "org.example.Do: invalid response"),
+            ("{}", "org.example.Do: the service closed the connection"),
+            ("", "org.example.Do: the service closed the connection"),
         ] {
             let (result, call) = request(reply);
             assert_eq!(result, expected, "{reply}");
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn silence() {
+    fn call_to_a_silent_service_times_out() {
         let top = TempDir::new();
         let sys = System::new(&top);
         assert!(sys.connect_varlink("/run/s", SECOND).unwrap_err().is_not_found());
@@ -179,7 +179,7 @@ mod tests {
         let began = std::time::Instant::now();
         let mut service = sys.connect_varlink("/run/s", SECOND).unwrap();
         let e = service.request("a.B", &json!({}), Duration::from_millis(200)).unwrap_err();
-        assert_eq!(e.to_string(), "a.B: no answer in time");
+        assert_eq!(e.to_string(), "a.B: timed out waiting for a response");
         assert!(began.elapsed() < SECOND * 5);
     }
 }

@@ -188,7 +188,7 @@ fn servers_that_refuse_more_connections() {
 
 /// Servers that keep no connection, and say so, or speak HTTP/1.0, or end the body with the connection: one request each.
 #[test]
-fn servers_that_close() {
+fn closed_connections_get_one_request_each() {
     let closing: [Answer; 3] = [
         |stream, path, _| {
             answer(stream, path, "Connection: Close\r\n");
@@ -226,7 +226,7 @@ fn connections_closed_without_notice() {
 
 /// A missing resource is an answer. Any other failure ends the crawl, once, and what was received stays.
 #[test]
-fn failures() {
+fn failure_ends_the_crawl_and_keeps_what_was_received() {
     let missing = Server::new(|stream, path, _| {
         let status = if path == "/2" { 404 } else { 200 };
         write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\n\r\n").is_ok()

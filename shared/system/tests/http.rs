@@ -54,15 +54,15 @@ impl Server {
     }
 }
 
-fn fetch(fetch: &Request) -> (Result<Response>, f64) {
+fn fetch(request: &Request) -> (Result<Response>, f64) {
     let began = Instant::now();
-    let result = System::new("/nonexistent").fetch(fetch);
+    let result = System::new("/nonexistent").fetch(request);
     (result, began.elapsed().as_secs_f64())
 }
 
 fn text(result: Result<Response>) -> String {
     match result {
-        Ok(answer) => format!("{} {}", answer.status, String::from_utf8_lossy(&answer.body)),
+        Ok(response) => format!("{} {}", response.status, String::from_utf8_lossy(&response.body)),
         Err(e) => e.to_string(),
     }
 }
@@ -253,7 +253,7 @@ fn redirect_loops_end_at_once() {
 
 /// A POST that becomes a GET has no body, and nothing that describes one.
 #[test]
-fn redirected_posts() {
+fn post_redirected_as_a_get_is_sent_without_a_body() {
     for (status, second) in
         [("302", "GET /y HTTP/1.1"), ("303", "GET /y HTTP/1.1"), ("307", "POST /y HTTP/1.1")]
     {

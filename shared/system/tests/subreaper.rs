@@ -9,7 +9,8 @@ use system::{Command, Subreaper, System};
 fn descendants_are_killed() {
     let sys = System::new("/");
     let top = scratch::TempDir::new();
-    let told = |name: &str| std::fs::read_to_string(top.join(name)).unwrap_or_default().trim().to_string();
+    let recorded =
+        |name: &str| std::fs::read_to_string(top.join(name)).unwrap_or_default().trim().to_string();
     // One in a session of its own, as daemons are, and its child, which continues after its parent has exited.
     let script = format!(
         "setsid sh -c 'sleep 300 & echo $! > {top}/two; exec sleep 300' & echo $! > {top}/one; wait",
@@ -20,7 +21,7 @@ fn descendants_are_killed() {
     let error = sys.run(&command).map_err(|e| e.to_string()).err().unwrap_or_default();
     assert!(error.contains("timed out"), "{error}");
     let lives = |pid: &String| std::path::Path::new("/proc").join(pid).exists();
-    let pids = [told("one"), told("two")];
+    let pids = [recorded("one"), recorded("two")];
     assert!(pids.iter().all(|pid| !pid.is_empty() && lives(pid)), "{pids:?}");
     subreaper.kill_all();
     assert!(!pids.iter().any(lives), "{pids:?}");

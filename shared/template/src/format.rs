@@ -172,7 +172,7 @@ impl Interpreter<'_> {
         }
         out.push_str(rest);
         if values.next().is_some() && !matches!(given, Val::Map(_)) {
-            return Err("a string is given more values than it asks for".into());
+            return Err("more values than placeholders".into());
         }
         Ok(out)
     }

@@ -14,7 +14,7 @@ fn names(got: &Rendered) -> String {
 }
 
 #[test]
-fn headers() {
+fn header_selects_the_template_engine() {
     let values = variables("{x: 1}");
     for (text, out) in [
         ("{{x}} $x", "{{x}} 1"),
@@ -32,7 +32,7 @@ fn headers() {
 }
 
 #[test]
-fn basic_templates() {
+fn basic_template_is_substituted_and_undefined_names_are_kept() {
     let values = "{uptime: '2.50', a: {b: c}, l: [x, y]}";
     for (text, out, unknown) in [
         ("plain", "plain", ""),
@@ -50,7 +50,7 @@ fn basic_templates() {
 
 /// Results of Jinja 3.1 with trim_blocks.
 #[test]
-fn whitespace_control() {
+fn whitespace_is_controlled_as_in_jinja() {
     for (body, out) in [
         ("a\n{% if x %}\nb\n{% endif %}\nc\n", "a\nb\nc\n"),
         ("a\n{% if not x %}\nb\n{% endif %}\n\nc\n", "a\n\nc\n"),
@@ -69,7 +69,7 @@ fn whitespace_control() {
 }
 
 #[test]
-fn expressions() {
+fn expressions_have_the_results_of_jinja() {
     let values = "{t: text, e: '', n: 3, l: [b, A], o: [], m: {z: 1, y: two}, on_: true, no_: null}";
     for (body, out) in [
         ("{{ t }}{{n}}{{on_}}{{no_}}", "text3TrueNone"),

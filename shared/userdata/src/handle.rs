@@ -325,7 +325,7 @@ impl<'a> Handler<'a> {
         }
         if detect::is_for_systemd(payload) {
             let name = sanitized(&part.filename);
-            info!(self.sys, "{}: {name}: credentials for systemd-imds; left to it", self.source.name());
+            info!(self.sys, "{}: {name}: credentials processed by systemd-imds; skipped", self.source.name());
             return;
         }
         // EC2 and OpenStack users know this form from Windows. With an interpreter line, it is a valid script here.

@@ -55,7 +55,7 @@ fn archives_are_expanded() {
 }
 
 #[test]
-fn oddities_are_reported() {
+fn malformed_containers_are_reported_and_have_no_parts() {
     for (blob, warning) in [
         (
             "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--y\n\n--y--",

@@ -85,8 +85,8 @@ fn compare_outputs(user: u32) {
         let differs = DIFFERENCES.iter().any(|(differing, _)| *differing == case);
         let known = differs && (user == 0 || !case.contains("/binary"));
         if same == known {
-            let complaint = String::from_utf8_lossy(&done.stderr);
-            wrong.push(format!("{case} (user {user}): {ours:?} {complaint}\n    upstream {theirs:?}"));
+            let stderr = String::from_utf8_lossy(&done.stderr);
+            wrong.push(format!("{case} (user {user}): {ours:?} {stderr}\n    upstream {theirs:?}"));
         }
     }
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));

@@ -180,21 +180,24 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     // An unknown key of a device is reported once; it is an error only where upstream's schema is closed.
     let wrong = file("misspelled");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
-    let told = format!(
+    let expected = format!(
         "Error: Cloud config schema errors: ethernets.e0.match.mac: unknown key ({wrong}:2:51)\n\n\
          {wrong}:2:18: warning: network.ethernets.e0.adresses: unknown key; did you mean 'addresses'?\n \
          2 | ethernets: …\n   |            ^\n\
          {wrong}:2:51: error: ethernets.e0.match.mac: unknown key\n 2 | ethernets: …\n   |            ^\n\
          Error: Invalid schema: network-config\n\n"
     );
-    assert_eq!((code, out.as_str(), err), (1, format!("Invalid network-config {wrong}\n").as_str(), told));
+    assert_eq!(
+        (code, out.as_str(), err),
+        (1, format!("Invalid network-config {wrong}\n").as_str(), expected)
+    );
     machine.put("misspelled", "version: 2\nvlans: {v: {id: 1, link: e0, adresses: []}}\n");
     let (code, out, err) = run(&["-t", "network-config", "-c", &wrong]);
-    let told = format!(
+    let expected = format!(
         "{wrong}:2:30: warning: network.vlans.v.adresses: unknown key; did you mean 'addresses'?\n 2 | vlans: …\n   \
          |        ^\n"
     );
-    assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), told));
+    assert_eq!((code, out, err), (0, format!("Valid schema {wrong}\n"), expected));
     let (code, _, err) = run(&["-c", &file("broken")]);
     assert!(code == 1 && err.contains("errors: format-l"), "{err}");
     let (code, out, _) = run(&["-c", &file("nothing")]);

@@ -102,7 +102,7 @@ impl Stage {
                 self.sys.run(&start)?;
                 connect().map_err(|e| match e.is_not_found() {
                     true => Error::new(format!(
-                        "{SOCKET_UNIT} does not listen: no TPM, or no measured boot (unified kernel image)"
+                        "{SOCKET_UNIT} is not listening: no TPM, or no measured boot (unified kernel image)"
                     )),
                     false => e,
                 })
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings() {
+    fn pcr_is_parsed_as_in_crypttab() {
         for (text, expected) in [
             ("true", Ok(Some(12))),
             ("yes", Ok(Some(12))),

@@ -73,7 +73,7 @@ impl Stage {
     pub fn report_no_datasource(&mut self, message: &str) {
         self.sys.print(message);
         if self.args.force {
-            warning!(self.sys, "{message} (continuing, as --force asks)");
+            warning!(self.sys, "{message} (continuing because of --force)");
         } else {
             self.fail(message);
         }

@@ -34,9 +34,9 @@ fn user_data_redirects_output() {
         ("{all: '| tee -a /var/log/a'}", "{init: '| tee -a /var/log/b'}", [true, false, false], "ab"),
     ] {
         let logs = boot(image, user);
-        let told = logs.each_ref().map(|log| log.contains(BEFORE));
-        assert_eq!(told, before, "{image} {user}: {logs:?}");
-        let told = ["a", "b", "c"].map(|name| after.contains(name));
-        assert_eq!(logs.each_ref().map(|log| log.contains(AFTER)), told, "{image} {user}: {logs:?}");
+        let logged = logs.each_ref().map(|log| log.contains(BEFORE));
+        assert_eq!(logged, before, "{image} {user}: {logs:?}");
+        let expected = ["a", "b", "c"].map(|name| after.contains(name));
+        assert_eq!(logs.each_ref().map(|log| log.contains(AFTER)), expected, "{image} {user}: {logs:?}");
     }
 }

@@ -1,15 +1,15 @@
-//! Machines that wait in a pool until they get an owner.
+//! Pre-provisioned machines, which wait in a pool for reprovisioning.
 
 use tests::Cloud;
 
 use super::{FILE, KEPT, azure, boot, count, reports};
 
-/// The metadata service has the owner's data once the machine is connected to the owner's network.
-const NO_OWNER: &str = "GET reprovisiondata 404";
+/// IMDS serves reprovisiondata once the machine is connected to the customer's network.
+const NO_REPROVISION_DATA: &str = "GET reprovisiondata 404";
 const MARKER: &str = "/var/lib/cloud/data/reported_ready";
 
-/// A machine in a pool gets an owner: `connect` does what the host does to its NIC.
-fn get_owner(cloud: &Cloud, connect: impl FnOnce()) {
+/// Reprovisions a machine in a pool: `connect` does what the host does to its NIC.
+fn reprovision(cloud: &Cloud, connect: impl FnOnce()) {
     cloud.await_request("<State>Ready</State>");
     std::thread::sleep(std::time::Duration::from_millis(500));
     connect();
@@ -20,8 +20,8 @@ fn get_owner(cloud: &Cloud, connect: impl FnOnce()) {
 #[test]
 fn state_matches_upstream_after_a_pool() {
     let cloud = azure("azure-pool");
-    cloud.fault(NO_OWNER);
-    cloud.compare_with_upstream_while(|cloud| get_owner(cloud, || cloud.net.switch_media()));
+    cloud.fault(NO_REPROVISION_DATA);
+    cloud.compare_with_upstream_while(|cloud| reprovision(cloud, || cloud.net.switch_media()));
     if std::env::var_os("FIRSTLIGHT_RECORD").is_some() {
         return;
     }
@@ -34,7 +34,7 @@ fn state_matches_upstream_after_a_pool() {
     assert_eq!(count(&cloud.log(), "tearing down the ephemeral network"), 2, "{}", cloud.log());
     // The next boot still finds the pool's file.
     assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (2, 0)), "{}", cloud.log());
-    assert!(cloud.logged(&["ignoring ovf-env.xml", "a pool that this machine has left"]), "{}", cloud.log());
+    assert!(cloud.logged(&["ignoring ovf-env.xml from pre-provisioning"]), "{}", cloud.log());
     assert!(cloud.logged(&["ovf-env.xml is in /var/lib/waagent"]), "{}", cloud.log());
 }
 
@@ -42,14 +42,14 @@ fn state_matches_upstream_after_a_pool() {
 #[test]
 fn exchanged_nic_ends_the_wait_in_a_pool() {
     let cloud = azure("azure-pool");
-    cloud.fault(NO_OWNER);
+    cloud.fault(NO_REPROVISION_DATA);
     cloud.put(
         FILE,
         &cloud.file(FILE).replace("VMType xsi:nil=\"true\"/>", "VMType>Savable</ns1:PreprovisionedVMType>"),
     );
     let boot = cloud.boot_while(&["local", "network"], |cloud| {
         let addresses = ["10.0.0.1/24", "169.254.169.254/32", "10.9.8.7/32"];
-        get_owner(cloud, || cloud.net.exchange_nic(tests::MAC, &addresses));
+        reprovision(cloud, || cloud.net.exchange_nic(tests::MAC, &addresses));
     });
     assert!(boot.succeeded(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     assert!(cloud.logged(&["ppsType Savable"]), "{}", cloud.log());
@@ -57,7 +57,7 @@ fn exchanged_nic_ends_the_wait_in_a_pool() {
     assert_eq!(cloud.file("/etc/of-the-owner"), "of custom data", "{}", cloud.log());
 }
 
-/// A machine that was restarted in a pool has reported that it is ready; its network may be the pool's or the owner's.
+/// A machine that was restarted in a pool has reported that it is ready; its network may be the pool's or the customer's.
 #[test]
 fn restarted_machine_continues_to_wait_in_its_pool() {
     let cloud = azure("azure-pool");
@@ -81,7 +81,7 @@ fn restarted_machine_continues_to_wait_in_its_pool() {
 #[test]
 fn killed_stage_leaves_the_marker_of_a_pool() {
     let cloud = azure("azure-pool").limit(8);
-    cloud.fault(NO_OWNER);
+    cloud.fault(NO_REPROVISION_DATA);
     let boot = cloud.boot(&["local"]);
     assert_ne!(boot.codes.get("local"), Some(&0), "{}", cloud.log());
     assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (true, (1, 0)), "{}", cloud.log());
@@ -93,9 +93,9 @@ fn killed_stage_leaves_the_marker_of_a_pool() {
     assert_eq!((cloud.path(MARKER).exists(), reports(&cloud)), (false, (2, 0)), "{}", cloud.log());
 }
 
-/// Invalid data of an owner is reported to Azure, and the metadata of the service is used.
+/// Invalid reprovisiondata is reported to Azure, and the metadata of the service is used.
 #[test]
-fn invalid_data_of_an_owner_is_reported() {
+fn invalid_reprovision_data_is_reported() {
     let cloud = azure("azure-pool");
     cloud.put(MARKER, "1: 2\n");
     cloud.fault("GET reprovisiondata 200");
@@ -105,8 +105,8 @@ fn invalid_data_of_an_owner_is_reported() {
     assert!(cloud.file("/home/uma/.ssh/authorized_keys").contains(" ann"), "{}", cloud.log());
 }
 
-/// The disk is what the pool is for: once the machine has reported that it is ready, the host shuts it down. It neither asks
-/// for data of an owner nor leaves the marker, with which the owner's machine would wait in a pool again.
+/// The disk is what the pool is for: once the machine has reported that it is ready, the host shuts it down. It neither
+/// polls for reprovisiondata nor leaves the marker, with which the customer's machine would wait in a pool again.
 #[test]
 fn os_disk_of_a_pool_leaves_no_marker() {
     let cloud = azure("azure-pool").limit(8);

@@ -24,7 +24,7 @@ const STDOUT: &str = "/proc/self/fd/1";
 ///
 /// # Errors
 ///
-/// Fails if openssl is missing, the server does not answer, or its message cannot be decrypted. A certificate that cannot
+/// Fails if openssl is missing, the server does not respond, or its message cannot be decrypted. A certificate that cannot
 /// be used is skipped with a warning.
 pub fn fetch(sys: &System, server: &mut WireServer<'_>) -> Result<CertificateKeys> {
     let transport = Transport::make(sys)?;

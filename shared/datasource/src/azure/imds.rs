@@ -16,7 +16,7 @@ const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// The number of attempts if DHCP names no route to the service: there are installations without one.
 const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 
-/// The data of the machine's owner, for a machine of a pool that has got one.
+/// The ovf-env.xml with which a pre-provisioned machine is provisioned.
 const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
 
 const FIELDS: [Field; 22] = [
@@ -90,8 +90,8 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let base = policy.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys).map_err(Error::Request)?;
     let request = |path: &str| {
-        let fetch = Request::get(format!("{base}{path}")).header("Metadata", "true");
-        fetch
+        Request::get(format!("{base}{path}"))
+            .header("Metadata", "true")
             .of_metadata_service()
             .header("x-ms-client-request-id", &id)
             .timeout(policy.timeout)
@@ -101,13 +101,13 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
         retry_until(sys, &request(path), attempts, deadline, |status| !matches!(status, 404 | 410))
     };
     let mut path = NEWEST;
-    let mut answer = fetch(path);
-    if answer.as_ref().is_ok_and(|answer| answer.status == 400) {
+    let mut response = fetch(path);
+    if response.as_ref().is_ok_and(|response| response.status == 400) {
         debug!(sys, "Azure: the metadata service does not know {path}; requesting {OLDEST}");
         path = OLDEST;
-        answer = fetch(path);
+        response = fetch(path);
     }
-    let answer = match answer {
+    let response = match response {
         Err(e) if e.is_too_large() => {
             warning!(sys, "Azure: {e}; reading its parts");
             return parts(sys, path, &|path: &str| {
@@ -115,12 +115,12 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
             })
             .map_err(Error::Request);
         }
-        answer => answer.map_err(Error::Request)?,
+        response => response.map_err(Error::Request)?,
     };
-    if answer.status >= 400 {
-        return Err(Error::Request(system::Error::new(format!("{base}{path}: status {}", answer.status))));
+    if response.status >= 400 {
+        return Err(Error::Request(system::Error::new(format!("{base}{path}: status {}", response.status))));
     }
-    match config::json::value(&answer.body) {
+    match config::json::value(&response.body) {
         Ok(json) if json.is_object() => {
             let mut document = Node::from_json(&json);
             field_types::drop_invalid(sys, "Azure's metadata", &mut document, &FIELDS);
@@ -132,11 +132,11 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     }
 }
 
-/// Requests the owner's data each second until it is available. `tick` runs before each request.
+/// Polls for reprovisiondata each second until it is available. `tick` runs before each request.
 ///
 /// # Errors
 ///
-/// Fails if the service does not answer: the machine may be connected to another network now. Fails at the deadline.
+/// Fails if the service does not respond: the machine may be connected to another network now. Fails at the deadline.
 pub fn await_reprovision_data(
     sys: &System,
     policy: &RetryPolicy,
@@ -152,14 +152,14 @@ pub fn await_reprovision_data(
     loop {
         tick();
         attempt += 1;
-        let answer = sys.fetch(&request);
-        let waiting_for = match answer {
-            Ok(answer) if answer.status < 400 && !answer.body.is_empty() => return Ok(answer.body),
+        let response = sys.fetch(&request);
+        let waiting_for = match response {
+            Ok(response) if response.status < 400 && !response.body.is_empty() => return Ok(response.body),
             Ok(Response { status, .. }) if matches!(status, ..400 | 404 | 410) => format!("status {status}"),
-            Ok(answer) => {
+            Ok(response) => {
                 return Err(system::Error::new(format!(
                     "{base}{REPROVISION_DATA}: status {}",
-                    answer.status
+                    response.status
                 )));
             }
             Err(e) if matches!(status(&e), Some(429 | 500 | 503)) => e.to_string(),
@@ -167,10 +167,10 @@ pub fn await_reprovision_data(
         };
         // Logs the first failures, and then fewer and fewer.
         if attempt.is_power_of_two() {
-            debug!(sys, "Azure: no data of an owner yet ({waiting_for}); attempt {attempt}");
+            debug!(sys, "Azure: no reprovisiondata yet ({waiting_for}); attempt {attempt}");
         }
         if deadline.is_expired() {
-            return Err(system::Error::new("Azure: the machine has waited for an owner for too long"));
+            return Err(system::Error::new("Azure: timed out waiting for reprovisiondata"));
         }
         sys.clock().sleep(RETRY_DELAY);
     }
@@ -183,9 +183,9 @@ fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -
     let get = |part: &str, format: &str| {
         let path = format!("{place}/{part}?{query}&format={format}");
         match standard::ignore_too_large(sys, &path, request(&path).map(Some))? {
-            Some(answer) if answer.status < 400 => Ok(Some(answer.body)),
+            Some(response) if response.status < 400 => Ok(Some(response.body)),
             None | Some(Response { status: 400 | 404 | 410, .. }) => Ok(None),
-            Some(answer) => Err(system::Error::new(format!("{path}: status {}", answer.status))),
+            Some(response) => Err(system::Error::new(format!("{path}: status {}", response.status))),
         }
     };
     let json = |part: &str| -> Result<Option<Node>> {
@@ -217,18 +217,20 @@ fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -
 /// those with a final status.
 pub fn retry_until(
     sys: &System,
-    fetch: &Request,
+    request: &Request,
     attempts: u32,
     deadline: Deadline,
     is_final_status: impl Fn(u16) -> bool,
 ) -> Result<Response> {
-    let fetch = fetch.clone().accept_any_status().deadline(deadline);
+    let request = request.clone().accept_any_status().deadline(deadline);
     let mut attempt = 0;
     loop {
         attempt += 1;
-        let failure = match sys.fetch(&fetch) {
-            Ok(answer) if answer.status < 400 || is_final_status(answer.status) => return Ok(answer),
-            Ok(answer) => system::Error::new(format!("{}: status {}", fetch.redacted_url(), answer.status)),
+        let failure = match sys.fetch(&request) {
+            Ok(response) if response.status < 400 || is_final_status(response.status) => return Ok(response),
+            Ok(response) => {
+                system::Error::new(format!("{}: status {}", request.redacted_url(), response.status))
+            }
             Err(e) => e,
         };
         // A network without a route will not have one in a second.
@@ -319,7 +321,7 @@ mod tests {
     #[test]
     fn the_parts_of_a_document_that_is_too_large() {
         let sys = System::new("/nonexistent");
-        let answer = |status: u16, body: &str| {
+        let respond = |status: u16, body: &str| {
             let body = body.as_bytes().to_vec();
             Ok(Response { status, headers: Default::default(), body })
         };
@@ -328,16 +330,16 @@ mod tests {
                 let part = path.strip_prefix("/metadata/instance/").unwrap();
                 match part.replace("?api-version=2021-08-01&format=", " ").as_str() {
                     "compute/osProfile json" => {
-                        answer(200, r#"{"computerName": "big", "adminUsername": "zoe"}"#)
+                        respond(200, r#"{"computerName": "big", "adminUsername": "zoe"}"#)
                     }
-                    "compute/publicKeys json" => answer(200, r#"[{"keyData": "ssh-rsa AAAA"}]"#),
-                    "compute/location text" => answer(200, "westeurope"),
-                    "compute/platformFaultDomain text" => answer(404, ""),
+                    "compute/publicKeys json" => respond(200, r#"[{"keyData": "ssh-rsa AAAA"}]"#),
+                    "compute/location text" => respond(200, "westeurope"),
+                    "compute/platformFaultDomain text" => respond(404, ""),
                     "compute/userData text" if user_data.is_empty() => {
-                        Err(system::Error::too_large("the answer", None, MAX_RESPONSE_SIZE as u64))
+                        Err(system::Error::too_large("the response", None, MAX_RESPONSE_SIZE as u64))
                     }
-                    "compute/userData text" => answer(200, user_data),
-                    "network json" => answer(200, r#"{"interface": []}"#),
+                    "compute/userData text" => respond(200, user_data),
+                    "network json" => respond(200, r#"{"interface": []}"#),
                     other => panic!("{other}"),
                 }
             })
@@ -352,7 +354,7 @@ mod tests {
         assert_eq!(document.at_path(&["compute", "userData"]), None);
         assert!(sys.log().logged_warnings().iter().any(|(_, line)| line.contains("compute/userData")));
         assert_eq!(text(&read("dXNlcg=="), &["compute", "userData"]), Some("dXNlcg=="));
-        assert!(parts(&sys, OLDEST, &|_| answer(500, "")).is_err());
+        assert!(parts(&sys, OLDEST, &|_| respond(500, "")).is_err());
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! imds                   the metadata service
 //! wire_server            reports and certificates; certificates ─► SSH keys (certificates)
 //! failure, report        what is reported, once per instance (previous), to whom
-//! pps                    pools of machines without an owner
+//! pps                    pre-provisioned machines, which wait for reprovisioning
 //! facts, instance        all of it ─► Instance
 //! provision              the steps, over the network
 //! ephemeral_disk         the temporary disk, before user-data is processed

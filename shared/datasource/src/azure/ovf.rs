@@ -20,7 +20,7 @@ pub struct Ovf {
     pub custom_data: Vec<u8>,
     pub disable_password: Option<bool>,
     pub keys: Vec<Key>,
-    /// Whether and how the machine waits in a pool for its owner.
+    /// The type of pre-provisioning, if the machine is pre-provisioned.
     pub pps_type: Option<String>,
     pub proxy_agent: bool,
 }

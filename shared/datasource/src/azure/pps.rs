@@ -1,5 +1,6 @@
-//! Pre-provisioning: Azure keeps booted machines in a pool. Such a machine reports that it is ready and waits; once it has an
-//! owner, it is connected to the owner's network, and the metadata service has the owner's ovf-env.xml.
+//! Pre-provisioning (PPS): Azure boots machines for a pool. Such a machine reports that it is ready and waits. When a customer
+//! creates a machine, Azure connects one from the pool to the customer's network, and IMDS serves the customer's ovf-env.xml
+//! (reprovisiondata).
 //!
 //! How the machine gets to the other network depends on the pool ([`PoolKind`]). A marker on disk, written before the wait,
 //! tells a boot that the machine was in a pool when it was restarted.
@@ -80,7 +81,7 @@ pub fn write_marker(sys: &System, layout: &Layout) -> Result<()> {
     sys.write(marker(layout), text, WriteOptions::default().durable()).map(drop)
 }
 
-/// Removes the marker of a machine that has an owner.
+/// Removes the marker, after reprovisioning.
 pub fn remove_marker(sys: &System, layout: &Layout) {
     if let Err(e) = sys.remove(marker(layout)) {
         warning!(sys, "Azure: {e}");
@@ -89,7 +90,7 @@ pub fn remove_marker(sys: &System, layout: &Layout) {
 
 /// Tells the service manager that the stage still waits.
 pub fn tick(sys: &System) {
-    sys.extend_start_timeout(START_TIMEOUT, "Azure: pre-provisioned; waiting for the machine's owner");
+    sys.extend_start_timeout(START_TIMEOUT, "Azure: pre-provisioned; waiting for reprovisioning");
 }
 
 /// A NIC that the host is going to connect to another network.
@@ -110,7 +111,7 @@ impl<'n> MediaSwitch<'n> {
 
     /// Waits until the NIC lost its carrier and got it back.
     pub fn wait(mut self, sys: &System, events: &mut LinkEvents, deadline: Deadline) {
-        info!(sys, "Azure: waiting until {} is connected to the owner's network", self.nic);
+        info!(sys, "Azure: waiting until the host has switched {} to another network", self.nic);
         await_event(sys, events, deadline, &mut |event| {
             self.is_done_after(event) || {
                 let changes = carrier_attribute(sys, self.nic, "carrier_changes");
@@ -143,7 +144,7 @@ fn carrier_attribute(sys: &System, nic: &str, name: &str) -> Option<u64> {
 
 /// Waits until a NIC was removed and then another one was added.
 pub fn await_nic_exchange(sys: &System, events: &mut LinkEvents, deadline: Deadline) {
-    info!(sys, "Azure: waiting until the NIC is replaced by the owner's");
+    info!(sys, "Azure: waiting until the host has replaced the NIC");
     let mut was_removed = false;
     await_event(sys, events, deadline, &mut |event| event.is_some_and(|e| is_exchanged(&mut was_removed, e)));
 }
@@ -160,7 +161,7 @@ fn is_exchanged(was_removed: &mut bool, event: &LinkEvent) -> bool {
 }
 
 /// Waits for the event that `is_last` accepts. It is also called at the end of each minute, without an event. Returns
-/// at once if events cannot be read: the caller then requests the owner's data, which works on any network.
+/// at once if events cannot be read: the caller then polls for reprovisiondata, which works on any network.
 fn await_event(
     sys: &System,
     events: &mut LinkEvents,
@@ -173,7 +174,7 @@ fn await_event(
             Ok(event) if is_last(event.as_ref()) => return,
             Ok(_) => {}
             Err(e) => {
-                warning!(sys, "Azure: {e}; asking the metadata service for the owner's data from now on");
+                warning!(sys, "Azure: {e}; no longer waiting for the NIC; polling IMDS for reprovisiondata");
                 return;
             }
         }

@@ -65,7 +65,7 @@ struct Way<'w, 'a> {
 /// What the services say first.
 enum First {
     Instance(Box<Result<Instance>>),
-    /// The machine is in a pool; the owner's data are not there yet.
+    /// The machine is pre-provisioned; reprovisiondata is not available yet.
     Pool(PoolKind, Option<LinkEvents>),
 }
 
@@ -126,7 +126,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             probes: Vec::new(),
         };
         let last = nics.last().map(|nic| nic.name.clone()).unwrap_or_default();
-        let patience = WIRE_SERVER_TIMEOUT.min(self.policy.max_wait);
+        let timeout = WIRE_SERVER_TIMEOUT.min(self.policy.max_wait);
         metadata_network::try_nics(self.ctx, nics, &requirements, &mut |net, nic| {
             let lease = net.lease();
             let server = lease.and_then(Lease::wire_server).unwrap_or(WIRE_SERVER).to_string();
@@ -134,7 +134,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             let has_imds = leads_to(IMDS_ADDRESS);
             let is_primary = has_imds || leads_to(&server);
             debug!(sys, "Azure: {nic}: wire server {server}, is the primary NIC: {is_primary}");
-            let server = WireServer::new(sys, server, patience);
+            let server = WireServer::new(sys, server, timeout);
             read(self, &mut Way { nic, is_last_nic: nic == last, has_imds, is_primary, server })
         })
     }
@@ -207,12 +207,12 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         PoolKind::find(ovf, document, pps::has_marker(self.ctx.sys, self.ctx.layout))
     }
 
-    /// Reports that the machine is ready for an owner. If its NIC is only connected to another network, waits for that.
+    /// Reports that the machine is ready for reprovisioning. If its NIC is only switched to another network, waits for that.
     fn enter_pool(&mut self, kind: PoolKind, way: &mut Way<'_, 'a>) -> Result<Option<LinkEvents>> {
         let sys = self.ctx.sys;
         info!(sys, "Azure: this machine is being pre-provisioned (ppsType {})", kind.as_str());
         if !sys.is_live() || sys.is_dry_run() {
-            return Err(Error::new("Azure: this machine is pre-provisioned and waits for its owner"));
+            return Err(Error::new("Azure: this machine is pre-provisioned and waits for reprovisioning"));
         }
         pps::tick(sys);
         if kind == PoolKind::Unknown {
@@ -226,13 +226,14 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         let switch = pps::MediaSwitch::of(sys, way.nic);
         let disc = self.seed.as_mut().and_then(|seed| seed.disc.take());
         match self.reporter.ready(&mut way.server, disc.as_deref()) {
-            // The network may be gone before the answer has come.
+            // The network may be gone before the response is received.
             Err(e) if kind == PoolKind::Savable => {
                 debug!(sys, "Azure: {e}; expected in this type of pre-provisioning")
             }
             result => {
-                result
-                    .map_err(|e| e.context("Azure: failed to report that the machine is ready for a pool"))?;
+                result.map_err(|e| {
+                    e.context("Azure: failed to report that the machine is ready for reprovisioning")
+                })?;
             }
         }
         if kind != PoolKind::OsDisk {
@@ -244,11 +245,11 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         Ok(events)
     }
 
-    /// Waits for the owner's data and sets the machine up for the owner.
+    /// Waits for reprovisiondata and provisions the machine with it.
     fn leave_pool(&mut self, kind: PoolKind, events: Option<LinkEvents>) -> Result<Instance> {
         let sys = self.ctx.sys;
         let deadline = Deadline::after(POOL_TIMEOUT);
-        let _wait = sys.begin_wait("the machine's owner");
+        let _wait = sys.begin_wait("reprovisioning");
         if kind == PoolKind::OsDisk {
             info!(sys, "Azure: waiting until the host shuts this machine down");
             while !deadline.is_expired() {
@@ -260,11 +261,11 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         if let Some(mut events) = events.filter(|_| kind == PoolKind::Savable) {
             pps::await_nic_exchange(sys, &mut events, deadline);
         }
-        // A new machine for a new owner, with all the time that a first boot has.
+        // Reprovisioning has all the time of a first boot.
         self.reporter.previous = PreviousBoot::none();
         self.reporter.forget_failure();
         self.policy.first_response_deadline = None;
-        info!(sys, "Azure: asking for the owner's data");
+        info!(sys, "Azure: polling IMDS for reprovisiondata");
         loop {
             pps::tick(sys);
             let nics = self.ctx.machine.nics().candidates;
@@ -278,11 +279,11 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         }
     }
 
-    /// Waits for the owner's data on this network. An error of the outer kind: this network does not lead to them.
+    /// Polls IMDS for reprovisiondata over this network. The outer error: IMDS cannot be reached over this network.
     fn reprovision(&mut self, way: &mut Way<'_, 'a>, deadline: Deadline) -> Result<Result<Instance>> {
         let sys = self.ctx.sys;
         let data = imds::await_reprovision_data(sys, &self.policy, deadline, &mut || pps::tick(sys))?;
-        info!(sys, "Azure: the machine has an owner");
+        info!(sys, "Azure: reprovisioning data received");
         self.seed = seed::parse(data, "IMDS", None).unwrap_or_else(|failure| {
             self.reporter.fail(failure);
             None

@@ -138,7 +138,7 @@ fn eject(sys: &System, device: &str) {
         None => Command::new([HELPER, "--eject-media", device]),
     };
     if let Err(e) = sys.run(&command.timeout(Duration::from_secs(30))) {
-        warning!(sys, "Azure: the disc stays in its drive: {e}");
+        warning!(sys, "Azure: could not eject the disc: {e}");
     }
 }
 

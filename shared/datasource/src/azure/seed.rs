@@ -55,10 +55,7 @@ pub fn find(ctx: &Search<'_>, data_dir: &str, is_new: bool) -> std::result::Resu
     };
     let found = sources.iter().filter_map(read).find(|found| match found {
         Ok(seed) if !is_new && seed.ovf.pps_type.is_some() => {
-            info!(
-                sys,
-                "Azure: ignoring {OVF_ENV} in {}: it is of a pool that this machine has left", seed.source
-            );
+            info!(sys, "Azure: ignoring {OVF_ENV} from pre-provisioning in {}", seed.source);
             false
         }
         _ => true,

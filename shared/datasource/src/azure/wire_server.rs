@@ -1,4 +1,4 @@
-//! The wire server: it receives the result of a machine's first boot, and has the certificates of the machine's owner.
+//! The wire server: it receives the result of a machine's first boot, and has the customer's certificates.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use system::{Deadline, Error, Request, Response, Result, System, info};
 use super::imds::retry_until;
 use crate::xml::{self, escape};
 
-/// For one answer; it is slow while a host is busy.
+/// For one response; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_RESPONSE_SIZE: usize = 1 << 20;
 /// The limit of a value of the goal state in bytes: each becomes a part of requests and of messages.
@@ -33,13 +33,13 @@ pub struct WireServer<'a> {
     sys: &'a System,
     address: String,
     /// The time limit of each use, all tries included.
-    patience: Duration,
+    timeout: Duration,
     goal_state: Option<GoalState>,
 }
 
 impl<'a> WireServer<'a> {
-    pub fn new(sys: &'a System, address: String, patience: Duration) -> WireServer<'a> {
-        WireServer { sys, address, patience, goal_state: None }
+    pub fn new(sys: &'a System, address: String, timeout: Duration) -> WireServer<'a> {
+        WireServer { sys, address, timeout, goal_state: None }
     }
 
     /// Reports that the machine is ready or, with a string for people, that it is not.
@@ -48,7 +48,7 @@ impl<'a> WireServer<'a> {
     ///
     /// Fails if the server does not accept the report in time.
     pub fn report(&mut self, failure: Option<&str>) -> Result<()> {
-        let deadline = Deadline::after(self.patience);
+        let deadline = Deadline::after(self.timeout);
         let state = self.goal_state(deadline)?;
         let post =
             Request::post(format!("http://{}/machine?comp=health", self.address), health(&state, failure));
@@ -63,13 +63,14 @@ impl<'a> WireServer<'a> {
     ///
     /// # Errors
     ///
-    /// Fails if the server does not answer in time.
+    /// Fails if the server does not respond in time.
     pub fn certificates(&mut self, recipient: &str) -> Result<Option<String>> {
-        let deadline = Deadline::after(self.patience);
+        let deadline = Deadline::after(self.timeout);
         let Some(url) = self.goal_state(deadline)?.certificates else { return Ok(None) };
         let request = Request::get(url).header("x-ms-cipher-name", CIPHER);
-        let answer = self.fetch(request.header("x-ms-guest-agent-public-x509-cert", recipient), deadline)?;
-        Ok(Some(String::from_utf8_lossy(&answer.body).into_owned()))
+        let response =
+            self.fetch(request.header("x-ms-guest-agent-public-x509-cert", recipient), deadline)?;
+        Ok(Some(String::from_utf8_lossy(&response.body).into_owned()))
     }
 
     fn goal_state(&mut self, deadline: Deadline) -> Result<GoalState> {
@@ -77,8 +78,8 @@ impl<'a> WireServer<'a> {
             return Ok(state.clone());
         }
         let url = format!("http://{}/machine/?comp=goalstate", self.address);
-        let answer = self.fetch(Request::get(url), deadline)?;
-        let state = goal_state(&String::from_utf8_lossy(&answer.body))
+        let response = self.fetch(Request::get(url), deadline)?;
+        let state = goal_state(&String::from_utf8_lossy(&response.body))
             .map_err(|e| Error::new(format!("the goal state of {}: {e}", self.address)))?;
         Ok(self.goal_state.insert(state).clone())
     }

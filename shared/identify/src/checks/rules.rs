@@ -60,8 +60,8 @@ fn check_one(facts: &Facts<'_>, rule: &Rule) -> Option<Verdict> {
         ),
         Rule::KernelParameter(word) => verdict(
             facts.has_word(word),
-            format!("the kernel command line has the word {word}"),
-            format!("the kernel command line has no word {word}"),
+            format!("the kernel command line has the parameter {word}"),
+            format!("the kernel command line has no parameter {word}"),
         ),
         Rule::File(path) => check_file(facts, &RootedPath::in_root(path)),
         Rule::CloudFile(path) => check_file(facts, &facts.paths.cloud.join(path)),

@@ -10,7 +10,7 @@ type Contents = (&'static str, u64, &'static str, bool);
 const FULL: bool = false;
 const HAS_EMPTY_PARTITION: bool = true;
 
-const HELD: &[Contents] = &[
+const DISK_CONTENTS: &[Contents] = &[
     ("ext4", 32, "mkfs.ext4 -q -L kept $D", FULL),
     ("xfs", 320, "mkfs.xfs -q $D", FULL),
     ("btrfs", 128, "mkfs.btrfs -q $D", FULL),
@@ -185,7 +185,7 @@ fn careful_configs(is_full: bool) -> Vec<String> {
 #[ignore = "needs root and loop devices: make devices"]
 fn disks_that_hold_something_are_kept() {
     let mut wrong = Vec::new();
-    for (name, mib, script, has_empty_partition) in HELD {
+    for (name, mib, script, has_empty_partition) in DISK_CONTENTS {
         let disk = Disk::prepared(*mib, script);
         let before = disk.bytes();
         // The kernel may write pages to swap that is in use, but not to its header.

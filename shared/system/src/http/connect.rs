@@ -228,9 +228,9 @@ impl Proxy {
             head.push(byte[0]);
         }
         match message::parse_head(&head) {
-            Ok(Some(answer)) if (200..300).contains(&answer.status) => Ok(()),
-            Ok(Some(answer)) => {
-                Err(std::io::Error::other(format!("proxy: no tunnel, status {}", answer.status)))
+            Ok(Some(response)) if (200..300).contains(&response.status) => Ok(()),
+            Ok(Some(response)) => {
+                Err(std::io::Error::other(format!("proxy: no tunnel, status {}", response.status)))
             }
             Ok(None) | Err(_) => Err(std::io::Error::other("proxy: invalid HTTP response")),
         }

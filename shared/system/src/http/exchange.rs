@@ -81,16 +81,16 @@ impl KeptConnection {
 
     /// Sends a request when the connection is established. The deadline is for the whole exchange, the request's timeout
     /// for each wait.
-    pub(super) fn send(self, fetch: &Request, deadline: Deadline) -> Result<Exchange> {
-        Ok(self.exchange(fetch, fetch.plain_message()?, deadline))
+    pub(super) fn send(self, request: &Request, deadline: Deadline) -> Result<Exchange> {
+        Ok(self.exchange(request, request.plain_message()?, deadline))
     }
 
-    fn exchange(self, fetch: &Request, unsent: Vec<u8>, deadline: Deadline) -> Exchange {
+    fn exchange(self, request: &Request, unsent: Vec<u8>, deadline: Deadline) -> Exchange {
         Exchange {
             connection: self,
-            limits: TimeLimits::new(fetch.timeout, Some(deadline)),
+            limits: TimeLimits::new(request.timeout, Some(deadline)),
             unsent,
-            incoming: Incoming::new(fetch.limit),
+            incoming: Incoming::new(request.limit),
             is_reusable: false,
         }
     }
@@ -208,9 +208,9 @@ impl Exchange {
     ///
     /// # Errors
     /// Fails if the URL or a header is invalid, or if the connection cannot be started.
-    pub fn begin(sys: &System, fetch: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
-        let unsent = fetch.plain_message()?;
-        Ok(KeptConnection::open(sys, fetch.port, to)?.exchange(fetch, unsent, deadline))
+    pub fn begin(sys: &System, request: &Request, to: SocketAddr, deadline: Deadline) -> Result<Exchange> {
+        let unsent = request.plain_message()?;
+        Ok(KeptConnection::open(sys, request.port, to)?.exchange(request, unsent, deadline))
     }
 
     /// Returns the connection of a complete exchange, if the server accepts another request on it.
@@ -313,17 +313,17 @@ mod tests {
             peer.write_all(b"i").unwrap();
             (peer, String::from_utf8_lossy(&asked[..length]).into_owned())
         });
-        let fetch = Request::get(format!("http://[::1]:{port}/x"));
+        let request = Request::get(format!("http://[::1]:{port}/x"));
         let deadline = Deadline::after(Duration::from_secs(10));
-        let to = fetch.resolve(1).unwrap().poll().unwrap().unwrap()[0];
-        let mut exchange = Exchange::begin(&System::new("/nonexistent"), &fetch, to, deadline).unwrap();
-        let answer = loop {
+        let to = request.resolve(1).unwrap().poll().unwrap().unwrap()[0];
+        let mut exchange = Exchange::begin(&System::new("/nonexistent"), &request, to, deadline).unwrap();
+        let response = loop {
             if let Some(done) = exchange.poll() {
                 break done.unwrap();
             }
             std::thread::sleep(Duration::from_millis(2));
         };
-        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"hi"[..]));
+        assert_eq!((response.status, response.body.as_slice()), (200, &b"hi"[..]));
         assert!(server.join().unwrap().1.starts_with(&format!("GET /x HTTP/1.1\r\nHost: [::1]:{port}\r\n")));
     }
 
@@ -336,9 +336,9 @@ mod tests {
             ("http://[fd00:ec2::254]/", "[fd00:ec2::254]:80"),
             ("https://10.0.0.1/", "10.0.0.1:443"),
         ] {
-            let fetch = Request::get(url);
-            assert_eq!(fetch.resolve(7).unwrap().poll().unwrap().unwrap()[0].to_string(), expected);
-            assert!(!fetch.has_host_name());
+            let request = Request::get(url);
+            assert_eq!(request.resolve(7).unwrap().poll().unwrap().unwrap()[0].to_string(), expected);
+            assert!(!request.has_host_name());
         }
         assert!(Request::get("http://name/").has_host_name());
         assert!(Request::get("https://10.0.0.1/").plain_message().is_err());
@@ -357,12 +357,12 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(400));
         });
-        let fetch =
+        let request =
             Request::get(format!("http://127.0.0.1:{port}/x")).timeout(Duration::from_millis(300)).limit(20);
         let deadline = Deadline::after(Duration::from_secs(10));
-        let to = fetch.resolve(0).unwrap().poll().unwrap().unwrap()[0];
-        let mut exchange = Exchange::begin(&System::new("/nonexistent"), &fetch, to, deadline).unwrap();
-        let answer = loop {
+        let to = request.resolve(0).unwrap().poll().unwrap().unwrap()[0];
+        let mut exchange = Exchange::begin(&System::new("/nonexistent"), &request, to, deadline).unwrap();
+        let response = loop {
             if let Some(done) = exchange.poll() {
                 break done;
             }
@@ -370,7 +370,7 @@ mod tests {
         };
         let is_reusable = exchange.into_connection().is_some();
         server.join().unwrap();
-        let text = answer.map_or_else(
+        let text = response.map_or_else(
             |e| e.to_string(),
             |a| format!("{} {}", a.status, String::from_utf8_lossy(&a.body).escape_debug()),
         );
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn reuse_after_chunked_answers() {
+    fn connection_is_reusable_after_a_complete_chunked_response() {
         const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         std::thread::scope(|scope| {
             for (pieces, expected) in [
@@ -390,7 +390,7 @@ mod tests {
                     &[CHUNKED, "7\r\n\r\n0\r\n\r\n", "\r\n1\r\nx\r\n0\r\n\r\n"],
                     ("200 \\r\\n0\\r\\n\\r\\nx", true),
                 ),
-                // The rest of the trailer, or another answer, would be read as the next one.
+                // The rest of the trailer, or another response, would be read as the next one.
                 (&[CHUNKED, "2\r\nhi\r\n0\r\nX: y\r\n"], ("200 hi", false)),
                 (&[CHUNKED, "2\r\nhi\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"], ("200 hi", false)),
                 (&[CHUNKED, "2\r\nhi\r\n0\r\n"], ("200 hi", false)),

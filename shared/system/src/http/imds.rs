@@ -27,7 +27,7 @@ pub const MARK: u32 = 0x7FFF_0815;
 
 const SOCKET: &str = "/run/systemd/io.systemd.InstanceMetadata";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The time limit of one answer of systemd-imdsd, which retries by itself for longer.
+/// The time limit of one response of systemd-imdsd, which retries by itself for longer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for the vendor's facts, which systemd-imdsd knows without a request to the service.
 const VENDOR_TIMEOUT: Duration = Duration::from_secs(2);
@@ -46,7 +46,7 @@ pub struct LockedService {
     is_silent: Silence,
 }
 
-/// Whether a request to systemd-imdsd had no answer in time. Every other one would cost the same, so that none is made.
+/// Whether a request to systemd-imdsd has timed out. Every other one would cost the same, so that none is made.
 type Silence = Arc<AtomicBool>;
 
 impl LockedService {
@@ -69,7 +69,7 @@ impl LockedService {
     ///
     /// # Errors
     ///
-    /// Fails permanently if systemd-imdsd does not listen, does not answer or serves another address.
+    /// Fails permanently if systemd-imdsd is not listening, does not respond or serves another address.
     pub fn open_bridge(&self, to: &SocketAddr, with_mark: Errno) -> Result<Bridge> {
         let address = to.ip().to_string();
         self.begin_bridge(Path::new(SOCKET), address).map_err(|e| {
@@ -83,13 +83,13 @@ impl LockedService {
 
     fn begin_bridge(&self, socket: &Path, address: String) -> io::Result<Bridge> {
         if self.is_silent.load(Ordering::Relaxed) {
-            return Err(no_answer());
+            return Err(response_timeout());
         }
         let varlink = Varlink::connect(socket, CONNECT_TIMEOUT)?;
         let mut imdsd = Imdsd::open(varlink, address, Arc::clone(&self.is_silent))?;
         let (ours, theirs) = UnixStream::pair()?;
         let serve = move || {
-            // The end of the connection is the answer to a failure.
+            // The end of the connection is the response to a failure.
             let _ = serve(theirs, &mut imdsd);
         };
         std::thread::Builder::new().name("imdsd".into()).spawn(serve)?;
@@ -117,8 +117,8 @@ impl Bridge {
     }
 }
 
-fn no_answer() -> io::Error {
-    io::Error::other("no answer in time")
+fn response_timeout() -> io::Error {
+    io::Error::other("timed out waiting for a response")
 }
 
 /// Answers requests until the client closes the connection, or until systemd-imdsd fails.
@@ -135,7 +135,7 @@ fn serve(client: UnixStream, imdsd: &mut Imdsd) -> io::Result<()> {
         write!(output, "HTTP/1.1 {status} systemd-imdsd\r\nContent-Length: {}\r\n\r\n", body.len())?;
         output.write_all(&body)?;
         if status == FAILED {
-            // A late answer would be taken for that to the next request, which gets a connection of its own.
+            // A late response would be taken for that to the next request, which gets a connection of its own.
             return Ok(());
         }
     }
@@ -314,8 +314,8 @@ mod tests {
             ),
             (other, "it does not serve the metadata of this address"),
             ("{}\0".into(), "it does not serve the metadata of this address"),
-            ("no JSON\0".into(), "the answer is invalid"),
-            ("{\"parameters\"".into(), "it closed the connection"),
+            ("no JSON\0".into(), "invalid response"),
+            ("{\"parameters\"".into(), "the service closed the connection"),
         ] {
             let (imdsd, daemon) = open(vec![first.clone()]);
             assert_eq!(imdsd.map(drop).unwrap_err().to_string(), expected, "{first}");
@@ -328,7 +328,7 @@ mod tests {
             .map(drop)
             .unwrap_err()
             .to_string();
-        assert!(e == "no answer in time" && began.elapsed() < VENDOR_TIMEOUT * 3, "{e}");
+        assert!(e == "timed out waiting for a response" && began.elapsed() < VENDOR_TIMEOUT * 3, "{e}");
     }
 
     #[test]

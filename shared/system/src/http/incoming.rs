@@ -17,13 +17,13 @@ const MAX_CHUNK_OVERHEAD: usize = 512 << 10;
 pub struct Incoming {
     received: Vec<u8>,
     /// The head of the response, once it is complete.
-    answer: Option<Answer>,
+    response: Option<PartialResponse>,
     limit: usize,
 }
 
 /// A response whose head is complete.
 #[derive(Debug)]
-struct Answer {
+struct PartialResponse {
     head: Response,
     length: BodyLength,
     /// The offset of the body.
@@ -35,14 +35,14 @@ struct Answer {
 impl Incoming {
     /// Returns an empty response whose body may have this many bytes.
     pub fn new(limit: usize) -> Incoming {
-        Incoming { received: Vec::new(), answer: None, limit }
+        Incoming { received: Vec::new(), response: None, limit }
     }
 
     /// Adds received bytes and returns whether the response is complete.
     pub fn receive(&mut self, piece: &[u8]) -> Result<bool> {
         self.received.extend_from_slice(piece);
         let bytes = &self.received;
-        if self.answer.is_none() {
+        if self.response.is_none() {
             // A head can only end with an empty line.
             let fresh = &bytes[bytes.len().saturating_sub(piece.len() + 2)..];
             if !fresh.windows(2).any(|w| w == b"\n\n") && !fresh.windows(3).any(|w| w == b"\n\r\n") {
@@ -51,11 +51,11 @@ impl Incoming {
                 }
                 return Ok(false);
             }
-            self.answer = self.begin_answer()?;
+            self.response = self.begin_response()?;
         }
-        let Some(answer) = &mut self.answer else { return Ok(false) };
-        let body = &bytes[answer.start..];
-        match answer.length {
+        let Some(response) = &mut self.response else { return Ok(false) };
+        let body = &bytes[response.start..];
+        match response.length {
             BodyLength::Bytes(length) => Ok(body.len() >= length),
             BodyLength::UntilClose if body.len() > self.limit => {
                 Err(Error::too_large("response", None, self.limit as u64))
@@ -65,7 +65,7 @@ impl Incoming {
                 Err(Error::too_large("response", None, self.limit as u64))
             }
             BodyLength::Chunked => loop {
-                let Some(line) = body.get(answer.next_chunk..) else { return Ok(false) };
+                let Some(line) = body.get(response.next_chunk..) else { return Ok(false) };
                 let Some(end) = line.iter().position(|b| *b == b'\n') else {
                     // It is searched again with every piece.
                     return if line.len() > message::MAX_CHUNK_LINE {
@@ -81,8 +81,8 @@ impl Incoming {
                     }
                     // A chunk is followed by a line end, which may be a bare line feed: an empty line is not a size.
                     size => {
-                        let after = answer.next_chunk.saturating_add(end + 1).saturating_add(size);
-                        answer.next_chunk = match body.get(after..) {
+                        let after = response.next_chunk.saturating_add(end + 1).saturating_add(size);
+                        response.next_chunk = match body.get(after..) {
                             Some([b'\r', b'\n', ..]) => after + 2,
                             Some([b'\n', ..]) => after + 1,
                             Some([] | [b'\r']) | None => return Ok(false),
@@ -95,7 +95,7 @@ impl Incoming {
     }
 
     /// Parses the head, if it is complete.
-    fn begin_answer(&self) -> Result<Option<Answer>> {
+    fn begin_response(&self) -> Result<Option<PartialResponse>> {
         let mut rest = self.received.as_slice();
         let head = match message::head(&mut rest) {
             Ok(head) => head,
@@ -104,20 +104,20 @@ impl Incoming {
             Err(e) => return Err(e),
         };
         let length = message::length(&head, self.limit)?;
-        Ok(Some(Answer { head, length, start: self.received.len() - rest.len(), next_chunk: 0 }))
+        Ok(Some(PartialResponse { head, length, start: self.received.len() - rest.len(), next_chunk: 0 }))
     }
 
     /// Returns the response, and whether the server accepts another request on its connection.
     pub fn finish(&mut self) -> Result<(Response, bool)> {
         let mut rest = self.received.as_slice();
-        let (mut answer, length) = match self.answer.take() {
-            Some(answer) => {
-                rest = &rest[answer.start..];
-                (answer.head, answer.length)
+        let (mut response, length) = match self.response.take() {
+            Some(response) => {
+                rest = &rest[response.start..];
+                (response.head, response.length)
             }
             None => (message::head(&mut rest)?, BodyLength::UntilClose),
         };
-        message::body(&mut rest, &mut answer, self.limit)?;
+        message::body(&mut rest, &mut response, self.limit)?;
         // Further bytes after the body, such as an incomplete trailer, would be read as the next response.
         let is_whole = match length {
             BodyLength::Bytes(_) => rest.is_empty(),
@@ -125,9 +125,9 @@ impl Incoming {
             BodyLength::UntilClose => false,
         };
         let closes =
-            answer.headers.get("connection").is_some_and(|c| c.to_ascii_lowercase().contains("close"));
+            response.headers.get("connection").is_some_and(|c| c.to_ascii_lowercase().contains("close"));
         let is_reusable = is_whole && !closes && self.received.starts_with(b"HTTP/1.1 ");
-        Ok((answer, is_reusable))
+        Ok((response, is_reusable))
     }
 }
 

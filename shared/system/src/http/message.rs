@@ -77,9 +77,9 @@ fn basic(user: &str) -> String {
 /// Receives the whole response.
 pub fn read(stream: &mut dyn Read, limit: usize) -> Result<Response> {
     let mut stream = BufReader::new(stream);
-    let mut answer = head(&mut stream)?;
-    body(&mut stream, &mut answer, limit)?;
-    Ok(answer)
+    let mut response = head(&mut stream)?;
+    body(&mut stream, &mut response, limit)?;
+    Ok(response)
 }
 
 /// How the end of a response's body is determined.
@@ -92,21 +92,24 @@ pub enum BodyLength {
 }
 
 /// Returns how the body of a response with this head ends; `room` is the maximum number of its bytes.
-pub fn length(answer: &Response, room: usize) -> Result<BodyLength> {
-    if matches!(answer.status, 204 | 304) {
+pub fn length(response: &Response, room: usize) -> Result<BodyLength> {
+    if matches!(response.status, 204 | 304) {
         return Ok(BodyLength::Bytes(0));
     }
-    if let Some(way) = answer.headers.get("transfer-encoding") {
+    if let Some(way) = response.headers.get("transfer-encoding") {
         return match way.eq_ignore_ascii_case("chunked") {
             true => Ok(BodyLength::Chunked),
             false => Err(Error::new("unsupported Transfer-Encoding in response").into_permanent()),
         };
     }
-    let Some(length) = answer.headers.get("content-length") else { return Ok(BodyLength::UntilClose) };
+    let Some(length) = response.headers.get("content-length") else { return Ok(BodyLength::UntilClose) };
     let length: u64 = length.trim().parse().map_err(|_| Error::new("invalid Content-Length in response"))?;
     match usize::try_from(length) {
         Ok(fitting) if fitting <= room => Ok(BodyLength::Bytes(fitting)),
-        _ => Err(too_large(Some(length.saturating_add(answer.body.len() as u64)), room + answer.body.len())),
+        _ => Err(too_large(
+            Some(length.saturating_add(response.body.len() as u64)),
+            room + response.body.len(),
+        )),
     }
 }
 
@@ -116,10 +119,10 @@ fn too_large(size: Option<u64>, limit: usize) -> Error {
 
 /// Receives the body after a head and appends it to the response's body, up to `limit` bytes in total. After an error the
 /// response has the bytes received so far.
-pub fn body(stream: &mut impl BufRead, answer: &mut Response, limit: usize) -> Result<()> {
-    let room = limit.saturating_sub(answer.body.len());
-    let length = length(answer, room)?;
-    let body = &mut answer.body;
+pub fn body(stream: &mut impl BufRead, response: &mut Response, limit: usize) -> Result<()> {
+    let room = limit.saturating_sub(response.body.len());
+    let length = length(response, room)?;
+    let body = &mut response.body;
     match length {
         BodyLength::Bytes(length) => read_body(stream, length, body),
         BodyLength::UntilClose => {
@@ -164,9 +167,9 @@ pub fn invalid_chunk() -> Error {
 /// Receives the status and the headers of the final response, names in lower case.
 pub fn head(stream: &mut impl BufRead) -> Result<Response> {
     for _ in 0..=MAX_INTERIM_RESPONSES {
-        let answer = parse_head(&head_bytes(stream)?)?.ok_or_else(invalid_head)?;
-        if !(100..200).contains(&answer.status) {
-            return Ok(answer);
+        let response = parse_head(&head_bytes(stream)?)?.ok_or_else(invalid_head)?;
+        if !(100..200).contains(&response.status) {
+            return Ok(response);
         }
     }
     Err(Error::new("too many interim (1xx) responses"))
@@ -221,17 +224,17 @@ pub fn is_end_of_chunks(bytes: &[u8]) -> bool {
 
 /// Returns the pause that a busy server requests (503, or 429 with `Retry-After`). `now`, in seconds since the epoch, is
 /// used if the response has no date.
-pub fn retry_after(answer: &Response, now: u64) -> Option<Duration> {
-    let named = answer.headers.get("retry-after").map(|text| text.trim());
+pub fn retry_after(response: &Response, now: u64) -> Option<Duration> {
+    let named = response.headers.get("retry-after").map(|text| text.trim());
     let seconds = named.and_then(|text| match text.parse::<u64>() {
         Ok(seconds) => Some(seconds),
         Err(_) => {
             // This machine's clock may be wrong; the server's clock matches its response.
-            let now = answer.headers.get("date").and_then(|date| http_date(date)).unwrap_or(now);
+            let now = response.headers.get("date").and_then(|date| http_date(date)).unwrap_or(now);
             http_date(text).map(|then| then.saturating_sub(now))
         }
     });
-    match (answer.status, named) {
+    match (response.status, named) {
         (503, _) | (429, Some(_)) => Some(Duration::from_secs(seconds.unwrap_or(1).max(1))),
         _ => None,
     }
@@ -291,7 +294,7 @@ fn read_body(stream: &mut impl BufRead, length: usize, body: &mut Vec<u8>) -> Re
 fn read_error(e: std::io::Error) -> Error {
     match e.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => {
-            Error::with_kind(ErrorKind::TimedOut, "the answer did not end in time")
+            Error::with_kind(ErrorKind::TimedOut, "response not complete in time")
         }
         ErrorKind::Other => Error::new(e.to_string()),
         _ => Error::io("reading the response", &e),
@@ -302,7 +305,7 @@ fn read_error(e: std::io::Error) -> Error {
 mod tests {
     use super::*;
 
-    fn answer(text: &str) -> String {
+    fn response(text: &str) -> String {
         match read(&mut text.as_bytes(), 100) {
             Ok(a) => format!("{} {}", a.status, String::from_utf8_lossy(&a.body)),
             Err(e) => e.to_string(),
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_to_their_end_or_rejected() {
+    fn responses_are_read_to_their_end_or_rejected() {
         let long = "x".repeat(101);
         let chunked = |line: &str| {
             format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{line}\r\nab\r\n0\r\n\r\n")
@@ -370,7 +373,7 @@ mod tests {
             (&chunked(&format!("{}2", "0".repeat(MAX_CHUNK_LINE))), "response header too large"),
             (&chunked(&format!("2;{}", "x".repeat(1 << 20))), "response header too large"),
         ] {
-            assert_eq!(answer(text), expected, "{:?}", &text[..text.len().min(80)]);
+            assert_eq!(response(text), expected, "{:?}", &text[..text.len().min(80)]);
         }
     }
 
@@ -379,8 +382,8 @@ mod tests {
         let good = "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nDate: now\r\nTransfer-Encoding: chunked\r\n\r\n\
                     2;x=y\r\nab\r\n0\r\nX: trailer\r\n\r\n";
         for bad in scratch::mutations(good.as_bytes(), 20_000) {
-            if let Ok(answer) = read(&mut bad.as_slice(), 100) {
-                assert!(answer.body.len() <= 100);
+            if let Ok(response) = read(&mut bad.as_slice(), 100) {
+                assert!(response.body.len() <= 100);
             }
             let _ = is_end_of_chunks(&bad);
         }
@@ -404,8 +407,8 @@ mod tests {
             ("429 X\r\nRetry-After: 3\r\n", Some(3)),
             ("500 X\r\nRetry-After: 3\r\n", None),
         ] {
-            let answer = read(&mut format!("HTTP/1.1 {text}\r\n").as_bytes(), 100).unwrap();
-            assert_eq!(retry_after(&answer, now).map(|d| d.as_secs()), expected, "{text}");
+            let response = read(&mut format!("HTTP/1.1 {text}\r\n").as_bytes(), 100).unwrap();
+            assert_eq!(retry_after(&response, now).map(|d| d.as_secs()), expected, "{text}");
         }
         for (text, expected) in [
             ("Thu, 01 Jan 1970 00:00:12 GMT", Some(12)),
@@ -429,9 +432,9 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5;x\r\n56789\r\n0\r\n",
         ] {
-            assert!(answer(text).starts_with("200 "), "{text}");
+            assert!(response(text).starts_with("200 "), "{text}");
             for end in 0..text.len() {
-                assert!(!answer(&text[..end]).starts_with("200 "), "{:?}", &text[..end]);
+                assert!(!response(&text[..end]).starts_with("200 "), "{:?}", &text[..end]);
                 for byte in [0, b'\n', b' ', b'9', 0xff] {
                     let mut bytes = text.as_bytes().to_vec();
                     bytes[end] = byte;

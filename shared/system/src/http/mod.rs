@@ -44,11 +44,11 @@ impl Request {
     /// deadline; `None` if it requests none or no time is left. `now` is the wall-clock time since the epoch.
     pub fn retry_pause(
         &self,
-        answer: &Response,
+        response: &Response,
         now: Duration,
         deadline: Option<Deadline>,
     ) -> Option<Duration> {
-        let asked = message::retry_after(answer, now.as_secs())?.min(MAX_PAUSE);
+        let asked = message::retry_after(response, now.as_secs())?.min(MAX_PAUSE);
         let Some(left) = deadline.map(|deadline| deadline.remaining()) else { return Some(asked) };
         (left > LAST_TRY_TIME).then(|| asked.min(left - LAST_TRY_TIME))
     }
@@ -71,52 +71,52 @@ impl System {
     /// # Errors
     /// Fails if the last try failed, with a status of 400 or above (unless accepted), or if the response is too large. Messages
     /// show the URL without credentials, query and path components that may be secret ([`Request::of_metadata_service`]).
-    pub fn fetch(&self, fetch: &Request) -> Result<Response> {
-        let url = fetch.url.as_str();
+    pub fn fetch(&self, request: &Request) -> Result<Response> {
+        let url = request.url.as_str();
         if let Some(path) = url::local_path(url) {
-            let body = self.read_at_most(path, fetch.limit as u64)?;
+            let body = self.read_at_most(path, request.limit as u64)?;
             return Ok(Response { status: 200, headers: BTreeMap::new(), body });
         }
-        if self.is_dry_run() && fetch.method != "GET" {
-            self.record(Effect::Other { what: format!("{} {}", fetch.method, fetch.redacted_url()) });
+        if self.is_dry_run() && request.method != "GET" {
+            self.record(Effect::Other { what: format!("{} {}", request.method, request.redacted_url()) });
             return Ok(Response { status: 200, headers: BTreeMap::new(), body: Vec::new() });
         }
         let failed = |e: Error| {
             // Another missing file (the CA certificates) does not mean that the resource is missing.
             let e = if e.is_not_found() { Error::new(e.to_string()) } else { e };
-            Err::<Response, _>(e).context(format_args!("fetching {}", fetch.redacted_url()))
+            Err::<Response, _>(e).context(format_args!("fetching {}", request.redacted_url()))
         };
         let (mut tried, mut busy, mut busy_since, mut partial) = (0, 0, None, None);
-        let _activity = self.begin_activity(format!("fetching {}", fetch.redacted_url()));
+        let _activity = self.begin_activity(format!("fetching {}", request.redacted_url()));
         loop {
             tried += 1;
             let began = self.clock().elapsed();
-            let result = self.fetch_once(fetch, &mut partial);
+            let result = self.fetch_once(request, &mut partial);
             let took = (self.clock().elapsed() - began).as_secs_f64();
             let (error, wait) = match result {
-                Ok(answer) if fetch.accepts(answer.status) => {
+                Ok(response) if request.accepts(response.status) => {
                     debug!(
                         self,
                         "{}: {}, {} bytes, try {tried}, after {took:.3} s",
-                        fetch.redacted_url(),
-                        answer.status,
-                        answer.body.len()
+                        request.redacted_url(),
+                        response.status,
+                        response.body.len()
                     );
-                    return Ok(answer);
+                    return Ok(response);
                 }
-                Ok(answer) => {
-                    if fetch.optional && matches!(answer.status, 404 | 410) {
+                Ok(response) => {
+                    if request.optional && matches!(response.status, 404 | 410) {
                         debug!(
                             self,
                             "{}: {}, try {tried}, after {took:.3} s",
-                            fetch.redacted_url(),
-                            answer.status
+                            request.redacted_url(),
+                            response.status
                         );
                         let absent = std::io::Error::from(std::io::ErrorKind::NotFound);
-                        return Err(Error::io(format!("fetching {}", fetch.redacted_url()), &absent));
+                        return Err(Error::io(format!("fetching {}", request.redacted_url()), &absent));
                     }
-                    let pause = fetch.retry_pause(&answer, self.clock().wall(), fetch.deadline);
-                    (Error::new(format!("status {}", answer.status)), pause)
+                    let pause = request.retry_pause(&response, self.clock().wall(), request.deadline);
+                    (Error::new(format!("status {}", response.status)), pause)
                 }
                 Err(failure) if !failure.is_retryable => {
                     return failed(failure.error).map_err(Error::into_permanent);
@@ -124,27 +124,31 @@ impl System {
                 Err(failure) => (failure.error, None),
             };
             let pause = match wait {
-                None => Some(fetch.pause),
+                None => Some(request.pause),
                 Some(requested) => {
                     let now = self.clock().elapsed();
-                    fetch.busy_pause(requested, now.saturating_sub(*busy_since.get_or_insert(now)))
+                    request.busy_pause(requested, now.saturating_sub(*busy_since.get_or_insert(now)))
                 }
             };
             let is_busy = wait.is_some() && busy < Request::MAX_BUSY_RETRIES;
-            let has_retry = is_busy || tried - busy <= fetch.retries;
+            let has_retry = is_busy || tried - busy <= request.retries;
             let in_time =
-                |pause: &Duration| fetch.deadline.is_none_or(|deadline| deadline.remaining() > *pause);
+                |pause: &Duration| request.deadline.is_none_or(|deadline| deadline.remaining() > *pause);
             let Some(pause) = pause.filter(in_time).filter(|_| has_retry) else {
-                debug!(self, "fetching {}: {error} after {took:.3} s; no try is left", fetch.redacted_url());
+                debug!(
+                    self,
+                    "fetching {}: {error} after {took:.3} s; no try is left",
+                    request.redacted_url()
+                );
                 return failed(error);
             };
             busy += u32::from(is_busy);
             debug!(
                 self,
                 "fetching {}: {error} after {took:.3} s; try {} of {} follows",
-                fetch.redacted_url(),
+                request.redacted_url(),
                 tried + 1,
-                fetch.retries.saturating_add(busy + 1)
+                request.retries.saturating_add(busy + 1)
             );
             let _wait = self.begin_wait("the next try");
             self.clock().sleep(pause);
@@ -155,10 +159,10 @@ impl System {
     ///
     /// # Errors
     /// Fails if the URL is invalid, or if no complete response is received.
-    pub fn try_fetch(&self, fetch: &Request, deadline: Deadline) -> Result<Response> {
-        let deadline = fetch.deadline.map_or(deadline, |own| own.earlier(deadline));
-        let fetch = fetch.clone().deadline(deadline);
-        self.fetch_once(&fetch, &mut None).map_err(|failure| match failure.is_retryable {
+    pub fn try_fetch(&self, request: &Request, deadline: Deadline) -> Result<Response> {
+        let deadline = request.deadline.map_or(deadline, |own| own.earlier(deadline));
+        let request = request.clone().deadline(deadline);
+        self.fetch_once(&request, &mut None).map_err(|failure| match failure.is_retryable {
             true => failure.error,
             false => failure.error.into_permanent(),
         })
@@ -167,28 +171,30 @@ impl System {
     /// Makes one try, following redirects. The bytes received before a failure are kept in `partial`.
     fn fetch_once(
         &self,
-        fetch: &Request,
+        request: &Request,
         partial: &mut Option<PartialDownload>,
     ) -> std::result::Result<Response, Failure> {
-        let url = Url::parse(&fetch.url).map_err(|e| Failure::permanent(e.to_string()))?;
-        let mut headers = Cow::Borrowed(fetch.headers.as_slice());
-        let mut ask = RequestParts { url, method: fetch.method, headers: &[], body: fetch.body.as_deref() };
-        let shown = |url: &Url| url.redacted(fetch.visible_paths);
+        let url = Url::parse(&request.url).map_err(|e| Failure::permanent(e.to_string()))?;
+        let mut headers = Cow::Borrowed(request.headers.as_slice());
+        let mut ask =
+            RequestParts { url, method: request.method, headers: &[], body: request.body.as_deref() };
+        let shown = |url: &Url| url.redacted(request.visible_paths);
         let mut visited = Vec::new();
         for _ in 0..=MAX_REDIRECTS {
-            let answer = self.exchange(fetch, &RequestParts { headers: &headers, ..ask.clone() }, partial)?;
-            if !matches!(answer.status, 301 | 302 | 303 | 307 | 308) {
-                return Ok(answer);
+            let response =
+                self.exchange(request, &RequestParts { headers: &headers, ..ask.clone() }, partial)?;
+            if !matches!(response.status, 301 | 302 | 303 | 307 | 308) {
+                return Ok(response);
             }
-            let Some(location) = answer.headers.get("location") else {
+            let Some(location) = response.headers.get("location") else {
                 return Err(Failure::retryable(format!(
                     "status {}: redirect without Location",
-                    answer.status
+                    response.status
                 )));
             };
             let next =
                 ask.url.join(location).map_err(|e| Failure::permanent(format!("invalid redirect: {e}")))?;
-            debug!(self, "{} is at {} ({})", shown(&ask.url), shown(&next), answer.status);
+            debug!(self, "{} is at {} ({})", shown(&ask.url), shown(&next), response.status);
             if ask.url.https && !next.https {
                 info!(self, "redirect from {} to unencrypted {}", shown(&ask.url), shown(&next));
                 // They may be secrets, which must not be sent unencrypted.
@@ -197,7 +203,7 @@ impl System {
                 headers.to_mut().retain(|(name, _)| !is_credential(name));
             }
             visited.push((ask.method, ask.url));
-            if answer.status == 303 || (ask.method == "POST" && matches!(answer.status, 301 | 302)) {
+            if response.status == 303 || (ask.method == "POST" && matches!(response.status, 301 | 302)) {
                 (ask.method, ask.body) = ("GET", None);
                 headers.to_mut().retain(|(name, _)| !name.eq_ignore_ascii_case("content-type"));
             }
@@ -213,12 +219,12 @@ impl System {
     /// Sends one request and receives its response.
     fn exchange(
         &self,
-        fetch: &Request,
+        request: &Request,
         ask: &RequestParts<'_>,
         partial: &mut Option<PartialDownload>,
     ) -> std::result::Result<Response, Failure> {
         let environment = |name: &str| std::env::var(name).ok();
-        let proxy = match &fetch.unix_socket {
+        let proxy = match &request.unix_socket {
             Some(_) if ask.url.https => return Err(Failure::permanent("https over a Unix socket")),
             Some(_) => None,
             None => Proxy::from_environment(&ask.url, &environment)
@@ -232,29 +238,29 @@ impl System {
             headers.to_mut().extend(begun.headers());
         }
         // Before connecting: this fails because of the request only.
-        let request =
+        let bytes =
             message::request(&RequestParts { headers: &headers, ..ask.clone() }, relayed.is_some(), user)
                 .map_err(|e| Failure::permanent(e.to_string()))?;
-        let mut receiving = Receiving { fetch, url: &ask.url, method: ask.method, begun };
-        let answer = self.ask(&request, proxy.as_ref(), &mut receiving, partial);
+        let mut receiving = Receiving { request, url: &ask.url, method: ask.method, begun };
+        let response = self.ask(&bytes, proxy.as_ref(), &mut receiving, partial);
         if let Some(begun) = receiving.begun {
             // No response was received.
             *partial = Some(begun);
         }
-        answer
+        response
     }
 
     /// Connects, sends the request and receives the response.
     fn ask(
         &self,
-        request: &[u8],
+        bytes: &[u8],
         proxy: Option<&Proxy>,
         receiving: &mut Receiving<'_>,
         partial: &mut Option<PartialDownload>,
     ) -> std::result::Result<Response, Failure> {
-        let (fetch, url) = (receiving.fetch, receiving.url);
-        let limits = TimeLimits::new(fetch.timeout, fetch.deadline);
-        let mut connection = match (&fetch.unix_socket, proxy) {
+        let (request, url) = (receiving.request, receiving.url);
+        let limits = TimeLimits::new(request.timeout, request.deadline);
+        let mut connection = match (&request.unix_socket, proxy) {
             (Some(path), _) => connect::connect_unix(&self.root().host_followed(path), path, limits)?,
             (None, Some(proxy)) if url.https => proxy.tunnel(self, url, limits)?,
             (None, Some(proxy)) => proxy.connect(self, limits)?,
@@ -265,22 +271,22 @@ impl System {
             _ => e,
         };
         if !url.https {
-            connection.write_all(request).or_else(unless_hung_up)?;
+            connection.write_all(bytes).or_else(unless_hung_up)?;
             connection.limits.begin_phase();
-            let answer = receiving.answer(&mut connection, partial);
-            return answer.map_err(|e| late(e, &connection.limits).into());
+            let response = receiving.response(&mut connection, partial);
+            return response.map_err(|e| late(e, &connection.limits).into());
         }
-        let mut tunnel = self.open_tunnel(connection, &url.host, &fetch.client_certificates)?;
-        tunnel.write_all(request).or_else(unless_hung_up)?;
+        let mut tunnel = self.open_tunnel(connection, &url.host, &request.client_certificates)?;
+        tunnel.write_all(bytes).or_else(unless_hung_up)?;
         tunnel.limits.begin_phase();
-        let answer = receiving.answer(&mut tunnel, partial);
-        answer.map_err(|e| tunnel.failure(&late(e, &tunnel.limits)))
+        let response = receiving.response(&mut tunnel, partial);
+        response.map_err(|e| tunnel.failure(&late(e, &tunnel.limits)))
     }
 }
 
 /// A response to be read, perhaps the continuation of a partial download.
 struct Receiving<'a> {
-    fetch: &'a Request,
+    request: &'a Request,
     url: &'a Url,
     method: &'a str,
     begun: Option<PartialDownload>,
@@ -288,17 +294,21 @@ struct Receiving<'a> {
 
 impl Receiving<'_> {
     /// Reads the response. If it is interrupted, the received bytes are kept for a retry.
-    fn answer(&mut self, stream: &mut impl Read, partial: &mut Option<PartialDownload>) -> Result<Response> {
+    fn response(
+        &mut self,
+        stream: &mut impl Read,
+        partial: &mut Option<PartialDownload>,
+    ) -> Result<Response> {
         let mut stream = BufReader::with_capacity(16 << 10, stream);
-        let mut answer = message::head(&mut stream)?;
-        let mut begun = match (self.begun.take(), answer.status) {
-            (Some(mut begun), _) => match begun.resume(&mut answer) {
+        let mut response = message::head(&mut stream)?;
+        let mut begun = match (self.begun.take(), response.status) {
+            (Some(mut begun), _) => match begun.resume(&mut response) {
                 Continuation::Resumed => Some(begun),
                 Continuation::Unusable(why) => {
                     return Err(Error::new(format!("{why}; restarting the download")));
                 }
                 // A later try may succeed.
-                Continuation::Other if answer.status >= 400 => {
+                Continuation::Other if response.status >= 400 => {
                     *partial = Some(begun);
                     None
                 }
@@ -307,23 +317,23 @@ impl Receiving<'_> {
             (None, 206) => return Err(Error::new("unexpected partial (206) response")),
             (None, _) => None,
         };
-        let read = message::body(&mut stream, &mut answer, self.fetch.limit);
+        let read = message::body(&mut stream, &mut response, self.request.limit);
         match (read, begun.take()) {
-            (Ok(()), None) => Ok(answer),
-            (Ok(()), Some(begun)) if begun.is_complete(answer.body.len()) => Ok(answer),
+            (Ok(()), None) => Ok(response),
+            (Ok(()), Some(begun)) if begun.is_complete(response.body.len()) => Ok(response),
             (Ok(()), Some(mut begun)) => {
-                begun.set_body(answer.body);
+                begun.set_body(response.body);
                 *partial = Some(begun);
                 Err(Error::with_kind(ErrorKind::UnexpectedEof, "response truncated"))
             }
             (Err(e), Some(mut begun)) => {
-                begun.set_body(answer.body);
+                begun.set_body(response.body);
                 *partial = Some(begun);
                 Err(e)
             }
             (Err(e), None) => {
                 if self.method == "GET" && partial.is_none() && !e.is_permanent() {
-                    *partial = PartialDownload::from_answer(self.url, answer);
+                    *partial = PartialDownload::from_response(self.url, response);
                 }
                 Err(e)
             }

@@ -28,9 +28,9 @@ pub enum Continuation {
 impl PartialDownload {
     /// Returns the part of a response to a GET of this URL that was received before an interruption, if it can be
     /// resumed.
-    pub fn from_answer(url: &Url, answer: Response) -> Option<PartialDownload> {
-        let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
-        if answer.status != 200 || answer.body.is_empty() || header("accept-ranges") == Some("none") {
+    pub fn from_response(url: &Url, response: Response) -> Option<PartialDownload> {
+        let header = |name: &str| response.headers.get(name).map(|value| value.trim());
+        if response.status != 200 || response.body.is_empty() || header("accept-ranges") == Some("none") {
             return None;
         }
         let validator = match header("etag") {
@@ -42,7 +42,12 @@ impl PartialDownload {
             None => header("content-length").and_then(|length| length.parse().ok()),
             Some(_) => None,
         };
-        Some(PartialDownload { url: url.clone(), validator: validator.to_string(), size, body: answer.body })
+        Some(PartialDownload {
+            url: url.clone(),
+            validator: validator.to_string(),
+            size,
+            body: response.body,
+        })
     }
 
     /// Returns whether the part is of this URL.
@@ -58,13 +63,13 @@ impl PartialDownload {
 
     /// Examines the head of a response. If the rest follows, the response gets the beginning as its body and becomes a
     /// response with the whole file.
-    pub fn resume(&mut self, answer: &mut Response) -> Continuation {
-        match answer.status {
+    pub fn resume(&mut self, response: &mut Response) -> Continuation {
+        match response.status {
             206 => {}
             416 => return Continuation::Unusable("the server does not have the requested range"),
             _ => return Continuation::Other,
         }
-        let header = |name: &str| answer.headers.get(name).map(|value| value.trim());
+        let header = |name: &str| response.headers.get(name).map(|value| value.trim());
         let range = header("content-range").and_then(range);
         let Some((first, last, size)) = range else {
             return Continuation::Unusable("206 response without a valid Content-Range");
@@ -88,8 +93,8 @@ impl PartialDownload {
             _ => {}
         }
         self.size = Some(last + 1);
-        answer.body = std::mem::take(&mut self.body);
-        answer.status = 200;
+        response.body = std::mem::take(&mut self.body);
+        response.status = 200;
         Continuation::Resumed
     }
 
@@ -117,7 +122,7 @@ fn range(text: &str) -> Option<(u64, u64, Option<u64>)> {
 mod tests {
     use super::*;
 
-    fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
+    fn response(status: u16, headers: &[(&str, &str)], body: &str) -> Response {
         let headers = headers.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         Response { status, headers, body: body.into() }
     }
@@ -143,7 +148,7 @@ mod tests {
             (200, &[("last-modified", date), ("date", date)], "abc", None),
             (200, &[("last-modified", date)], "abc", None),
         ] {
-            let partial = PartialDownload::from_answer(&url(), answer(status, headers, body));
+            let partial = PartialDownload::from_response(&url(), response(status, headers, body));
             assert_eq!(partial.map(|p| p.validator).as_deref(), expected, "{status} {headers:?}");
         }
     }
@@ -191,10 +196,10 @@ mod tests {
                 Continuation::Unusable("Content-Range and Content-Length contradict each other"),
             ),
         ] {
-            let first = answer(200, &[("etag", "\"a\""), ("content-length", "6")], "abc");
-            let mut partial = PartialDownload::from_answer(&url(), first).unwrap();
+            let first = response(200, &[("etag", "\"a\""), ("content-length", "6")], "abc");
+            let mut partial = PartialDownload::from_response(&url(), first).unwrap();
             assert_eq!(partial.headers()[0].1, "bytes=3-");
-            let mut rest = answer(status, headers, "");
+            let mut rest = response(status, headers, "");
             assert_eq!(partial.resume(&mut rest), expected, "{status} {headers:?}");
             if expected == Continuation::Resumed {
                 assert_eq!((rest.status, rest.body.as_slice()), (200, &b"abc"[..]));

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Instant;
 
-use super::Report;
+use super::report::Report;
 
 /// The width of the line: a longer one would wrap on a terminal of 80 columns, and could not be overwritten.
 const WIDTH: usize = 79;
@@ -46,7 +46,7 @@ fn put(text: &str) {
 }
 
 /// Returns the line after a wait of so many seconds.
-pub fn line(report: &Report, seconds: u64) -> String {
+fn line(report: &Report, seconds: u64) -> String {
     let mut text = format!("{} ({seconds} s)", report.extended_status());
     if let Some(stage) = report.stages.get("stage").and_then(|stage| stage.as_str()) {
         text += &format!(": {stage}");
@@ -58,5 +58,24 @@ pub fn line(report: &Report, seconds: u64) -> String {
     match text.chars().count() > WIDTH {
         true => text.chars().take(WIDTH - 1).chain(['…']).collect(),
         false => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::report::tests::report;
+
+    #[test]
+    fn line_shows_the_activities_and_fits_the_terminal() {
+        let text = r#"{"v1": {"stage": "modules-final", "modules-final": {"start": 1}}}"#;
+        let mut running = report(text, false);
+        running.activities = vec![("running runcmd".into(), 12.7), ("waiting for a lock".into(), 3.0)];
+        assert_eq!(
+            line(&running, 75),
+            "running (75 s): modules-final: running runcmd 12 s: waiting for a lock 3 s"
+        );
+        running.activities[0].0 = "x".repeat(100);
+        assert_eq!(line(&running, 75).chars().count(), 79);
     }
 }
