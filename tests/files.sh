@@ -84,7 +84,7 @@ complete() {
 homepage=$(sed -n 's/^homepage = "\(.*\)"/\1/p' Cargo.toml)
 domain=${homepage#https://}
 for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" "rpm/firstlight.spec:URL:            $homepage/" \
-  "rpm/firstlight.spec:Source0:        $homepage/releases/" "deb/control:@$domain>" \
+  "rpm/firstlight.spec:Source0:        $homepage/releases/" "deb/control:@$domain>" "deb/copyright:@$domain>" "deb/copyright:$homepage/releases/" \
   "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/" \
   "packaging/schema/catalog.json:\"$homepage/schema/"; do
   grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another address than the homepage in Cargo.toml ($homepage)"
