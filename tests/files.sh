@@ -59,6 +59,12 @@ grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/syst
 for name in cloud-init-local cloud-init-tls ds-identify; do
   [ -x "$root/opt/ci/bin/../lib/cloud-init/$name" ] || fail "LIBEXECDIR: $name is not found"
 done
+# The init scripts stay when a package is removed.
+rm -r "$work/devuan/usr"
+for script in "$work"/devuan/etc/init.d/cloud-*; do
+  sed -i "s,/usr/lib/cloud-init/,$work/devuan&," "$script"
+  sh "$script" start || fail "devuan: ${script##*/} without the package"
+done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 
