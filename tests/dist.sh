@@ -185,7 +185,7 @@ variants_by_macros() {
     rpmspec_of 'suse_version 1600' | grep -q '^BuildRequires: *libblkid-devel-static$'
 }
 rpm_build() {
-    logged rpm "cd /build; export RPM_BUILD_NCPUS=$jobs; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1.src.rpm
+    logged rpm "cd /build; export RPM_BUILD_NCPUS=$jobs; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1*.src.rpm
         rpmbuild -ba --nodeps ~/rpmbuild/SPECS/firstlight.spec" || return 1
     rm -rf "${out:?}/rpm"
     mkdir -p "$out/rpm"
