@@ -208,10 +208,7 @@ fuzz-all: ## fuzz every parser for 10 seconds
 	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' tests/fuzz/run all 10
 
 bench: deps release ## compare speed, memory and size with the packaged cloud-init, and speed with systemd-imds (root, 20 min)
-	BIN=$(BIN) tests/bench.sh
-	BIN=$(BIN) tests/bench-network.sh
-	BIN=$(BIN) tests/bench-metadata.sh
-	BIN=$(BIN) tests/bench-imds.sh
+	@missed=0; for name in bench bench-network bench-metadata bench-imds; do BIN=$(BIN) tests/$$name.sh || missed=1; done; exit $$missed
 
 clean: ## remove build/ and target/
 	rm -rf build

@@ -6,6 +6,9 @@
 architectures='aarch64-unknown-linux-musl s390x-unknown-linux-gnu riscv64gc-unknown-linux-gnu
     powerpc64le-unknown-linux-gnu armv7-unknown-linux-gnueabihf'
 
+# own_musl: prints the musl target of this machine's architecture
+own_musl() { rustc -vV | sed -n 's/^host: \(.*\)-[a-z]*-linux-.*/\1-unknown-linux-musl/p'; }
+
 # cross_tools TRIPLE: for a Rust target sets cross_gnu and cross_debian to GNU's and Debian's name of the architecture,
 # cross_arch to that of Rust's cfg(target_arch), cross_cc to GCC's cross compiler and cross_qemu to the emulator of its
 # programs. All are empty for this machine's own architecture.

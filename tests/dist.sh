@@ -45,6 +45,33 @@ sbom_complete() {
 	    assert dependency["ref"] in refs and refs.issuperset(dependency["dependsOn"]), dependency
 	END
 }
+# The two are made by different scripts: bundled has a line for each crate that is linked in.
+licences_complete() {
+    diff <("$top/packaging/bundled" <"$tree/sbom.cdx.json" | sed 's/.*(crate(\(.*\))) = /\1 /' | sort) \
+        <(sed -n 's/^\([a-z0-9_-]*\) \([0-9.]*\)[+a-z0-9.-]*: .*/\1 \2/p' "$tree/licences.txt" | sort)
+}
+# licence_tag SBOM SPEC: the tag of the spec has the licence of each crate that is linked in, of Firstlight and of libblkid, and no other
+licence_tag() {
+    python3 - "$@" <<-'END'
+	import json, re, sys
+	# A choice in another order is the same choice.
+	parts = lambda text: {" OR ".join(sorted(part.strip("() ").split(" OR "))) for part in text.split(" AND ")}
+	tag = re.search(r"^License: *(.*)$", open(sys.argv[2]).read(), re.M)[1]
+	wanted = {"Apache-2.0", "LGPL-2.1-or-later"}.union(*(
+	    parts(component["licenses"][0]["expression"])
+	    for component in json.load(open(sys.argv[1]))["components"] if component["scope"] == "required"))
+	assert parts(tag) == wanted, f"License: {sorted(parts(tag) ^ wanted)}"
+	END
+}
+inner_notices() {
+    local file word
+    for file in debian/copyright licences.txt; do
+        for word in 'The OpenSSL Project Authors' 'Google Inc' 'the fiat-crypto authors'; do
+            grep -q "$word" "$tree/$file" || { echo "$file: $word is missing"; return 1; }
+        done
+    done
+    grep -q '^src/polyfill/once_cell/LICENSE-MIT:$' "$tree/licences.txt"
+}
 no_binaries() { ! find "$tree/vendor" -name '*.a' -o -name '*.o' -o -name '*.obj' -o -name '*.lib' -o -name '*.dll' | grep .; }
 owners_and_times() {
     [ "$(tar --numeric-owner --full-time -tvf "$tarball" | awk '{ print $2, $4, $5 }' | sort -u | wc -l)" = 1 ]
@@ -130,12 +157,15 @@ same_tree() {
 
 # Debian's rpm, with Debian's packages: requirements have other names there (--nodeps). Sources of libblkid as the spec names them.
 rpm_root() {
-    local url mirror
+    local url mirror release
     url=$(sed -n 's/^Source1: *//p' "$tree/rpm/firstlight.spec")
+    # The archive of upstream, which a Debian mirror has by another name.
+    release=${url##*/util-linux-}
+    release=${release%.tar.xz}
     mirror=$("$here/lib/mirror")
     # shellcheck disable=SC2016 # expanded by the shell of mmdebstrap
     clean_root rpm "$1" build-essential,xz-utils,cpio,rpm,rpmlint "${with_build_depends[@]}" \
-        'chroot "$1" /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file '"${mirror%/}/${url#*/debian/} /build/${url##*/}"
+        'chroot "$1" /usr/lib/apt/apt-helper -o APT::Sandbox::User=root download-file '"${mirror%/}/pool/main/u/util-linux/util-linux_$release.orig.tar.xz /build/${url##*/}"
 }
 # variant_of MACRO: the default configuration that the spec selects where the distribution defines this macro
 variant_of() { rpmspec_of "$1" | sed -n 's/.* VARIANT=\([a-z]*\) .*/\1/p'; }
@@ -155,7 +185,7 @@ variants_by_macros() {
     rpmspec_of 'suse_version 1600' | grep -q '^BuildRequires: *libblkid-devel-static$'
 }
 rpm_build() {
-    logged rpm "cd /build; export RPM_BUILD_NCPUS=$jobs; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1.src.rpm
+    logged rpm "cd /build; export RPM_BUILD_NCPUS=$jobs; rpmbuild -ts --nodeps $name.tar.xz; rpm -i --nodeps ~/rpmbuild/SRPMS/firstlight-$version-1*.src.rpm
         rpmbuild -ba --nodeps ~/rpmbuild/SPECS/firstlight.spec" || return 1
     rm -rf "${out:?}/rpm"
     mkdir -p "$out/rpm"
@@ -172,7 +202,9 @@ check "names are sorted" sorted_names
 check "one owner and one time" owners_and_times
 check "no binary files among the crates" no_binaries
 check "the SBOM has each crate of Cargo.lock with its licence and checksum" sbom_complete
-check "the licence list names the crates" grep -q '^ring ' "$tree/licences.txt"
+check "the licence list has each crate of the SBOM that is linked in" licences_complete
+check "the copyright file and the licence list have the notices inside of crates" inner_notices
+check "rpm: the tag License has the licences of the SBOM" licence_tag "$tree/sbom.cdx.json" "$tree/rpm/firstlight.spec"
 check "a crate that was changed is refused" a_changed_crate_is_refused
 for suite; do
     check "$suite: a clean root with the build dependencies" debian_root "$suite"

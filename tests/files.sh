@@ -59,6 +59,12 @@ grep -qx 'ExecStart=/srv/stages/cloud-init-local' "$root/opt/ci/lib/systemd/syst
 for name in cloud-init-local cloud-init-tls ds-identify; do
   [ -x "$root/opt/ci/bin/../lib/cloud-init/$name" ] || fail "LIBEXECDIR: $name is not found"
 done
+# The init scripts stay when a package is removed.
+rm -r "$work/devuan/usr"
+for script in "$work"/devuan/etc/init.d/cloud-*; do
+  sed -i "s,/usr/lib/cloud-init/,$work/devuan&," "$script"
+  sh "$script" start || fail "devuan: ${script##*/} without the package"
+done
 if packaging/render no-such-distribution </dev/null 2>/dev/null; then fail "an unknown variant is an error"; fi
 if echo '@NO_SUCH@' | packaging/render debian 2>/dev/null >&2; then fail "a name without a value is an error"; fi
 
@@ -82,6 +88,8 @@ for script in packaging/render packaging/install packaging/build packaging/deps 
   sh -n "$script" || fail "$script"
 done
 for script in tests/run tests/one tests/fresh tests/boot-init-systems tests/dist.sh; do bash -n "$script" || fail "$script"; done
+# Builders of distributions have no network.
+if grep -v '^ *#\|echo' packaging/build | grep -q 'rustup\|curl\|packaging/fetch'; then fail "packaging/build downloads something"; fi
 bash -n packaging/completions/cloud-init || fail "completion"
 # The completion itself, as the shell would call it.
 complete() {
@@ -98,7 +106,7 @@ complete() {
 homepage=$(sed -n 's/^homepage = "\(.*\)"/\1/p' Cargo.toml)
 domain=${homepage#https://}
 for place in "deb/control:Homepage: $homepage/" "deb/watch:$homepage/releases/" "rpm/firstlight.spec:URL:            $homepage/" \
-  "rpm/firstlight.spec:Source0:        $homepage/releases/" "deb/control:@$domain>" \
+  "rpm/firstlight.spec:Source0:        $homepage/releases/" "deb/control:@$domain>" "deb/copyright:@$domain>" "deb/copyright:$homepage/releases/" \
   "packaging/schema/cloud-config.json:\"$homepage/schema/" "packaging/schema/network-config.json:\"$homepage/schema/" \
   "packaging/schema/catalog.json:\"$homepage/schema/"; do
   grep -qF -- "${place#*:}" "${place%%:*}" || fail "${place%%:*} has another address than the homepage in Cargo.toml ($homepage)"

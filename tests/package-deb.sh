@@ -96,6 +96,15 @@ an_instance() {
     echo 'some output' >"$root/var/log/cloud-init-output.log"
 }
 
+# depends_on LIST: a package with these dependencies can be installed
+depends_on() {
+    mkdir -p "$work/dependent/DEBIAN"
+    printf 'Package: dependent\nVersion: 1\nArchitecture: all\nMaintainer: x <x@x.example>\nDescription: x\nDepends: %s\n' "$1" \
+        >"$work/dependent/DEBIAN/control"
+    dpkg-deb -b "$work/dependent" "$root/var/tmp/dependent.deb" >/dev/null &&
+        in_root dpkg -i /var/tmp/dependent.deb && in_root dpkg -P dependent
+}
+
 over_the_suites_own() {
     local suite=$1
     an_instance
@@ -114,7 +123,9 @@ over_the_suites_own() {
     check "$suite: nothing of Python's cloud-init left" no_python_left
     check "$suite: cloud.cfg is ours" verified
     check "$suite: other packages see a cloud-init" \
-        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26"'
+        in_root sh -c 'dpkg-query -f "\${Provides}" -W firstlight | grep -q "cloud-init (= 26.2), cloud-init-base (= 26.2)"'
+    # A package that depends on cloud-init stays installed, and another one can be installed.
+    check "$suite: dependencies on cloud-init are satisfied" depends_on "cloud-init (>= 26.2), cloud-init-base (>= 26.2)"
 
     check "$suite: the old package can be purged" in_root dpkg --purge cloud-init
     check "$suite: after that: gone" gone cloud-init

@@ -79,15 +79,31 @@ License: none
 BuildArch: noarch
 %description
 %install
-mkdir -p %{buildroot}/usr/share/doc/old && echo x >%{buildroot}/usr/share/doc/old/x
+mkdir -p %{buildroot}/usr/lib/systemd/system
+for unit in cloud-init-local cloud-init cloud-config cloud-final; do
+  printf '[Service]\nExecStart=true\n[Install]\nWantedBy=cloud-init.target\n' >%{buildroot}/usr/lib/systemd/system/$unit.service
+done
+%preun
+systemctl --no-reload disable cloud-init-local.service cloud-init.service cloud-config.service cloud-final.service
 %files
-/usr/share/doc/old/x
+/usr/lib/systemd/system/*
 OLD
 check "a package of the old name is made" rpmbuild -bb --define "_topdir $work/top" "$work/old.spec"
 check "which installs" install_it -i "$work"/top/RPMS/noarch/cloud-init-24.4-1.noarch.rpm
 # With dependencies this time; the two missing names are not what it must complain about.
 refused() { ! output=$(in_rpmdb -i --test "$rpm" 2>&1) && printf "%s\n" "$output" && grep -q "conflicts with" <<<"$output"; }
 check "and beside which ours is refused" refused
+
+# As a swap, which rpm alone cannot do in one transaction: ours is installed, then the other one erased.
+systemctl --root="$root" enable cloud-init-local.service cloud-config.service cloud-final.service >/dev/null 2>&1
+ln -sfn /usr/lib/systemd/system/cloud-init.service "$root/etc/systemd/system/cloud-init.target.wants/cloud-init.service"
+systemctl --root="$root" disable cloud-init.service cloud-final.service >/dev/null 2>&1
+is_enabled() { [ "$(systemctl --root="$root" is-enabled "$1" 2>&1)" = "$2" ] || { systemctl --root="$root" is-enabled "$1"; return 1; }; }
+check "installs over it" install_it -i --replacefiles "$rpm"
+check "installed over it: a stage that was disabled stays so" is_enabled cloud-final.service disabled
+check "installed over it: so does the network stage, by its new name" is_enabled cloud-init-network.service disabled
+check "installed over it: a stage that was enabled stays so" is_enabled cloud-init-local.service enabled
+check "installed over it: its notes are gone" not test -e "$root/var/lib/rpm-state/firstlight-disabled"
 
 echo "package-rpm: $passed passed, $failed failed"
 [ "$failed" -eq 0 ]

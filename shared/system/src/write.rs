@@ -290,6 +290,21 @@ mod tests {
     }
 
     #[test]
+    fn a_file_may_grow_beyond_2_gib() {
+        use std::os::unix::fs::FileExt;
+        const LARGE: u64 = 3 << 30;
+        let (sys, _top) = sandbox();
+        let resolved = sys.resolve_to_change(Path::new("/large"), DEFAULT_PARENTS).unwrap();
+        let new = resolved.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600).unwrap();
+        let (_, temporary) = resolved.temporary(0o600).unwrap();
+        // With holes.
+        for file in [new, temporary] {
+            file.write_all_at(b"x", LARGE).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), LARGE + 1);
+        }
+    }
+
+    #[test]
     fn a_link_is_followed_inside_the_root() {
         let (sys, _top) = sandbox();
         sys.create_dir_all("/etc", 0o755).unwrap();

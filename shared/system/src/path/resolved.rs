@@ -62,7 +62,9 @@ impl ResolvedPath {
     /// Opens the file, or creates it with `mode` (with `O_CREAT`). Does not follow a link or wait for a FIFO.
     pub fn open(&self, flags: OFlag, mode: u32) -> io::Result<File> {
         let no_follow = if self.is_magic { OFlag::empty() } else { OFlag::O_NOFOLLOW };
-        let flags = flags | no_follow | OFlag::O_CLOEXEC | OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
+        // On 32-bit machines glibc's openat does not set it: without it a file cannot grow beyond 2 GiB.
+        let flags = flags | no_follow | OFlag::O_LARGEFILE;
+        let flags = flags | OFlag::O_CLOEXEC | OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
         Ok(openat(&self.dir, &*self.name, flags, Mode::from_bits_truncate(mode))?.into())
     }
 
@@ -145,9 +147,13 @@ impl ResolvedPath {
     /// of `mode`.
     pub fn temporary(&self, mode: u32) -> io::Result<(OsString, File)> {
         with_temporary_name(&self.name, |name| {
-            let flags =
-                OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            openat(&self.dir, name, flags, Mode::from_bits_truncate(mode & 0o700))
+            let new = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW;
+            openat(
+                &self.dir,
+                name,
+                new | OFlag::O_LARGEFILE | OFlag::O_CLOEXEC,
+                Mode::from_bits_truncate(mode & 0o700),
+            )
         })
         .map(|(name, file)| (name, file.into()))
     }
