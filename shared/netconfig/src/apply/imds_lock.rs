@@ -25,13 +25,13 @@ const MAX_SECTIONS: usize = 16;
 /// Writes the lock, if there is one, into drop-ins of every file that cloud-init wrote for a NIC, in this boot or before.
 /// Does not depend on the decision: a boot that writes no files has those of an earlier one.
 pub(super) fn keep(sys: &System, request: &ApplyRequest<'_>) {
-    let text = |path: &&str| sys.read_text_if_exists(path).ok().flatten();
-    let lock = PATHS.iter().find_map(text).map(|file| drop_in(&file)).unwrap_or_default();
+    let text = |path| sys.read_text_if_exists(path).inspect_err(|e| warning!(sys, "{e}")).ok().flatten();
+    let lock = PATHS.into_iter().find_map(text).map(|file| drop_in(&file)).unwrap_or_default();
     if lock.is_empty() {
         return;
     }
-    let files = sys.list(NETWORKD).unwrap_or_default();
-    let netplan = sys.read_text_if_exists(NETPLAN_PATH).ok().flatten().unwrap_or_default();
+    let files = sys.list(NETWORKD).inspect_err(|e| warning!(sys, "{e}")).unwrap_or_default();
+    let netplan = text(NETPLAN_PATH).unwrap_or_default();
     let units: BTreeSet<String> = networkd_units(&files).into_iter().chain(netplan_units(&netplan)).collect();
     for unit in units {
         let path = format!("/run/systemd/network/{unit}.d/85-imds-lock.conf");
