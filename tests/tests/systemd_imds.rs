@@ -37,19 +37,56 @@ fn found_at_once(cloud: &Cloud) {
     assert!(data.contains(ID) && data.contains("\"with blank\": \"two words\""), "{data}");
 }
 
-#[test]
-fn marked_sockets_pass() {
-    let cloud = locked();
+/// Locks the service as systemd-imds does, which lets its own sockets pass.
+fn lock_unmarked(cloud: &Cloud) {
+    lock(cloud);
     cloud.net.in_machine(&["ip", "route", "add", SERVICE, "dev", "c0", "scope", "link", "table", TABLE]);
     cloud.net.in_machine(&["ip", "rule", "add", "fwmark", MARK, "table", TABLE]);
     cloud.put("/run/systemd/network/85-imds-early.network", EARLY_NETWORK);
+}
+
+/// Checks that the lock is part of a file that replaces the one of systemd-imds, and of no other.
+fn lock_is_kept(cloud: &Cloud, unit: &str) {
+    let drop_in = cloud.file(&format!("/run/systemd/network/{unit}.d/85-imds-lock.conf"));
+    assert_eq!(drop_in.matches("Type=prohibit").count(), 1, "{drop_in}\n{}", cloud.log());
+    assert_eq!(drop_in.matches("Table=0x7FFF0815").count(), 2, "{drop_in}");
+    assert_eq!(drop_in.matches("FirewallMark=0x7FFF0815").count(), 1, "{drop_in}");
+    let folders = std::fs::read_dir(cloud.path("/run/systemd/network")).into_iter().flatten();
+    assert_eq!(folders.count(), 2, "{}", cloud.log());
+    let rendered = cloud.file("/etc/systemd/network/10-cloud-init-c0.network");
+    assert!(!rendered.contains("prohibit"), "{rendered}");
+}
+
+#[test]
+fn marked_sockets_pass() {
+    let cloud = Cloud::new("ec2").dhcp(&[]);
+    lock_unmarked(&cloud);
     found_at_once(&cloud);
     assert!(cloud.requests().contains("PUT /latest/api/token 200 10.0.0.60"), "{}", cloud.requests());
-    // The lock is part of the files that replace the one of systemd-imds.
-    let rendered = cloud.file("/etc/systemd/network/10-cloud-init-c0.network");
-    assert_eq!(rendered.matches("Type=prohibit").count(), 1, "{rendered}");
-    assert_eq!(rendered.matches("Table=0x7FFF0815").count(), 2, "{rendered}");
-    assert_eq!(rendered.matches("FirewallMark=0x7FFF0815").count(), 1, "{rendered}");
+    lock_is_kept(&cloud, "10-cloud-init-c0.network");
+}
+
+/// Later boots write no network files; the lock is kept in those that are locked.
+#[test]
+fn lock_of_a_later_boot_is_kept_and_ends_with_it() {
+    for (renderer, unit) in [("networkd", "10-cloud-init-c0.network"), ("netplan", "10-netplan-c0.network")] {
+        let cloud = Cloud::new("ec2").dhcp(&[]);
+        cloud.config(&format!("system_info: {{network: {{renderers: [{renderer}]}}}}\n"));
+        // A stand-in: netplan's file names are those of its IDs.
+        cloud.program("netplan", "#!/bin/sh\n");
+        found_at_once(&cloud);
+        assert!(!cloud.path("/run/systemd/network").exists(), "{renderer}");
+        lock_unmarked(&cloud);
+        cloud.forget_run();
+        found_at_once(&cloud);
+        lock_is_kept(&cloud, unit);
+        cloud.net.in_machine(&["ip", "rule", "del", "fwmark", MARK, "table", TABLE]);
+        cloud.net.in_machine(&["ip", "route", "del", "prohibit", SERVICE]);
+        cloud.forget_run();
+        let _ = std::fs::remove_dir_all(cloud.path("/run/systemd"));
+        found_at_once(&cloud);
+        assert!(!cloud.path("/run/systemd/network").exists(), "{renderer}");
+    }
 }
 
 #[test]

@@ -262,7 +262,7 @@ mod tests {
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
             "installing packages: failed to install: a",
-            "rebooting, as /run/reboot-needed asks",
+            "rebooting: /run/reboot-needed exists",
             "reboot failed: running /sbin/reboot: ",
         ];
         assert!(failed);

@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(call, "{\"method\":\"org.example.Do\",\"parameters\":{\"n\":7}}\0");
         }
         let long = format!("{{\"x\": [{}0]}}\0", "0,".repeat(encoding::json::MAX_VALUES));
-        assert_eq!(request(&long).0, "org.example.Do: the answer is invalid");
+        assert_eq!(request(&long).0, "org.example.Do: invalid response");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! cannot be rendered leaves the existing files unchanged.
 
 mod files;
+mod imds_lock;
 mod request;
 mod settle;
 #[cfg(test)]
@@ -35,6 +36,13 @@ pub const MANIFEST: &str = "network-files.json";
 /// # Errors
 /// Fails if the configuration cannot be applied; the existing files are unchanged then.
 pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
+    let applied = apply_decision(sys, request);
+    // Also after an error, which keeps the files of an earlier boot.
+    imds_lock::keep(sys, request);
+    applied
+}
+
+fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
     let mut applied = Applied::default();
     for text in &request.decision.warnings {
         warning!(sys, "{text}");
@@ -103,9 +111,6 @@ pub fn apply(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         request.renderers.map_or("None".into(), |l| lines::python_list(l.iter().map(String::as_str)));
     debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
     let target = Target::for_distro(request.distro).with_machine(sys);
-    if target.imds_network.is_some() && renderer.keeps_imds_lock {
-        info!(sys, "systemd-imds restricts access to the metadata service; keeping its routes and rules");
-    }
     let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;
     let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
     let mut manifest = Manifest::read(sys, &manifest_path);

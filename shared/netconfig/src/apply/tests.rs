@@ -297,3 +297,71 @@ fn names_only_or_disabled_writes_no_files() {
     assert!(applied.errors[0].contains("52:54:00:00:00:09 (x)"), "{:?}", applied.errors);
     assert_eq!(applied.files.len(), 1);
 }
+
+/// The lock is repeated in drop-ins of /run: in every boot, and whatever that boot applies.
+#[test]
+fn imds_lock_is_kept_in_every_boot() {
+    let early = "/run/systemd/network/85-imds-early.network";
+    let locked = "[Match]\nType=ether\n\n[Route]\nDestination=192.0.2.254\nType=prohibit\n";
+    let put = |sys: &System, path: &str, text: &str| {
+        sys.write(path, text, WriteOptions::mode(0o755)).unwrap();
+    };
+    let config = decision(
+        "version: 2\nethernets: {eth0: {dhcp4: true}}\nbridges: {br0: {interfaces: [eth0], dhcp4: true}}\n",
+    );
+    let off = Decision { outcome: Outcome::Disabled, ..config.clone() };
+    let invalid = decision("version: 2\nethernets: {eth0: {addresses: [x]}}\n");
+    let names = ApplyRequest { mode: ApplyMode::NamesOnly("test"), ..request(&config) };
+    let drop_ins = |sys: &System| -> Vec<String> {
+        let folders =
+            sys.list("/run/systemd/network").unwrap().into_iter().filter(|name| name.ends_with(".d"));
+        folders
+            .flat_map(|folder| {
+                let files = sys.list(format!("/run/systemd/network/{folder}")).unwrap();
+                files.into_iter().map(move |file| format!("{folder}/{file}"))
+            })
+            .collect()
+    };
+    for (renderer, expected) in [
+        ("networkd", "10-cloud-init-eth0.network.d/85-imds-lock.conf"),
+        ("netplan", "10-netplan-eth0.network.d/85-imds-lock.conf"),
+    ] {
+        let (sys, _top) = sandbox();
+        if renderer == "netplan" {
+            put(&sys, "/usr/sbin/netplan", "")
+        } else {
+            with_networkd(&sys)
+        }
+        // Unlocked.
+        put(&sys, early, "[Match]\nType=ether\n\n[Network]\nDHCP=yes\n");
+        assert_eq!(apply(&sys, &request(&config)).unwrap().renderer, Some(renderer));
+        assert_eq!(drop_ins(&sys), Vec::<String>::new());
+        for later in [names, request(&config), request(&off), request(&invalid)] {
+            sys.remove_dir_all("/run/systemd").unwrap();
+            put(&sys, early, locked);
+            let _ = apply(&sys, &later);
+            assert_eq!(drop_ins(&sys), [expected], "{later:?}");
+            let text = sys.read_text(format!("/run/systemd/network/{expected}")).unwrap();
+            assert!(text.ends_with("\n[Route]\nDestination=192.0.2.254\nType=prohibit\n"), "{text}");
+        }
+        let unit = sys.read_text("/etc/systemd/network/10-cloud-init-eth0.network").unwrap_or_default();
+        assert!(!unit.contains("prohibit"), "{unit}");
+        let imds = |text: &str| text.contains("systemd-imds");
+        assert!(!sys.log().logged_warnings().iter().any(|(_, text)| imds(text)));
+        // The next boot is unlocked.
+        sys.remove_dir_all("/run/systemd").unwrap();
+        apply(&sys, &names).unwrap();
+        assert!(!sys.exists("/run/systemd"));
+    }
+    let (sys, _top) = sandbox();
+    put(&sys, early, locked);
+    for path in ["/usr/sbin/ifquery", "/usr/sbin/ifup", "/usr/sbin/ifdown", "/etc/network/interfaces"] {
+        put(&sys, path, "");
+    }
+    for (request, warnings) in [(request(&config), 1), (names, 2), (request(&off), 2)] {
+        apply(&sys, &request).unwrap();
+        let logged = sys.log().logged_warnings();
+        let found = logged.iter().filter(|(_, text)| text.contains("systemd-imds") && text.contains("'eni'"));
+        assert_eq!((found.count(), drop_ins(&sys).len()), (warnings, 0), "{logged:?}");
+    }
+}

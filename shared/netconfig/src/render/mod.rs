@@ -4,7 +4,6 @@ pub(crate) mod activator;
 mod eni;
 mod ifcfg;
 mod ifcfg_file;
-mod imds_lock;
 mod keyfile;
 mod keyfile_ip;
 mod netplan;
@@ -25,6 +24,7 @@ mod values;
 use config::Node;
 use system::System;
 
+pub(crate) use netplan_generate::PATH as NETPLAN_PATH;
 pub use output::{File, RenderResult, Rendered};
 pub use renderer::Renderer;
 pub use target::{Flavour, Target};

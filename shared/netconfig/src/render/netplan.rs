@@ -31,7 +31,7 @@ pub const RENDERER: Renderer = Renderer {
     render,
     post_write: Some(post_write),
     activator: Some(Activator { class: "NetplanActivator", bring_up }),
-    keeps_imds_lock: false,
+    keeps_imds_lock: true,
     unsupported: |_| Some(&UNSUPPORTED),
 };
 

@@ -11,7 +11,6 @@ use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, Unit};
 
 use super::activator::{Activator, Stderr, run_program};
-use super::imds_lock;
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
@@ -69,15 +68,11 @@ fn available(sys: &System) -> bool {
         && (there(&programs, "ip") || there(&["/usr/lib/systemd", "/lib/systemd"], "systemd-networkd"))
 }
 
-fn render(model: &Model, target: &Target) -> RenderResult {
+fn render(model: &Model, _: &Target) -> RenderResult {
     let topology = Topology::of(model);
     let mut files = Vec::new();
     for link in &model.links {
-        let mut unit = network(link, model, &topology)?;
-        if let Some(lock) = target.imds_network.as_deref().filter(|_| link.kind == LinkKind::Physical) {
-            imds_lock::add(&mut unit, lock);
-        }
-        files.push(file(&link.name, "network", &unit));
+        files.push(file(&link.name, "network", &network(link, model, &topology)?));
         if let Some(netdev) = netdev(link, &topology) {
             files.push(file(&link.name, "netdev", &netdev));
         }

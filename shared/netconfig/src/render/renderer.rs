@@ -27,7 +27,7 @@ pub struct Renderer {
     pub post_write: Option<fn(&System) -> system::Result<()>>,
     /// The way in which its network service brings interfaces up, for a renderer that has one of its own.
     pub activator: Option<Activator>,
-    /// Whether its files keep the routes and rules by which systemd-imds restricts access to the metadata service.
+    /// Whether drop-ins of its files keep the routes and rules by which systemd-imds restricts access to the metadata service.
     pub keeps_imds_lock: bool,
     /// Returns what the format cannot express on this target; `None` if the renderer does not support the target.
     pub unsupported: fn(&Target) -> Option<&'static Unsupported>,

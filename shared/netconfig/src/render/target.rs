@@ -32,8 +32,6 @@ pub struct Target {
     pub resolv_conf: Option<String>,
     /// The existing /etc/sysconfig/network, which the sysconfig renderer extends.
     pub sysconfig_network: Option<String>,
-    /// The active networkd file of systemd-imds, whose routes and rules the networkd renderer keeps.
-    pub imds_network: Option<String>,
 }
 
 /// Upstream has the notice with three spacings, and the files are compared byte by byte.
@@ -65,7 +63,6 @@ const DEFAULT: Target = Target {
     has_ip: true,
     resolv_conf: None,
     sysconfig_network: None,
-    imds_network: None,
 };
 
 const DEBIAN: Target = Target {
@@ -130,7 +127,6 @@ impl Target {
             has_ip: sys.which("ip").is_some(),
             resolv_conf: text(super::resolv_conf::PATH),
             sysconfig_network: text(SYSCONFIG_NETWORK),
-            imds_network: super::imds_lock::PATHS.iter().find_map(|path| text(path)),
             ..self
         }
     }
