@@ -122,6 +122,23 @@ fn random_documents_round_trip() {
     assert!(good > 3_000, "only {good} texts were YAML");
 }
 
+/// Where the indentation alone is wider than a line, each blank could end one.
+#[test]
+fn deeply_indented_text_round_trips() {
+    let mut random = Random(7);
+    for depth in [38, 40, 42, 60] {
+        for _ in 0..500 {
+            let value: String = (0..12).map(|_| ['é', ' ', '\\', 'x', '\n', '"'][random.below(6)]).collect();
+            let root = (0..depth).fold(config::Node::from(value.as_str()), |node, _| vec![node].into());
+            for style in [Style::DOCUMENT, Style::PLAIN] {
+                let written = yaml::emit(&root, style);
+                let again = yaml::parse("written", &written).map(|p| p.root);
+                assert!(again.is_ok_and(|again| again == root), "{value:?}\n{written}");
+            }
+        }
+    }
+}
+
 #[test]
 fn random_bytes_do_not_panic() {
     let mut random = Random(42);

@@ -119,6 +119,9 @@ fn write_double_quoted(writer: &mut Writer, text: &str, indent: usize, split: bo
     writer.write_indicator("\"", true);
     // The beginning of the text that is not written yet; after an escape it exceeds `at`.
     let mut start = 0;
+    // The blank at the beginning of the line, whose backslash is written. Where the indentation alone is wider than
+    // [`WIDTH`], PyYAML ends the line after that backslash with another one, and the two are read as one of the text.
+    let mut escaped_blank = None;
     let pending = |from: usize, to: usize| chars.get(from..to).unwrap_or_default().iter().collect::<String>();
     for at in 0..=chars.len() {
         let here = chars.get(at).copied();
@@ -131,7 +134,8 @@ fn write_double_quoted(writer: &mut Writer, text: &str, indent: usize, split: bo
             }
         }
         let wide = writer.column + at > WIDTH + start;
-        if split && at > 0 && at + 1 < chars.len() && (here == Some(' ') || start >= at) && wide {
+        let may_end = at > 0 && at + 1 < chars.len() && escaped_blank != Some(start.max(at));
+        if split && may_end && (here == Some(' ') || start >= at) && wide {
             writer.write(&pending(start, at));
             writer.write("\\");
             start = start.max(at);
@@ -141,6 +145,7 @@ fn write_double_quoted(writer: &mut Writer, text: &str, indent: usize, split: bo
             // A blank at the beginning of a line would be dropped.
             if chars.get(start) == Some(&' ') {
                 writer.write("\\");
+                escaped_blank = Some(start);
             }
         }
     }
