@@ -16,6 +16,10 @@ const LISTED: &[(&str, &str)] = &[
     ("apt install ./firstlight_*.deb", "tests/package-deb.sh"),
     ("dnf swap cloud-init ./firstlight-*.rpm", "tests/package-rpm.sh"),
     (
+        "zypper install --force-resolution --allow-unsigned-rpm ./firstlight-*.rpm",
+        "the same transaction by rpm: tests/package-rpm.sh",
+    ),
+    (
         "sudo apt install mmdebstrap e2fsprogs qemu-system-x86 xorriso debian-archive-keyring",
         "packaging/deps installs the same",
     ),
