@@ -37,7 +37,7 @@ pub use book::{Block, Page};
 pub use case::Case;
 pub use check::{first_boot, later_boot, new_instance, second_boot};
 pub use cloud::{Cloud, MAC, record_dir};
-pub use explain::{explained, install_explain};
+pub use explain::{cloud_count, explained, install_explain};
 pub use facts::Facts;
 pub use instance_data::{instance_data, without_program_specific};
 pub use intact::{assert_intact, half_written};

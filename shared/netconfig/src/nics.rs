@@ -9,7 +9,7 @@ use system::{Command, System, debug};
 use crate::natural_order::natural_sort_key;
 use crate::parse::facts::{Facts, NicFacts};
 
-const SYS_CLASS_NET: &str = "/sys/class/net";
+pub(crate) const SYS_CLASS_NET: &str = "/sys/class/net";
 /// virtio's feature bit for a NIC that fails over to another (VIRTIO_NET_F_STANDBY).
 const VIRTIO_NET_F_STANDBY: usize = 62;
 /// `type` of an InfiniBand NIC (ARPHRD_INFINIBAND).
@@ -78,7 +78,7 @@ pub struct Nic {
 }
 
 impl Nic {
-    pub(crate) fn is_loopback(&self) -> bool {
+    fn is_loopback(&self) -> bool {
         self.name == "lo"
     }
 

@@ -6,7 +6,7 @@ use config::{Findings, Node};
 use system::{Deadline, Result, System, debug, warning};
 
 use crate::log_lines as lines;
-use crate::nics::{self, Nic};
+use crate::nics::{self, Nic, SYS_CLASS_NET};
 use crate::rename::DesiredLink;
 use crate::{facts, parse, rename};
 
@@ -58,14 +58,18 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
 /// Waits for udev if a link may get another name, because udev names links too: until it has processed every NIC, or its
 /// queue is empty. Returns the NICs with the names that they have then.
 pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink], nics: Vec<Nic>) -> Vec<Nic> {
-    // Without rules for it, an interface such as the loopback one has no record.
-    let all_processed =
-        |nics: &[Nic]| nics.iter().all(|nic| nic.is_loopback() || sys.udev_has_processed_nic(&nic.name));
+    // Reads little, because it is repeated while udev needs the CPU. Without rules for it, the loopback interface has no record.
+    let all_processed = || {
+        let is_nic = |name: &&String| *name != "lo" && sys.is_dir(format!("{SYS_CLASS_NET}/{name}"));
+        let are_processed =
+            |names: Vec<String>| names.iter().filter(is_nic).all(|name| sys.udev_has_processed_nic(name));
+        sys.list(SYS_CLASS_NET).is_ok_and(are_processed)
+    };
     let is_idle = || !sys.udev_is_busy() && sys.udev_has_started();
-    if wanted.is_empty() || !sys.is_live() || is_idle() || all_processed(&nics) {
+    if wanted.is_empty() || !sys.is_live() || is_idle() || all_processed() {
         return nics;
     }
-    if !sys.settle_udev_unless(DEFAULT_WAIT, || all_processed(&nics::read(sys))) {
+    if !sys.settle_udev_unless(DEFAULT_WAIT, all_processed) {
         warning!(sys, "udev is still busy after {} s; renaming interfaces anyway", DEFAULT_WAIT.as_secs());
     }
     nics::read(sys)
