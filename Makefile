@@ -62,7 +62,8 @@ dist: ## make the source release of the checked-out commit, with vendored crates
 	@packaging/deps dist
 	@CARGO='$(CARGO)' packaging/dist build
 
-generated: ## write the files generated from tables: reference, manual pages, completions, schemas
+generated: ## write what is generated from tables: mod lines, module lists, reference, manual pages, completions, schemas
+	tests/register
 	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p clouds -p datasource -p modules -j $(JOBS) generated
 
 docs: ## check the documentation, and build the book in build/book if mdbook is installed
@@ -100,6 +101,7 @@ lint: ## check formatting, clippy, wording, documents, installed files and test 
 	tests/programs
 	tests/words
 	tests/ignored
+	tests/register --check
 	tests/documents
 	tests/files.sh
 	$(RUN) $(CARGO) fmt --all --check

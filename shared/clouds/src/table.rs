@@ -1,4 +1,4 @@
-//! The table. A new cloud is a row here, above `None`, with the next free `identify_order`.
+//! The table. A new cloud is its file (shared/datasource/src) and a row here, above `None`, with the next free `identify_order`.
 
 use crate::rule::DmiField::{ChassisAssetTag, ProductName, ProductSerial, SysVendor};
 use crate::rule::Match::{EndsWith, Is, StartsWith};

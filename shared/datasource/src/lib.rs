@@ -3,65 +3,69 @@
 
 #![warn(missing_docs)]
 
+// Written by tests/register: clouds.
 mod akamai;
 mod aliyun;
 mod altcloud;
-mod assignments;
 mod azure;
 mod bigstep;
 mod cloudcix;
 mod cloudsigma;
 mod cloudstack;
-mod command_line;
 mod configdrive;
-mod credentials;
 mod digitalocean;
-mod dmi;
-mod document;
 mod ec2;
 mod exoscale;
-mod field_types;
-mod fields;
 mod gce;
-mod guestinfo;
 mod hetzner;
 mod ibmcloud;
-mod login_warning;
 mod lxd;
 mod maas;
-mod media;
-mod metadata_network;
 mod nocloud;
 mod none;
 mod nwcs;
 mod opennebula;
 mod openstack;
-mod openstack_format;
 mod oracle;
 mod ovf;
+mod rbxcloud;
+mod scaleway;
+mod smartos;
+mod upcloud;
+mod vmware;
+mod vultr;
+mod wsl;
+// End of clouds.
+
+// What they share.
+mod assignments;
+mod command_line;
+mod credentials;
+mod dmi;
+mod document;
+mod field_types;
+mod fields;
+mod guestinfo;
+mod login_warning;
+mod media;
+mod metadata_network;
+mod openstack_format;
 #[doc(hidden)]
 pub mod parsers;
 mod parts;
 mod password_server;
 mod privileged_ports;
-mod rbxcloud;
 #[cfg(test)]
 mod reference;
 mod retry;
-mod scaleway;
 mod search;
 mod seed;
 mod service;
-mod smartos;
 mod standard;
 mod tree;
-mod upcloud;
 mod v1;
-mod vmware;
-mod vultr;
 #[cfg(test)]
 mod wait_limits;
-mod wsl;
 mod xml;
 
 pub use command_line::named_datasource;
@@ -419,8 +423,8 @@ impl Search<'_> {
 const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
 
-/// Every datasource, in the order of [`clouds::CLOUDS`]. A new one is a file and a row here, at the same position as its
-/// row there: before `none::NONE`.
+/// Every datasource, in the order of [`clouds::CLOUDS`].
+// Written by tests/register: DATASOURCES.
 pub const DATASOURCES: &[&Datasource] = &[
     &nocloud::NOCLOUD,
     &configdrive::CONFIGDRIVE,
@@ -454,6 +458,7 @@ pub const DATASOURCES: &[&Datasource] = &[
     &cloudcix::CLOUDCIX,
     &none::NONE,
 ];
+// End of DATASOURCES.
 
 /// The events of each datasource, separate from its search: stages that only read these do not link datasources.
 static UPDATE_EVENTS: [(&str, UpdateEvents); DATASOURCES.len()] = {

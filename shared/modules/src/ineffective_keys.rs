@@ -43,7 +43,9 @@ fn ineffective_keys(context: &Context<'_>) -> Vec<Finding> {
     let known = MODULES.iter().filter(|m| runs(m)).flat_map(|m| key_names(m)).chain(READ_BY_STAGES);
     let mut done: BTreeSet<&str> = sort::collect(known);
     let mut findings = Vec::new();
-    for module in MODULES.iter().filter(|m| !runs(m)) {
+    let mut others: Vec<&Module> = MODULES.iter().copied().filter(|m| !runs(m)).collect();
+    sort::sort_by_key(&mut others, |module| module.name);
+    for module in others {
         for name in key_names(module) {
             let entries = context.config.as_map().into_iter().flat_map(config::Map::iter);
             let is_set = |(key, value): &(&Node, &Node)| key.as_str() == Some(name) && !value.is_null();

@@ -70,7 +70,7 @@ const LIBEXEC_DIRS: [&str; 2] = ["/usr/libexec/cloud-init", "/usr/lib/cloud-init
 
 fn run(context: &Context<'_>) -> Result<()> {
     context.read_keys(Keys::read_known);
-    if context.hotplug.enabled || is_enabled(context.sys, context.layout, context.config) {
+    if context.hotplug.enabled || is_hotplug_enabled(context.sys, context.layout, context.config) {
         install_rule(context.sys, context.hotplug.udev_match)
     } else {
         debug!(context.sys, "hotplug is not enabled");
@@ -79,15 +79,15 @@ fn run(context: &Context<'_>) -> Result<()> {
 }
 
 /// Returns whether hotplug is enabled: by `updates: {network: {when: [hotplug]}}` or by an operator.
-pub fn is_enabled(sys: &System, layout: &Layout, config: &Node) -> bool {
+pub fn is_hotplug_enabled(sys: &System, layout: &Layout, config: &Node) -> bool {
     let when = config.at_path(&["updates", "network", "when"]).and_then(Node::as_seq).unwrap_or_default();
     let words: Vec<&str> = when.iter().filter_map(Node::as_str).collect();
     let all_known = words.len() == when.len() && words.iter().all(|w| EVENTS.contains(w));
-    (all_known && words.contains(&"hotplug")) || is_enabled_by_operator(sys, layout)
+    (all_known && words.contains(&"hotplug")) || is_hotplug_enabled_by_operator(sys, layout)
 }
 
 /// Returns whether an operator has enabled hotplug.
-pub fn is_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
+pub fn is_hotplug_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
     match state::read_json(sys, &layout.cloud(ENABLED_FILE)) {
         Ok(all) => {
             all["scopes"].as_array().is_some_and(|scopes| scopes.iter().any(|scope| scope == "network"))
@@ -106,7 +106,7 @@ pub fn is_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
 ///
 /// # Errors
 /// Fails if a file cannot be written or udev does not reload its rules.
-pub fn enable(sys: &System, layout: &Layout, udev_match: &str) -> Result<()> {
+pub fn enable_hotplug(sys: &System, layout: &Layout, udev_match: &str) -> Result<()> {
     let text = serde_json::json!({"scopes": ["network"]}).to_string();
     sys.write(layout.cloud(ENABLED_FILE), text, WriteOptions::mode(0o640))?;
     install_rule(sys, udev_match)
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn hotplug_is_enabled_by_updates_or_an_operator() {
         let sandbox = Sandbox::new("{}");
-        let on = |text: &str| is_enabled(&sandbox.sys, &sandbox.layout, &yaml(text));
+        let on = |text: &str| is_hotplug_enabled(&sandbox.sys, &sandbox.layout, &yaml(text));
         for (text, expected) in [
             ("{}", false),
             ("updates: {network: {when: [boot, hotplug]}}", true),
@@ -192,9 +192,9 @@ mod tests {
         assert!(!sandbox.sys.exists(RULE_PATH));
         sandbox.run(&MODULE).unwrap();
         sandbox.sys.create_dir_all(LIBEXEC_DIRS[0], 0o755).unwrap();
-        enable(&sandbox.sys, &sandbox.layout, "").unwrap();
+        enable_hotplug(&sandbox.sys, &sandbox.layout, "").unwrap();
         assert!(sandbox.sys.read_text(RULE_PATH).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug"));
-        assert!(is_enabled(&sandbox.sys, &sandbox.layout, &sandbox.config));
+        assert!(is_hotplug_enabled(&sandbox.sys, &sandbox.layout, &sandbox.config));
     }
 
     #[test]

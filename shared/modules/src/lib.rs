@@ -1,37 +1,84 @@
-//! The config modules: one file each, one line of [`MODULES`] each, and the runner that decides which are due.
+//! The config modules: one file each, one row of `modules!` each, and the runner that decides which are due.
 //! Modules know no cloud and not each other.
 
 #![warn(missing_docs)]
 
-#[cfg(test)]
-mod account_module_tests;
-mod activation;
+// Written by tests/register: modules.
 mod ansible;
 mod apk_configure;
 mod apt_configure;
 mod apt_pipelining;
-mod authorized_keys;
-mod block_device;
 mod bootcmd;
 mod byobu;
 mod ca_certs;
 mod chef;
+mod disable_ec2_metadata;
+mod disk_setup;
+mod fan;
+mod final_message;
+mod growpart;
+mod grub_dpkg;
+mod install_hotplug;
+mod keyboard;
+mod keys_to_console;
+mod landscape;
+mod locale;
+mod lxd;
+mod mcollective;
+mod mounts;
+mod ntp;
+mod package_update_upgrade_install;
+mod phone_home;
+mod power_state_change;
+mod puppet;
+mod raspberry_pi;
+mod reset_rmc;
+mod resizefs;
+mod resolv_conf;
+mod rh_subscription;
+mod rsyslog;
+mod runcmd;
+mod salt_minion;
+mod scripts;
+mod scripts_vendor;
+mod seed_random;
+mod set_hostname;
+mod set_passwords;
+mod snap;
+mod spacewalk;
+mod ssh;
+mod ssh_authkey_fingerprints;
+mod ssh_import_id;
+mod timezone;
+mod ubuntu_autoinstall;
+mod ubuntu_drivers;
+mod ubuntu_pro;
+mod update_etc_hosts;
+mod update_hostname;
+mod users_groups;
+mod wireguard;
+mod write_files;
+mod write_files_deferred;
+mod yum_add_repo;
+mod zypper_add_repo;
+// End of modules.
+
+// What they share, the runner, and tests.
+#[cfg(test)]
+mod account_module_tests;
+mod activation;
+mod authorized_keys;
+mod block_device;
 mod config_obj;
 mod context;
 mod data_loss_notice;
 mod device_aliases;
-mod disable_ec2_metadata;
-mod disk_setup;
 mod downloaded_script;
 mod encoded_content;
 mod exit_codes;
-mod fan;
-mod final_message;
 mod fstab;
 #[cfg(test)]
 mod grow_device_tests;
-mod growpart;
-mod grub_dpkg;
 #[cfg(test)]
 mod hostile_command_tests;
 #[cfg(test)]
@@ -40,51 +87,20 @@ mod hostname_info;
 mod image_keys;
 mod ineffective_keys;
 mod ini_repository;
-pub mod install_hotplug;
-mod keyboard;
-mod keys_to_console;
-mod landscape;
-mod locale;
-mod lxd;
-mod mcollective;
 mod metadata_devices;
 mod module_list;
 mod mountinfo;
-mod mounts;
-mod ntp;
 mod package_sources;
-mod package_update_upgrade_install;
 #[cfg(test)]
 mod packaged_lists;
 mod partition_table;
-mod phone_home;
-mod power_state_change;
-mod puppet;
-mod raspberry_pi;
 mod reboot;
-mod reset_rmc;
-mod resizefs;
-mod resolv_conf;
-mod rh_subscription;
-mod rsyslog;
 mod run;
 mod run_parts;
-mod runcmd;
-mod salt_minion;
 pub mod schema;
 mod script_reruns;
-mod scripts;
-mod scripts_vendor;
-mod seed_random;
-pub mod set_hostname;
-mod set_passwords;
 mod shell;
-mod snap;
 mod snap_seeding;
-mod spacewalk;
-pub mod ssh;
-mod ssh_authkey_fingerprints;
-mod ssh_import_id;
 mod sshd_config;
 mod swap;
 #[cfg(test)]
@@ -92,29 +108,20 @@ mod symlink_tests;
 #[cfg(test)]
 mod test_sandbox;
 mod text_values;
-mod timezone;
-mod ubuntu_autoinstall;
-mod ubuntu_drivers;
-mod ubuntu_pro;
-mod update_etc_hosts;
-mod update_hostname;
 mod user_keys;
 mod users;
-mod users_groups;
 #[cfg(test)]
 mod users_tests;
-mod wireguard;
-mod write_files;
-mod write_files_deferred;
-mod yum_add_repo;
-mod zypper_add_repo;
 
 pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
 pub use image_keys::where_key_belongs;
 pub use ineffective_keys::report_ineffective_keys;
+pub use install_hotplug::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use module_list::{ModuleEntry, parse_module_list};
 pub use power_state_change::reboot_if_requested;
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
+pub use set_hostname::set_hostname_early;
+pub use ssh::KEEP_HOST_KEYS;
 
 use config::{Key, Node};
 use distro::Distro;
@@ -186,80 +193,88 @@ impl Distros {
 
 /// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two
 /// tables are separate: a program that only checks and documents contains no module, one that only runs modules no
-/// documentation.
+/// documentation. The variants behind `if` are for cloud.cfg only, which `tests/register` writes.
 macro_rules! modules {
-    ($($($part:ident)::+),* $(,)?) => {
+    ($($list:ident: [$($($part:ident)::+ $(if $variants:literal)?),* $(,)?]),* $(,)?) => {
         /// The modules, as the runner needs them.
-        pub const MODULES: &[&Module] = &[$(&$($part)::+::MODULE),*];
+        pub const MODULES: &[&Module] = &[$($(&$($part)::+::MODULE,)*)*];
         /// The modules, as checks, schema and documentation need them.
-        pub(crate) const DOCS: &[Section] = &[$($($part)::+::DOCS),*];
+        pub(crate) const DOCS: &[Section] = &[$($($($part)::+::DOCS,)*)*];
     };
 }
 
-// Every module. A new one is a file with its `mod` line above and a line here; if only some distributions have it, also one in
-// the test below.
-modules![
-    ansible,
-    apk_configure,
-    apt_configure,
-    apt_pipelining,
-    bootcmd,
-    byobu,
-    ca_certs,
-    chef,
-    disable_ec2_metadata,
-    disk_setup,
-    fan,
-    final_message,
-    growpart,
-    grub_dpkg,
-    install_hotplug,
-    keyboard,
-    keys_to_console,
-    landscape,
-    locale,
-    lxd,
-    mcollective,
-    mounts,
-    ntp,
-    package_update_upgrade_install,
-    phone_home,
-    power_state_change,
-    puppet,
-    raspberry_pi,
-    reset_rmc,
-    resizefs,
-    resolv_conf,
-    rh_subscription,
-    rsyslog,
-    runcmd,
-    salt_minion,
-    scripts::per_boot,
-    scripts::per_instance,
-    scripts::per_once,
-    scripts::user,
-    scripts_vendor,
-    seed_random,
-    set_hostname,
-    set_passwords,
-    snap,
-    spacewalk,
-    ssh,
-    ssh_authkey_fingerprints,
-    ssh_import_id,
-    timezone,
-    ubuntu_autoinstall,
-    ubuntu_drivers,
-    ubuntu_pro,
-    update_etc_hosts,
-    update_hostname,
-    users_groups,
-    wireguard,
-    write_files,
-    write_files_deferred,
-    yum_add_repo,
-    zypper_add_repo,
-];
+// Every module, at its place in the lists of the packaged cloud.cfg; one of `unlisted` runs only if a machine's own list has it.
+// Behind `if` are the variants whose list has it, as in `?VARIANTS:` of packaging/render. A new module is its file and a row
+// here: `make generated` writes the rest.
+modules! {
+    cloud_init_modules: [
+        seed_random,
+        bootcmd,
+        write_files,
+        growpart if "!raspberry-pi-os",
+        resizefs if "!raspberry-pi-os",
+        disk_setup,
+        mounts,
+        set_hostname,
+        update_hostname,
+        update_etc_hosts,
+        resolv_conf if "alpine,photon",
+        ca_certs,
+        rsyslog,
+        users_groups,
+        ssh,
+        set_passwords,
+    ],
+    cloud_config_modules: [
+        wireguard if "ubuntu",
+        snap if "apt",
+        ubuntu_autoinstall if "ubuntu",
+        ssh_import_id if "!photon",
+        keyboard if "!photon,rhel-like",
+        locale if "!photon",
+        grub_dpkg if "apt",
+        apt_pipelining if "apt",
+        apt_configure if "apt",
+        zypper_add_repo if "suse",
+        apk_configure if "alpine",
+        ubuntu_pro if "ubuntu",
+        rh_subscription if "rhel-like",
+        spacewalk if "rhel-like,fedora-like",
+        yum_add_repo if "rhel-like,fedora-like,amazon-like,photon",
+        ntp,
+        timezone,
+        raspberry_pi if "raspberry-pi-os",
+        disable_ec2_metadata,
+        runcmd,
+        byobu if "apt",
+    ],
+    cloud_final_modules: [
+        package_update_upgrade_install,
+        fan if "apt",
+        landscape if "apt",
+        lxd if "apt",
+        ubuntu_drivers if "ubuntu,unknown",
+        write_files_deferred,
+        puppet,
+        chef,
+        ansible,
+        mcollective,
+        salt_minion,
+        reset_rmc if "!alpine",
+        scripts_vendor,
+        scripts::per_once,
+        scripts::per_boot,
+        scripts::per_instance,
+        scripts::user,
+        ssh_authkey_fingerprints,
+        keys_to_console,
+        install_hotplug,
+        phone_home,
+        final_message,
+        power_state_change,
+    ],
+    unlisted: [],
+}
 
 /// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`,
 /// `ssh.py`.
@@ -275,7 +290,8 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
 mod tests {
     use super::*;
 
-    /// The distributions that upstream's documentation of a module names, and `suse` with those of its family.
+    /// The distributions that upstream's documentation of a module names, and `suse` with those of its family. A module that
+    /// upstream does not have needs no line here.
     #[test]
     fn distributions_of_restricted_modules() {
         let restricted = [
@@ -330,7 +346,8 @@ mod tests {
         ];
         let mut listed: Vec<&str> = restricted.iter().map(|(module, _)| module.name).collect();
         listed.sort_unstable();
-        let is_restricted = |m: &&&Module| !matches!(m.distros, Distros::All);
+        let is_restricted =
+            |m: &&&Module| packaged_lists::is_upstream(m) && !matches!(m.distros, Distros::All);
         let mut found: Vec<&str> = MODULES.iter().filter(is_restricted).map(|m| m.name).collect();
         found.sort_unstable();
         assert_eq!(listed, found);

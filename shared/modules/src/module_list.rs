@@ -57,38 +57,3 @@ fn parse_entry(item: &Node) -> Option<ModuleEntry> {
     let bad_frequency = if known.is_none() { word } else { None };
     Some(ModuleEntry { name: name.trim().to_string(), frequency: known, args, bad_frequency })
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use crate::{MODULES, find_module};
-
-    const DEFAULT: &str = include_str!("../../../packaging/etc-cloud/cloud.cfg");
-
-    /// Upstream's order; lines for single distributions included.
-    const ORDER: &str = "seed_random bootcmd write_files growpart resizefs disk_setup mounts set_hostname update_hostname \
-         update_etc_hosts resolv_conf ca_certs rsyslog users_groups ssh set_passwords \
-         wireguard snap ubuntu_autoinstall ssh_import_id keyboard locale grub_dpkg apt_pipelining apt_configure \
-         zypper_add_repo apk_configure ubuntu_pro rh_subscription spacewalk yum_add_repo ntp timezone raspberry_pi \
-         disable_ec2_metadata runcmd byobu \
-         package_update_upgrade_install fan landscape lxd ubuntu_drivers write_files_deferred puppet chef ansible \
-         mcollective salt_minion reset_rmc scripts_vendor scripts_per_once scripts_per_boot scripts_per_instance \
-         scripts_user ssh_authkey_fingerprints keys_to_console install_hotplug phone_home final_message \
-         power_state_change";
-
-    #[test]
-    fn default_lists_name_every_module_in_order() {
-        let lists =
-            &DEFAULT[DEFAULT.find("\ncloud_init_modules:").unwrap()..DEFAULT.find("\nsystem_info:").unwrap()];
-        let lines = lists.lines().map(|line| match line.strip_prefix('?') {
-            Some(rest) => rest.split_once(':').unwrap().1.trim(),
-            None => line.trim(),
-        });
-        let names: Vec<&str> = lines.filter_map(|line| line.strip_prefix("- ")).collect();
-        assert_eq!(names, ORDER.split_whitespace().collect::<Vec<_>>());
-        assert!(names.iter().all(|name| find_module(name).is_some()));
-        let listed: BTreeSet<&str> = names.into_iter().collect();
-        assert!(MODULES.iter().all(|module| listed.contains(module.name)));
-    }
-}

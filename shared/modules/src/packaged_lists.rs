@@ -1,5 +1,5 @@
 //! For tests: the module lists of the packaged cloud.cfg, rendered for each variant of packaging/variants, beside the
-//! distributions that the modules support.
+//! modules of upstream and the distributions that the modules support.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
@@ -9,7 +9,23 @@ use distro::Distro;
 use scratch::{TempDir, source_path};
 
 use crate::test_sandbox::yaml;
-use crate::{MODULES, find_module};
+use crate::{MODULES, Module, find_module};
+
+/// Upstream's modules, in the order of its lists; those that only some distributions list included.
+const UPSTREAM: &str = "seed_random bootcmd write_files growpart resizefs disk_setup mounts set_hostname update_hostname \
+     update_etc_hosts resolv_conf ca_certs rsyslog users_groups ssh set_passwords \
+     wireguard snap ubuntu_autoinstall ssh_import_id keyboard locale grub_dpkg apt_pipelining apt_configure \
+     zypper_add_repo apk_configure ubuntu_pro rh_subscription spacewalk yum_add_repo ntp timezone raspberry_pi \
+     disable_ec2_metadata runcmd byobu \
+     package_update_upgrade_install fan landscape lxd ubuntu_drivers write_files_deferred puppet chef ansible \
+     mcollective salt_minion reset_rmc scripts_vendor scripts_per_once scripts_per_boot scripts_per_instance \
+     scripts_user ssh_authkey_fingerprints keys_to_console install_hotplug phone_home final_message \
+     power_state_change";
+
+/// Returns whether upstream has a module: what is known of its modules does not concern a module of our own.
+pub fn is_upstream(module: &Module) -> bool {
+    UPSTREAM.split(' ').any(|name| name == module.name)
+}
 
 /// What the package for one variant configures.
 pub struct PackagedLists {
@@ -83,13 +99,21 @@ const SKIPPED: &[(&str, &str, &str)] = &[
 const NOT_DOCUMENTED: &str = "upstream's documentation of the module does not name them";
 const UBUNTU: &str = "a service of Ubuntu, which its documentation names alone";
 
+#[test]
+fn upstream_modules_are_in_upstream_order() {
+    let names: Vec<&str> = MODULES.iter().filter(|module| is_upstream(module)).map(|m| m.name).collect();
+    assert_eq!(names, UPSTREAM.split(' ').collect::<Vec<_>>());
+}
+
 /// A module that a package lists runs there, so that no key of it is silently without effect.
 #[test]
 fn packaged_modules_support_the_distribution() {
     let variants = PackagedLists::all();
     assert!(variants.len() > 20 && variants.iter().all(|packaged| packaged.modules.len() > 20));
     let mut found: Vec<(&str, String)> = Vec::new();
-    for module in MODULES {
+    let mut modules = MODULES.to_vec();
+    modules.sort_by_key(|module| module.name);
+    for module in modules {
         let is_skipped = |packaged: &&PackagedLists| {
             packaged.has(module.name) && !module.distros.contains(packaged.distro)
         };

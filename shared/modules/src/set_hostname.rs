@@ -36,7 +36,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 ///
 /// # Errors
 /// Fails if the name is invalid or cannot be set.
-pub fn run_early(context: &Context<'_>) -> Result<()> {
+pub fn set_hostname_early(context: &Context<'_>) -> Result<()> {
     match context.read_keys(Keys::read_known) {
         Some(keys) => apply(context, &keys, true),
         None => Ok(()),
@@ -150,7 +150,7 @@ mod tests {
             let mut sandbox = Sandbox::new(config);
             sandbox.instance.local_hostname = cloud;
             sandbox.run(&MODULE).unwrap();
-            sandbox.with_context(run_early).unwrap();
+            sandbox.with_context(set_hostname_early).unwrap();
             assert_eq!(hostname_file(&sandbox), None, "{config}");
         }
     }

@@ -7,8 +7,7 @@
 use std::time::Duration;
 
 use config::{Findings, Node};
-use modules::RunMode;
-use modules::ssh::KEEP_HOST_KEYS;
+use modules::{KEEP_HOST_KEYS, RunMode};
 use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
 use userdata::{Consumed, Data, Dirs, Options, RawData, Source, consume, store};

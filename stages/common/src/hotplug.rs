@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use config::Timeout;
 use datasource::{Search, datasource};
-use modules::install_hotplug::{enable, is_enabled, is_enabled_by_operator};
+use modules::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
 use netconfig::{ApplyMode, Outcome, bring_up, decide, nics, parse};
@@ -48,7 +48,7 @@ impl Stage {
 
     /// Returns whether the user, an operator or the datasource's defaults enable hotplug.
     fn is_hotplug_enabled(&self, instance: &Instance) -> bool {
-        is_enabled(&self.sys, &self.layout, &self.settings.merged)
+        is_hotplug_enabled(&self.sys, &self.layout, &self.settings.merged)
             || self.is_event_enabled(instance, Event::Hotplug)
     }
 
@@ -81,12 +81,12 @@ impl Stage {
             eprintln!("hotplug not supported for event of net");
             return self.fail(format!("the datasource {} does not support hotplug", instance.datasource));
         }
-        if is_enabled_by_operator(&self.sys, &self.layout) {
+        if is_hotplug_enabled_by_operator(&self.sys, &self.layout) {
             eprintln!("Not installing hotplug for event of type net. Reason: Already done.");
             println!("Enabled cloud-init hotplug for subsystem=net");
             return;
         }
-        match enable(&self.sys, &self.layout, self.hotplug_settings(&instance).udev_match) {
+        match enable_hotplug(&self.sys, &self.layout, self.hotplug_settings(&instance).udev_match) {
             Ok(()) => println!("Enabled cloud-init hotplug for subsystem=net"),
             Err(e) => self.fail(format!("enabling hotplug: {e}")),
         }
@@ -125,7 +125,7 @@ impl Stage {
         let Some(instance) = self.load_cached() else {
             return self.record_hotplug(&name, Some("no datasource was found yet".into()));
         };
-        if is_enabled_by_operator(&self.sys, &self.layout) {
+        if is_hotplug_enabled_by_operator(&self.sys, &self.layout) {
             let switch = self.layout.cloud("hotplug.enabled");
             debug!(self.sys, "Adding event: scope=network EventType=hotplug found in {switch}");
             debug!(self.sys, "{}hotplug", lines::ALLOWED);

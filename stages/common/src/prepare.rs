@@ -91,7 +91,7 @@ impl Stage {
         let is_set = |key: &&str| context.config.get(key).is_some();
         let keys: Vec<&str> = ["hostname", "fqdn"].into_iter().filter(is_set).collect();
         self.sys.set_cause("hostname", keys.join(", "));
-        if let Err(e) = modules::set_hostname::run_early(&context) {
+        if let Err(e) = modules::set_hostname_early(&context) {
             warning!(self.sys, "setting the hostname: {e}; the set_hostname module will retry");
         }
     }
