@@ -211,9 +211,9 @@ impl System {
     }
 }
 
-/// The maximum number of bytes in one write. For a larger one, ext4 and XFS allocate folios of 2 MiB and more. In a virtual
-/// machine whose free memory was returned to the host (free page reporting), the host has to provide each of them again:
-/// 38 ms for 16 MB in one write, 4 ms in several.
+/// The maximum number of bytes in one write. For a larger one, ext4 and XFS allocate folios of 2 MiB and more, and few of
+/// these are memory that was in use before. In a virtual machine the host has to provide the others: one write of 16 MB took
+/// up to 38 ms, writes of at most 1 MiB took 4 ms as long as there was memory in smaller pieces.
 const MAX_WRITE: usize = 512 << 10;
 /// The maximum number of pieces in one write (`IOV_MAX`).
 const MAX_PIECES: usize = 1024;
