@@ -95,10 +95,16 @@ pub fn did_you_mean<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -
 const MAX_KEY_LENGTH: usize = 64;
 
 /// The edit distance, if it is at most `most`; a swap of two adjacent characters is one edit (optimal string alignment). A
-/// document may have thousands of unknown keys, each of which is compared with hundreds of known ones: most pairs end at
-/// the first line.
+/// document may have thousands of unknown keys, each of which is compared with hundreds of known ones: most pairs end
+/// before the table is filled in.
 fn edit_distance(a: &[u8], b: &[u8], most: usize) -> Option<usize> {
     if a.len().abs_diff(b.len()) > most || b.len() > MAX_KEY_LENGTH {
+        return None;
+    }
+    // One edit adds, removes or replaces one character, and a swap none: each that only one of the two has is an edit.
+    let bit = |c: &u8| 1_u64 << (c % 64);
+    let letters = b.iter().fold(0, |all, c| all | bit(c));
+    if a.iter().filter(|c| letters & bit(c) == 0).count() > most {
         return None;
     }
     let mut row: [usize; MAX_KEY_LENGTH + 1] = std::array::from_fn(|i| i);
@@ -140,6 +146,11 @@ mod tests {
             assert_eq!(super::did_you_mean(swapped, ["uid", "name", "sudo"]), Some("name"), "{swapped}");
         }
         assert_eq!(super::did_you_mean("eman", ["name"]), None);
+        // Replaced, added and missing characters that the other does not have.
+        for near in ["hostnayz", "hoxyzstname", "hostnam"] {
+            assert_eq!(super::did_you_mean(near, known), Some("hostname"), "{near}");
+        }
+        assert_eq!(super::did_you_mean("vwxyname", known), None);
         assert_eq!(super::did_you_mean("", known), None);
         assert_eq!(super::did_you_mean(&"x".repeat(500), [&*"x".repeat(500)]), None);
     }

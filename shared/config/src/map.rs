@@ -21,6 +21,9 @@ struct Inner {
     index: Option<Index>,
 }
 
+/// A key and its value.
+type Entry<'m> = (&'m Node, &'m Node);
+
 /// Up to this number of keys, a linear search is cheaper than an index.
 const INDEX_THRESHOLD: usize = 12;
 
@@ -119,7 +122,9 @@ impl Inner {
 
 impl PartialEq for Map {
     fn eq(&self, other: &Map) -> bool {
-        self.len() == other.len() && self.iter().all(|(k, v)| other.get_node(k) == Some(v))
+        let is_same =
+            |((_, value), there): (Entry<'_>, Option<Entry<'_>>)| there.is_some_and(|(_, v)| v == value);
+        self.len() == other.len() && self.paired_with(other).all(is_same)
     }
 }
 
@@ -172,9 +177,23 @@ impl Map {
         self.inner().entries.get_mut(place).map(|(_, value)| value)
     }
 
-    /// Returns the entry of a key: the key as stored, and its value.
-    pub(crate) fn get_node_key_value(&self, key: &Node) -> Option<(&Node, &Node)> {
-        self.index_of(key).and_then(|place| self.get_index(place))
+    /// Pairs the entries of this map with those of `other` that have the same keys. Where the two have the same order, even
+    /// of some successive keys only, no key is hashed.
+    pub(crate) fn paired_with<'m>(
+        &'m self,
+        other: &'m Map,
+    ) -> impl Iterator<Item = (Entry<'m>, Option<Entry<'m>>)> {
+        let mut next = 0;
+        self.iter().map(move |(key, value)| {
+            let wanted = MapKey::of(key);
+            let place = wanted.and_then(|wanted| {
+                let is_next =
+                    other.get_index(next).is_some_and(|(there, _)| MapKey::of(there) == Some(wanted));
+                if is_next { Some(next) } else { other.index_of_key(wanted) }
+            });
+            next = place.map_or(next, |place| place + 1);
+            ((key, value), place.and_then(|place| other.get_index(place)))
+        })
     }
 
     pub(crate) fn get_index(&self, place: usize) -> Option<(&Node, &Node)> {
@@ -193,7 +212,7 @@ impl Map {
 
     /// Returns the value of a key of any type: `1`, `1.0` and `true` are the same, as in Python.
     pub fn get_node(&self, key: &Node) -> Option<&Node> {
-        self.get_node_key_value(key).map(|(_, value)| value)
+        self.index_of(key).and_then(|place| self.get_index(place)).map(|(_, value)| value)
     }
 
     /// Returns the value of [`Map::get_node`] for changes.
@@ -299,6 +318,30 @@ mod tests {
         assert_eq!(map.get_node(&Node::from(99)).unwrap().as_int(), Some(99));
         assert_eq!(map.get("k99").unwrap().as_int(), Some(99));
         assert_eq!(map, map.clone().into_iter().rev().collect::<Map>());
+    }
+
+    #[test]
+    fn entries_are_paired_in_any_order() {
+        for count in [3, 40] {
+            let map: Map = (0..count).map(|i| (Node::from(i), Node::from(i))).collect();
+            let orders: [Vec<i64>; 4] = [
+                (0..count).collect(),
+                (0..count).rev().collect(),
+                (0..count).map(|i| (i + 2) % count).collect(),
+                (1..count).chain([100]).collect(),
+            ];
+            for order in orders {
+                let other: Map = order.iter().map(|i| (Node::from(*i as f64), Node::from(*i))).collect();
+                for ((key, value), there) in map.paired_with(&other) {
+                    let there = there.map(|(k, v)| (k.as_int(), v.as_int(), k.scalar_text()));
+                    let n = key.as_int().unwrap();
+                    let expected =
+                        order.contains(&(n as i64)).then(|| (None, Some(n), Some(format!("{n}.0"))));
+                    assert_eq!((value.as_int(), there), (Some(n), expected), "{order:?}");
+                }
+                assert_eq!(map == other, !order.contains(&100), "{order:?}");
+            }
+        }
     }
 
     #[test]

@@ -93,26 +93,33 @@ fn write_entry(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mu
             *last = Some(source.clone());
         }
         let (there, here) = (&read.at, &origin.at);
-        let numbers = [(there.line, ':'), (there.column, ' '), (here.line, ':'), (here.column, '\n')];
-        for (number, after) in numbers {
-            push_number(text, number);
-            text.push(after);
+        // `write!` takes five times as long.
+        let (mut line, mut begin) = ([0; 4 * (DIGITS + 1)], 4 * (DIGITS + 1));
+        for (number, after) in
+            [(here.column, b'\n'), (here.line, b':'), (there.column, b' '), (there.line, b':')]
+        {
+            begin -= 1;
+            line[begin] = after;
+            begin = put_number(number, &mut line, begin);
         }
+        text.push_str(std::str::from_utf8(&line[begin..]).unwrap_or_default());
     }
     write_children(read, origin, last, text);
 }
 
-/// Writes a number; `write!` takes five times as long, and there are four numbers for each value.
-fn push_number(text: &mut String, mut number: u32) {
-    let mut digits = [b'0'; 10];
-    let mut first = digits.len() - 1;
-    digits[first] += (number % 10) as u8;
+/// The maximum number of digits of a line or column.
+const DIGITS: usize = 10;
+
+/// Writes a number so that it ends before `end`, and returns where it begins.
+fn put_number(mut number: u32, line: &mut [u8], end: usize) -> usize {
+    let mut begin = end - 1;
+    line[begin] = b'0' + (number % 10) as u8;
     while number > 9 {
         number /= 10;
-        first -= 1;
-        digits[first] += (number % 10) as u8;
+        begin -= 1;
+        line[begin] = b'0' + (number % 10) as u8;
     }
-    text.push_str(std::str::from_utf8(&digits[first..]).unwrap_or_default());
+    begin
 }
 
 fn write_children(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: &mut String) {
@@ -121,8 +128,8 @@ fn write_children(read: &Node, origin: &Node, last: &mut Option<Rc<str>>, text: 
             read.iter().zip(origin).for_each(|(read, origin)| write_entry(read, origin, last, text));
         }
         (Value::Map(read), Value::Map(origin)) | (Value::Set(read), Value::Set(origin)) => {
-            for (key, value) in read.iter() {
-                let Some((origin_key, origin_value)) = origin.get_node_key_value(key) else { continue };
+            for ((key, value), there) in read.paired_with(origin) {
+                let Some((origin_key, origin_value)) = there else { continue };
                 write_entry(key, origin_key, last, text);
                 write_entry(value, origin_value, last, text);
             }

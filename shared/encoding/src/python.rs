@@ -28,7 +28,15 @@ pub fn put_repr(text: &str, out: &mut String) {
 /// Appends a string as `json.dumps` returns it: ASCII, with surrogate pairs above U+FFFF.
 pub fn put_json(text: &str, out: &mut String) {
     out.push('"');
-    for c in text.chars() {
+    let is_special = |b: &u8| !matches!(b, b' '..=b'~') || matches!(b, b'"' | b'\\');
+    let mut rest = text;
+    // Most text has no special characters and is copied as a whole.
+    while let Some(at) = rest.bytes().position(|b| is_special(&b)) {
+        let (plain, from) = rest.split_at(at);
+        out.push_str(plain);
+        let mut chars = from.chars();
+        let Some(c) = chars.next() else { break };
+        rest = chars.as_str();
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
@@ -37,12 +45,12 @@ pub fn put_json(text: &str, out: &mut String) {
             '\t' => out.push_str("\\t"),
             '\u{8}' => out.push_str("\\b"),
             '\u{c}' => out.push_str("\\f"),
-            ' '..='~' => out.push(c),
             c => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
                 let _ = write!(out, "\\u{unit:04x}");
             }),
         }
     }
+    out.push_str(rest);
     out.push('"');
 }
 

@@ -1,8 +1,6 @@
 //! The header block of a MIME entity (RFC 5322 §2.2, RFC 2045 §5.1, RFC 2231). The parser is lenient, because senders
 //! often violate the RFCs.
 
-use std::io::BufRead as _;
-
 use crate::transfer::{decode_charset, trim_line_end};
 
 /// Header names and values in their original order, with folded lines joined.
@@ -94,20 +92,16 @@ fn name_end(line: &[u8]) -> Option<usize> {
 }
 
 /// Iterates over the lines that begin with `--`, with their offsets and line ends. MIME delimiters are such lines. The
-/// text between them is searched with memchr(3) or an equivalent, because such lines are rare in large bodies.
+/// text between them is searched with vector instructions, because such lines are rare in large bodies.
 pub fn dashed_lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
-            // Reading from a slice cannot fail; it returns 0 at the end.
-            let mut rest = &text[at..];
-            let skipped = rest.skip_until(b'-').ok().filter(|skipped| *skipped > 0)?;
-            let dash = at + skipped - 1;
+            let dash = at + memchr::memchr(b'-', &text[at..])?;
             at = dash + 1;
             let begins = dash == 0 || text[dash - 1] == b'\n';
             if begins && text[dash..].starts_with(b"--") {
-                let mut rest = &text[dash..];
-                at = dash + rest.skip_until(b'\n').ok()?;
+                at = memchr::memchr(b'\n', &text[dash..]).map_or(text.len(), |end| dash + end + 1);
                 return Some((dash, &text[dash..at]));
             }
         }

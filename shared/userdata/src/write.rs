@@ -33,7 +33,7 @@ fn piece<'a>(part: &'a Part<'_>) -> Piece<'a> {
     let headers = part.headers.iter().map(|(name, value)| format!("{name}: {value}\n"));
     let head = headers.chain(["\n".to_string()]).collect();
     let body = part.transferred.as_ref().unwrap_or(&part.payload);
-    let text = if body.contains(&b'\r') { std::str::from_utf8(body).ok() } else { None };
+    let text = if memchr::memchr(b'\r', body).is_some() { std::str::from_utf8(body).ok() } else { None };
     let body = match text {
         Some(text) => to_unix_line_ends(text).into_bytes().into(),
         None => Cow::Borrowed(&**body),

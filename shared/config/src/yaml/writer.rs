@@ -18,6 +18,9 @@ pub(super) struct Writer {
     pub only_indicators: bool,
 }
 
+/// Indentation, which is copied from here.
+const BLANKS: &str = "                                ";
+
 impl Writer {
     pub fn new() -> Writer {
         Writer { out: String::new(), line: 1, column: 0, after_blank: true, only_indicators: true }
@@ -78,7 +81,9 @@ impl Writer {
             self.write_line_break();
         }
         if self.column < indent {
-            self.write(&" ".repeat(indent - self.column));
+            while self.column < indent {
+                self.write(&BLANKS[..BLANKS.len().min(indent - self.column)]);
+            }
             self.after_blank = true;
         }
     }

@@ -16,12 +16,14 @@ pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Optio
         validator.type_error(root, "a map of keys");
         return validator.into_findings();
     };
+    // Collected once, since a document may have thousands of keys.
+    let fields: Vec<&Field> = top_level().collect();
     for (key, value) in map.iter() {
         let name = key.scalar_text().unwrap_or_default();
-        match top_level().find(|f| f.name == name) {
+        match fields.iter().find(|f| f.name == name) {
             Some(field) => validator.check_field(field, &name, key, value),
             None => {
-                let known = top_level().filter(|f| f.deprecated.is_none()).map(|f| f.name);
+                let known = fields.iter().filter(|f| f.deprecated.is_none()).map(|f| f.name);
                 let message = match where_key_belongs(&name) {
                     Some(place) => format!("not a key of cloud-config; {place}"),
                     None => unknown_key_message(&name, known),
