@@ -448,3 +448,43 @@ fn settings_of_the_datasource_are_obeyed() {
     let network = cloud.file("/var/lib/cloud/instance/network-config.json");
     assert!(network.contains("\"c0\"") && !network.contains("10.0.0.61"), "{network}");
 }
+
+/// With the setting, the start of provisioning is reported before the machine is ready, once; without it, as upstream, nothing
+/// but the result is.
+#[test]
+fn start_of_provisioning_is_reported_if_enabled() {
+    const START: &str = "<State>NotReady</State><Details><SubStatus>Provisioning</SubStatus><Description>";
+    const READY: &str = "<State>Ready</State>";
+    let machine = |value: &str, fault: &str| {
+        let cloud = azure("azure");
+        cloud.config(&format!(
+            "datasource: {{Azure: {{report_provisioning: {value}, max_wait: 8, timeout: 3}}}}\n"
+        ));
+        cloud.fault(fault);
+        assert_eq!(boot(&cloud), "azure", "{value}: {}", cloud.log());
+        cloud
+    };
+    let cloud = machine("true", "");
+    let posted = cloud.posted();
+    assert_eq!(reports(&cloud), (1, 1), "{posted}");
+    assert!(posted.find(START).is_some_and(|start| Some(start) < posted.find(READY)), "{posted}");
+    // Both reports are of one goal state. Nothing is reported at later boots.
+    assert_eq!(count(&cloud.requests(), "comp=goalstate"), 1, "{}", cloud.requests());
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (1, 1)), "{}", cloud.log());
+
+    assert_eq!(reports(&machine("false", "")), (1, 0));
+    let cloud = machine("'yes'", "");
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+    let words = "datasource.Azure.report_provisioning: expected true or false, found a string";
+    assert!(cloud.logged(&["[WARNING]", "95-", words]), "{}", cloud.log());
+
+    // A report that is refused costs some time, and one line that is no warning.
+    let cloud = machine("true", "POST health 410");
+    assert_eq!(reports(&cloud), (0, 0), "{}", cloud.log());
+    assert!(
+        cloud.logged(&["[INFO]", "the start of provisioning could not be reported: http://"]),
+        "{}",
+        cloud.log()
+    );
+    assert!(cloud.logged(&["[WARNING]", "ready could not be reported"]), "{}", cloud.log());
+}

@@ -314,6 +314,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
 
     /// Builds the instance and reports the result.
     fn finish(&mut self, document: &Node, way: &mut Way<'_, 'a>) -> Result<Instance> {
+        self.reporter.report_provisioning(&mut way.server);
         let keys = self.certificate_keys(document, &mut way.server);
         let mut instance = self.instance(document, &keys);
         let disc = self.seed.as_ref().and_then(|seed| seed.disc.as_deref());

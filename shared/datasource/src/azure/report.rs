@@ -9,7 +9,7 @@ use system::{Command, Error, KVP_POOL, Result, System, debug, error, info, warni
 use super::failure::{self, Failure};
 use super::previous::PreviousBoot;
 use super::settings::Settings;
-use super::wire_server::WireServer;
+use super::wire_server::{Health, WireServer};
 use crate::Search;
 
 /// The key of the host's report.
@@ -22,6 +22,8 @@ pub struct Reporter<'a> {
     /// The pool of the handler `hyperv`, if that is configured as images of Azure do.
     pool: Option<String>,
     skip_ready: bool,
+    /// Whether the start of provisioning is reported, too.
+    provisioning: bool,
     failure: Option<Failure>,
     /// What failed and is not logged as an error so far.
     unlogged: Vec<String>,
@@ -35,6 +37,7 @@ impl<'a> Reporter<'a> {
             vm_id: vm_id.to_string(),
             pool: host_pool(ctx.config),
             skip_ready: Settings::of(ctx).is_set("experimental_skip_ready_report", false),
+            provisioning: Settings::of(ctx).reports_provisioning(ctx.sys),
             failure: None,
             unlogged: Vec::new(),
             previous,
@@ -117,7 +120,7 @@ impl<'a> Reporter<'a> {
         }
         let sent = match state {
             "ready" => self.ready(server, disc),
-            _ => server.report(Some(&self.failure_text(error))),
+            _ => server.report(Health::Failed(&self.failure_text(error))),
         };
         match sent {
             Ok(()) => state,
@@ -141,7 +144,20 @@ impl<'a> Reporter<'a> {
         if let Some(device) = disc {
             eject(self.sys, device);
         }
-        server.report(None)
+        server.report(Health::Ready)
+    }
+
+    /// Reports that provisioning has begun, if that is enabled: once, at an instance's first boot. No failure of that is one of
+    /// the boot.
+    pub fn report_provisioning(&self, server: &mut WireServer<'_>) {
+        let sys = self.sys;
+        if !self.provisioning || !self.previous.is_new || !self.previous.reported.is_empty() || !sys.is_live()
+        {
+            return;
+        }
+        if let Err(e) = server.report(Health::Provisioning) {
+            info!(sys, "Azure: the start of provisioning could not be reported: {e}");
+        }
     }
 
     fn failure_text(&self, error: Option<&Error>) -> String {
