@@ -96,7 +96,8 @@ fn ready_is_reported_once() {
     cloud.config(SHORT);
     cloud.fault("GET instance 500");
     assert_eq!((boot(&cloud), network()), ("azure".into(), before), "{}", cloud.log());
-    assert!(cloud.logged(&["[WARNING]", "keeping the earlier metadata"]), "{}", cloud.log());
+    let words = ["[WARNING]", "keeping the earlier metadata: http error 500 querying IMDS: fetching http://"];
+    assert!(cloud.logged(&words), "{}", cloud.log());
     assert_eq!((reports(&cloud), cloud.file(ran)), ((1, 0), first.clone()), "{}", cloud.log());
     cloud.fault("");
     // An unreadable cache does not make a new machine: nothing runs again, nothing is reported to Azure, nothing is lost.
@@ -243,8 +244,21 @@ fn failing_metadata_service_is_reported_to_azure() {
         cloud.config(SHORT);
         cloud.fault(fault);
         assert_eq!(boot(&cloud), "none", "{name}: {}", cloud.log());
-        let says = cloud.logged(&["[WARNING]", "DataSourceAzure'> failed", "neither ovf-env.xml nor"]);
+        let says = cloud.logged(&["[INFO]", "DataSourceAzure'> failed", "neither ovf-env.xml nor"]);
         assert!(says, "{name}: {}", cloud.log());
+        // One line has the reason that is reported to Azure, the place and the result.
+        let log = cloud.log();
+        let is_problem =
+            |line: &&str| line.contains("[ERROR]") || line.contains("failed") && line.contains("[WARNING]");
+        let problems: Vec<&str> = log.lines().filter(is_problem).collect();
+        let [problem] = problems[..] else { tests::fail(&format!("{name}: {problems:#?}\n{log}")) };
+        for part in [
+            "(datasource None): Azure: ",
+            reason.trim_matches(['=', '|']),
+            "http://169.254.169.254/metadata/",
+        ] {
+            assert!(problem.contains(part), "{name}: {part}: {problem}");
+        }
         assert_eq!(reports(&cloud), (0, 1), "{name}: {}", cloud.log());
         let posted = cloud.posted();
         let parts = ["result=error|reason=", reason, "vm_id=d4c3b2a1-0201-0403-90a0-0123456789ab|"];
@@ -322,7 +336,11 @@ fn file_is_used_without_a_network() {
     let boot = cloud.boot(&["local", "network"]);
     assert!(boot.ended_normally(), "{:?}\n{}\n{}", boot.codes, boot.output, cloud.log());
     assert_eq!(cloud.id(), "azure", "{}", cloud.log());
-    assert!(cloud.logged(&["[WARNING]", "using only ovf-env.xml"]), "{}", cloud.log());
+    assert!(
+        cloud.logged(&["[ERROR]", "Azure: failure to obtain DHCP lease: ", "; using only ovf-env.xml"]),
+        "{}",
+        cloud.log()
+    );
     assert!(cloud.file("/etc/shadow").contains("fay:$6$"), "{}", cloud.log());
     assert_eq!(cloud.requests(), "");
 }
@@ -429,4 +447,44 @@ fn settings_of_the_datasource_are_obeyed() {
     assert_eq!(boot(&cloud), "azure", "{}", cloud.log());
     let network = cloud.file("/var/lib/cloud/instance/network-config.json");
     assert!(network.contains("\"c0\"") && !network.contains("10.0.0.61"), "{network}");
+}
+
+/// With the setting, the start of provisioning is reported before the machine is ready, once; without it, as upstream, nothing
+/// but the result is.
+#[test]
+fn start_of_provisioning_is_reported_if_enabled() {
+    const START: &str = "<State>NotReady</State><Details><SubStatus>Provisioning</SubStatus><Description>";
+    const READY: &str = "<State>Ready</State>";
+    let machine = |value: &str, fault: &str| {
+        let cloud = azure("azure");
+        cloud.config(&format!(
+            "datasource: {{Azure: {{report_provisioning: {value}, max_wait: 8, timeout: 3}}}}\n"
+        ));
+        cloud.fault(fault);
+        assert_eq!(boot(&cloud), "azure", "{value}: {}", cloud.log());
+        cloud
+    };
+    let cloud = machine("true", "");
+    let posted = cloud.posted();
+    assert_eq!(reports(&cloud), (1, 1), "{posted}");
+    assert!(posted.find(START).is_some_and(|start| Some(start) < posted.find(READY)), "{posted}");
+    // Both reports are of one goal state. Nothing is reported at later boots.
+    assert_eq!(count(&cloud.requests(), "comp=goalstate"), 1, "{}", cloud.requests());
+    assert_eq!((boot(&cloud), reports(&cloud)), ("azure".into(), (1, 1)), "{}", cloud.log());
+
+    assert_eq!(reports(&machine("false", "")), (1, 0));
+    let cloud = machine("'yes'", "");
+    assert_eq!(reports(&cloud), (1, 0), "{}", cloud.log());
+    let words = "datasource.Azure.report_provisioning: expected true or false, found a string";
+    assert!(cloud.logged(&["[WARNING]", "95-", words]), "{}", cloud.log());
+
+    // A report that is refused costs some time, and one line that is no warning.
+    let cloud = machine("true", "POST health 410");
+    assert_eq!(reports(&cloud), (0, 0), "{}", cloud.log());
+    assert!(
+        cloud.logged(&["[INFO]", "the start of provisioning could not be reported: http://"]),
+        "{}",
+        cloud.log()
+    );
+    assert!(cloud.logged(&["[WARNING]", "ready could not be reported"]), "{}", cloud.log());
 }

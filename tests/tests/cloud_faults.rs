@@ -127,33 +127,6 @@ fn assert_no_repetition(log: &str, place: &str) {
     assert!(repeated.is_empty(), "{place}: {repeated:#?}");
 }
 
-/// The number of warnings and errors that each fault leads to, at a first boot and at later ones.
-struct Lines {
-    clouds: &'static [&'static str],
-    first: usize,
-    later: usize,
-}
-
-/// At a first boot there is a warning (with upstream's words, which tools search for), and the error that the machine is set up
-/// with None, by which the status is an error. Later one warning names the fault and the cached instance.
-const DEFAULT_LINES: Lines = Lines { clouds: &[], first: 2, later: 1 };
-const LINES: [Lines; 5] = [
-    // Both stages search: the network stage over the machine's own network, where the service might be reached.
-    Lines { clouds: &["aliyun", "cloudstack", "ec2", "gce", "outscale"], first: 3, later: 1 },
-    // The same, and the firmware confirms the instance: nothing is requested at later boots.
-    Lines { clouds: &["openstack", "oracle", "upcloud"], first: 3, later: 0 },
-    Lines { clouds: &["digitalocean", "maas"], first: 2, later: 0 },
-    // Does without the service at a first boot, with one warning; the firmware confirms the instance.
-    Lines { clouds: &["akamai"], first: 1, later: 0 },
-    // What is reported to Azure is an error with the words of the report. At a first boot the report cannot be sent, which
-    // has consequences of its own.
-    Lines { clouds: &["azure"], first: 4, later: 2 },
-];
-
-fn lines(case: &Case) -> &'static Lines {
-    LINES.iter().find(|lines| lines.clouds.contains(&case.name.as_str())).unwrap_or(&DEFAULT_LINES)
-}
-
 /// The once-per-instance semaphores of all instances, with the times at which they were written. Without that of
 /// `set_passwords`, which Exoscale removes at each boot with metadata: the owner may have requested another password.
 fn semaphores(cloud: &Cloud) -> Vec<String> {
@@ -216,11 +189,26 @@ fn first_boot(case: &Case, fault: &Fault) {
         return;
     }
     assert_eq!(id, case.get("without-service").unwrap_or("none"), "{place}: {instance}\n{log}");
-    assert_eq!(problems.len(), lines(case).first, "{place}: {problems:#?}\n{log}");
-    assert!(
-        problems.iter().any(|line| line.contains("http://")),
-        "{place}: no line names the place: {problems:#?}"
-    );
+    // One line has the fault, its place and, if the machine has no metadata, that.
+    let [problem] = problems[..] else { fail(&format!("{place}: {problems:#?}\n{log}")) };
+    assert!(problem.contains("http://"), "{place}: the place is not named: {problem}");
+    let result = problem.contains("[ERROR]") && problem.contains("without it (datasource None): ");
+    assert_eq!(result, id == "none", "{place}: {problem}");
+    assert_status(&cloud, id == "none", problem, &place);
+}
+
+/// Asserts that the status has what the line says, as an error of the network stage if the machine has no metadata.
+fn assert_status(cloud: &Cloud, is_error: bool, problem: &str, place: &str) {
+    let text = problem.split_once("]: ").map_or(problem, |(_, text)| text);
+    let status: serde_json::Value =
+        serde_json::from_str(&cloud.file("/run/cloud-init/status.json")).unwrap_or_default();
+    let has =
+        |list: &serde_json::Value| list.as_array().is_some_and(|all| all.iter().any(|item| item == text));
+    let init = &status["v1"]["init"];
+    assert_eq!(has(&init["errors"]), is_error, "{place}: {text}\n{status:#}");
+    let stages = ["init-local", "init"].map(|stage| &status["v1"][stage]["recoverable_errors"]);
+    let level = if is_error { "ERROR" } else { "WARNING" };
+    assert!(stages.iter().any(|list| has(&list[level])), "{place}: {text}\n{status:#}");
 }
 
 #[test]
@@ -256,8 +244,8 @@ fn later_boots(case: &Case) {
         assert_eq!(semaphores(&cloud), done, "{place}: nothing runs a second time\n{log}");
         let problems = warnings(&log);
         assert!(!is_confirmed || cloud.requests() == asked, "{place}: {}", cloud.requests());
-        let expected = if fault.is_overcome { 0 } else { lines(case).later };
-        assert_eq!(problems.len(), expected, "{place}: {problems:#?}\n{log}");
+        let expected = !fault.is_overcome && !is_confirmed;
+        assert_eq!(problems.len(), usize::from(expected), "{place}: {problems:#?}\n{log}");
         if !fault.is_overcome && !is_confirmed {
             let is_kept = problems.iter().any(|line| line.contains("ing the cached"));
             // The instance of Hetzner's machines is confirmed; their network is read at each boot.

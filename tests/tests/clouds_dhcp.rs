@@ -222,24 +222,25 @@ fn failing_paths_do_not_affect_the_others() {
     };
     std::thread::scope(|scope| {
         for (case, fault, id, words) in [
-            ("oracle", "* . silent", "none", "sources.DataSourceOracle."),
+            ("oracle", "* . silent", "none", "(datasource None): Oracle: "),
             ("oracle", "* . 404", "none", "status 404"),
             ("oracle", "* . 500", "none", "status 500"),
-            ("oracle", "* instance/ cut", "none", "sources.DataSourceOracle."),
-            ("oracle", "* . garbage", "none", "sources.DataSourceOracle."),
+            ("oracle", "* instance/ cut", "none", "(datasource None): Oracle: "),
+            ("oracle", "* . garbage", "none", "(datasource None): Oracle: "),
             ("oracle", "* instance/ once:500", "oracle", ""),
             ("oracle", "* instance/ once:429", "oracle", ""),
             ("oracle", "* vnics 500", "oracle", "the network configuration of the metadata is not available"),
             // No server has a password here.
             ("cloudstack", "* none 404", "cloudstack", "no password set"),
             ("cloudstack", "* local-hostname 404", "cloudstack", "local-hostname is listed"),
-            ("cloudstack", "* instance-id silent", "none", "sources.DataSourceCloudStack."),
-            ("cloudstack", "* meta-data/$ garbage", "none", "sources.DataSourceCloudStack."),
+            ("cloudstack", "* instance-id silent", "none", "(datasource None): CloudStack: "),
+            ("cloudstack", "* meta-data/$ garbage", "none", "(datasource None): CloudStack: "),
         ] {
             scope.spawn(move || {
                 let cloud = outcome(case, fault);
                 assert_eq!(cloud.id(), id, "{case} {fault}: {}", cloud.log());
-                let is_logged = words.is_empty() || cloud.logged(&["[WARNING]", words]);
+                let level = if id == "none" { "[ERROR]" } else { "[WARNING]" };
+                let is_logged = words.is_empty() || cloud.logged(&[level, words]);
                 assert!(is_logged, "{case} {fault}: {}", cloud.log());
                 let files = cloud.path("/etc/systemd/network");
                 assert!(files.is_dir(), "{case} {fault}: no network configuration: {}", cloud.log());

@@ -124,7 +124,7 @@ fn opennebula_with_an_unreadable_disk_matches_upstream() {
 #[test]
 fn unreadable_disk_is_reported() {
     let cloud = Cloud::new("opennebula-unreadable");
-    cloud.boot(&["local"]);
-    assert!(cloud.logged(&["WARNING", "OpenNebula", "/dev/vdb"]), "{}", cloud.log());
+    cloud.boot(&["local", "network"]);
+    assert!(cloud.logged(&["[ERROR]", "OpenNebula: ", "/dev/vdb"]), "{}", cloud.log());
     assert_ne!(cloud.id(), "opennebula");
 }

@@ -57,14 +57,15 @@ fn documented_log_lines_are_written() {
     // And a machine without a datasource.
     let lost = Sandbox::new("log-lines-lost");
     std::fs::remove_dir_all(lost.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
-    tests::write(
-        &lost.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg"),
-        "datasource_list: [NoCloud, GCE]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
-    );
+    tests::write(&lost.path("/etc/cloud/cloud.cfg.d/90_sandbox.cfg"), "datasource_list: [NoCloud, GCE]\n");
     lost.run(&["local", "network", "config", "final"]);
-    // A machine that only the fallback None sets up.
+    // A machine that only the fallback None sets up, as its seed cannot be read.
     let last = Sandbox::new("log-lines-none");
     std::fs::remove_dir_all(last.path("/var/lib/cloud/seed/nocloud")).expect("its seed");
+    tests::write(
+        &last.path("/etc/cloud/cloud.cfg.d/95_seed.cfg"),
+        "datasource_list: [NoCloud, None]\ndatasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}}\n",
+    );
     last.run(&["local", "network", "config", "final"]);
     let events = network_and_services();
     log = [log, lost.log(), last.log(), events].join("\n");

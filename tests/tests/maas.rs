@@ -90,7 +90,11 @@ fn failing_services_are_reported_in_time() {
         let begun = Instant::now();
         cloud.boot(&["network"]);
         assert!(begun.elapsed() < Duration::from_secs(15), "{fault}\n{}", cloud.log());
-        assert!(cloud.logged(&["WARNING", "DataSourceMAAS", "10.0.0.1"]), "{fault}\n{}", cloud.log());
+        assert!(
+            cloud.logged(&["[ERROR]", "(datasource None): MAAS: ", "10.0.0.1"]),
+            "{fault}\n{}",
+            cloud.log()
+        );
         assert_ne!(cloud.id(), "maas", "{fault}\n{}", cloud.log());
     }
 }
@@ -107,7 +111,7 @@ fn wrong_keys_are_reported_without_secrets() {
         cloud
             .put("/etc/cloud/cloud.cfg.d/96-keys.cfg", &format!("datasource: {{MAAS: {{{url}, {keys}}}}}\n"));
         cloud.boot(&["network"]);
-        assert!(cloud.logged(&["WARNING", words]), "{keys}\n{}", cloud.log());
+        assert!(cloud.logged(&["[ERROR]", words]), "{keys}\n{}", cloud.log());
         assert!(!cloud.log().contains("hidden"), "{}", cloud.log());
     }
 }

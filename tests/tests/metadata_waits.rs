@@ -151,7 +151,7 @@ fn silent_metadata_does_not_stop_the_first_boot() {
     let (id, took) = boot(&cloud, &["local", "network"]);
     eprintln!("{took:.1} s");
     assert!(id == "none" && (8.0..40.0).contains(&took), "{id} {took} s\n{}", cloud.log());
-    assert!(cloud.logged(&["[WARNING]", "Getting data from", "http://"]), "{}", cloud.log());
+    assert!(cloud.logged(&["[ERROR]", "(datasource None): CloudCIX: ", "http://"]), "{}", cloud.log());
 }
 
 /// A large seed over a slow line takes its time, which is not a silence; a trickle of bytes has a limit.

@@ -212,7 +212,8 @@ fn smartos_failures_end_in_time() {
         cloud.fault(&format!("{fault}\n"));
         let (id, _, took) = outcome(&cloud);
         assert_eq!(id == "joyent", is_found, "{fault}: {}", cloud.log());
-        assert!(words.is_empty() || cloud.logged(&["[WARNING]", words]), "{fault}: {}", cloud.log());
+        let level = if is_found { "[WARNING]" } else { "[ERROR]" };
+        assert!(words.is_empty() || cloud.logged(&[level, words]), "{fault}: {}", cloud.log());
         assert!(took < Duration::from_secs(30), "{fault}: {took:?}\n{}", cloud.log());
     }
 }
@@ -285,7 +286,7 @@ fn cloudsigma_failures_end_in_time() {
         cloud.fault(&format!("{fault}\n"));
         let (id, _, took) = outcome(&cloud);
         assert_ne!(id, "cloudsigma", "{fault}: {}", cloud.log());
-        assert!(cloud.logged(&["[WARNING]", words]), "{fault}: {}", cloud.log());
+        assert!(cloud.logged(&["[ERROR]", words]), "{fault}: {}", cloud.log());
         assert!(took < Duration::from_secs(40), "{fault}: {took:?}");
     }
 }
@@ -317,7 +318,7 @@ fn missing_serial_port_is_reported() {
             }
             let (id, _, _) = outcome(&cloud);
             assert!(id != "joyent" && id != "cloudsigma", "{}", cloud.log());
-            assert!(cloud.logged(&["[WARNING]", "opening the serial port /dev/ttyS1"]), "{}", cloud.log());
+            assert!(cloud.logged(&["[ERROR]", "opening the serial port /dev/ttyS1"]), "{}", cloud.log());
         }
     }
 }

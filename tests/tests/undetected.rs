@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use tests::{Boot, Cloud, STAGES, Sandbox, cloud_count, tests_dir, write};
+use tests::{Boot, Case, Cloud, STAGES, Sandbox, cloud_count, tests_dir, write};
 
 /// A machine without a seed.
 fn without_seed(name: &str, config: &str) -> Sandbox {
@@ -91,9 +91,86 @@ fn recognised_but_unreadable_datasource_is_an_error() {
     let status = sandbox.status();
     assert_eq!(boot.codes["network"], 1, "{:?}\n{}", boot.codes, sandbox.log());
     assert!(status.contains("DataSourceNone"), "{status}");
-    let message = "no instance could be read, using the datasource None: NoCloud: ";
+    let message = "no metadata could be read, setting up the machine without it (datasource None): NoCloud: ";
     assert!(status.contains(message), "{status}");
     assert_eq!(count(&sandbox.log(), message), 1, "{}", sandbox.log());
+}
+
+/// Returns the warnings and errors of the log.
+fn problems(log: &str) -> Vec<&str> {
+    log.lines().filter(|line| line.contains("[WARNING]") || line.contains("[ERROR]")).collect()
+}
+
+/// Asserts that the log has one warning or error, with all of these parts.
+fn assert_one_problem(log: &str, parts: &[&str]) {
+    let found = problems(log);
+    let [problem] = found[..] else { tests::fail(&format!("{found:#?}\n{log}")) };
+    for part in parts {
+        assert!(problem.contains(part), "{part}: {problem}\n{log}");
+    }
+}
+
+/// A file of a config drive's seed.
+const BROKEN_DRIVE: &str = "/var/lib/cloud/seed/config_drive/openstack/latest/meta_data.json";
+const TWO_UNREADABLE: &str = "datasource: {NoCloud: {seedfrom: 'ftp://192.0.2.1/'}, MAAS: {metadata_url: 'ftp://192.0.2.2/', max_wait: 1}}\n";
+
+/// Two datasources of the list fail, one of them in both stages: one line names both and the result.
+#[test]
+fn failing_datasources_are_reported_in_one_line() {
+    let sandbox =
+        without_seed("two-unreadable", &format!("datasource_list: [NoCloud, MAAS, None]\n{TWO_UNREADABLE}"));
+    let boot = sandbox.run(&["local", "network"]);
+    assert_eq!((boot.codes["local"], boot.codes["network"]), (0, 1), "{}", sandbox.log());
+    let parts =
+        ["[ERROR]", "(datasource None): NoCloud: ", "ftp://192.0.2.1/", "; MAAS: ", "ftp://192.0.2.2/"];
+    assert_one_problem(&sandbox.log(), &parts);
+    let words =
+        "[INFO]: Getting data from <class 'cloudinit.sources.DataSourceMAAS.DataSourceMAAS'> failed: ";
+    assert_eq!(count(&sandbox.log(), words), 1, "{}", sandbox.log());
+}
+
+/// A list without None, of which a datasource failed: one line has the result and the cause.
+#[test]
+fn failing_datasources_without_none_are_reported_in_one_line() {
+    let sandbox =
+        without_seed("unreadable-no-none", &format!("datasource_list: [NoCloud, MAAS]\n{TWO_UNREADABLE}"));
+    let boot = sandbox.run(&["local", "network"]);
+    assert_eq!((boot.codes["local"], boot.codes["network"]), (0, 1), "{}", sandbox.log());
+    let result = "No instance datasource found. Failed: NoCloud: ";
+    assert_one_problem(
+        &sandbox.log(),
+        &["[ERROR]", result, "ftp://192.0.2.1/", "; MAAS: ", "ftp://192.0.2.2/"],
+    );
+    assert!(sandbox.status().contains(result), "{}", sandbox.status());
+    let words = "[INFO]: No instance datasource found! Likely bad things to come!";
+    assert_eq!(count(&sandbox.log(), words), 1, "{}", sandbox.log());
+}
+
+/// Another datasource than the failing one is found, in the same stage: one warning.
+#[test]
+fn failing_datasource_before_another_is_one_warning() {
+    let sandbox = Sandbox::with_user_data("unread", "#cloud-config\nusers: []\n");
+    write(&sandbox.path(BROKEN_DRIVE), "{");
+    configure(&sandbox, "datasource_list: [ConfigDrive, NoCloud, None]\n");
+    let boot = sandbox.run(&["local", "network"]);
+    assert!(boot.ended_normally(), "{:?}\n{}", boot.codes, sandbox.log());
+    let result = "not every datasource could be read, using DataSourceNoCloud [";
+    assert_one_problem(&sandbox.log(), &["[WARNING]", result, "]: ConfigDrive: "]);
+}
+
+/// A datasource of the local stage fails, and one of the network stage is found: one warning.
+#[test]
+fn failure_of_the_local_stage_is_one_warning_of_the_network_stage() {
+    let case = Case::all("faults").into_iter().find(|case| case.name == "bigstep").expect("the case");
+    let cloud = Cloud::new("bigstep").reached(case.reach());
+    cloud.put(BROKEN_DRIVE, "{");
+    cloud.put("/etc/cloud/cloud.cfg.d/96-list.cfg", "datasource_list: [ConfigDrive, Bigstep, None]\n");
+    cloud.boot(&["local", "network"]);
+    assert_eq!(cloud.id(), "bigstep", "{}", cloud.log());
+    let log = cloud.log();
+    let lines: Vec<&str> = log.lines().filter(|line| line.contains("ConfigDrive: ")).collect();
+    let result = "not every datasource could be read, using DataSourceBigstep: ConfigDrive: ";
+    assert_one_problem(&lines.join("\n"), &["[WARNING]", result]);
 }
 
 /// Nothing was recognised: None alone is not an error.
@@ -205,7 +282,8 @@ fn failure_of_the_local_stage_is_reported_again() {
     let boot = cloud.boot(&["network"]);
     assert_eq!((cloud.id().as_str(), boot.codes["network"]), ("none", 1), "{}", cloud.log());
     let status = cloud.file("/run/cloud-init/status.json");
-    let message = "no instance could be read, using the datasource None: DigitalOcean: ";
+    let message =
+        "no metadata could be read, setting up the machine without it (datasource None): DigitalOcean: ";
     assert!(status.contains(message), "{status}");
     // At the next boot the service answers.
     cloud.fault("");
@@ -228,7 +306,7 @@ fn unreadable_datasource_keeps_the_cached_instance() {
     assert!(boot(&sandbox).succeeded(), "{}", sandbox.log());
     let (status, log) = (sandbox.status(), sandbox.log());
     assert!(status.contains("DataSourceNoCloud") && log.contains("keeping the cached instance"), "{log}");
-    assert!(!log.contains("using the datasource None"), "{log}");
+    assert!(!log.contains("(datasource None)"), "{log}");
 }
 
 /// A machine on which only `cloud-init single` and the module stages run, as in a container: with the datasource None they

@@ -72,7 +72,7 @@ pub use command_line::named_datasource;
 pub use login_warning::{LoginWarning, warn_at_login};
 pub use lxd::lists_hotplugged_nics;
 pub use none::instance as none_instance;
-pub use search::{Outcome, class_name, search, search_quietly};
+pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
 use clouds::Rule;

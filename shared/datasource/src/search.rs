@@ -1,7 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
-use system::{StepResult, debug, info, warning};
+use system::{StepResult, debug, info};
 
 use crate::{Datasource, Search, Stage, datasource};
 
@@ -12,22 +12,13 @@ pub struct Outcome {
     pub found: Option<Instance>,
     /// Datasources that can only be searched in the network stage.
     pub deferred: Vec<&'static str>,
-    /// The failures: if nothing was found, the result is not certain.
+    /// The failures, as `NAME: problem`: if nothing was found, the result is not certain.
     pub errors: Vec<String>,
 }
 
-/// Searches the datasources named in `list`. A failure is recorded, and the search continues. If nothing is found although there
-/// is a cached instance, the caller reports the failures.
+/// Searches the datasources named in `list`. A failure is recorded, and the search continues. It is logged at level INFO: the
+/// caller reports it together with its consequence, once it knows what the machine is set up with.
 pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
-    search_with(ctx, list, ctx.has_cached_instance)
-}
-
-/// As [`search`], for a caller that reports the failures itself if nothing but None is found.
-pub fn search_quietly(ctx: &Search<'_>, list: &[String]) -> Outcome {
-    search_with(ctx, list, true)
-}
-
-fn search_with(ctx: &Search<'_>, list: &[String], is_quiet: bool) -> Outcome {
     let sys = ctx.sys;
     let mut outcome = Outcome::default();
     let stage = match ctx.stage {
@@ -74,9 +65,6 @@ fn search_with(ctx: &Search<'_>, list: &[String], is_quiet: bool) -> Outcome {
                 debug!(sys, "Detected {class}");
                 step.end(sys, StepResult::Success, format!("found {kind} data from {class}"));
                 info!(sys, "Loaded datasource {class} - {}", instance.description);
-                if is_quiet && instance.datasource != "None" {
-                    outcome.errors.iter().for_each(|error| warning!(sys, "{error}"));
-                }
                 outcome.found = Some(instance);
                 return outcome;
             }
@@ -84,13 +72,7 @@ fn search_with(ctx: &Search<'_>, list: &[String], is_quiet: bool) -> Outcome {
                 step.end(sys, StepResult::Success, format!("no {kind} data found from {class}"));
             }
             Err(e) => {
-                let message = format!("Getting data from {} failed: {e}", python_class(row, &class));
-                if is_quiet {
-                    // The stage warns that it uses the cached instance, and why.
-                    info!(sys, "{message}");
-                } else {
-                    warning!(sys, "{message}");
-                }
+                info!(sys, "Getting data from {} failed: {e}", python_class(row, &class));
                 step.end(sys, StepResult::Fail, format!("no {kind} data found from {class}"));
                 let (name, text) = (row.name, e.to_string());
                 let problem =

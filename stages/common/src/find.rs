@@ -1,9 +1,7 @@
 //! Determines the instance of this boot: from the cache if that can be trusted or confirmed, otherwise by a search.
 
 use config::Node;
-use datasource::{
-    IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search, search_quietly,
-};
+use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{Step, StepResult, WriteOptions, debug, info, warning};
@@ -139,9 +137,6 @@ impl Stage {
             .as_ref()
             .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
         let ctx = Search { has_cached_instance: is_confirmed || is_known_machine, ..self.search_context() };
-        // If the instance is kept, one warning names it and the failure.
-        let has_instance = candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
-        let search = if has_instance { search_quietly } else { search };
         if self.replaces_local() {
             // Otherwise datasources of the local stage would not be searched, and None would be used.
             outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
@@ -152,6 +147,7 @@ impl Stage {
             outcome.errors.splice(0..0, errors);
         }
         self.report_search(&outcome);
+        let failures = self.all_failures(&list, &outcome);
         if let Some(instance) = outcome.found {
             // The fallback None must not replace an instance that merely could not be confirmed.
             let is_worse = instance.datasource == "None"
@@ -165,15 +161,21 @@ impl Stage {
             }
             if !is_worse && !is_other {
                 if instance.datasource == "None" {
-                    self.report_none(&list, &outcome.errors);
+                    self.report_none(&failures);
+                } else {
+                    self.report_unread(&instance, &failures);
                 }
                 let previous = Previous::read(&self.sys, &self.layout);
                 let is_new = previous.is_new(&self.layout, &instance);
                 return Some(FoundInstance { instance, is_new, is_cached: false });
             }
         }
-        let Candidate { instance, is_confirmed, .. } = candidate?;
-        let why = Some(outcome.errors.join("; ")).filter(|why| !why.is_empty());
+        let Some(Candidate { instance, is_confirmed, .. }) = candidate else {
+            self.search_failures = failures;
+            return None;
+        };
+        // One warning names the instance that is kept, and the failures.
+        let why = Some(failures.join("; ")).filter(|why| !why.is_empty());
         if is_confirmed {
             if let Some(why) = why {
                 warning!(self.sys, "using the cached instance {}: {why}", instance.id);
@@ -188,9 +190,6 @@ impl Stage {
         let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
         if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
             debug!(self.sys, "{} may be found in the network stage", instance.datasource);
-            if is_known_machine || has_instance {
-                outcome.errors.iter().for_each(|error| warning!(self.sys, "{error}"));
-            }
             self.expected = is_known_machine.then(|| Box::new(instance));
             return None;
         }

@@ -1,6 +1,6 @@
 //! The first steps of a stage, and its reports when there is no instance.
 
-use system::{debug, error, warning};
+use system::{debug, error, info, warning};
 
 use crate::{FoundInstance, Stage, StageName};
 
@@ -64,9 +64,18 @@ impl Stage {
 
     /// Reports that no datasource was found. The words are upstream's, which people search for.
     pub fn report_no_instance(&mut self) {
-        warning!(self.sys, "No instance datasource found! Likely bad things to come!");
+        const PROBLEM: &str = "No instance datasource found! Likely bad things to come!";
+        const RESULT: &str = "No instance datasource found.";
+        if self.search_failures.is_empty() {
+            warning!(self.sys, "{PROBLEM}");
+            self.log_step("[net] Exiting without datasource");
+            return self.report_no_datasource(RESULT);
+        }
+        // One line has the result and its cause.
+        info!(self.sys, "{PROBLEM}");
         self.log_step("[net] Exiting without datasource");
-        self.report_no_datasource("No instance datasource found.");
+        let failures = self.search_failures.join("; ");
+        self.report_no_datasource(&format!("{RESULT} Failed: {failures}"));
     }
 
     /// Reports that there is no instance to configure: an error, with `--force` a warning.

@@ -3,7 +3,8 @@
 
 use datasource::{Outcome, datasource};
 use serde_json::Value;
-use system::error;
+use state::Instance;
+use system::{error, warning};
 
 use crate::{Stage, StageName};
 
@@ -21,17 +22,32 @@ impl Stage {
         }
     }
 
+    /// Returns the failures of this boot, one for each datasource of the list. One that failed otherwise in this stage than
+    /// in the local one has both problems: the service may have responded in only one of them.
+    pub(crate) fn all_failures(&self, list: &[String], outcome: &Outcome) -> Vec<String> {
+        let is_listed = |error: &&str| list.iter().any(|name| name == failed_datasource(error));
+        let earlier = self.status.extra(FAILED_LOCALLY).and_then(Value::as_array).into_iter().flatten();
+        let earlier = earlier.filter_map(Value::as_str).filter(is_listed);
+        let found = outcome.found.as_ref().map(|instance| instance.datasource.as_str());
+        join_failures(earlier.chain(outcome.errors.iter().map(String::as_str)), found)
+    }
+
     /// Reports that the datasource None is used although another one was recognized. As in upstream it is used if it is in the
     /// list and no other one has an instance; if another one failed, in this stage or the local one, that is an error.
-    pub(crate) fn report_none(&mut self, list: &[String], failed: &[String]) {
-        let is_listed = |error: &&str| list.iter().any(|name| error.starts_with(&format!("{name}: ")));
-        let earlier = self.status.extra(FAILED_LOCALLY).and_then(Value::as_array).into_iter().flatten();
-        let mut errors: Vec<&str> = earlier.filter_map(Value::as_str).filter(is_listed).collect();
-        errors.extend(failed.iter().map(String::as_str));
-        errors.dedup();
-        if !errors.is_empty() {
-            let errors = errors.join("; ");
-            self.fail(format!("no instance could be read, using the datasource None: {errors}"));
+    pub(crate) fn report_none(&mut self, failures: &[String]) {
+        if !failures.is_empty() {
+            let failures = failures.join("; ");
+            self.fail(format!(
+                "no metadata could be read, setting up the machine without it (datasource None): {failures}"
+            ));
+        }
+    }
+
+    /// Reports that other datasources failed than the one that is used.
+    pub(crate) fn report_unread(&self, used: &Instance, failures: &[String]) {
+        if !failures.is_empty() {
+            let failures = failures.join("; ");
+            warning!(self.sys, "not every datasource could be read, using {}: {failures}", used.description);
         }
     }
 
@@ -57,6 +73,51 @@ impl Stage {
                     item.kind()
                 ),
             }
+        }
+    }
+}
+
+/// Returns the name in a failure of a search.
+fn failed_datasource(failure: &str) -> &str {
+    failure.split_once(": ").map_or(failure, |(name, _)| name)
+}
+
+/// Returns the failure of each datasource, except those of the one that was found after all.
+fn join_failures<'a>(failures: impl Iterator<Item = &'a str>, found: Option<&str>) -> Vec<String> {
+    let mut joined: Vec<String> = Vec::new();
+    for failure in failures {
+        let (name, problem) = failure.split_once(": ").unwrap_or((failure, ""));
+        match joined.iter_mut().find(|other| failed_datasource(other) == name) {
+            // The same, or with less detail.
+            Some(other) if other.contains(problem) => {}
+            Some(other) => *other += &format!("; in the network stage: {problem}"),
+            None if found == Some(name) => {}
+            None => joined.push(failure.into()),
+        }
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_datasource_has_one_failure() {
+        let local = ["Ec2: http://x: status 404", "MAAS: http://y: no response (no router)"];
+        let network = ["Ec2: http://x: unreachable", "MAAS: http://y: no response", "GCE: http://z: cut"];
+        for (found, expected) in [
+            (
+                None,
+                &[
+                    "Ec2: http://x: status 404; in the network stage: http://x: unreachable",
+                    "MAAS: http://y: no response (no router)",
+                    "GCE: http://z: cut",
+                ][..],
+            ),
+            (Some("Ec2"), &["MAAS: http://y: no response (no router)", "GCE: http://z: cut"]),
+        ] {
+            assert_eq!(join_failures(local.into_iter().chain(network), found), expected, "{found:?}");
         }
     }
 }

@@ -38,6 +38,8 @@ pub struct Stage {
     pub(crate) activation_failed: bool,
     /// In the local stage: the cached instance of this machine, which only the network stage can find.
     pub(crate) expected: Option<Box<Instance>>,
+    /// Why the search ended without an instance, if datasources failed.
+    pub(crate) search_failures: Vec<String>,
     /// The source positions of the values of merged cloud-configs.
     pub(crate) source_map: SourceMap,
     /// The source position of the network configuration that applies.
@@ -116,6 +118,7 @@ impl Stage {
             replaces_local: false,
             activation_failed: false,
             expected: None,
+            search_failures: Vec::new(),
             source_map,
             network_position: None,
             instance_updates: OnceCell::new(),

@@ -23,6 +23,7 @@
 //! | `never_destroy_ntfs` | true or false | `false` | Never format a temporary disk that has NTFS, even if it is empty. |
 //! | `experimental_fail_on_missing_customdata` | true or false | `false` | Fail if the metadata announces custom data and there is none. |
 //! | `experimental_skip_ready_report` | true or false | `false` | Do not report to Azure that the machine is ready. |
+//! | `report_provisioning` | true or false | `false` | At an instance's first boot, also report to Azure that provisioning has begun (`NotReady`, `Provisioning`), before the machine is set up. Not in cloud-init. |
 
 pub(crate) mod certificates;
 mod ephemeral_disk;

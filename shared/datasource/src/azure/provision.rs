@@ -88,6 +88,16 @@ impl<'s, 'a> Provisioning<'s, 'a> {
     ///
     /// Fails if neither ovf-env.xml nor the metadata service has data of the machine, or if less is known than before.
     pub fn run(mut self) -> Result<Instance> {
+        match self.provision() {
+            Ok(instance) => {
+                self.reporter.log_failures();
+                Ok(instance)
+            }
+            Err(e) => Err(self.reporter.explain(e)),
+        }
+    }
+
+    fn provision(&mut self) -> Result<Instance> {
         match seed::find(self.ctx, self.settings.data_dir(), self.reporter.previous.is_new) {
             Ok(seed) => self.seed = seed,
             Err(failure) => self.reporter.fail(failure),
@@ -105,8 +115,9 @@ impl<'s, 'a> Provisioning<'s, 'a> {
                 if self.seed.is_none() {
                     return Err(why);
                 }
-                warning!(self.ctx.sys, "Azure: {why}; using only {}", seed::OVF_ENV);
-                self.instance(&Node::null(), &Vec::new())
+                let instance = self.instance(&Node::null(), &Vec::new())?;
+                self.reporter.note(format!("using only {}", seed::OVF_ENV));
+                Ok(instance)
             }
         }
     }
@@ -146,10 +157,10 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         }
         let document = self.metadata(way.has_imds);
         if document.is_null() && !way.is_primary && !way.is_last_nic {
-            warning!(
+            // What failed is logged at the end.
+            info!(
                 self.ctx.sys,
-                "Azure: no metadata service reachable through {}; trying the next NIC",
-                way.nic
+                "Azure: no metadata service reachable through {}; trying the next NIC", way.nic
             );
             self.reporter.forget_failure();
             return Ok(None);
@@ -261,6 +272,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         if let Some(mut events) = events.filter(|_| kind == PoolKind::Savable) {
             pps::await_nic_exchange(sys, &mut events, deadline);
         }
+        self.reporter.log_failures();
         // Reprovisioning has all the time of a first boot.
         self.reporter.previous = PreviousBoot::none();
         self.reporter.forget_failure();
@@ -302,6 +314,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
 
     /// Builds the instance and reports the result.
     fn finish(&mut self, document: &Node, way: &mut Way<'_, 'a>) -> Result<Instance> {
+        self.reporter.report_provisioning(&mut way.server);
         let keys = self.certificate_keys(document, &mut way.server);
         let mut instance = self.instance(document, &keys);
         let disc = self.seed.as_ref().and_then(|seed| seed.disc.as_deref());
@@ -321,7 +334,12 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             return known.clone();
         }
         certificates::fetch(sys, server).unwrap_or_else(|e| {
-            warning!(sys, "Azure: the certificates of the SSH keys were not read: {e}");
+            let message = format!("Azure: the certificates of the SSH keys were not read: {e}");
+            match self.reporter.has_failure() {
+                // The first failure has its line.
+                true => info!(sys, "{message}"),
+                false => warning!(sys, "{message}"),
+            }
             Vec::new()
         })
     }

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use config::Node;
-use system::{Command, Error, KVP_POOL, Result, System, debug, error, warning};
+use system::{Command, Error, KVP_POOL, Result, System, debug, error, info, warning};
 
 use super::failure::{self, Failure};
 use super::previous::PreviousBoot;
 use super::settings::Settings;
-use super::wire_server::WireServer;
+use super::wire_server::{Health, WireServer};
 use crate::Search;
 
 /// The key of the host's report.
@@ -22,7 +22,11 @@ pub struct Reporter<'a> {
     /// The pool of the handler `hyperv`, if that is configured as images of Azure do.
     pool: Option<String>,
     skip_ready: bool,
+    /// Whether the start of provisioning is reported, too.
+    provisioning: bool,
     failure: Option<Failure>,
+    /// What failed and is not logged as an error so far.
+    unlogged: Vec<String>,
     pub previous: PreviousBoot,
 }
 
@@ -33,7 +37,9 @@ impl<'a> Reporter<'a> {
             vm_id: vm_id.to_string(),
             pool: host_pool(ctx.config),
             skip_ready: Settings::of(ctx).is_set("experimental_skip_ready_report", false),
+            provisioning: Settings::of(ctx).reports_provisioning(ctx.sys),
             failure: None,
+            unlogged: Vec::new(),
             previous,
         }
     }
@@ -45,14 +51,43 @@ impl<'a> Reporter<'a> {
         self.failure.get_or_insert(failure);
     }
 
-    /// Reports a failure to the host only: a later attempt may still succeed.
-    pub fn report_to_host(&self, failure: &Failure) {
+    /// Reports a failure to the host only: a later attempt may still succeed. It is logged at level INFO: the end of the search
+    /// decides whether it is an error of its own ([`Reporter::log_failures`]) or the reason of one ([`Reporter::explain`]).
+    pub fn report_to_host(&mut self, failure: &Failure) {
         let cause = failure.details.iter().find(|(key, _)| *key == "exception");
         let cause = cause.map(|(_, text)| format!(": {text}")).unwrap_or_default();
-        error!(self.sys, "Azure: {}{cause}", failure.reason);
+        self.note(format!("{}{cause}", failure.reason));
         if self.previous.reported != "ready" {
             self.send_to_host(&failure.encode(&self.vm_id, self.sys.clock().wall()));
         }
+    }
+
+    /// Adds to what failed a result of it.
+    pub fn note(&mut self, text: String) {
+        info!(self.sys, "Azure: {text}");
+        self.unlogged.push(text);
+    }
+
+    /// Logs as one error what failed, although there is an instance.
+    pub fn log_failures(&mut self) {
+        let failures = std::mem::take(&mut self.unlogged);
+        if !failures.is_empty() {
+            error!(self.sys, "Azure: {}", failures.join("; "));
+        }
+    }
+
+    /// Returns the error by which there is no instance, with what failed before.
+    pub fn explain(&self, error: Error) -> Error {
+        let (text, failures) = (error.to_string(), self.unlogged.join("; "));
+        match failures {
+            failures if failures.is_empty() => error,
+            failures if failures.contains(&text) => Error::new(format!("Azure: {failures}")),
+            failures => Error::new(format!("{text}: {failures}")),
+        }
+    }
+
+    pub fn has_failure(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Drops the failure of a NIC over which Azure's services are not reachable.
@@ -85,13 +120,19 @@ impl<'a> Reporter<'a> {
         }
         let sent = match state {
             "ready" => self.ready(server, disc),
-            _ => server.report(Some(&self.failure_text(error))),
+            _ => server.report(Health::Failed(&self.failure_text(error))),
         };
         match sent {
             Ok(()) => state,
             Err(e) => {
-                let may = "Azure may consider its provisioning failed";
-                warning!(sys, "Azure: {state} could not be reported: {e}; {may}");
+                let message = format!(
+                    "Azure: {state} could not be reported: {e}; Azure may consider its provisioning failed"
+                );
+                match state {
+                    "ready" => warning!(sys, "{message}"),
+                    // The failure itself is a warning or an error.
+                    _ => info!(sys, "{message}"),
+                }
                 reported
             }
         }
@@ -103,7 +144,20 @@ impl<'a> Reporter<'a> {
         if let Some(device) = disc {
             eject(self.sys, device);
         }
-        server.report(None)
+        server.report(Health::Ready)
+    }
+
+    /// Reports that provisioning has begun, if that is enabled: once, at an instance's first boot. No failure of that is one of
+    /// the boot.
+    pub fn report_provisioning(&self, server: &mut WireServer<'_>) {
+        let sys = self.sys;
+        if !self.provisioning || !self.previous.is_new || !self.previous.reported.is_empty() || !sys.is_live()
+        {
+            return;
+        }
+        if let Err(e) = server.report(Health::Provisioning) {
+            info!(sys, "Azure: the start of provisioning could not be reported: {e}");
+        }
     }
 
     fn failure_text(&self, error: Option<&Error>) -> String {

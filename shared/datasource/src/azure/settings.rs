@@ -1,6 +1,7 @@
 //! The settings below `datasource: Azure:`.
 
 use config::Node;
+use system::{System, warning};
 
 use crate::Search;
 
@@ -24,6 +25,17 @@ impl<'a> Settings<'a> {
 
     pub fn is_set(&self, key: &str, default: bool) -> bool {
         self.get(key).map_or(default, |node| !node.is_falsy())
+    }
+
+    /// Returns whether the start of provisioning is reported to Azure. Upstream does not have this setting, so only `true` is true.
+    pub fn reports_provisioning(&self, sys: &System) -> bool {
+        const KEY: &str = "report_provisioning";
+        let Some(node) = self.get(KEY) else { return false };
+        node.as_bool().unwrap_or_else(|| {
+            let (at, kind) = (&node.at, node.kind());
+            warning!(sys, "{at}: datasource.Azure.{KEY}: expected true or false, found {kind}");
+            false
+        })
     }
 
     pub fn data_dir(&self) -> &'a str {

@@ -12,6 +12,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_RESPONSE_SIZE: usize = 1 << 20;
 /// The limit of a value of the goal state in bytes: each becomes a part of requests and of messages.
 const MAX_VALUE: usize = 2048;
+/// The description of a machine whose provisioning has begun.
+const PROVISIONING: &str = "cloud-init is setting up the machine";
 /// Azure shows no more of a failure.
 const MAX_DESCRIPTION_LENGTH: usize = 512;
 const HEADERS: [(&str, &str); 2] = [("x-ms-agent-name", "WALinuxAgent"), ("x-ms-version", "2012-11-30")];
@@ -28,6 +30,16 @@ pub(crate) struct GoalState {
     certificates: Option<String>,
 }
 
+/// The state of a machine that is reported to Azure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Health<'a> {
+    Ready,
+    /// Its provisioning has begun.
+    Provisioning,
+    /// It is not ready, with a string for people.
+    Failed(&'a str),
+}
+
 /// The wire server of a network.
 pub struct WireServer<'a> {
     sys: &'a System,
@@ -42,18 +54,33 @@ impl<'a> WireServer<'a> {
         WireServer { sys, address, timeout, goal_state: None }
     }
 
-    /// Reports that the machine is ready or, with a string for people, that it is not.
+    /// Reports the state of the machine. Half of the time limit at most is spent on the start of provisioning, and is not
+    /// available for later uses: the stage's own limit includes all of them.
     ///
     /// # Errors
     ///
     /// Fails if the server does not accept the report in time.
-    pub fn report(&mut self, failure: Option<&str>) -> Result<()> {
-        let deadline = Deadline::after(self.timeout);
+    pub fn report(&mut self, health: Health<'_>) -> Result<()> {
+        if health != Health::Provisioning {
+            return self.send(health, self.timeout);
+        }
+        let begun = self.sys.clock().elapsed();
+        let result = self.send(health, self.timeout / 2);
+        self.timeout = self.timeout.saturating_sub(self.sys.clock().elapsed() - begun);
+        result
+    }
+
+    fn send(&mut self, health: Health<'_>, timeout: Duration) -> Result<()> {
+        let deadline = Deadline::after(timeout);
         let state = self.goal_state(deadline)?;
         let post =
-            Request::post(format!("http://{}/machine?comp=health", self.address), health(&state, failure));
+            Request::post(format!("http://{}/machine?comp=health", self.address), document(&state, health));
         self.fetch(post.header("Content-Type", "text/xml; charset=utf-8"), deadline)?;
-        let result = if failure.is_some() { "the failure" } else { "ready" };
+        let result = match health {
+            Health::Ready => "ready",
+            Health::Provisioning => "the start of provisioning",
+            Health::Failed(_) => "the failure",
+        };
         info!(self.sys, "Azure: reported {result} to {}", self.address);
         Ok(())
     }
@@ -116,17 +143,20 @@ pub(crate) fn goal_state(text: &str) -> std::result::Result<GoalState, String> {
     })
 }
 
-fn health(state: &GoalState, failure: Option<&str>) -> String {
-    let details = match failure {
-        None => "<State>Ready</State>".to_string(),
-        Some(description) => {
-            let description: String = description.chars().take(MAX_DESCRIPTION_LENGTH).collect();
-            format!(
-                "<State>NotReady</State><Details><SubStatus>ProvisioningFailed</SubStatus>\
-                 <Description>{}</Description></Details>",
-                escape(&description)
-            )
-        }
+/// Returns the health report.
+fn document(state: &GoalState, health: Health<'_>) -> String {
+    let not_ready = |status: &str, description: &str| {
+        let description: String = description.chars().take(MAX_DESCRIPTION_LENGTH).collect();
+        format!(
+            "<State>NotReady</State><Details><SubStatus>{status}</SubStatus>\
+             <Description>{}</Description></Details>",
+            escape(&description)
+        )
+    };
+    let details = match health {
+        Health::Ready => "<State>Ready</State>".to_string(),
+        Health::Provisioning => not_ready("Provisioning", PROVISIONING),
+        Health::Failed(description) => not_ready("ProvisioningFailed", description),
     };
     let [incarnation, container, instance] =
         [&state.incarnation, &state.container, &state.instance].map(|text| escape(text));
@@ -227,8 +257,8 @@ mod tests {
     #[test]
     fn health_reports_are_escaped_and_truncated() {
         let state = goal_state(GOAL).unwrap();
-        let text = |failure| {
-            let report = health(&state, failure);
+        let text = |health| {
+            let report = document(&state, health);
             let document = xml::parse(&report).unwrap();
             let at = |path: &[&str]| xml::plain_text(&document, path).unwrap_or_default();
             let role = ["Container", "RoleInstanceList", "Role"];
@@ -238,8 +268,10 @@ mod tests {
             let details = role_text(&["Health", "Details", "SubStatus"]);
             (role_text(&["Health", "State"]), details, role_text(&["Health", "Details", "Description"]))
         };
-        assert_eq!(text(None), ("Ready".into(), String::new(), String::new()));
-        let (state, sub, description) = text(Some(&format!("<{}", "ü".repeat(600))));
+        assert_eq!(text(Health::Ready), ("Ready".into(), String::new(), String::new()));
+        let (state, sub, description) = text(Health::Provisioning);
+        assert_eq!((&*state, &*sub, &*description), ("NotReady", "Provisioning", PROVISIONING));
+        let (state, sub, description) = text(Health::Failed(&format!("<{}", "ü".repeat(600))));
         assert_eq!((&*state, &*sub), ("NotReady", "ProvisioningFailed"));
         assert_eq!(description, format!("<{}", "ü".repeat(511)));
     }

@@ -17,7 +17,7 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 11] = [
+const REMEDIES: [(&str, &str); 13] = [
     ("o instance datasource found", "cloud-init query --identify shows what each datasource was missing"),
     ("no datasource found", "cloud-init query --identify shows what each datasource was missing"),
     ("No space left", "free space on the disk, then reboot"),
@@ -26,6 +26,9 @@ const REMEDIES: [(&str, &str); 11] = [
     ("os error 30", "find out why the disk is read-only: dmesg, fsck"),
     ("useradd", "repeat it by hand: cloud-init single --name users_groups --frequency always"),
     ("timed out", "check the network and the service that did not answer"),
+    ("no metadata could be read", "check the metadata service and the network to it"),
+    ("not every datasource could be read", "check the metadata service and the network to it"),
+    // Of Python's cloud-init.
     ("Getting data from", "check the metadata service and the network to it"),
     ("could not verify instance", "check the metadata service; the cached instance was used"),
     ("runcmd", "the output of the script is in /var/log/cloud-init-output.log"),
