@@ -173,7 +173,7 @@ image: root deb ## build minimal Debian images with mkosi, boot them, compare wi
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test slow fuzz-all init-systems tutorial guide dist-tests architectures ## run all tests, also the slow ones: virtual machines, fuzzing, init systems, tutorial, guide, source release, architectures (root)
+test-all: test slow fuzz-all init-systems tutorial guide dist-tests architectures image ## run all tests, also the slow ones: virtual machines, fuzzing, init systems, tutorial, guide, source release, architectures, images (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
