@@ -23,8 +23,8 @@ fn page_of(sandbox: &Sandbox, before: &str) -> (Option<i32>, Value) {
     (code, serde_json::from_str(&text).unwrap_or_else(|e| tests::fail(&format!("{e}: {text}"))))
 }
 
-/// Asserts that the page has a finding with these strings, a severity and a remedy.
-fn assert_found(page: &Value, severity: &str, place: &str, problem: &str) {
+/// Asserts that the page has a finding with these strings, a severity and a remedy; returns it.
+fn assert_found<'p>(page: &'p Value, severity: &str, place: &str, problem: &str) -> &'p Value {
     let findings = page["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
     let has = |finding: &Value, key: &str, part: &str| {
         finding[key].as_str().is_some_and(|text| text.contains(part))
@@ -34,6 +34,7 @@ fn assert_found(page: &Value, severity: &str, place: &str, problem: &str) {
     assert_eq!(found["severity"], severity, "{found}");
     assert!(found["remedy"].as_str().is_some_and(|text| !text.is_empty()), "{found}");
     assert_eq!(page["healthy"], false);
+    found
 }
 
 /// Returns path, size and time of change of every file of the machine's own directories.
@@ -308,7 +309,10 @@ fn dead_datasource_is_reported_with_its_duration() {
     let took = format!("NoCloudNet did not answer ({seconds:.3} s)");
     assert_found(&page, "warning", "init-network", &took);
     assert!(answer("NoCloud")["seconds"].as_f64().is_some_and(|took| took < seconds), "{page:#}");
-    assert_found(&page, "warning", "init", "connecting to 127.0.0.1 port 9: Connection refused");
+    let failure = "No instance datasource found. Failed: NoCloud: fetching http://127.0.0.1:9/meta-data: connecting to 127.0.0.1 \
+                   port 9: Connection refused";
+    let found = assert_found(&page, "error", "init", failure);
+    assert_eq!(found["remedy"], "check the metadata service and the network to it");
 }
 
 #[test]

@@ -17,7 +17,8 @@ const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.
-const REMEDIES: [(&str, &str); 13] = [
+const REMEDIES: [(&str, &str); 14] = [
+    ("o instance datasource found. Failed: ", "check the metadata service and the network to it"),
     ("o instance datasource found", "cloud-init query --identify shows what each datasource was missing"),
     ("no datasource found", "cloud-init query --identify shows what each datasource was missing"),
     ("No space left", "free space on the disk, then reboot"),
