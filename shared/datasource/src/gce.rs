@@ -146,9 +146,11 @@ fn keys(instance: &Node, project: &Node) -> Vec<String> {
     let lines = |node: &Node, key: &str| -> Vec<String> {
         node.get(key).and_then(Node::as_str).into_iter().flat_map(str::lines).map(Into::into).collect()
     };
-    let mut keys = [lines(instance, "sshKeys"), lines(instance, "ssh-keys")].concat();
+    let replacing = lines(instance, "sshKeys");
+    let replaces_project = !replacing.is_empty();
+    let mut keys = [replacing, lines(instance, "ssh-keys")].concat();
     let block = document::text(instance, "block-project-ssh-keys").unwrap_or_default();
-    if !block.eq_ignore_ascii_case("true") && instance.get("sshKeys").is_none() {
+    if !block.eq_ignore_ascii_case("true") && !replaces_project {
         keys.extend([lines(project, "ssh-keys"), lines(project, "sshKeys")].concat());
     }
     keys
@@ -166,18 +168,24 @@ fn usable_keys(lines: &[String], user: &str, now: u64) -> Vec<String> {
 
 /// Returns whether a key has expired. Google's tools write the expiry into the comment; an invalid one is ignored.
 fn is_expired(key: &str, now: u64) -> bool {
-    let mut words = key.trim().splitn(4, ' ');
-    let (Some("google-ssh"), Some(more)) = (words.nth(2), words.next()) else { return false };
-    let Ok(json) = config::json::value(more.as_bytes()) else { return false };
-    json["expireOn"].as_str().and_then(parse_timestamp).is_some_and(|end| end < now as i64)
+    // Type, key, schema, and the rest as a whole.
+    let (mut word, mut rest) = ("", key.trim());
+    for _ in 0..3 {
+        (word, rest) = rest.split_once(char::is_whitespace).unwrap_or_default();
+        rest = rest.trim_start();
+    }
+    let Ok(json) = config::json::value(rest.as_bytes()) else { return false };
+    word == "google-ssh"
+        && json["expireOn"].as_str().and_then(parse_timestamp).is_some_and(|end| end < now as i64)
 }
 
-/// Parses `2018-12-04T20:12:00+0000`; returns seconds since the epoch.
+/// Parses `2018-12-04T20:12:00+0000`, whose zone may also be `+00:00` or `Z`; returns seconds since the epoch.
 fn parse_timestamp(text: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| text.get(range)?.parse::<i64>().ok();
-    if text.len() != 24 || !text.is_ascii() || text.get(10..11) != Some("T") {
+    if text.get(10..11) != Some("T") {
         return None;
     }
+    let zone = parse_zone(text.get(19..)?)?;
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -186,9 +194,47 @@ fn parse_timestamp(text: &str) -> Option<i64> {
     let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days =
         y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 719_469;
-    let zone = (number(20..22)? * 60 + number(22..24)?) * 60;
-    let zone = if text.get(19..20) == Some("-") { -zone } else { zone };
     Some(days * 86_400 + number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)? - zone)
+}
+
+/// Returns the offset of a time zone, in seconds.
+fn parse_zone(text: &str) -> Option<i64> {
+    let (sign, offset) = match text.split_at_checked(1)? {
+        ("Z", "") => return Some(0),
+        ("+", offset) => (1, offset),
+        ("-", offset) => (-1, offset),
+        _ => return None,
+    };
+    let digits = offset.replacen(':', "", usize::from(offset.get(2..3) == Some(":")));
+    if digits.len() != 4 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let number: i64 = digits.parse().ok()?;
+    Some(sign * (number / 100 * 60 + number % 100) * 60)
+}
+
+/// Returns the name of the default user; `None` if the system's configuration has no such user. `user` replaces the name that
+/// the image gives it.
+fn default_user(config: &Node) -> Option<&str> {
+    let user = config.get("user").filter(|user| !user.is_falsy());
+    let name = user.and_then(|user| user.as_str().or_else(|| user.get("name")?.as_str()));
+    if user.is_none() && !has_default(config.get("users")?) {
+        return None;
+    }
+    name.or_else(|| config.at_path(&["system_info", "default_user", "name"])?.as_str())
+}
+
+/// Returns whether a value of `users` contains the default user. An entry without a name is one of it.
+fn has_default(users: &Node) -> bool {
+    match &users.value {
+        Value::Str(names) => names.split(',').any(|name| name.trim() == "default"),
+        Value::Seq(items) => items.iter().any(|item| match &item.value {
+            Value::Map(map) => map.get("name").is_none_or(|name| name.as_str() == Some("default")),
+            _ => has_default(item),
+        }),
+        Value::Map(map) => map.get("default").is_some_and(|value| !value.is_falsy()),
+        _ => false,
+    }
 }
 
 fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
@@ -199,7 +245,7 @@ fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> In
     instance.local_hostname = instance.local_hostname.map(first);
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
-    let user = ctx.config.at_path(&["system_info", "default_user", "name"]).and_then(Node::as_str);
+    let user = default_user(ctx.config);
     let lines: Vec<String> = match metadata.get("public-keys-data").map(|n| &n.value) {
         Some(Value::Seq(lines)) => lines.iter().filter_map(|n| n.as_str().map(Into::into)).collect(),
         _ => Vec::new(),
@@ -222,6 +268,11 @@ mod tests {
             ("2018-12-04T20:12:00+0000", Some(1_543_954_320)),
             ("2018-12-04T20:12:00-0130", Some(1_543_954_320 + 5400)),
             ("2024-02-29T00:00:00+0000", Some(1_709_164_800)),
+            ("2018-12-04T20:12:00Z", Some(1_543_954_320)),
+            ("2018-12-04T20:12:00-01:30", Some(1_543_954_320 + 5400)),
+            ("2018-12-04T20:12:00", None),
+            ("2018-12-04T20:12:00+01", None),
+            ("2018-12-04T20:12:00+\u{e9}1:00", None),
             ("2018-12-04 20:12:00+0000", None),
             ("2018-13-04T20:12:00+0000", None),
             ("soon", None),
@@ -230,6 +281,8 @@ mod tests {
         }
         let lines: Vec<String> = [
             "debian:ssh-rsa A google-ssh {\"expireOn\":\"2018-12-04T20:12:00+0000\"}",
+            "debian:ssh-rsa A google-ssh {\"expireOn\":\"2018-12-04T20:12:00Z\"}",
+            "debian:ssh-rsa  A\tgoogle-ssh  {\"expireOn\": \"2018-12-04T20:12:00+00:00\"} ",
             "debian:ssh-rsa B google-ssh {\"expireOn\":\"2118-12-04T20:12:00+0000\"}",
             "debian:ssh-rsa C google-ssh {\"expireOn\":\"never\"}",
             "debian:ssh-rsa D me@here",
@@ -256,6 +309,29 @@ mod tests {
     }
 
     #[test]
+    fn default_user_is_that_of_the_systems_configuration() {
+        for (config, expected) in [
+            ("users: [default]", Some("image")),
+            ("users: 'ann, default'", Some("image")),
+            ("users: {default: true}", Some("image")),
+            ("users: [{name: ann}, {sudo: null}]", Some("image")),
+            ("users: [{name: ann}, [default]]", Some("image")),
+            ("users: [ann, {name: bob}]", None),
+            ("users: {ann: true, default: false}", None),
+            ("users: 7", None),
+            ("x: y", None),
+            ("user: ann", Some("ann")),
+            ("user: {name: ann}\nusers: [bob]", Some("ann")),
+            ("user: {shell: /bin/sh}", Some("image")),
+            ("user: ''\nusers: [default]", Some("image")),
+        ] {
+            let text = format!("{config}\nsystem_info: {{default_user: {{name: image}}}}");
+            let config = config::yaml::parse("t", &text).unwrap().root;
+            assert_eq!(default_user(&config), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn instance_can_block_the_keys_of_its_project() {
         let of = |instance: &str| {
             let node = |text: &str| config::yaml::parse("t", text).map(|p| p.root).unwrap_or_default();
@@ -264,5 +340,8 @@ mod tests {
         assert_eq!(of("{ssh-keys: \"i:1\\ni:2\"}"), "i:1 i:2 p:1 p:2");
         assert_eq!(of("{sshKeys: 'i:3', ssh-keys: 'i:1'}"), "i:3 i:1");
         assert_eq!(of("{ssh-keys: 'i:1', block-project-ssh-keys: 'True'}"), "i:1");
+        for empty in ["{sshKeys: '', ssh-keys: 'i:1'}", "{sshKeys: null, ssh-keys: 'i:1'}"] {
+            assert_eq!(of(empty), "i:1 p:1 p:2", "{empty}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! NoCloud: the seed is in the image, on a disk labelled `cidata`, on the kernel command line, in the SMBIOS
 //! serial number, in systemd's credentials, or at the location that one of these names.
 //!
-//! Several may exist. Metadata of an earlier one takes precedence, key by key; user-data, vendor-data and network
-//! configuration of a later one replace the earlier ones. Those of systemd's credentials take precedence over all others:
-//! on a confidential machine they are authenticated and a disk is not.
+//! Several may exist. Metadata of an earlier one takes precedence, key by key, also in nested maps; user-data, vendor-data and
+//! network configuration of a later one replace the earlier ones. Those of systemd's credentials take precedence over all others,
+//! which do not add keys to their maps: on a confidential machine credentials are authenticated and a disk is not.
 //!
 //! | setting | type | default | meaning |
 //! | --- | --- | --- | --- |
@@ -43,6 +43,8 @@ const SEED_DIRS: [&str; 2] = ["seed/nocloud", "seed/nocloud-net"];
 #[derive(Default)]
 struct MergedSeed {
     meta_data: Map,
+    /// The metadata of systemd's credentials.
+    authenticated: Map,
     user_data: Blobs,
     vendor_data: Blobs,
     network: Option<Node>,
@@ -95,10 +97,8 @@ impl MergedSeed {
             self.has_invalid_meta_data = true;
             return;
         };
-        for (key, value) in map.iter() {
-            if self.meta_data.get_node(key).is_none() {
-                self.meta_data.insert(key.clone(), value.clone());
-            }
+        for (key, value) in map.iter().filter(|(key, _)| self.authenticated.get_node(key).is_none()) {
+            add_missing(&mut self.meta_data, key, value);
         }
     }
 
@@ -109,6 +109,7 @@ impl MergedSeed {
         }
         if let Some(meta_data) = &credentials.meta_data {
             self.merge_meta_data(meta_data.as_ref());
+            self.authenticated = self.meta_data.clone();
         }
     }
 
@@ -148,6 +149,19 @@ impl MergedSeed {
             map.insert("dsmode", mode);
         }
         self.merge_meta_data(Some(&Node::from(map)));
+    }
+}
+
+/// Adds a value to a map that does not have its key, and the missing keys of a map to an existing map.
+fn add_missing(map: &mut Map, key: &Node, value: &Node) {
+    match (map.get_node_mut(key), value.as_map()) {
+        (None, _) => drop(map.insert(key.clone(), value.clone())),
+        (Some(existing), Some(further)) => {
+            if let Some(existing) = existing.as_map_mut() {
+                further.iter().for_each(|(key, value)| add_missing(existing, key, value));
+            }
+        }
+        (Some(_), None) => {}
     }
 }
 

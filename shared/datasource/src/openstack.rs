@@ -12,6 +12,7 @@ use system::{Deadline, Request, Result, System, debug, info, warning};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
+use crate::search::without_credentials;
 use crate::{Datasource, Search, dmi, document, field_types, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
@@ -78,7 +79,8 @@ fn crawl(
     let requests: Vec<Request> = bases.iter().map(ask).collect();
     let (which, response) = net.open_service(&requests, deadline)?;
     let base = bases[which].clone();
-    info!(sys, "OpenStack: the metadata service is at {base}");
+    let shown = without_credentials(&base);
+    info!(sys, "OpenStack: the metadata service is at {shown}");
     let listed = String::from_utf8_lossy(&response.body).into_owned();
     let version =
         openstack_format::newest_version(|v| listed.lines().any(|l| l.trim().trim_end_matches('/') == v));
@@ -95,7 +97,7 @@ fn crawl(
             metadata_network::get_optional(sys, policy, format!("{base}/{path}"), &[], deadline)
         }
     };
-    let mut read = openstack_format::read(sys, &base, version, &mut get)?;
+    let mut read = openstack_format::read(sys, &shown, version, &mut get)?;
     match get(EC2_TREE) {
         Ok(None) => {}
         Ok(mut top) => {
@@ -141,7 +143,7 @@ fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Ins
     if !std::mem::take(&mut read.files).is_empty() {
         debug!(ctx.sys, "OpenStack: files in the metadata are written only for config drives");
     }
-    read.apply_to(&mut instance, base);
+    read.apply_to(&mut instance, &without_credentials(base));
     if !ctx.is_enabled("OpenStack", "apply_network_config") {
         instance.network = None;
     }

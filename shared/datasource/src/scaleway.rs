@@ -114,6 +114,7 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
     instance.id = text("id").ok_or_else(|| Error::new(format!("{base}: metadata has no id")))?;
     instance.local_hostname = text("hostname");
+    instance.is_hostname_whole = true;
     instance.availability_zone = text("zone");
     let zone = instance.availability_zone.as_deref();
     instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
@@ -154,6 +155,15 @@ mod tests {
         };
         let found = instance(&sys, documents);
         (found, sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect())
+    }
+
+    #[test]
+    fn hostname_with_dots_is_the_whole_name() {
+        let instance = read("{id: i, hostname: web.example.com}").0.unwrap();
+        assert_eq!(
+            (instance.local_hostname.as_deref(), instance.is_hostname_whole),
+            (Some("web.example.com"), true)
+        );
     }
 
     #[test]

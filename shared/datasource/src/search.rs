@@ -1,7 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
-use system::{StepResult, debug, info};
+use system::{Error, Result, StepResult, debug, info};
 
 use crate::{Datasource, Search, Stage, datasource};
 
@@ -53,7 +53,7 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
         let step = sys.begin_step(event, format!("searching for {kind} data from {class}"));
         debug!(sys, "Seeing if we can get any data from {}", python_class(row, &class));
         let begun = sys.clock().elapsed();
-        let found = (row.find)(ctx);
+        let found = row.find_instance(ctx);
         let took = (sys.clock().elapsed() - begun).as_secs_f64();
         debug!(sys, "Getting metadata took {took:.3} seconds");
         match found {
@@ -72,9 +72,9 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
                 step.end(sys, StepResult::Success, format!("no {kind} data found from {class}"));
             }
             Err(e) => {
-                info!(sys, "Getting data from {} failed: {e}", python_class(row, &class));
-                step.end(sys, StepResult::Fail, format!("no {kind} data found from {class}"));
                 let (name, text) = (row.name, e.to_string());
+                info!(sys, "Getting data from {} failed: {text}", python_class(row, &class));
+                step.end(sys, StepResult::Fail, format!("no {kind} data found from {class}"));
                 let problem =
                     text.strip_prefix(name).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&text);
                 outcome.errors.push(format!("{name}: {problem}"));
@@ -82,6 +82,41 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
         }
     }
     outcome
+}
+
+impl Datasource {
+    /// Searches for an instance. Neither the error nor the texts of the instance that all users can read contain credentials of
+    /// a URL.
+    ///
+    /// # Errors
+    ///
+    /// Fails if this machine may be on this cloud, and its data cannot be read.
+    pub fn find_instance(&self, ctx: &Search<'_>) -> Result<Option<Instance>> {
+        let mut found = (self.find)(ctx).map_err(|e| {
+            let text = e.to_string();
+            let shown = without_credentials(&text);
+            if shown == text { e } else { Error::new(shown) }
+        })?;
+        if let Some(instance) = &mut found {
+            instance.subplatform = without_credentials(&instance.subplatform);
+            instance.description = without_credentials(&instance.description);
+        }
+        Ok(found)
+    }
+}
+
+/// Removes user names and passwords from the URLs in a text.
+pub(crate) fn without_credentials(text: &str) -> String {
+    let mut shown = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("://") {
+        let end = after.find(|c: char| c.is_whitespace() || "/?#\"')".contains(c)).unwrap_or(after.len());
+        let (authority, tail) = after.split_at(end);
+        let host = authority.rsplit('@').next().unwrap_or(authority);
+        shown.extend([before, "://", host]);
+        rest = tail;
+    }
+    shown + rest
 }
 
 /// Returns upstream's name for a datasource in a stage, which tools search logs for and descriptions begin with.
@@ -98,4 +133,22 @@ pub fn class_name(row: &Datasource, stage: Stage) -> String {
 
 fn python_class(row: &Datasource, class: &str) -> String {
     format!("<class 'cloudinit.sources.DataSource{}.{class}'>", row.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_lose_their_credentials_only() {
+        for (text, expected) in [
+            ("http://user:word@192.0.2.1/a@b: status 404", "http://192.0.2.1/a@b: status 404"),
+            ("metadata (https://token@h:8080)", "metadata (https://h:8080)"),
+            ("a http://u:a@b@h, 'ftp://x:y@[fe80::1%25eth0]/'", "a http://h, 'ftp://[fe80::1%25eth0]/'"),
+            ("http://h?q=a@b x@y ://", "http://h?q=a@b x@y ://"),
+            ("no URL: a@b", "no URL: a@b"),
+        ] {
+            assert_eq!(without_credentials(text), expected);
+        }
+    }
 }

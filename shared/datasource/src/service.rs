@@ -14,6 +14,7 @@ use crate::field_types::{self, Field};
 use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
 use crate::parts::Parts;
 use crate::retry::{Defaults, RetryPolicy};
+use crate::search::without_credentials;
 use crate::tree::{self, Prefetched};
 use crate::{Nic, Search, document, standard};
 
@@ -205,7 +206,7 @@ impl<'s> MetadataService<'s> {
             Ok(Token { header, value, renewal: renewal.clone() })
         });
         let token = token.transpose()?;
-        info!(sys, "{}: the metadata service is at {base}", self.name);
+        info!(sys, "{}: the metadata service is at {}", self.name, without_credentials(&base));
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let policy = (self.later)(policy);
         let (name, headers, prefetched) = (self.name, self.headers, RefCell::default());

@@ -31,11 +31,14 @@ pub fn config(entries: Vec<Map>) -> Node {
     config.into()
 }
 
-/// Returns a configuration with the names that the machine's NICs have, by MAC; other entries are unchanged. Entries whose
-/// type or MAC was invalid, and is null, are left out.
+/// Returns a configuration with the names that the machine's NICs have, by MAC; entries of other types (a bond may have the MAC
+/// of its first member) are unchanged. Entries whose type or MAC was invalid, and is null, are left out.
 pub fn with_local_names(nics: &Nics, given: &Node) -> Node {
     let rename = |entry: &Node| {
         let mut entry = entry.clone();
+        if document::text(&entry, "type").is_some_and(|kind| kind != "physical") {
+            return entry;
+        }
         let nic = nics.by_mac(&document::text(&entry, "mac_address").unwrap_or_default());
         if let (Some(nic), Some(map)) = (nic, entry.as_map_mut()) {
             map.insert("name", nic.name.as_str());
@@ -53,4 +56,25 @@ pub fn with_local_names(nics: &Nics, given: &Node) -> Node {
         map.insert("config", entries);
     }
     config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Nic;
+
+    #[test]
+    fn only_nics_get_the_machines_names() {
+        let nic = |name: &str, mac: &str| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
+        let nics = Nics { configurable: vec![nic("ens3", "02:00:00:00:00:01")], ..Nics::default() };
+        let given = "config: [{type: physical, name: eth0, mac_address: '02:00:00:00:00:01'}, \
+             {type: bond, name: bond0, mac_address: '02:00:00:00:00:01', bond_interfaces: [eth0]}, \
+             {type: vlan, name: v7, mac_address: '02:00:00:00:00:01'}, {type: physical, name: eth9}, \
+             {type: null, name: no}]";
+        let given = config::yaml::parse("t", given).unwrap().root;
+        let config = with_local_names(&nics, &given);
+        let names: Vec<_> =
+            document::items(&config, "config").iter().filter_map(|e| document::text(e, "name")).collect();
+        assert_eq!(names, ["ens3", "bond0", "v7", "eth9"]);
+    }
 }

@@ -56,6 +56,13 @@ fn credentials_override_other_seeds() {
     assert_eq!(meta(&instance), &expected);
     assert_eq!((text(&instance.user_data), text(&instance.vendor_data)), ("uc".into(), "vd".into()));
     assert_eq!(instance.network.unwrap().content, json!({"version": 2}));
+    // Another seed adds no keys to a map of theirs, such as SSH keys.
+    let machine = with_credentials(&[("meta-data", "instance-id: C\npublic-keys: {a: ours}")])
+        .seed(SEED, "public-keys: {b: other}\nm: {x: 1}", "ud")
+        .config("datasource: {NoCloud: {user-data: u, meta-data: {public-keys: {c: other}, m: {y: 2}}}}");
+    let instance = machine.found("NoCloud");
+    assert_eq!(instance.public_keys, ["ours"]);
+    assert_eq!(meta(&instance)["m"], json!({"x": 1, "y": 2}));
     // Single credentials override the seed of another source, at the location that it names too.
     let machine = with_credentials(&[("vendor-data", "vc"), ("network-config", "version: 1")])
         .seed("/srv/a", "instance-id: a", "ua")

@@ -191,6 +191,24 @@ fn sources_of_the_seed_are_combined_by_precedence() {
             ),
         ),
         (
+            "nested maps, merged key by key",
+            with_seed("instance-id: D\npublic-keys: {a: of the directory}\nlist: [1]\nm: {x: {y: 1}}").config(&own(
+                "{user-data: iu, meta-data: {public-keys: {a: other, b: new}, list: [2], m: {x: {y: 2, z: 3}}}}",
+            )),
+            (
+                "D",
+                "net",
+                json!({
+                    "dsmode": "net", "instance-id": "D", "list": [1], "m": {"x": {"y": 1, "z": 3}},
+                    "public-keys": {"a": "of the directory", "b": "new"},
+                }),
+                "iu",
+                "",
+                none.clone(),
+                "/var/lib/cloud/seed/nocloud,ds_config",
+            ),
+        ),
+        (
             "a configured place",
             machine().config(&own("{seedfrom: /srv/a}")),
             (

@@ -245,7 +245,7 @@ impl Stage {
                 machine: self,
                 has_cached_instance: false,
             };
-            match (row.find)(&ctx) {
+            match row.find_instance(&ctx) {
                 Ok(Some(found)) if found.id == instance.id => return Ok(found),
                 Ok(Some(found)) => {
                     let now = found.id;

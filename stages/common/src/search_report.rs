@@ -25,9 +25,8 @@ impl Stage {
     /// Returns the failures of this boot, one for each datasource of the list. One that failed otherwise in this stage than
     /// in the local one has both problems: the service may have responded in only one of them.
     pub(crate) fn all_failures(&self, list: &[String], outcome: &Outcome) -> Vec<String> {
-        let is_listed = |error: &&str| list.iter().any(|name| name == failed_datasource(error));
         let earlier = self.status.extra(FAILED_LOCALLY).and_then(Value::as_array).into_iter().flatten();
-        let earlier = earlier.filter_map(Value::as_str).filter(is_listed);
+        let earlier = earlier.filter_map(Value::as_str).filter(|failure| is_listed(list, failure));
         let found = outcome.found.as_ref().map(|instance| instance.datasource.as_str());
         join_failures(earlier.chain(outcome.errors.iter().map(String::as_str)), found)
     }
@@ -77,6 +76,11 @@ impl Stage {
     }
 }
 
+/// Returns whether `datasource_list`, whose names may have any case, has the datasource of a failure.
+fn is_listed(list: &[String], failure: &str) -> bool {
+    list.iter().any(|name| name.eq_ignore_ascii_case(failed_datasource(failure)))
+}
+
 /// Returns the name in a failure of a search.
 fn failed_datasource(failure: &str) -> &str {
     failure.split_once(": ").map_or(failure, |(name, _)| name)
@@ -101,6 +105,18 @@ fn join_failures<'a>(failures: impl Iterator<Item = &'a str>, found: Option<&str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn failures_of_listed_datasources_are_kept_whatever_the_case_of_their_names() {
+        let list = ["azure", "MAAS", "None"].map(String::from);
+        for (failure, expected) in [
+            ("Azure: http://x: no response", true),
+            ("MAAS: http://y: cut", true),
+            ("GCE: http://z: cut", false),
+        ] {
+            assert_eq!(is_listed(&list, failure), expected, "{failure}");
+        }
+    }
 
     #[test]
     fn each_datasource_has_one_failure() {

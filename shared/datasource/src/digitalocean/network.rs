@@ -47,7 +47,7 @@ pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
                 continue;
             }
         };
-        let name = match kind.as_str() {
+        let name = match document::text(interface, "type").as_deref() {
             Some("public") => "eth0",
             Some("private") => "eth1",
             _ => &nic.name,
@@ -86,4 +86,30 @@ fn subnets(interface: &Node) -> Vec<Map> {
         subnets.push(subnet);
     }
     subnets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Nic;
+
+    #[test]
+    fn type_of_a_nic_decides_its_name() {
+        let sys = System::new("/nonexistent");
+        let nic = |name: &str, mac: &str| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
+        let nics = Nics { configurable: vec![nic("ens3", "02:00:00:00:00:01")], ..Nics::default() };
+        for (given, expected) in [
+            ("public: [{type: public, ", "eth0"),
+            ("private: [{type: private, ", "eth1"),
+            ("vpc: [{type: private, ", "eth1"),
+            ("public: [{type: other, ", "ens3"),
+            ("public: [{", "ens3"),
+        ] {
+            let text = format!("interfaces: {{{given}mac: '02:00:00:00:00:01'}}]}}");
+            let metadata = config::yaml::parse("t", &text).unwrap().root;
+            let config = config(&sys, &nics, &metadata).unwrap();
+            let name = document::text(&document::items(&config, "config")[0], "name");
+            assert_eq!(name.as_deref(), Some(expected), "{text}");
+        }
+    }
 }

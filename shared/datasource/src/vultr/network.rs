@@ -49,13 +49,13 @@ pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
             }
         };
         let mut entry = v1::physical(&nic.name, &nic.mac, subnets(interface, is_first));
+        if is_first {
+            entry.insert("accept-ra", 1);
+        }
         for key in ["mtu", "accept-ra"] {
             if let Some(value) = interface.get(key).filter(|n| !n.is_null()) {
                 entry.insert(key, value.clone());
             }
-        }
-        if is_first {
-            entry.insert("accept-ra", 1);
         }
         entries.push(entry);
     }
@@ -101,5 +101,27 @@ fn subnet(pairs: &[(&str, &str)]) -> Map {
 fn add_routes(subnet: &mut Map, given: &Node) {
     if let Some(routes) = given.get("routes") {
         subnet.insert("routes", routes.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Nic;
+
+    #[test]
+    fn metadata_overrides_accept_ra_of_the_first_interface() {
+        let sys = System::new("/nonexistent");
+        let nic = |name: &str, mac: &str| Nic { name: name.into(), mac: mac.into(), ..Nic::default() };
+        let nics = Nics { configurable: vec![nic("ens3", "02:00:00:00:00:01")], ..Nics::default() };
+        for (given, expected) in
+            [("", "1"), (", accept-ra: 0", "0"), (", accept-ra: 2", "2"), (", accept-ra: null", "1")]
+        {
+            let text = format!("interfaces: [{{mac: '02:00:00:00:00:01'{given}}}]");
+            let metadata = config::yaml::parse("t", &text).unwrap().root;
+            let config = config(&sys, &nics, &metadata).unwrap();
+            let entry = &document::items(&config, "config")[1];
+            assert_eq!(document::text(entry, "accept-ra").as_deref(), Some(expected), "{text}");
+        }
     }
 }
