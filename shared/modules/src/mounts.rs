@@ -34,7 +34,7 @@ config::keys! {
     struct Keys {
         /// fstab entries, each a list of up to six fields. A null mount point removes earlier entries of the device.
         mounts: Vec<FstabLine>, within min(1);
-        /// Default values of the six fields, null for the first two.
+        /// Default values of the six fields. The first one is not used.
         mount_default_fields: Option<FstabLine>, types [list(&[STR, NULL]).range(6, 6)];
         /// The swap file to create.
         swap: Option<Swap>;
