@@ -3,7 +3,7 @@
 use config::schema::{STR, Type, key, list, map_of};
 use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
-use system::{Command, Error, OutputMode, Result, WriteOptions, warning};
+use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
 use crate::schema::Section;
 use crate::snap_seeding::wait_until_seeded;
@@ -133,6 +133,10 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     let sys = context.sys;
+    if context.config.get("snap").is_none_or(Node::is_falsy) {
+        debug!(sys, "snap is empty; skipping");
+        return Ok(());
+    }
     wait_until_seeded(context)?;
     if !snap.assertions.0.is_empty() {
         let path = context.layout.instance("snapd.assertions");
@@ -200,6 +204,7 @@ mod tests {
     fn invalid_values_run_nothing() {
         for (config, fails) in [
             ("null", false),
+            ("{}", false),
             ("x", true),
             ("{commands: ls}", true),
             ("{commands: [[]]}", true),
