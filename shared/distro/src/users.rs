@@ -1,6 +1,7 @@
 //! Users, groups and passwords, through the programs that own passwd(5) and shadow(5). Pure functions build the command
 //! lines; a password, hashed or not, is passed to a program on its standard input only.
 
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 
 use system::{Command, Error, Result, System, WriteOptions, debug, info, warning};
@@ -129,27 +130,61 @@ fn days_since_epoch(date: &str) -> Option<u32> {
     (is_valid && parts.next().is_none()).then(|| days_before(year - 1) - days_before(1969) + days_of_year())
 }
 
-/// Returns shadow(5) with these expiry fields of a user and, as useradd leaves them, without limits on the password's age,
-/// which adduser sets; `None` if the user is not in it. All other lines are kept as they are.
-fn with_expiry(shadow: &[u8], name: &str, inactive: &str, expires: &str) -> Option<Vec<u8>> {
+/// Returns shadow(5) with the fields of a user changed, which are at least name, password and the day of its last change;
+/// `None` if the user is not in it. All other lines are kept as they are.
+fn with_changed_fields<'a>(
+    shadow: &'a [u8],
+    name: &str,
+    change: impl Fn(&mut Vec<&'a [u8]>),
+) -> Option<Vec<u8>> {
     let mut found = false;
     let lines: Vec<Vec<u8>> = shadow
         .split(|byte| *byte == b'\n')
         .map(|line| {
-            let fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
-            match &fields[..] {
-                [user, password, changed, ..] if !found && *user == name.as_bytes() => {
-                    found = true;
-                    let reserved = fields.get(8).copied().unwrap_or_default();
-                    let none = &b""[..];
-                    let (inactive, expires) = (inactive.as_bytes(), expires.as_bytes());
-                    [*user, password, changed, none, none, none, inactive, expires, reserved].join(&b':')
-                }
-                _ => line.to_vec(),
+            let mut fields: Vec<&[u8]> = line.split(|byte| *byte == b':').collect();
+            if found || fields.len() < 3 || fields.first() != Some(&name.as_bytes()) {
+                return line.to_vec();
             }
+            found = true;
+            change(&mut fields);
+            fields.join(&b':')
         })
         .collect();
     found.then(|| lines.join(&b'\n'))
+}
+
+/// Returns shadow(5) with these expiry fields of a user and, as useradd leaves them, without limits on the password's age,
+/// which adduser sets; `None` if the user is not in it.
+fn with_expiry(shadow: &[u8], name: &str, inactive: &str, expires: &str) -> Option<Vec<u8>> {
+    with_changed_fields(shadow, name, |fields| {
+        let reserved = fields.get(8).copied().unwrap_or_default();
+        let none = &b""[..];
+        fields.truncate(3);
+        fields.extend([none, none, none, inactive.as_bytes(), expires.as_bytes(), reserved]);
+    })
+}
+
+/// Returns shadow(5) with a user's password expired: its last change is on day 0; `None` if the user is not in it.
+fn with_expired_password(shadow: &[u8], name: &str) -> Option<Vec<u8>> {
+    with_changed_fields(shadow, name, |fields| {
+        if let Some(changed) = fields.get_mut(2) {
+            *changed = b"0";
+        }
+    })
+}
+
+/// Writes shadow(5) with its mode and owner.
+fn write_shadow(sys: &System, text: Vec<u8>, meta: &Metadata) -> Result<()> {
+    let how = WriteOptions::mode(meta.mode() & 0o7777).owner((Some(meta.uid()), Some(meta.gid())));
+    sys.write(SHADOW, text, how.durable()).map(drop)
+}
+
+/// Returns whether passwd(1) is busybox', which cannot expire passwords, and fails for a password that is unlocked already.
+fn has_busybox_passwd(sys: &System) -> bool {
+    sys.read_link("/usr/bin/passwd").is_ok_and(|target| {
+        let name = target.rsplit('/').next().unwrap_or_default();
+        name == "bbsuid" || name == "busybox"
+    })
 }
 
 /// Sets the expiry of a user that adduser has created.
@@ -181,10 +216,7 @@ fn set_expiry(sys: &System, user: &NewUser) -> Result<()> {
     let new =
         old.as_ref().and_then(|(text, _)| with_expiry(text, &user.name, &field(inactive), &field(expires)));
     match (old, new) {
-        (Some((_, meta)), Some(text)) => {
-            let how = WriteOptions::mode(meta.mode() & 0o7777).owner((Some(meta.uid()), Some(meta.gid())));
-            sys.write(SHADOW, text, how.durable()).map(drop)
-        }
+        (Some((_, meta)), Some(text)) => write_shadow(sys, text, &meta),
         _ if expires.is_none() && inactive.is_none() => {
             debug!(sys, "user {} is not in {SHADOW}", user.name);
             Ok(())
@@ -360,6 +392,14 @@ impl Distro {
         } else {
             to_strings(&["usermod", "--unlock", name])
         };
+        if passwd && has_busybox_passwd(sys) {
+            let output = sys.run(&Command::new(argv).accept(&[0, 1]))?;
+            let message = String::from_utf8_lossy(&output.stderr);
+            return match output.code == 0 || message.contains("already unlocked") {
+                true => Ok(()),
+                false => Err(Error::new(format!("unlocking the password of {name}: {}", message.trim()))),
+            };
+        }
         // 3 means that the password would be empty. With that status, or a message about it, the account is still locked.
         let output = sys.run(&Command::new(argv).accept(&[0, 3]))?;
         if output.stderr.iter().all(u8::is_ascii_whitespace) {
@@ -376,8 +416,18 @@ impl Distro {
     /// Requires a new password at the next login.
     ///
     /// # Errors
-    /// Fails if passwd(1) fails.
+    /// Fails if passwd(1) fails, or, with that of busybox, if shadow(5) cannot be changed or does not have the user.
     pub fn expire_password(&self, sys: &System, name: &str) -> Result<()> {
+        if has_busybox_passwd(sys) {
+            // A dry run has not created the user.
+            if sys.is_dry_run() {
+                return Ok(());
+            }
+            let missing = || Error::new(format!("expiring the password of {name}: not in {SHADOW}"));
+            let (text, meta) = sys.read_to_change(SHADOW, MAX_SHADOW)?.ok_or_else(missing)?;
+            let text = with_expired_password(&text, name).ok_or_else(missing)?;
+            return write_shadow(sys, text, &meta);
+        }
         run(sys, to_strings(&["passwd", "--expire", name]))
     }
 
@@ -466,6 +516,9 @@ mod tests {
         let b = with_expiry(b"b:!:2", "b", "", "").unwrap();
         assert_eq!(b, b"b:!:2::::::");
         assert_eq!((with_expiry(text, "a", "5", "1"), with_expiry(b"", "", "5", "1")), (None, None));
+        let al = with_expired_password(text, "al").unwrap();
+        let wanted = b"root:*:1:0:99999:7:::\nal:!:0:0:99999:7:::x\n\xff\nb:!:2\nal:!:3:0:1:7:::\n";
+        assert_eq!((al, with_expired_password(text, "a")), (wanted.to_vec(), None));
     }
 
     #[test]

@@ -91,6 +91,30 @@ fn a_password_that_cannot_be_unlocked_is_deleted() {
     }
 }
 
+/// Alpine's passwd is busybox': it has no --expire, and fails for a password that is unlocked already.
+#[test]
+fn passwords_are_unlocked_and_expired_with_busybox() {
+    for (message, is_unlocked) in
+        [("passwd: password for old is already unlocked", true), ("passwd: must be suid", false)]
+    {
+        let sandbox = machine(
+            "users: [{name: old, lock_passwd: false, plain_text_passwd: hunter2}]\n\
+             chpasswd: {users: [{name: old, password: hunter2, type: text}]}",
+        );
+        std::fs::create_dir_all(sandbox.top.join("usr/bin")).unwrap();
+        std::os::unix::fs::symlink("/bin/bbsuid", sandbox.top.join("usr/bin/passwd")).unwrap();
+        sandbox.stub("passwd", &format!("echo '{message}' >&2; exit 1"));
+        assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), is_unlocked, "{message}");
+        sandbox.run(&set_passwords::MODULE).unwrap();
+        assert_eq!(
+            sandbox.calls(),
+            "chpasswd\n< old:hunter2\npasswd -u old\nchpasswd\n< old:hunter2\n",
+            "{message}"
+        );
+        assert_eq!(sandbox.file("/etc/shadow").0, "root:*:1::::::\nold:!:0::::::\n");
+    }
+}
+
 #[test]
 fn no_users_are_created() {
     for config in ["users: []", "groups: []\nusers: []", "{}", "users: null", "users: 5"] {

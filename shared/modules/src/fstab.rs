@@ -128,7 +128,7 @@ pub fn plan_entries(fstab: &str, wanted: &MountConfig<'_>, devices: &dyn DeviceL
     for line in wanted.lines {
         let Some(Some(name)) = line.first() else { continue };
         let device = resolve_device(name, devices).unwrap_or_else(|| name.clone());
-        if line.get(1).is_none_or(Option::is_none) {
+        if line.get(1).is_none_or(Option::is_none) && wanted.defaults[1].is_empty() {
             for (_, earlier) in asked.iter_mut().filter(|(d, _)| *d == device) {
                 *earlier = None;
             }
@@ -308,6 +308,22 @@ mod tests {
                  LABEL=x\t/y\\134\text4\tdefaults,nofail,comment=cloudconfig\t1\t2\n\
                  LABEL=o\t/o\text4\tro,x=a\\040b\\134c,comment=cloudconfig\t0\t2\n\
                  /swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
+            )
+        );
+    }
+
+    #[test]
+    fn entries_without_a_mount_point_get_the_default_one() {
+        let defaults = ["", "/data", "xfs", "ro", "0", "0"].map(String::from);
+        let rows = lines(&[&[Some("LABEL=a")], &[Some("LABEL=b"), None, Some("ext4")]]);
+        let wanted =
+            MountConfig { lines: &rows, defaults: &defaults, default_options: "built-in", swap_file: None };
+        let listed = "/dev/vdb /x ext4 defaults 0 1\n/dev/nvme0n1p3 none swap sw 0 0\n";
+        assert_eq!(
+            render_fstab(listed, &plan_entries(listed, &wanted, &FakeDevices), false),
+            format!(
+                "{listed}LABEL=a\t/data\txfs\tro,comment=cloudconfig\t0\t0\n\
+                 LABEL=b\t/data\text4\tro,comment=cloudconfig\t0\t0\n"
             )
         );
     }

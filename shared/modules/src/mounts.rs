@@ -34,7 +34,7 @@ config::keys! {
     struct Keys {
         /// fstab entries, each a list of up to six fields. A null mount point removes earlier entries of the device.
         mounts: Vec<FstabLine>, within min(1);
-        /// Default values of the six fields, null for the first two.
+        /// Default values of the six fields. The first one is not used.
         mount_default_fields: Option<FstabLine>, types [list(&[STR, NULL]).range(6, 6)];
         /// The swap file to create.
         swap: Option<Swap>;
@@ -221,10 +221,13 @@ fn create_mount_points(sys: &System, mounts: &[FstabEntry]) {
     }
 }
 
+/// Activates swap areas and mounts file systems. A failure of one does not prevent the other.
 fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
-    if mounts.iter().any(FstabEntry::is_swap)
-        && let Err(e) = sys.run(&Command::new(["swapon", "-a"]))
-    {
+    let swapped = match mounts.iter().any(FstabEntry::is_swap) {
+        true => sys.run(&Command::new(["swapon", "-a"])).map(drop),
+        false => Ok(()),
+    };
+    if let Err(e) = &swapped {
         warning!(sys, "mounts: {e}");
     }
     let have = read_mountinfo(sys)?;
@@ -232,7 +235,7 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
     let missing: Vec<&str> = points.filter(|p| mounted_at(&have, p).is_none()).collect();
     if !changed && missing.is_empty() {
         debug!(sys, "all filesystems are already mounted");
-        return Ok(());
+        return swapped;
     }
     let mounted = sys.run(&Command::new(["mount", "-a"]));
     if has_systemd(sys)
@@ -240,7 +243,7 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
     {
         warning!(sys, "mounts: {e}");
     }
-    mounted.map(drop)
+    mounted.map(drop).and(swapped)
 }
 
 #[cfg(test)]

@@ -102,7 +102,8 @@ impl FromNode for UserPasswordLines {
         }
         let mut lines = Vec::new();
         for text in Vec::<String>::read(node, reader)? {
-            for line in text.lines().map(str::trim).filter(|l| !l.is_empty()) {
+            // A password may end with blanks.
+            for line in text.lines().map(str::trim_start).filter(|l| !l.is_empty()) {
                 match line.split_once(':') {
                     Some((user, password)) if is_valid_name(user) => {
                         lines.push((user.into(), password.into()))
@@ -345,6 +346,15 @@ mod tests {
             let is_reported =
                 |text: &String| text.contains("expected a user name") || text.contains("user:password");
             assert!(sandbox.calls().is_empty() && warnings.iter().any(is_reported), "{config}: {warnings:?}");
+        }
+    }
+
+    #[test]
+    fn passwords_of_the_old_form_keep_their_blanks() {
+        for text in ["\"amy: a b \\n\\n  bob:c\\t\\r\\n\"", "[\"amy: a b \", \" bob:c\\t\"]"] {
+            let node = crate::test_sandbox::yaml(text);
+            let lines = UserPasswordLines::read(&node, &mut Reader::new()).unwrap().0;
+            assert_eq!(lines, [("amy".into(), " a b ".into()), ("bob".into(), "c\t".into())], "{text}");
         }
     }
 

@@ -1,12 +1,13 @@
 //! snap: acknowledges assertions and runs commands of snap(8).
 
 use config::schema::{STR, Type, key, list, map_of};
-use config::{FromNode, Map, Node, Reader, Value};
+use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
-use system::{Command, Error, OutputMode, Result, WriteOptions, warning};
+use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
 use crate::schema::Section;
 use crate::snap_seeding::wait_until_seeded;
+use crate::text_values::in_key_order;
 use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -37,19 +38,14 @@ config::keys! {
 
 /// Returns the values of a list, or those of a map in the order of its keys if it is sorted.
 fn values<'n>(node: &'n Node, sorted: bool, reader: &mut Reader) -> Option<Vec<(String, &'n Node)>> {
-    let named = |map: &'n Map| {
-        let named = map.iter().map(|(key, value)| (key.scalar_text().unwrap_or_default(), value));
-        named.collect::<Vec<_>>()
-    };
     match &node.value {
         Value::Null => Some(Vec::new()),
         Value::Seq(items) => Some(items.iter().enumerate().map(|(i, n)| (format!("[{i}]"), n)).collect()),
         Value::Map(map) => {
-            let mut all = named(map);
-            if sorted {
-                sort::sort_by(&mut all, |(a, _), (b, _)| a.cmp(b));
-            }
-            Some(all)
+            let entries = if sorted { in_key_order(map) } else { map.iter().collect() };
+            let named =
+                entries.into_iter().map(|(key, value)| (key.scalar_text().unwrap_or_default(), value));
+            Some(named.collect())
         }
         _ => reader.type_error(node, "a list or a map"),
     }
@@ -136,8 +132,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(snap) = fully_valid_key(context, &["snap"], Keys::read_known, |keys| keys.snap)? else {
         return Ok(());
     };
-    wait_until_seeded(context)?;
     let sys = context.sys;
+    if context.config.get("snap").is_none_or(Node::is_falsy) {
+        debug!(sys, "snap is empty; skipping");
+        return Ok(());
+    }
+    wait_until_seeded(context)?;
     if !snap.assertions.0.is_empty() {
         let path = context.layout.instance("snapd.assertions");
         sys.write(&path, snap.assertions.0.join("\n"), WriteOptions::default())?;
@@ -193,9 +193,18 @@ mod tests {
     }
 
     #[test]
+    fn numbers_as_keys_are_in_numeric_order() {
+        let sandbox = Sandbox::new("snap: {commands: {10: snap last, 2: snap first, 9: [second]}}");
+        sandbox.stub("snap", "");
+        sandbox.run(&MODULE).unwrap();
+        assert_eq!(sandbox.calls(), "snap wait system seed.loaded\nsnap first\nsnap second\nsnap last\n");
+    }
+
+    #[test]
     fn invalid_values_run_nothing() {
         for (config, fails) in [
             ("null", false),
+            ("{}", false),
             ("x", true),
             ("{commands: ls}", true),
             ("{commands: [[]]}", true),

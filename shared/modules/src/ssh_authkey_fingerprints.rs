@@ -51,6 +51,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     // Both are read once, because there may be many users.
     let (accounts, settings) = (sys.users(), authorized_keys::KeysFileSettings::read(sys)?);
     for user in users {
+        if user.keys.system || user.keys.no_create_home {
+            debug!(sys, "{} is configured without a home directory; no fingerprints", user.name);
+            continue;
+        }
         let account = accounts.iter().find(|a| a.name == user.name).filter(|a| !a.home.is_empty());
         let Some(account) = account else {
             debug!(sys, "{} has no account or no home directory; no fingerprints", user.name);

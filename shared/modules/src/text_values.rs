@@ -1,7 +1,21 @@
 //! Types of strings that become part of a line of a file, or an argument of a command.
 
 use config::schema::{STR, Type};
-use config::{FromNode, Node, Reader};
+use config::{FromNode, Map, Node, Reader, Value};
+
+/// Returns the entries of a map in the order of their keys: by number if a key is a number and all others can be read as
+/// one (YAML reads `07` as a number, `08` as a string), otherwise by text.
+pub fn in_key_order(map: &Map) -> Vec<(&Node, &Node)> {
+    let number = |key: &Node| key.as_int().or_else(|| key.as_str()?.parse().ok());
+    let is_numeric = map.iter().any(|(key, _)| matches!(key.value, Value::Int(_)))
+        && map.iter().all(|(key, _)| number(key).is_some());
+    let mut entries: Vec<_> = map.iter().collect();
+    match is_numeric {
+        true => sort::sort_by_key(&mut entries, |(key, _)| number(key)),
+        false => sort::sort_by_key(&mut entries, |(key, _)| key.scalar_text().unwrap_or_default()),
+    }
+    entries
+}
 
 /// Text without control characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -71,6 +85,24 @@ impl FromNode for Operand {
 mod tests {
     use super::*;
     use crate::test_sandbox::yaml;
+
+    #[test]
+    fn entries_are_ordered_by_number_or_text() {
+        for (text, order) in [
+            ("{10: '', 9: '', 2: ''}", "2 9 10"),
+            ("{10: '', '09': '', 2: ''}", "2 09 10"),
+            ("{'10': '', '9': '', '2': ''}", "10 2 9"),
+            ("{b: '', 10: '', 9: ''}", "10 9 b"),
+            ("{b: '', a: ''}", "a b"),
+        ] {
+            let node = yaml(text);
+            let keys: Vec<String> = in_key_order(node.as_map().unwrap())
+                .iter()
+                .filter_map(|(key, _)| key.scalar_text())
+                .collect();
+            assert_eq!(keys.join(" "), order, "{text}");
+        }
+    }
 
     #[test]
     fn lines_words_and_operands_are_distinguished() {

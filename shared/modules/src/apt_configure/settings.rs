@@ -3,6 +3,8 @@
 use config::schema::{Format, STR, Type, key, list, map, map_of};
 use config::{FromNode, Node, Reader, Value};
 
+use crate::text_values::in_key_order;
+
 config::keys! {
     pub struct Mirror as "mirror" {
         /// Architectures that use this mirror; `default` for all others.
@@ -145,9 +147,7 @@ impl FromNode for Selections {
             .min(1)];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
-        let mut named = read_named::<String>(node, reader, "a map of names to strings")?;
-        sort::sort(&mut named);
-        Some(Selections(named))
+        read_named(node, reader, "a map of names to strings", true).map(Selections)
     }
     fn absent() -> Option<Selections> {
         Some(Selections::default())
@@ -165,7 +165,7 @@ impl FromNode for Sources {
     )];
     const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Sources> {
-        read_named(node, reader, "a map of names to sources").map(Sources)
+        read_named(node, reader, "a map of names to sources", false).map(Sources)
     }
     fn absent() -> Option<Sources> {
         Some(Sources::default())
@@ -188,7 +188,13 @@ impl FromNode for OldSources {
     }
 }
 
-fn read_named<T: FromNode>(node: &Node, reader: &mut Reader, wanted: &str) -> Option<Vec<(String, T)>> {
+/// Reads the entries of a map, in the order of their keys if it is `sorted`.
+fn read_named<T: FromNode>(
+    node: &Node,
+    reader: &mut Reader,
+    wanted: &str,
+    sorted: bool,
+) -> Option<Vec<(String, T)>> {
     let map = match &node.value {
         Value::Map(map) => map,
         Value::Null => return Some(Vec::new()),
@@ -199,5 +205,6 @@ fn read_named<T: FromNode>(node: &Node, reader: &mut Reader, wanted: &str) -> Op
         let value = reader.nested(&name, |reader| T::read(value, reader))?;
         Some((name, value))
     };
-    Some(map.iter().filter_map(read).collect())
+    let entries = if sorted { in_key_order(map) } else { map.iter().collect() };
+    Some(entries.into_iter().filter_map(read).collect())
 }
