@@ -5,8 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use nix::sys::stat::FileStat;
-
+use crate::large_files::FileStat;
 use crate::path::{TrailingLink, may_ignore_chown_error};
 use crate::{Effect, Result, ResultExt, System, WriteOptions};
 

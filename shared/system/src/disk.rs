@@ -6,6 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
+use crate::large_files::{fstatfs, statvfs};
 use crate::{Deadline, Effect, Error, Result, ResultExt, System, ioctl};
 
 /// How long udev may hold the lock of a disk before the disk is changed anyway.
@@ -41,18 +42,13 @@ impl System {
     /// # Errors
     /// Fails if the directory does not exist.
     pub fn file_system_use(&self, directory: &str) -> Result<FileSystemUse> {
-        let stat = nix::sys::statvfs::statvfs(&self.root().host_followed(directory))
+        let (stat, is_read_only) = statvfs(&self.root().host_followed(directory))
             .context(format_args!("getting the space of {directory}"))?;
-        #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
-        let (unit, blocks, free) =
-            (stat.fragment_size() as u64, stat.blocks() as u64, stat.blocks_free() as u64);
-        #[allow(clippy::unnecessary_cast)]
-        let (files, free_files) = (stat.files() as u64, stat.files_free() as u64);
         Ok(FileSystemUse {
-            size: unit.saturating_mul(blocks),
-            free: unit.saturating_mul(free),
-            free_files: (files > 0).then_some(free_files),
-            is_read_only: stat.flags().contains(nix::sys::statvfs::FsFlags::ST_RDONLY),
+            size: stat.f_frsize.saturating_mul(stat.f_blocks),
+            free: stat.f_frsize.saturating_mul(stat.f_bfree),
+            free_files: (stat.f_files > 0).then_some(stat.f_ffree),
+            is_read_only,
         })
     }
 
@@ -75,10 +71,9 @@ impl System {
     /// # Errors
     /// Fails if the directory does not exist.
     pub fn free_space(&self, directory: &str) -> Result<u64> {
-        let stat = nix::sys::statvfs::statvfs(&self.root().host_followed(directory))
+        let (stat, _) = statvfs(&self.root().host_followed(directory))
             .context(format_args!("getting the free space of {directory}"))?;
-        #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
-        Ok(stat.fragment_size() as u64 * stat.blocks_free() as u64)
+        Ok(stat.f_frsize.saturating_mul(stat.f_bfree))
     }
 
     /// Returns `length` bytes of a device, from `offset` on.
@@ -150,10 +145,8 @@ impl System {
         let mounted = File::open(self.root().host_followed(point)).context(&what)?;
         match kind {
             GrowableFileSystem::Ext4 => {
-                let stat = nix::sys::statfs::fstatfs(&mounted).context(&what)?;
-                #[allow(clippy::unnecessary_cast)] // The types differ between C libraries.
-                let block = (stat.block_size() as u64).max(1);
-                ioctl::grow_ext4(&mounted, bytes / block)
+                let (_, block) = fstatfs(&mounted).context(&what)?;
+                ioctl::grow_ext4(&mounted, bytes / block.max(1))
             }
             GrowableFileSystem::Xfs => ioctl::grow_xfs(&mounted, bytes),
             GrowableFileSystem::Btrfs => ioctl::grow_btrfs(&mounted),

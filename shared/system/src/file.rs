@@ -5,8 +5,7 @@
 use std::io;
 use std::path::Path;
 
-use nix::sys::stat::lstat;
-
+use crate::large_files::lstat;
 use crate::path::{NewDirectory, ResolvedPath, TrailingLink, is_refused};
 use crate::{Effect, System};
 

@@ -55,6 +55,7 @@ mod http;
 mod ioctl;
 mod kernel;
 mod kvp;
+mod large_files;
 pub mod libexec;
 mod link;
 mod link_events;

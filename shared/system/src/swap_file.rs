@@ -3,15 +3,13 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 
-use nix::fcntl::{FallocateFlags, OFlag, fallocate};
-use nix::sys::statfs::{BTRFS_SUPER_MAGIC, FsType, fstatfs};
+use nix::fcntl::OFlag;
 
+use crate::large_files::{BTRFS, XFS, fallocate, fstatfs};
 use crate::path::TrailingLink;
 use crate::{Effect, Result, ResultExt, System, WriteOptions, ioctl};
 
 const MIB: usize = 1 << 20;
-/// `XFS_SUPER_MAGIC` (linux/magic.h), which nix has only for glibc.
-const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 
 impl System {
     /// Creates a file of `size` bytes with mode 0600 and no holes that starts with `header`. An existing file is removed first.
@@ -37,19 +35,16 @@ impl System {
         }
         let result = (|| {
             let mut file = resolved.open(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL, 0o600)?;
-            let kind = fstatfs(&file)?.filesystem_type();
-            if kind == BTRFS_SUPER_MAGIC {
+            let (kind, _) = fstatfs(&file)?;
+            if kind == BTRFS {
                 // Btrfs requires a file without copy-on-write, a flag that only an empty file can get.
                 ioctl::set_no_copy_on_write(&file)?;
             }
             // Before Linux 4.18, XFS cannot swap to preallocated extents.
-            let reserved = if kind == XFS_SUPER_MAGIC && kernel_is_older_than(4, 18) {
+            let reserved = if kind == XFS && kernel_is_older_than(4, 18) {
                 Err(nix::errno::Errno::EOPNOTSUPP)
             } else {
-                // glibc's off_t has 32 bits on 32-bit machines: larger files are written.
-                libc::off_t::try_from(size)
-                    .map_err(|_| nix::errno::Errno::EFBIG)
-                    .and_then(|length| fallocate(&file, FallocateFlags::empty(), 0, length))
+                fallocate(&file, size)
             };
             match reserved {
                 Ok(()) => {}

@@ -7,8 +7,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use nix::fcntl::OFlag;
-use nix::sys::stat::FileStat;
 
+use crate::large_files::FileStat;
 use crate::path::{DEFAULT_PARENTS, ResolvedPath, TrailingLink, is_directory, is_regular};
 use crate::{Change, Effect, Error, Result, ResultExt, System, WriteOptions};
 

@@ -54,7 +54,8 @@ fn boundary(pieces: &[Piece<'_>]) -> String {
     for (head, body) in pieces {
         let end = body.len().saturating_sub(HASHED_ENDS);
         let ends = body.iter().take(HASHED_ENDS).chain(&body[end..]);
-        number = head.as_bytes().iter().chain(&body.len().to_le_bytes()).chain(ends).fold(number, fold);
+        number =
+            head.as_bytes().iter().chain(&(body.len() as u64).to_le_bytes()).chain(ends).fold(number, fold);
     }
     loop {
         let boundary = format!("==============={:019}==", number % 10_u64.pow(19));

@@ -3,13 +3,13 @@
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 
-use nix::dir::Dir;
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, openat};
-use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat, mkdirat};
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, fchmod, mkdirat};
 use nix::unistd::geteuid;
 
 use super::ownership::{chown, is_foreign, is_trusted, may_ignore_chown_error};
+use crate::large_files::{FileStat, for_each_entry, fstat, lstat_at};
 
 /// Mode and owner of missing directories.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ impl NewDirectory {
                 && gid.is_none_or(|gid| gid == stat.st_gid)
                 && stat.st_mode & 0o7777 == self.mode
         };
-        if is_right(&fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW)?) {
+        if is_right(&lstat_at(dir, name)?) {
             return Ok(true);
         }
         let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -56,11 +56,8 @@ impl NewDirectory {
 }
 
 fn is_empty(dir: &OwnedFd) -> nix::Result<bool> {
-    let mut dir = Dir::openat(dir, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
-    for entry in dir.iter() {
-        if !matches!(entry?.file_name().to_bytes(), b"." | b"..") {
-            return Ok(false);
-        }
+    match for_each_entry(dir, |_, _| Err(Errno::ENOTEMPTY)) {
+        Err(Errno::ENOTEMPTY) => Ok(false),
+        other => other.map(|()| true),
     }
-    Ok(true)
 }

@@ -4,9 +4,9 @@ use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::AtFlags;
-use nix::sys::stat::{FileStat, fstatat};
 use nix::unistd::{Gid, Uid, fchown};
+
+use crate::large_files::{FileStat, lstat_at};
 
 fn kind(stat: &FileStat) -> u32 {
     stat.st_mode & libc::S_IFMT
@@ -59,7 +59,7 @@ pub(crate) fn may_ignore_chown_error(error: Option<i32>, is_live: bool, is_root:
 
 /// Returns the status of a name in a directory, links not followed; `None` if it does not exist.
 pub(super) fn stat_of(dir: &OwnedFd, name: &OsStr) -> nix::Result<Option<FileStat>> {
-    match fstatat(dir, name, AtFlags::AT_SYMLINK_NOFOLLOW) {
+    match lstat_at(dir, name) {
         Ok(stat) => Ok(Some(stat)),
         Err(Errno::ENOENT) => Ok(None),
         Err(e) => Err(e),

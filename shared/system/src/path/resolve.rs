@@ -9,15 +9,15 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
-use nix::sys::stat::{Mode, fstat, fstatat};
-use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2, readlinkat};
+use nix::sys::stat::Mode;
 
 use super::new_directory::NewDirectory;
 use super::ownership::{is_foreign, is_link, is_trusted, is_unprotected, stat_of};
 use super::resolved::ResolvedPath;
 use super::user_link::UserLink;
 use crate::Root;
+use crate::large_files::{PROC, fstat, fstatfs, stat_at};
 use crate::root::{MAX_SYMLINKS, components};
 
 /// The treatment of a link that is the last component of a path.
@@ -194,10 +194,7 @@ impl Root {
             }
             walk.enter_user_link(&name, stat.st_uid)?;
             // The text of a link in procfs need not be its target.
-            if walk.user_link.is_none()
-                && self.is_machine()
-                && fstatfs(walk.dir()?)?.filesystem_type() == PROC_SUPER_MAGIC
-            {
+            if walk.user_link.is_none() && self.is_machine() && fstatfs(walk.dir()?)?.0 == PROC {
                 if is_last {
                     found = (name, None, true);
                 } else {
@@ -226,7 +223,7 @@ impl Root {
         if is_magic {
             return Ok(ResolvedPath::magic(dir, name, made)?);
         }
-        let old = if name == "." { Some(fstatat(&dir, ".", AtFlags::empty())?) } else { old };
+        let old = if name == "." { Some(stat_at(&dir, &name)?) } else { old };
         Ok(ResolvedPath::new(dir, name, old, made))
     }
 }

@@ -4,19 +4,18 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat, readlinkat, renameat};
-use nix::sys::stat::{FileStat, Mode, fchmod, fstat, fstatat};
+use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, symlinkat, unlinkat};
 
 use super::ownership::{chown, is_directory, is_foreign, is_regular, is_trusted, stat_of};
 use super::temporary::{self, with_temporary_name};
 use super::user_link::refuse;
+use crate::large_files::{FileStat, for_each_entry, fstat, stat_at};
 
 /// An open directory and a name in it. Every method fails with the error of the system call that it makes.
 #[derive(Debug)]
@@ -39,7 +38,7 @@ impl ResolvedPath {
 
     /// Returns a link of procfs. Fails if its target does not exist.
     pub(super) fn magic(dir: OwnedFd, name: OsString, made: usize) -> nix::Result<ResolvedPath> {
-        let old = Some(fstatat(&dir, &*name, AtFlags::empty())?);
+        let old = Some(stat_at(&dir, &name)?);
         Ok(ResolvedPath { dir, name, old, made, is_magic: true })
     }
 
@@ -221,11 +220,12 @@ impl ResolvedPath {
 fn remove_dir_all(dir: &OwnedFd, name: &OsStr) -> nix::Result<()> {
     let flags = OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let inner = openat(dir, name, flags, Mode::empty())?;
-    let names: Vec<OsString> = Dir::openat(&inner, ".", flags, Mode::empty())?
-        .iter()
-        .map(|entry| entry.map(|e| OsStr::from_bytes(e.file_name().to_bytes()).to_os_string()))
-        .collect::<nix::Result<_>>()?;
-    for name in names.iter().filter(|name| *name != "." && *name != "..") {
+    let mut names = Vec::new();
+    for_each_entry(&inner, |name, _| {
+        names.push(name.to_os_string());
+        Ok(())
+    })?;
+    for name in &names {
         match unlinkat(&inner, &**name, UnlinkatFlags::NoRemoveDir) {
             Err(Errno::EISDIR) => remove_dir_all(&inner, name)?,
             Err(Errno::ENOENT) => {}

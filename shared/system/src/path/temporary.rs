@@ -8,13 +8,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use nix::dir::Dir;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
-use nix::sys::stat::{Mode, fstat};
+use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::ownership::{is_foreign, is_link, is_regular, is_trusted, stat_of};
+use crate::large_files::{FileType, for_each_entry, fstat};
 
 /// The maximum number of names that one removal looks at.
 pub(super) const MAX_SCANNED: usize = 50_000;
@@ -68,22 +68,22 @@ pub(super) fn remove_stale_temporaries(
         return Ok(0);
     }
     let (mut names, mut below) = (Vec::new(), Vec::new());
-    for entry in Dir::openat(&inner, ".", flags, Mode::empty())?.iter() {
-        let entry = entry?;
-        let name = entry.file_name().to_bytes();
-        let list = match entry.file_type() {
-            _ if is_temporary_name(name) => &mut names,
-            Some(nix::dir::Type::Directory) if depth > 0 && !matches!(name, b"." | b"..") => &mut below,
-            _ => continue,
+    for_each_entry(&inner, |name, kind| {
+        let list = match kind {
+            _ if is_temporary_name(name.as_bytes()) => &mut names,
+            FileType::Directory if depth > 0 => &mut below,
+            _ => return Ok(()),
         };
         *left = left.checked_sub(1).ok_or(Errno::E2BIG)?;
-        list.push(OsStr::from_bytes(name).to_os_string());
-    }
+        list.push(name.to_os_string());
+        Ok(())
+    })?;
     let mut count = 0;
     for name in names {
         let Some(stat) = stat_of(&inner, &name)? else { continue };
         let is_ours = (is_regular(&stat) && stat.st_nlink == 1 || is_link(&stat)) && is_trusted(stat.st_uid);
         let seconds = u64::try_from(stat.st_mtime).unwrap_or_default();
+        #[allow(clippy::useless_conversion)] // The types differ between machines.
         let changed = Duration::new(seconds, u32::try_from(stat.st_mtime_nsec).unwrap_or_default());
         if is_ours && changed < before {
             unlinkat(&inner, &*name, UnlinkatFlags::NoRemoveDir)?;
