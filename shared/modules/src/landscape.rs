@@ -104,10 +104,6 @@ impl FromNode for Client {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    if context.config.get("landscape").is_none_or(Node::is_falsy) {
-        debug!(sys, "landscape is empty; skipping");
-        return Ok(());
-    }
     let Some(wanted) = fully_valid_key(context, &["landscape"], Keys::read_known, |k| k.landscape)? else {
         return Ok(());
     };
@@ -192,15 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn empty_value_does_nothing() {
-        for value in ["{}", "null"] {
-            let empty = sandbox(&format!("landscape: {value}"), NEW);
-            empty.run(&MODULE).unwrap();
-            assert_eq!(empty.calls(), "", "{value}");
-        }
-    }
-
-    #[test]
     fn registered_client_is_not_changed() {
         let registered = sandbox(CONFIG, "");
         registered.run(&MODULE).unwrap();
@@ -212,6 +199,7 @@ mod tests {
     #[test]
     fn invalid_settings_register_nothing() {
         for config in [
+            "{}",
             "{client: x}",
             "{client: {account_name: a}}",
             "{client: {account_name: a, computer_title: [b]}}",
