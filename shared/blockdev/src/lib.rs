@@ -29,6 +29,8 @@ pub struct Scan {
     pub failed: Vec<(Device, Error)>,
     /// Whether a device timed out. A thread is then still blocked in it ([`abandon_hung_reads`]).
     pub timed_out: bool,
+    /// The devices of `failed` that timed out or, after the deadline, were not probed: a later scan may read them.
+    pub late: Vec<String>,
 }
 
 type CreateProber = fn() -> Result<Prober>;
@@ -93,11 +95,13 @@ pub fn scan_all_types(sys: &System, deadline: Deadline) -> Scan {
 
 fn scan_with(create: CreateProber, sys: &System, deadline: Deadline) -> Scan {
     if deadline.is_expired() {
-        let late = |device: Device| {
+        let failed = |device: Device| {
             let late = Error::new(format!("probing {}: deadline exceeded", device.path));
             (device, late)
         };
-        return Scan { failed: devices(sys).into_iter().map(late).collect(), ..Scan::default() };
+        let all = devices(sys);
+        let late = all.iter().map(|device| device.path.clone()).collect();
+        return Scan { failed: all.into_iter().map(failed).collect(), late, ..Scan::default() };
     }
     let root = std::sync::Arc::new(sys.root().as_path().to_path_buf());
     let list = devices(sys);
@@ -122,6 +126,7 @@ fn scan_with(create: CreateProber, sys: &System, deadline: Deadline) -> Scan {
             Some(Err(e)) => found.failed.push((device, e)),
             None => {
                 let late = Error::new(format!("probing {}: timed out", device.path));
+                found.late.push(device.path.clone());
                 found.failed.push((device, late));
                 found.timed_out = true;
             }
@@ -175,6 +180,25 @@ fn contains_text(mut from: impl Read, text: &[u8]) -> std::io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_late_after_the_deadline() {
+        let top = scratch::TempDir::new();
+        for name in ["vda", "vdb"] {
+            top.put(&format!("sys/class/block/{name}/size"), "8\n");
+            top.put(&format!("dev/{name}"), "");
+        }
+        let sys = System::new(&*top);
+        let late = scan(&sys, Deadline::after(std::time::Duration::ZERO));
+        assert_eq!(
+            (late.late, late.failed.len(), late.timed_out),
+            (vec!["/dev/vda".into(), "/dev/vdb".into()], 2, false)
+        );
+        assert_eq!(
+            scan(&sys, Deadline::after(std::time::Duration::from_secs(60))).late,
+            Vec::<String>::new()
+        );
+    }
 
     #[test]
     fn text_across_chunk_boundaries_is_found() {

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use crate::checks;
-use crate::facts::Facts;
+use crate::facts::{EARLY, Facts};
 use crate::log::Log;
 use crate::paths::{Env, Paths, Roots};
 use crate::plan::{self, Plan};
@@ -42,7 +42,7 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     }
     let (roots, paths) = (Roots::new(&root), Paths::new(env));
     let log = Log::silent();
-    let facts = Facts::new(env, &roots, &paths, &log);
+    let facts = Facts::new(EARLY, env, &roots, &paths, &log);
     let mut plan = plan::plan(&facts);
     plan.remedy = remedy(&plan, &facts);
     let rows = rows(&facts, &plan);

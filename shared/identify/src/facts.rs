@@ -17,11 +17,20 @@ use crate::settings::{self, Settings};
 use crate::text::environment_variable;
 use crate::virt;
 
-/// The time limit for all devices together; devices that did not answer by then are ignored.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time limits of a run: whatever hangs, the rest decides.
+#[derive(Debug, Clone, Copy)]
+pub struct TimeLimits {
+    /// For all devices together.
+    probe: Duration,
+    /// For the run.
+    total: Duration,
+}
 
-/// The time limit for the run, below three seconds: whatever hangs, the rest decides.
-const TOTAL_TIMEOUT: Duration = Duration::from_millis(2800);
+/// Before udev has settled: below three seconds, because systemd waits for its generators.
+pub const EARLY: TimeLimits =
+    TimeLimits { probe: Duration::from_secs(2), total: Duration::from_millis(2800) };
+/// In the local stage, which decides finally: also on a host that gives the machine little of a processor.
+pub const LATE: TimeLimits = TimeLimits { probe: Duration::from_secs(10), total: Duration::from_secs(12) };
 
 /// The size limit of a configuration file.
 const MAX_CONFIG_SIZE: u64 = 8 << 20;
@@ -53,6 +62,7 @@ pub struct Facts<'a> {
     pub log: &'a Log,
     /// The end of all waiting for devices and helper programs.
     pub deadline: Deadline,
+    probe_timeout: Duration,
     /// The helper programs.
     pub commands: Commands<'a>,
     presets: Presets,
@@ -67,16 +77,23 @@ pub struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    pub fn new(env: &'a Env, roots: &'a Roots, paths: &'a Paths, log: &'a Log) -> Facts<'a> {
+    pub fn new(
+        limits: TimeLimits,
+        env: &'a Env,
+        roots: &'a Roots,
+        paths: &'a Paths,
+        log: &'a Log,
+    ) -> Facts<'a> {
         let named = env.get("PATH_DI_ENV").filter(|path| !path.is_empty());
         let presets = named.and_then(|path| roots.text(&RootedPath::on_host(path)));
-        let deadline = Deadline::after(TOTAL_TIMEOUT);
+        let deadline = Deadline::after(limits.total);
         Facts {
             env,
             roots,
             paths,
             log,
             deadline,
+            probe_timeout: limits.probe,
             commands: Commands::new(roots, env, log, deadline),
             presets: presets.as_deref().map(presets::parse).unwrap_or_default(),
             virt: OnceCell::new(),
@@ -231,13 +248,13 @@ impl<'a> Facts<'a> {
             self.log.flush(self.roots);
             let found = blockdev::scan(
                 &self.roots.target,
-                Deadline::after(PROBE_TIMEOUT.min(self.deadline.remaining())),
+                Deadline::after(self.probe_timeout.min(self.deadline.remaining())),
             );
             self.roots.device_hung.set(found.timed_out);
             for (_, error) in &found.failed {
                 self.log.error(error.to_string());
             }
-            let mut file_systems = FileSystems::default();
+            let mut file_systems = FileSystems { late: found.late, ..FileSystems::default() };
             for (device, superblock) in found.superblocks {
                 file_systems.add(&device.path, superblock);
             }

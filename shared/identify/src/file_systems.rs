@@ -12,6 +12,8 @@ pub struct FileSystems {
     pub devices: Vec<String>,
     /// Devices with an ISO 9660 file system, and their labels.
     pub iso9660: Vec<(String, String)>,
+    /// Devices that did not respond in time: whether they have a file system is not known.
+    pub late: Vec<String>,
 }
 
 impl FileSystems {
@@ -71,6 +73,7 @@ mod tests {
                 uuids: vec!["u".into()],
                 devices: ["/dev/sr0", "/dev/vda", "/dev/vdb"].map(String::from).to_vec(),
                 iso9660: vec![pair("/dev/sr0", "OVF ENV")],
+                late: Vec::new(),
             }
         );
         assert_eq!(parse_blkid_export("unavailable"), FileSystems::default());

@@ -3,7 +3,7 @@
 
 use system::{Error, Result};
 
-use crate::facts::Facts;
+use crate::facts::{self, Facts, TimeLimits};
 use crate::log::Log;
 use crate::paths::{Env, Paths, Roots};
 use crate::pending;
@@ -22,14 +22,23 @@ pub struct Decision {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Decided(Decision),
-    /// Nothing was found, but devices may still appear or programs still answer, for these reasons.
+    /// Nothing was found, but devices may still appear or respond, or programs still answer, for these reasons.
     Undecided(Vec<String>),
 }
 
 /// Decides for the machine below the root. `force` ignores an earlier result of this boot. Fails if the decision cannot be
 /// written.
 pub fn run(force: bool, arguments: &[String], env: &Env, roots: &Roots) -> Result<Decision> {
-    let outcome = with_log(arguments, env, roots, |facts| decide_once(force, None, facts))?;
+    decided(with_log(facts::EARLY, arguments, env, roots, |facts| decide_once(force, None, facts))?)
+}
+
+/// Decides after udev has settled, with more time than [`run`], and ignores an earlier result. Fails as [`run`].
+pub fn run_late(env: &Env, roots: &Roots) -> Result<Decision> {
+    let arguments = ["--force".to_string()];
+    decided(with_log(facts::LATE, &arguments, env, roots, |facts| decide_once(true, None, facts))?)
+}
+
+fn decided(outcome: Outcome) -> Result<Decision> {
     match outcome {
         Outcome::Decided(decision) => Ok(decision),
         Outcome::Undecided(_) => Err(Error::new("unexpected outcome: undecided")),
@@ -39,10 +48,11 @@ pub fn run(force: bool, arguments: &[String], env: &Env, roots: &Roots) -> Resul
 /// Decides in the generator, when "undecided" is a possible outcome. `link` is the link that makes the target wanted. Fails
 /// as [`run`].
 pub fn run_early(link: &str, env: &Env, roots: &Roots) -> Result<Outcome> {
-    with_log(&[], env, roots, |facts| decide_once(false, Some(link), facts))
+    with_log(facts::EARLY, &[], env, roots, |facts| decide_once(false, Some(link), facts))
 }
 
 fn with_log(
+    limits: TimeLimits,
     arguments: &[String],
     env: &Env,
     roots: &Roots,
@@ -51,7 +61,7 @@ fn with_log(
     let paths = Paths::new(env);
     let log = Log::new(env, &paths.run);
     log.line(1, format!("[up {:.2}s] ds-identify {}", roots.target.clock().uptime(), arguments.join(" ")));
-    let facts = Facts::new(env, roots, &paths, &log);
+    let facts = Facts::new(limits, env, roots, &paths, &log);
     let result = if env.get("DI_MAIN").is_some_and(|word| word == "print_info") {
         print_info(&facts)
     } else {
@@ -122,7 +132,8 @@ fn decide_once(force: bool, undecided_link: Option<&str>, facts: &Facts<'_>) -> 
     Ok(Outcome::Decided(Decision { enablement: plan.enablement, reason: plan.reason }))
 }
 
-/// Returns why a device that identifies a candidate may still appear, after the reasons of programs that did not answer.
+/// Returns why a device that identifies a candidate may still appear or respond, after the reasons of programs that did not
+/// answer.
 /// Empty where identification is not repeated: in containers, in the initrd, and if `settle` is 0.
 fn pending_reasons(facts: &Facts<'_>, mut reasons: Vec<String>) -> Vec<String> {
     let in_initrd = facts.env.get("SYSTEMD_IN_INITRD").is_some_and(|value| value == "1");
@@ -132,7 +143,45 @@ fn pending_reasons(facts: &Facts<'_>, mut reasons: Vec<String>) -> Vec<String> {
         return Vec::new();
     }
     if needs_devices {
+        let late = &facts.file_systems().late;
+        if !late.is_empty() {
+            reasons.push(format!("not read in time: {}", late.join(", ")));
+        }
         reasons.extend(pending::reasons(&facts.roots.target));
     }
     reasons
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file_systems::FileSystems;
+
+    /// Devices of a host that is slow for a moment have not been read: that nothing was found on them is no decision.
+    #[test]
+    fn late_devices_leave_the_early_decision_open() {
+        let top = scratch::TempDir::new();
+        top.put("etc/cloud/cloud.cfg", "datasource_list: [ NoCloud, ConfigDrive, None ]\n");
+        std::fs::create_dir_all(top.join("sys/class/dmi/id")).unwrap();
+        let env = Env::new();
+        let (roots, paths, log) = (Roots::new(&top.to_string_lossy()), Paths::new(&env), Log::silent());
+        let decide = |late: &[&str], link| {
+            let facts = Facts::new(facts::EARLY, &env, &roots, &paths, &log);
+            facts.virt.set("kvm".into()).unwrap();
+            let late = late.iter().map(|device| device.to_string()).collect();
+            facts.file_systems.set(FileSystems { late, ..FileSystems::default() }).unwrap();
+            decide_once(true, link, &facts).unwrap()
+        };
+        let undecided = Outcome::Undecided(vec!["not read in time: /dev/vda1, /dev/vdb".into()]);
+        assert_eq!(decide(&["/dev/vda1", "/dev/vdb"], Some("/early/link")), undecided);
+        assert!(
+            roots.text(&paths.undecided).unwrap().contains("because=not read in time: /dev/vda1, /dev/vdb\n")
+        );
+        for (late, link) in [(&[][..], Some("/early/link")), (&["/dev/vdb"], None)] {
+            let Outcome::Decided(decision) = decide(late, link) else {
+                panic!("{late:?} {link:?}: undecided")
+            };
+            assert_eq!(decision.enablement, Enablement::Disabled);
+        }
+    }
 }

@@ -45,8 +45,7 @@ fn decide_with(sys: &System, mut env: Env) -> Option<(Enablement, String)> {
     log.line(0, waited);
     log.flush(&roots);
     env.extend(state.virtualization.map(|kind| ("SYSTEMD_VIRTUALIZATION".to_string(), kind)));
-    let arguments = ["--force".to_string()];
-    let decision = run::run(true, &arguments, &env, &roots).unwrap_or_else(|e| Decision {
+    let decision = run::run_late(&env, &roots).unwrap_or_else(|e| Decision {
         // No looser than the generator, which found nothing.
         enablement: Enablement::Disabled,
         reason: format!("identification failed: {e}"),

@@ -1,4 +1,4 @@
-//! The state file `undecided`: the generator found nothing, but devices may still appear. It lists the reasons, and what
+//! The state file `undecided`: the generator found nothing, but devices may still appear or respond. It lists the reasons, and what
 //! the second look needs from the generator. Pure.
 
 use std::time::Duration;

@@ -109,7 +109,7 @@ mod tests {
         let env: Env = [("PATH_DI_ENV".to_string(), presets)].into();
         let (roots, paths, log) = (Roots::new(&top.to_string_lossy()), Paths::new(&env), Log::silent());
         let check = || {
-            let facts = Facts::new(&env, &roots, &paths, &log);
+            let facts = Facts::new(crate::facts::EARLY, &env, &roots, &paths, &log);
             facts.virt.set("kvm".into()).unwrap();
             ovf(&facts)
         };
