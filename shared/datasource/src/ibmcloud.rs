@@ -8,7 +8,7 @@ use blockdev::Superblock;
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
-use system::{Error, Result, System, debug, error};
+use system::{Error, Result, System, debug, error, warning};
 
 use crate::field_types::FieldType::{Data, Keys, Text};
 use crate::field_types::{self, Field};
@@ -71,6 +71,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         debug!(sys, "IBMCloud: not detected (the hypervisor is not Xen)");
         return Ok(None);
     }
+    let mut failures = Vec::new();
     for (of, name) in [(Variant::OsCode, "OS-Code/Live"), (Variant::Template, "Template/Live/Metadata")] {
         let rank = |superblock: &Superblock| (variant(superblock) == Some(of)).then_some(0);
         let read = |at: &str, device: &str| {
@@ -80,17 +81,24 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             }
             read(sys, at, device, of).map(Some)
         };
-        if let Some((device, mut instance)) = media::find_ranked(ctx, rank, read)? {
-            instance.description = format!("DataSourceIBMCloud [{name} {device}]");
-            instance.subplatform = format!("{name} ({device})");
-            if let Some(uuid) = hypervisor_uuid(sys) {
-                instance.check.insert(CHECK_KEY.into(), uuid.into());
+        let (device, mut instance) = match media::find_ranked(ctx, rank, read) {
+            Ok(Some(found)) => found,
+            Ok(None) => continue,
+            Err(e) => {
+                failures.push(e);
+                continue;
             }
-            standard::record_machine(sys, &mut instance);
-            return Ok(Some(instance));
+        };
+        failures.iter().for_each(|e| warning!(sys, "skipped: {e}"));
+        instance.description = format!("DataSourceIBMCloud [{name} {device}]");
+        instance.subplatform = format!("{name} ({device})");
+        if let Some(uuid) = hypervisor_uuid(sys) {
+            instance.check.insert(CHECK_KEY.into(), uuid.into());
         }
+        standard::record_machine(sys, &mut instance);
+        return Ok(Some(instance));
     }
-    Ok(None)
+    failures.into_iter().next().map_or(Ok(None), Err)
 }
 
 /// Returns whether this is the boot in which IBM's own tools configure the machine.

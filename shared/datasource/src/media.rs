@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use blockdev::{Device, Superblock};
-use system::{Deadline, Error, Result, System, debug, warning};
+use system::{Deadline, Error, Result, System, debug, info, warning};
 
 use crate::Search;
 use crate::seed::{self, Seed};
@@ -17,29 +17,44 @@ const SEED_FILE_SYSTEMS: &[&str] = &["vfat", "iso9660"];
 const DISC_FILE_SYSTEMS: &[&str] = &["iso9660", "udf"];
 const FIRST_DRIVE: &str = "/dev/sr0";
 
-/// Returns the file systems, the last device first; none below another root, or in a container, where devices are the
-/// host's.
-fn file_systems(ctx: &Search<'_>) -> Vec<(Device, Superblock)> {
+/// The result of probing all devices.
+struct FileSystems {
+    /// The file systems, the last device first.
+    found: Vec<(Device, Superblock)>,
+    /// Why other devices were not read. If no seed is found, it may be on one of them.
+    unread: Vec<Error>,
+}
+
+/// Returns the file systems; none below another root, or in a container, where devices are the host's.
+fn file_systems(ctx: &Search<'_>) -> FileSystems {
     let sys = ctx.sys;
     if sys.is_container() {
-        return Vec::new();
+        return FileSystems { found: Vec::new(), unread: Vec::new() };
     }
-    let found = blockdev::scan(sys, Deadline::after(PROBE_TIMEOUT));
-    for (device, e) in &found.failed {
-        debug!(sys, "{}: {e}", device.path);
-    }
-    let mut all = found.superblocks;
+    let scan = blockdev::scan(sys, Deadline::after(PROBE_TIMEOUT));
+    let mut found = scan.superblocks;
     // The device that was attached last is most likely the intended one.
-    sort::sort_by(&mut all, |(a, _), (b, _)| b.path.cmp(&a.path));
-    all
+    sort::sort_by(&mut found, |(a, _), (b, _)| b.path.cmp(&a.path));
+    // A device without a node was removed meanwhile.
+    let is_present = |e: &Error| !e.is_not_found();
+    FileSystems { found, unread: scan.failed.into_iter().map(|(_, e)| e).filter(is_present).collect() }
 }
 
 /// Returns the first file system labelled `label` (in upper or lower case too) that is a complete seed.
-pub fn find_nocloud_seed(ctx: &Search<'_>, label: Option<&str>) -> Result<Option<(String, Seed)>> {
+///
+/// # Errors
+///
+/// Fails if there is none and one with the label, or, unless `has_other_seed`, a device could not be read.
+pub fn find_nocloud_seed(
+    ctx: &Search<'_>,
+    label: Option<&str>,
+    has_other_seed: bool,
+) -> Result<Option<(String, Seed)>> {
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
     let mut failures = Vec::new();
-    for (device, superblock) in file_systems(ctx) {
+    let FileSystems { found, mut unread } = file_systems(ctx);
+    for (device, superblock) in found {
         if !has_type(&superblock, SEED_FILE_SYSTEMS) || !names.iter().any(|n| superblock.has_label(n)) {
             continue;
         }
@@ -47,7 +62,7 @@ pub fn find_nocloud_seed(ctx: &Search<'_>, label: Option<&str>) -> Result<Option
             seed::read_directory(ctx.sys, at, &format!("{}:", device.path))
         }) {
             Ok(Some(seed)) => {
-                log_skipped(ctx, failures);
+                log_skipped(ctx, failures, unread);
                 return Ok(Some((device.path, seed)));
             }
             Ok(None) => warning!(
@@ -58,7 +73,10 @@ pub fn find_nocloud_seed(ctx: &Search<'_>, label: Option<&str>) -> Result<Option
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    first_failure(ctx, failures)
+    if has_other_seed {
+        log_skipped(ctx, Vec::new(), std::mem::take(&mut unread));
+    }
+    first_failure(ctx, failures, unread)
 }
 
 fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
@@ -74,28 +92,30 @@ pub fn find_config_drive<T>(
     read: impl Fn(&str) -> Result<Option<T>>,
 ) -> Result<Option<(String, T)>> {
     let labelled = |s: &Superblock| s.has_label("config-2") || s.has_label("CONFIG-2");
-    let all = file_systems(ctx).into_iter().filter(|(_, s)| !is_other(s));
+    let FileSystems { found, unread } = file_systems(ctx);
+    let all = found.into_iter().filter(|(_, s)| !is_other(s));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && has_type(s, SEED_FILE_SYSTEMS));
     let mut failures = Vec::new();
     for (device, superblock) in first.into_iter().chain(rest) {
         match read_mounted(ctx.sys, &device.path, &superblock.fstype, &read) {
             Ok(Some(drive)) => {
-                log_skipped(ctx, failures);
+                log_skipped(ctx, failures, unread);
                 return Ok(Some((device.path, drive)));
             }
             Ok(None) => {}
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    first_failure(ctx, failures)
+    first_failure(ctx, failures, unread)
 }
 
 /// Returns the first disc on which `read` finds something; `read` gets the mount point and the device.
 pub fn find_disc<T>(ctx: &Search<'_>, read: impl Fn(&str, &str) -> Result<Option<T>>) -> Result<Option<T>> {
-    let all = file_systems(ctx).into_iter().filter(|(_, s)| has_type(s, DISC_FILE_SYSTEMS));
+    let FileSystems { found, unread } = file_systems(ctx);
+    let all = found.into_iter().filter(|(_, s)| has_type(s, DISC_FILE_SYSTEMS));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(device, _)| device.path == FIRST_DRIVE);
-    first_found(ctx, first.into_iter().chain(rest), read)
+    first_found(ctx, first.into_iter().chain(rest), unread, read)
 }
 
 /// Does the same as [`find_disc`] for ISO 9660 discs in CD drives.
@@ -104,7 +124,8 @@ pub fn find_on_drive<T>(
     read: impl Fn(&str, &str) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     let is_disc = |device: &Device, s: &Superblock| has_type(s, &["iso9660"]) && is_drive(&device.name);
-    first_found(ctx, file_systems(ctx).into_iter().filter(|(device, s)| is_disc(device, s)), read)
+    let FileSystems { found, unread } = file_systems(ctx);
+    first_found(ctx, found.into_iter().filter(|(device, s)| is_disc(device, s)), unread, read)
 }
 
 /// Returns whether udev takes a device of this name for a CD drive: `sr0`, `hda`, `xvda1`.
@@ -118,20 +139,21 @@ fn is_drive(name: &str) -> bool {
 fn first_found<T>(
     ctx: &Search<'_>,
     devices: impl Iterator<Item = (Device, Superblock)>,
+    unread: Vec<Error>,
     read: impl Fn(&str, &str) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     let mut failures = Vec::new();
     for (device, superblock) in devices {
         match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| read(at, &device.path)) {
             Ok(Some(found)) => {
-                log_skipped(ctx, failures);
+                log_skipped(ctx, failures, unread);
                 return Ok(Some(found));
             }
             Ok(None) => debug!(ctx.sys, "no metadata or user-data on {}", device.path),
             Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
         }
     }
-    first_failure(ctx, failures)
+    first_failure(ctx, failures, unread)
 }
 
 /// Reads the file system on a device; no other device is probed.
@@ -160,31 +182,29 @@ pub fn read_device<T>(
 ///
 /// # Errors
 ///
-/// Fails with the first failure if nothing was found: the failed one may be the right one.
+/// Fails with the first failure if nothing was found: the one that could not be read may be the right one.
 pub fn find_ranked<T>(
     ctx: &Search<'_>,
     rank: impl Fn(&Superblock) -> Option<u8>,
     read: impl Fn(&str, &str) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
-    let mut all: Vec<_> =
-        file_systems(ctx).into_iter().filter_map(|(d, s)| Some((rank(&s)?, d, s))).collect();
+    let FileSystems { found, unread } = file_systems(ctx);
+    let mut all: Vec<_> = found.into_iter().filter_map(|(d, s)| Some((rank(&s)?, d, s))).collect();
     sort::sort_by(&mut all, |(a, x, _), (b, y, _)| (a, &x.path).cmp(&(b, &y.path)));
-    first_found(ctx, all.into_iter().map(|(_, device, superblock)| (device, superblock)), read)
+    first_found(ctx, all.into_iter().map(|(_, device, superblock)| (device, superblock)), unread, read)
 }
 
-fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>) {
-    for e in failures {
-        warning!(ctx.sys, "skipped: {e}");
-    }
+/// Logs what does not matter because a seed was found: file systems that looked like it, and devices without relation to it.
+fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>, unread: Vec<Error>) {
+    failures.iter().for_each(|e| warning!(ctx.sys, "skipped: {e}"));
+    unread.iter().for_each(|e| info!(ctx.sys, "skipped: {e}"));
 }
 
-/// Returns the first failure if nothing was found, because the failed one may be the right one.
-fn first_failure<T>(ctx: &Search<'_>, mut failures: Vec<Error>) -> Result<Option<T>> {
-    if failures.is_empty() {
-        return Ok(None);
-    }
-    let first = failures.remove(0);
-    log_skipped(ctx, failures);
+/// Returns the first failure if nothing was found, because the seed may be on a device that could not be read.
+fn first_failure<T>(ctx: &Search<'_>, failures: Vec<Error>, unread: Vec<Error>) -> Result<Option<T>> {
+    let mut all = failures.into_iter().chain(unread);
+    let Some(first) = all.next() else { return Ok(None) };
+    log_skipped(ctx, all.collect(), Vec::new());
     Err(first)
 }
 

@@ -209,7 +209,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if let Some(settings) = ctx.settings("NoCloud") {
         add_configured(ctx, settings, &mut all);
     }
-    match media::find_nocloud_seed(ctx, label(ctx).as_deref()) {
+    match media::find_nocloud_seed(ctx, label(ctx).as_deref(), !all.sources.is_empty()) {
         Ok(Some((device, seed))) => {
             all.device = Some(device.clone());
             all.add(device, seed);

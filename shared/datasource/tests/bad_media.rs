@@ -369,3 +369,25 @@ fn invalid_names_of_vmware_files_are_reported_once() {
         }
     }
 }
+
+/// A device that cannot be read may be the one with the seed: it is a failure, by which an instance of an earlier boot is kept,
+/// unless a seed was found. A device that was removed meanwhile is none.
+#[test]
+fn a_device_that_cannot_be_read_is_a_failure() {
+    let machine = |is_removed: bool| {
+        let machine =
+            Machine::new().file("/sys/class/block/vdb/size", "8192\n").file("/proc/xen/capabilities", "");
+        if !is_removed {
+            // The kernel refuses to read a directory, as a broken disk.
+            machine.sys.create_dir_all("/dev/vdb", 0o755).unwrap();
+        }
+        machine
+    };
+    for name in ["NoCloud", "ConfigDrive", "IBMCloud", "OpenNebula", "OVF", "RbxCloud"] {
+        let message = machine(false).find(name).expect_err(name).to_string();
+        assert!(message.contains("opening /dev/vdb"), "{name}: {message}");
+        assert_eq!(machine(true).find(name).unwrap(), None, "{name}");
+    }
+    let machine = machine(false).seed(&format!("{SEED}/nocloud"), "instance-id: i-dir", "u");
+    assert_eq!((&*machine.found("NoCloud").id, machine.warnings().as_str()), ("i-dir", ""));
+}

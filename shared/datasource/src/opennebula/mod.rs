@@ -37,8 +37,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let read = |at: &str, device: &str| {
         Ok(read(ctx.sys, at, &format!("{device}:"))?.map(|context| (device.to_string(), context)))
     };
-    let mut found = media::find_ranked(ctx, |s| s.has_label("CONTEXT").then_some(0), read)?;
-    if found.is_none() {
+    let mut found = media::find_ranked(ctx, |s| s.has_label("CONTEXT").then_some(0), read);
+    if !matches!(found, Ok(Some(_))) {
         // Any disc may be OpenNebula's, but one that cannot be read need not be.
         let rank = |s: &blockdev::Superblock| match s.fstype.as_str() {
             _ if s.has_label("CONTEXT") => None,
@@ -46,12 +46,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             "iso9660" => Some(1),
             _ => None,
         };
-        found = media::find_ranked(ctx, rank, read).unwrap_or_else(|e| {
-            warning!(ctx.sys, "skipped: {e}");
-            None
-        });
+        match media::find_ranked(ctx, rank, read) {
+            Ok(Some(context)) => found = Ok(Some(context)),
+            Ok(None) => {}
+            Err(e) => warning!(ctx.sys, "skipped: {e}"),
+        }
     }
-    Ok(found.and_then(|(device, context)| instance(ctx, &context, "config-disk", &device)))
+    Ok(found?.and_then(|(device, context)| instance(ctx, &context, "config-disk", &device)))
 }
 
 /// Reads the variables of a directory's context.sh; `None` if there is no such file. Messages call the directory `label`.
