@@ -165,6 +165,39 @@ fn tokens_in_configured_urls_are_hidden() {
     }
 }
 
+/// Another attempt would fail in the same way.
+#[test]
+fn unsupported_urls_fail_at_once() {
+    for (name, key) in [
+        ("MAAS", "metadata_url"),
+        ("GCE", "metadata_url"),
+        ("Ec2", "metadata_urls"),
+        ("OpenStack", "metadata_urls"),
+        ("DigitalOcean", "metadata_url"),
+        ("Vultr", "url"),
+        ("Exoscale", "metadata_url"),
+        ("CloudCIX", "metadata_urls"),
+        ("AliYun", "metadata_urls"),
+    ] {
+        for (url, expected) in [
+            ("ftp://192.0.2.1/x", "unsupported URL scheme ftp"),
+            ("192.0.2.1/x", "invalid URL: expected http:// or https://"),
+            ("http://192.0.2.1:99999/x", "invalid port in URL"),
+        ] {
+            let machine =
+                Machine::new().network_stage().nics(&["ens3"]).line(&format!("ci.ds={name}")).config(
+                    &format!("{{datasource_list: [{name}], datasource: {{{name}: {{{key}: '{url}'}}}}}}"),
+                );
+            let begun = std::time::Instant::now();
+            match machine.find(name) {
+                Err(e) => assert!(e.to_string().contains(expected), "{name}: {e}"),
+                Ok(found) => panic!("{name}: {found:?}"),
+            }
+            assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
+        }
+    }
+}
+
 /// Creates a machine whose service has this document.
 type Make<'m> = &'m dyn Fn(&str) -> Machine;
 
