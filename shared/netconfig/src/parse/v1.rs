@@ -102,7 +102,7 @@ fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
     let Some(mut link) = common_fields(build, entry, path, kind) else { return };
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
-        link.driver = build.udev_value(params, &at, "driver");
+        link.drivers = build.udev_value(params, &at, "driver").into_iter().collect();
         link.device_id = build.udev_value(params, &at, "device_id");
     }
     build.insert(link);
