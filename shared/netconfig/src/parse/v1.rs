@@ -180,6 +180,10 @@ fn vlan(build: &mut Builder, entry: &Node, path: &str) {
     if !has_keys(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
         return;
     }
+    if entry.get("vlan_id").is_some_and(Node::is_null) {
+        build.discard(entry, &format!("{path}.vlan_id"), "required, but missing");
+        return;
+    }
     let Some(mut link) = common_fields(build, entry, path, LinkKind::Vlan) else { return };
     link.vlan_id = entry.get("vlan_id").cloned();
     link.vlan_link = build.text(entry, path, "vlan_link");

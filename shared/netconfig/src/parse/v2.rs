@@ -179,7 +179,7 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
 
 fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     for key in ["id", "link"] {
-        if device.get(key).is_none() {
+        if device.get(key).is_none_or(Node::is_null) {
             build.discard(device, &join_key(path, key), "required, but missing");
             return;
         }
