@@ -1,4 +1,5 @@
-//! Bigstep: one document with metadata, user-data and vendor-data, at the URL that a file on the disk names.
+//! Bigstep: one document with metadata, user-data and vendor-data, at the URL that a file on the disk names. The URL may
+//! contain a token, so that messages and instance data show only its scheme and host.
 
 use config::Node;
 use state::Instance;
@@ -14,6 +15,7 @@ pub const BIGSTEP: Datasource = Datasource::of_service(&SERVICE, find);
 pub const SERVICE: MetadataService<'_> = MetadataService {
     name: "Bigstep",
     defaults: Defaults { urls_key: "", ..Defaults::COMMON },
+    has_secret_path: true,
     ..MetadataService::COMMON
 };
 
@@ -30,7 +32,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let mut policy = SERVICE.policy(ctx);
     policy.urls = vec![url.clone()];
     let document = SERVICE.document(ctx, &policy, &[])?;
-    document.map(|document| instance(ctx, &url, document)).transpose()
+    document.map(|document| instance(ctx, &system::redacted_url(&url), document)).transpose()
 }
 
 fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance> {

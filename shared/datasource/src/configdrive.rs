@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use blockdev::Superblock;
-use config::Node;
+use config::{Map, Node};
 use state::Instance;
 use system::{Error, Result, System, debug, warning};
 
-use crate::field_types::{self, FieldType};
+use crate::field_types::{self, Field, FieldType};
 use crate::fields;
 use crate::openstack_format::{self, OpenStackData};
 use crate::{Datasource, Search, document, ibmcloud, media, standard};
@@ -54,12 +54,20 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     Ok(build_instance(ctx, drive, &source, is_disk))
 }
 
-/// Reads a drive's tree; `None` if it is not a config drive.
+/// Reads a drive's tree; `None` if it is not a config drive. A drive whose `openstack` has no metadata is one of the first
+/// layout, if it has a file of that.
 fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
-    if sys.is_dir(format!("{top}/openstack")) {
-        return read_v2(sys, top).map(Some);
+    if !sys.is_dir(format!("{top}/openstack")) {
+        return read_v1(sys, top);
     }
-    read_v1(sys, top)
+    let version =
+        openstack_format::newest_version(|version| sys.is_dir(format!("{top}/openstack/{version}")));
+    if !sys.exists(format!("{top}/openstack/{version}/meta_data.json"))
+        && let Some(drive) = read_v1(sys, top)?
+    {
+        return Ok(Some(drive));
+    }
+    read_v2(sys, top, version).map(Some)
 }
 
 fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
@@ -70,9 +78,7 @@ fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
     }
 }
 
-fn read_v2(sys: &System, top: &str) -> Result<OpenStackData> {
-    let version =
-        openstack_format::newest_version(|version| sys.is_dir(format!("{top}/openstack/{version}")));
+fn read_v2(sys: &System, top: &str, version: &str) -> Result<OpenStackData> {
     let mut get = |path: &str| read_optional(sys, &format!("{top}/{path}"));
     let mut drive = openstack_format::read(sys, top, version, &mut get)?;
     match openstack_format::node_file(top, "ec2/latest/meta-data.json", &mut get) {
@@ -91,6 +97,14 @@ fn read_v2(sys: &System, top: &str) -> Result<OpenStackData> {
     Ok(drive)
 }
 
+/// The keys of `meta.js` that are used; others are only in the instance data.
+const V1_FIELDS: [Field; 4] = [
+    ("instance-id", FieldType::Text, false),
+    ("public-keys", FieldType::Keys, false),
+    ("user-data", FieldType::Data, false),
+    ("dsmode", FieldType::Text, false),
+];
+
 /// Reads the first layout: an interfaces file, keys and meta.js at the drive's root.
 fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     let eni = read_optional(sys, &format!("{top}/etc/network/interfaces"))?;
@@ -101,30 +115,44 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
     if eni.is_none() && meta.is_none() && keys.is_none() {
         return Ok(None);
     }
-    let mut metadata = match meta {
+    let mut meta = match meta {
         Some(node) if node.as_map().is_some() => node,
         Some(_) => return Err(Error::new(format!("{top}/meta.js: expected a map"))),
-        None => Node::from(config::Map::new()),
+        None => Node::from(Map::new()),
     };
-    let source = format!("{top}/meta.js");
-    for fields in
-        [standard::FIELDS, &[("user-data", FieldType::Data, false), ("dsmode", FieldType::Text, false)]]
-    {
-        field_types::drop_invalid(sys, &source, &mut metadata, fields);
+    field_types::drop_invalid(sys, &format!("{top}/meta.js"), &mut meta, &V1_FIELDS);
+    let keys = keys.unwrap_or_default();
+    let mut public_keys = match meta.get("public-keys") {
+        Some(keys) => standard::public_keys(Some(keys)),
+        None => {
+            let path = format!("{top}/root/.ssh/authorized_keys");
+            fields::valid_keys(sys, &path, &String::from_utf8_lossy(&keys))
+        }
+    };
+    public_keys.retain(|key| !key.starts_with('#'));
+    let user_data = standard::text_blob(&meta, "user-data");
+    // The instance data has upstream's structure, in which binary files are marked.
+    let encoded = |content: &[u8]| match content {
+        [] => String::new(),
+        content => format!("ci-b64:{}", encoding::base64::encode(content)),
+    };
+    let mut metadata = Map::new();
+    metadata.insert("network_config", encoded(eni.as_deref().unwrap_or_default()));
+    metadata.insert("authorized_keys", encoded(&keys));
+    if !public_keys.is_empty() {
+        metadata.insert("public-keys", public_keys.into_iter().map(Node::from).collect::<Vec<_>>());
     }
-    let mut drive = OpenStackData { version: 1, ..OpenStackData::default() };
-    if let Some(map) = metadata.as_map_mut()
-        && let (Some(keys), None) = (keys, map.get("public-keys"))
-    {
-        let path = format!("{top}/root/.ssh/authorized_keys");
-        let mut keys = fields::valid_keys(sys, &path, &String::from_utf8_lossy(&keys));
-        keys.retain(|key| !key.starts_with('#'));
-        map.insert("public-keys", keys.join("\n"));
+    if let Some(id) = meta.get("instance-id").cloned() {
+        metadata.insert("instance-id", id);
     }
-    drive.user_data = standard::text_blob(&metadata, "user-data");
-    drive.eni = eni.map(|b| String::from_utf8_lossy(&b).into_owned());
-    drive.metadata = metadata;
-    Ok(Some(drive))
+    metadata.insert("meta_js", meta);
+    Ok(Some(OpenStackData {
+        version: 1,
+        metadata: metadata.into(),
+        user_data,
+        eni: eni.map(|content| String::from_utf8_lossy(&content).into_owned()),
+        ..OpenStackData::default()
+    }))
 }
 
 fn build_instance(
@@ -134,7 +162,7 @@ fn build_instance(
     is_disk: bool,
 ) -> Option<Instance> {
     let sys = ctx.sys;
-    let of = if drive.version == 1 { Some(&drive.metadata) } else { drive.metadata.get("meta") };
+    let of = drive.metadata.get(if drive.version == 1 { "meta_js" } else { "meta" });
     let mode = |settings: Option<&Node>| settings.and_then(|settings| document::text(settings, "dsmode"));
     // `pass`, which used to leave the drive to other tools, is invalid like any other mode.
     let mode = mode(of).or_else(|| mode(ctx.settings("ConfigDrive")));

@@ -17,7 +17,7 @@ use crate::field_types::Field;
 use crate::field_types::FieldType::{Map, Text};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::search::without_credentials;
+use crate::search::without_secrets;
 use crate::service::parse_token;
 use crate::tree::{self, Prefetched};
 use crate::{
@@ -281,7 +281,7 @@ fn crawl<'a>(
         let (which, _) = net.open_service(&requests, deadline)?;
         (policy.urls[which].clone(), None)
     };
-    info!(sys, "Ec2: the metadata service is at {}", without_credentials(&base));
+    info!(sys, "Ec2: the metadata service is at {}", without_secrets(&base));
     let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
     let prefetched = Prefetched::default();
     let mut imds = Imds { sys, net, policy: policy.clone(), base, token, deadline, prefetched };

@@ -237,6 +237,11 @@ fn has_default(users: &Node) -> bool {
     }
 }
 
+/// Returns the region of a zone. A zone without a hyphen is its own region.
+fn region(zone: &str) -> &str {
+    zone.rsplit_once('-').map_or(zone, |(region, _)| region)
+}
+
 fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
     let class = ctx.class("GCE");
     let mut instance = standard::instance("GCE", &class, format!("metadata ({url}/)"));
@@ -244,7 +249,7 @@ fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> In
     let first = |name: String| name.split('.').next().unwrap_or_default().to_string();
     instance.local_hostname = instance.local_hostname.map(first);
     let zone = instance.availability_zone.as_deref();
-    instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
+    instance.region = zone.map(|zone| region(zone).to_string());
     let user = default_user(ctx.config);
     let lines: Vec<String> = match metadata.get("public-keys-data").map(|n| &n.value) {
         Some(Value::Seq(lines)) => lines.iter().filter_map(|n| n.as_str().map(Into::into)).collect(),
@@ -260,6 +265,15 @@ fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> In
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn region_is_the_zone_without_its_last_part() {
+        for (zone, expected) in
+            [("us-central1-a", "us-central1"), ("us-a", "us"), ("local", "local"), ("-", "")]
+        {
+            assert_eq!(region(zone), expected);
+        }
+    }
 
     #[test]
     fn expired_and_foreign_keys_are_dropped() {

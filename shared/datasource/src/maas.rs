@@ -165,7 +165,7 @@ impl Service<'_> {
             };
             // As many requests as upstream makes.
             let pause = Duration::from_secs(1 + attempt / 5);
-            if deadline.remaining() <= pause {
+            if why.is_permanent() || deadline.remaining() <= pause {
                 return Err(why);
             }
             debug!(sys, "MAAS: {why}; retrying");

@@ -12,7 +12,7 @@ use system::{Deadline, Request, Result, System, debug, info, warning};
 use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
-use crate::search::without_credentials;
+use crate::search::without_secrets;
 use crate::{Datasource, Search, dmi, document, field_types, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
@@ -79,7 +79,7 @@ fn crawl(
     let requests: Vec<Request> = bases.iter().map(ask).collect();
     let (which, response) = net.open_service(&requests, deadline)?;
     let base = bases[which].clone();
-    let shown = without_credentials(&base);
+    let shown = without_secrets(&base);
     info!(sys, "OpenStack: the metadata service is at {shown}");
     let listed = String::from_utf8_lossy(&response.body).into_owned();
     let version =
@@ -143,7 +143,7 @@ fn instance(ctx: &Search<'_>, base: &str, mut read: OpenStackData) -> Option<Ins
     if !std::mem::take(&mut read.files).is_empty() {
         debug!(ctx.sys, "OpenStack: files in the metadata are written only for config drives");
     }
-    read.apply_to(&mut instance, &without_credentials(base));
+    read.apply_to(&mut instance, &without_secrets(base));
     if !ctx.is_enabled("OpenStack", "apply_network_config") {
         instance.network = None;
     }

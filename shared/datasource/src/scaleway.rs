@@ -117,7 +117,9 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     instance.is_hostname_whole = true;
     instance.availability_zone = text("zone");
     let zone = instance.availability_zone.as_deref();
-    instance.region = zone.and_then(|z| z.rsplit_once('-')).map(|(region, _)| region.to_string());
+    // That of a zone without a hyphen is empty.
+    instance.region =
+        zone.map(|zone| zone.rsplit_once('-').map(|(region, _)| region.to_string()).unwrap_or_default());
     instance.public_keys = keys(&metadata);
     (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     let network = network::config(&metadata, lease.as_ref(), &nic);
@@ -164,6 +166,19 @@ mod tests {
             (instance.local_hostname.as_deref(), instance.is_hostname_whole),
             (Some("web.example.com"), true)
         );
+    }
+
+    #[test]
+    fn region_is_the_part_before_the_last_hyphen() {
+        for (zone, region) in [("fr-par-1", "fr-par"), ("fr-1", "fr"), ("fr-", "fr"), ("par1", ""), ("-", "")]
+        {
+            let instance = read(&format!("{{id: i, zone: '{zone}'}}")).0.unwrap();
+            assert_eq!(
+                (instance.availability_zone, instance.region),
+                (Some(zone.into()), Some(region.into()))
+            );
+        }
+        assert_eq!(read("{id: i}").0.unwrap().region, None);
     }
 
     #[test]

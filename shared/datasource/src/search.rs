@@ -1,7 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
 use state::Instance;
-use system::{Error, Result, StepResult, debug, info};
+use system::{Error, Request, Result, StepResult, debug, info};
 
 use crate::{Datasource, Search, Stage, datasource};
 
@@ -85,8 +85,8 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
 }
 
 impl Datasource {
-    /// Searches for an instance. Neither the error nor the texts of the instance that all users can read contain credentials of
-    /// a URL.
+    /// Searches for an instance. Neither the error nor the texts of the instance that all users can read contain a URL's
+    /// secrets.
     ///
     /// # Errors
     ///
@@ -94,29 +94,56 @@ impl Datasource {
     pub fn find_instance(&self, ctx: &Search<'_>) -> Result<Option<Instance>> {
         let mut found = (self.find)(ctx).map_err(|e| {
             let text = e.to_string();
-            let shown = without_credentials(&text);
+            let shown = without_secrets(&text);
             if shown == text { e } else { Error::new(shown) }
         })?;
         if let Some(instance) = &mut found {
-            instance.subplatform = without_credentials(&instance.subplatform);
-            instance.description = without_credentials(&instance.description);
+            instance.subplatform = without_secrets(&instance.subplatform);
+            instance.description = without_secrets(&instance.description);
         }
         Ok(found)
     }
 }
 
-/// Removes user names and passwords from the URLs in a text.
-pub(crate) fn without_credentials(text: &str) -> String {
+/// Removes from the URLs in a text what may be secret, as messages of requests do: user names and passwords, queries, and,
+/// unless the host is that of a metadata service, the words of the path that are not well known.
+pub(crate) fn without_secrets(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("://") {
-        let end = after.find(|c: char| c.is_whitespace() || "/?#\"')".contains(c)).unwrap_or(after.len());
-        let (authority, tail) = after.split_at(end);
-        let host = authority.rsplit('@').next().unwrap_or(authority);
-        shown.extend([before, "://", host]);
-        rest = tail;
+    while let Some(at) = rest.find("://") {
+        let scheme = rest[..at]
+            .rfind(|c: char| !c.is_ascii_alphanumeric())
+            .map_or(0, |last| last + rest[last..].chars().next().map_or(0, char::len_utf8));
+        let end_of = |from: usize, ends: &[char]| {
+            rest[from..]
+                .find(|c: char| c.is_whitespace() || ends.contains(&c))
+                .map_or(rest.len(), |end| from + end)
+        };
+        let authority = end_of(at + 3, &['/', '?', '#', '"', '\'', ')']);
+        let end = end_of(authority, &['"', '\'', ')', ']', ',']);
+        let url = &rest[scheme..end];
+        let url = &url[..url.len() - position_after(url).len()];
+        let request = Request::get(url).of_metadata_service();
+        shown += &rest[..scheme];
+        shown += &request.redacted_url();
+        rest = &rest[scheme + url.len()..];
     }
     shown + rest
+}
+
+/// Returns the colon after a URL in a message, with the line and column before it if there are any: `:1:2:`.
+fn position_after(url: &str) -> &str {
+    let Some(mut bare) = url.strip_suffix(':') else { return "" };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let place = bare.rsplit_once(':').and_then(|(rest, column)| Some((rest.rsplit_once(':')?, column)));
+    if let Some(((path, line), column)) = place
+        && is_number(line)
+        && is_number(column)
+        && path.contains("://")
+    {
+        bare = path;
+    }
+    &url[bare.len()..]
 }
 
 /// Returns upstream's name for a datasource in a stage, which tools search logs for and descriptions begin with.
@@ -140,15 +167,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_lose_their_credentials_only() {
+    fn urls_lose_their_secrets_only() {
         for (text, expected) in [
-            ("http://user:word@192.0.2.1/a@b: status 404", "http://192.0.2.1/a@b: status 404"),
+            ("http://user:word@192.0.2.1/a@b: status 404", "http://192.0.2.1/…: status 404"),
             ("metadata (https://token@h:8080)", "metadata (https://h:8080)"),
+            ("metadata (https://h/api/v1/metadata/token1?key=s)", "metadata (https://h/api/v1/metadata/…)"),
+            ("at http://h/s,e/x?k: no", "at http://h/…,e/x?k: no"),
+            ("http://h:80/s/v1.json:12:3: not valid", "http://h:80/…/….json:12:3: not valid"),
+            ("http://h/s:123: not valid", "http://h/…: not valid"),
+            (
+                "http://169.254.169.254/metadata/v1.json?key=s: no",
+                "http://169.254.169.254/metadata/v1.json: no",
+            ),
+            ("é://a/b [seed=cmdline,http://h/…/…,/dev/sr0]", "é://a/… [seed=cmdline,http://h/…/…,/dev/sr0]"),
             ("a http://u:a@b@h, 'ftp://x:y@[fe80::1%25eth0]/'", "a http://h, 'ftp://[fe80::1%25eth0]/'"),
-            ("http://h?q=a@b x@y ://", "http://h?q=a@b x@y ://"),
+            ("http://h?q=a@b x@y ://", "http://h x@y ://"),
             ("no URL: a@b", "no URL: a@b"),
         ] {
-            assert_eq!(without_credentials(text), expected);
+            assert_eq!(without_secrets(text), expected);
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::field_types::{self, Field};
 use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
 use crate::parts::Parts;
 use crate::retry::{Defaults, RetryPolicy};
-use crate::search::without_credentials;
+use crate::search::without_secrets;
 use crate::tree::{self, Prefetched};
 use crate::{Nic, Search, document, standard};
 
@@ -30,6 +30,8 @@ pub struct MetadataService<'s> {
     pub method: fn(String) -> Request,
     /// Headers of each request.
     pub headers: &'s [(&'s str, &'s str)],
+    /// Whether the path of the URLs may grant access, as no documentation has it: messages do not show it.
+    pub has_secret_path: bool,
     /// Returns the first request with its retries.
     pub attempts: fn(&RetryPolicy, Request) -> Request,
     /// The header in which later requests carry the response to the first one, if that is a token.
@@ -91,6 +93,7 @@ impl<'s> MetadataService<'s> {
         path: "",
         method: |url| Request::get(url),
         headers: &[],
+        has_secret_path: false,
         attempts: RetryPolicy::with_retries,
         token_header: None,
         later: RetryPolicy::clone,
@@ -195,7 +198,8 @@ impl<'s> MetadataService<'s> {
         let request = |base: &String| {
             let request =
                 (self.method)(self.url(base, self.path, nic)).limit(metadata_network::MAX_RESPONSE_SIZE);
-            (self.attempts)(policy, metadata_network::with_headers(request, self.headers))
+            let request = (self.attempts)(policy, metadata_network::with_headers(request, self.headers));
+            if self.has_secret_path { request.with_secret_path() } else { request }
         };
         let requests: Vec<Request> = policy.urls.iter().map(request).collect();
         let (index, response) = net.open_service(&requests, Deadline::after((self.timeout)(policy)))?;
@@ -206,7 +210,8 @@ impl<'s> MetadataService<'s> {
             Ok(Token { header, value, renewal: renewal.clone() })
         });
         let token = token.transpose()?;
-        info!(sys, "{}: the metadata service is at {}", self.name, without_credentials(&base));
+        let shown = if self.has_secret_path { system::redacted_url(&base) } else { without_secrets(&base) };
+        info!(sys, "{}: the metadata service is at {shown}", self.name);
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let policy = (self.later)(policy);
         let (name, headers, prefetched) = (self.name, self.headers, RefCell::default());

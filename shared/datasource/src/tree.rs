@@ -7,7 +7,7 @@ use config::{Map, Node, Value};
 use encoding::percent;
 use system::{Error, KeptConnection, Request, Response, Result, System, warning};
 
-use crate::search::without_credentials;
+use crate::search::without_secrets;
 
 /// Fetches one path below the tree's root; returns `None` if it does not exist.
 pub type Get<'f> = &'f mut dyn FnMut(&str) -> Result<Option<Vec<u8>>>;
@@ -101,7 +101,7 @@ pub fn prefetch(
 pub fn body(response: Response, url: &str) -> Result<Option<Vec<u8>>> {
     match response.status {
         404 | 410 => Ok(None),
-        400.. => Err(Error::new(format!("{}: status {}", without_credentials(url), response.status))),
+        400.. => Err(Error::new(format!("{}: status {}", without_secrets(url), response.status))),
         _ => Ok(Some(response.body)),
     }
 }

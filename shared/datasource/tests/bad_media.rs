@@ -98,7 +98,7 @@ fn media() -> Vec<Medium> {
                 "ConfigDrive",
                 "/config-drive",
                 json!({
-                    "meta.js": {"instance-id": "i-1", "local-hostname": "h", "user-data": USER_DATA, "dsmode": "net"},
+                    "meta.js": {"instance-id": "i-1", "user-data": USER_DATA, "dsmode": "net"},
                     "root/.ssh/authorized_keys": keys,
                     "etc/network/interfaces": "auto eth0\niface eth0 inet dhcp\n",
                 }),

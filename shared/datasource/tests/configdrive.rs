@@ -133,6 +133,42 @@ fn version_1_drives_are_read() {
 }
 
 #[test]
+fn drive_without_metadata_of_version_2_is_read_as_version_1() {
+    let one = ("meta.js", r#"{"instance-id": "v1"}"#);
+    for directory in
+        ["openstack/content/0000", "openstack/latest/user_data", "openstack/2018-08-27/user_data"]
+    {
+        let drive = found(&[(directory, "x"), one]);
+        assert_eq!((&*drive.id, drive.user_data.is_empty()), ("v1", true), "{directory}");
+    }
+    let both = found(&[("openstack/latest/meta_data.json", r#"{"uuid": "v2"}"#), one]);
+    assert_eq!(both.id, "v2");
+    // Metadata that is damaged is not missing.
+    let damaged = drive(&[("openstack/latest/meta_data.json", "{"), one]).find("ConfigDrive").unwrap_err();
+    assert!(damaged.to_string().contains("meta_data.json:1:1"), "{damaged}");
+}
+
+/// cloud-init uses four keys of `meta.js`, and keeps all of them below `meta_js`.
+#[test]
+fn version_1_has_four_keys() {
+    let meta = json!({
+        "instance-id": "v1", "public-keys": "# c\nssh-rsa B", "local-hostname": "h", "hostname": "h", "launch-index": 3,
+        "availability-zone": "z", "availability_zone": "z", "region": "r", "cloud-name": "n", "custom": 7,
+        "placement": {"availability-zone": "z"},
+    });
+    let instance = found(&[("meta.js", &meta.to_string()), ("etc/network/interfaces", "auto lo\n")]);
+    assert_eq!((&*instance.id, &*instance.cloud_name), ("v1", "configdrive"));
+    assert_eq!(instance.public_keys, ["ssh-rsa B"]);
+    assert_eq!((instance.local_hostname, instance.launch_index), (None, None));
+    assert_eq!((instance.availability_zone, instance.region), (None, None));
+    let expected = json!({
+        "instance-id": "v1", "public-keys": ["ssh-rsa B"], "meta_js": meta, "authorized_keys": "",
+        "network_config": "ci-b64:YXV0byBsbwo=",
+    });
+    assert_eq!(instance.crawled["meta_data"], expected);
+}
+
+#[test]
 fn only_the_administrator_selects_dsmode() {
     let meta = |more: &str| {
         found(&[("openstack/latest/meta_data.json", &format!("{{\"uuid\": \"u\"{more}}}"))]).dsmode

@@ -52,8 +52,8 @@ pub struct Link {
     pub kind: LinkKind,
     /// The MAC address, in lower case.
     pub mac: Option<String>,
-    /// The name of the kernel driver to match.
-    pub driver: Option<String>,
+    /// The names of the kernel drivers to match, of which the NIC has one; empty for any driver.
+    pub drivers: Vec<String>,
     /// The PCI or USB device ID; renaming compares it in addition to the driver.
     pub device_id: Option<String>,
     /// The MTU in bytes.

@@ -18,8 +18,8 @@ pub struct DesiredLink {
     pub name: String,
     /// The MAC address in lower case.
     pub mac: String,
-    /// The name of the kernel driver, if the configuration gives it.
-    pub driver: Option<String>,
+    /// The names of the kernel drivers that the configuration gives; the link has one of them.
+    pub drivers: Vec<String>,
     /// The device ID, if the configuration gives it.
     pub device_id: Option<String>,
 }
@@ -66,8 +66,8 @@ pub struct Plan {
 /// Returns the names that a configuration of version 1 or 2 sets for MAC addresses.
 pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     let config = parse::network_section(config);
-    let found = |name: Option<String>, mac: Option<String>, driver, device_id| {
-        Some(DesiredLink { name: name?, mac: normalized(&mac?), driver, device_id })
+    let found = |name: Option<String>, mac: Option<String>, drivers, device_id| {
+        Some(DesiredLink { name: name?, mac: normalized(&mac?), drivers, device_id })
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {
@@ -77,7 +77,7 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
             physical
                 .filter_map(|e| {
                     let (driver, id) = (text(e, &["params", "driver"]), text(e, &["params", "device_id"]));
-                    found(text(e, &["name"]), text(e, &["mac_address"]), driver, id)
+                    found(text(e, &["name"]), text(e, &["mac_address"]), driver.into_iter().collect(), id)
                 })
                 .collect()
         }
@@ -85,8 +85,7 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
             let devices = config.get("ethernets").and_then(Node::as_map).into_iter().flat_map(Map::iter);
             devices
                 .filter_map(|(_, d)| {
-                    let driver = text(d, &["match", "driver"]);
-                    found(text(d, &["set-name"]), text(d, &["match", "macaddress"]), driver, None)
+                    found(text(d, &["set-name"]), text(d, &["match", "macaddress"]), drivers(d), None)
                 })
                 .collect()
         }
@@ -112,9 +111,20 @@ pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
 }
 
 fn text(node: &Node, path: &[&str]) -> Option<String> {
-    let text = node.at_path(path).and_then(Node::as_str).filter(|t| !t.is_empty());
-    // Values that the files must not contain must not become names of links either.
+    usable(node.at_path(path)?)
+}
+
+/// Returns the text of a node, unless it is empty. Values that the files must not contain must not become names of links
+/// either.
+fn usable(node: &Node) -> Option<String> {
+    let text = node.as_str().filter(|t| !t.is_empty());
     text.filter(|t| !t.contains(|c: char| is_unsafe_in_files(c) || is_shell_special(c))).map(str::to_string)
+}
+
+/// Returns the drivers that a device of version 2 matches.
+fn drivers(device: &Node) -> Vec<String> {
+    let Some(driver) = device.at_path(&["match", "driver"]) else { return Vec::new() };
+    driver.as_seq().unwrap_or(std::slice::from_ref(driver)).iter().filter_map(usable).collect()
 }
 
 fn normalized(mac: &str) -> String {
@@ -135,7 +145,12 @@ pub fn not_present_message(desired: &DesiredLink) -> String {
 pub fn format_links(desired: &[DesiredLink]) -> String {
     let text = |text: &Option<String>| text.as_deref().map_or(Node::null(), Node::from);
     let one = |w: &DesiredLink| {
-        let fields = [Node::from(&*w.mac), Node::from(&*w.name), text(&w.driver), text(&w.device_id)];
+        let driver = match &*w.drivers {
+            [] => Node::null(),
+            [driver] => Node::from(&**driver),
+            drivers => Node::from(drivers.iter().map(|driver| Node::from(&**driver)).collect::<Vec<_>>()),
+        };
+        let fields = [Node::from(&*w.mac), Node::from(&*w.name), driver, text(&w.device_id)];
         Node::from(fields.to_vec())
     };
     lines::python_repr(&Node::from(desired.iter().map(one).collect::<Vec<Node>>()))
@@ -162,8 +177,8 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
     let mut down: Vec<usize> = Vec::new();
     let mut spare = 0;
     for want in desired {
-        let agrees = |have: &Option<String>, asked: &Option<String>| {
-            asked.is_none() || have.is_none() || have == asked
+        let agrees = |have: &Option<String>, asked: &[String]| {
+            asked.is_empty() || have.as_ref().is_none_or(|have| asked.contains(have))
         };
         // If the configuration names a driver, it distinguishes two functions of one card that share an address.
         let matching: Vec<usize> = (0..current.len())
@@ -171,8 +186,8 @@ pub fn plan(desired: &[DesiredLink], current: &[CurrentLink]) -> Plan {
                 let p = &current[*i];
                 p.configurable
                     && p.mac == want.mac
-                    && agrees(&p.driver, &want.driver)
-                    && agrees(&p.device_id, &want.device_id)
+                    && agrees(&p.driver, &want.drivers)
+                    && agrees(&p.device_id, want.device_id.as_slice())
             })
             .collect();
         let link = match matching[..] {
@@ -369,17 +384,26 @@ mod tests {
     #[test]
     fn driver_distinguishes_links_with_one_mac() {
         let twin = |name: &str, driver: &str| CurrentLink { driver: Some(driver.into()), ..have(name, "1") };
-        let want = DesiredLink { driver: Some("hv_netvsc".into()), ..want("b", "1") };
-        assert_eq!(steps(&plan(&[want], &[twin("a", "mlx5"), twin("c", "hv_netvsc")])), "c>b");
+        let want = |drivers: &[&str]| {
+            let drivers = drivers.iter().map(|driver| (*driver).into()).collect();
+            DesiredLink { drivers, ..want("b", "1") }
+        };
+        let current = [twin("a", "mlx5"), twin("c", "hv_netvsc")];
+        assert_eq!(steps(&plan(&[want(&["hv_netvsc"])], &current)), "c>b");
+        assert_eq!(steps(&plan(&[want(&["e1000", "hv_netvsc"])], &current)), "c>b");
+        let config = "version: 2\nethernets: {i: {match: {macaddress: '00:00:00:00:00:01', driver: [x, y]}, set-name: b}}";
+        let links = desired_links(&config::yaml::parse("t", config).unwrap().root);
+        assert_eq!(links[0].drivers, ["x", "y"]);
+        assert_eq!(format_links(&links), "[['00:00:00:00:00:01', 'b', ['x', 'y'], None]]");
     }
 
     #[test]
     fn desired_links_are_read_from_both_versions() {
         let v1 = "version: 1\nconfig:\n- {type: physical, name: a, mac_address: 'AA:00:00:00:00:01', params: {driver: x}}\n- {type: vlan, name: v, mac_address: 'aa:00:00:00:00:02'}\n- {type: physical, name: b}\n";
         let v2 = "network:\n  version: 2\n  ethernets:\n    i: {match: {macaddress: 'AA:00:00:00:00:01'}, set-name: a}\n    j: {set-name: b}\n    k: {match: {macaddress: 'aa:00:00:00:00:03'}}\n";
-        for (text, driver) in [(v1, Some("x".to_string())), (v2, None)] {
+        for (text, drivers) in [(v1, vec!["x".to_string()]), (v2, Vec::new())] {
             let config = config::yaml::parse("t", text).unwrap().root;
-            let expected = DesiredLink { driver, ..want("a", "aa:00:00:00:00:01") };
+            let expected = DesiredLink { drivers, ..want("a", "aa:00:00:00:00:01") };
             assert_eq!(desired_links(&config), [expected], "{text}");
             let matched = if text == v2 { vec![want("k", "aa:00:00:00:00:03")] } else { Vec::new() };
             assert_eq!(matched_links(&config), matched, "{text}");

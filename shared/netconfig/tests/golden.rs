@@ -386,3 +386,81 @@ config:
     }
     assert!(OUTPUT_KINDS.iter().all(|name| tested.contains(name)), "{tested:?}");
 }
+
+fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) {
+    let facts = netconfig::Facts::default();
+    let target = netconfig::Target::for_distro(distro);
+    let converted = netconfig::convert("yaml", "x", input, renderer, &target, &facts).unwrap();
+    let files: Vec<String> =
+        converted.files.iter().map(|file| format!("{}\n{}", file.path, file.content)).collect();
+    (files.join("\n"), converted.findings.iter().map(ToString::to_string).collect())
+}
+
+/// A NIC matches if it has one of the drivers.
+#[test]
+fn all_drivers_of_a_list_are_matched() {
+    let with = |drivers: &str| {
+        format!(
+            "version: 2\nethernets: {{i: {{match: {{macaddress: '52:54:00:00:00:01', driver: {drivers}}}, set-name: eth0, dhcp4: true}}}}"
+        )
+    };
+    for (drivers, networkd, udev) in [
+        ("[virtio_net, e1000]", "Driver=virtio_net e1000\n", r#"DRIVERS=="virtio_net|e1000""#),
+        ("[virtio_net]", "Driver=virtio_net\n", r#"DRIVERS=="virtio_net""#),
+        ("virtio_net", "Driver=virtio_net\n", r#"DRIVERS=="virtio_net""#),
+        ("[]", "[Match]\nMACAddress=52:54:00:00:00:01\nName=eth0\n", r#"DRIVERS=="?*""#),
+    ] {
+        for (renderer, distro, expected) in [
+            ("networkd", "debian", networkd),
+            ("eni", "debian", udev),
+            ("sysconfig", "rhel", udev),
+            ("sysconfig", "suse", udev),
+        ] {
+            let (files, findings) = rendered(&with(drivers), renderer, distro);
+            assert!(files.contains(expected), "{renderer}, {drivers}: {files}");
+            assert!(findings.is_empty(), "{renderer}, {drivers}: {findings:?}");
+        }
+    }
+    // Each invalid name is reported, and the others are used.
+    let (files, findings) = rendered(&with(r#"[a, 'b c', 'd"', 7, e]"#), "networkd", "debian");
+    assert!(files.contains("Driver=a e\n"), "{files}");
+    let message = |i: usize| format!("network.ethernets.i.match.driver[{i}]: expected a driver's name");
+    assert_eq!(findings.len(), 3, "{findings:?}");
+    for i in 1..4 {
+        assert!(findings.iter().any(|finding| finding.contains(&message(i))), "{findings:?}");
+    }
+    let target = netconfig::Target::for_distro("debian");
+    let facts = netconfig::Facts::default();
+    let converted =
+        netconfig::convert("yaml", "x", &with("[a, b]"), "network-manager", &target, &facts).unwrap();
+    assert!(converted.unsupported.iter().any(|found| found.key.ends_with(".match.driver")));
+}
+
+/// 0 is an ID like any other (frames with a priority only); without an ID there is no VLAN.
+#[test]
+fn vlan_id_may_be_0_but_not_missing() {
+    let with = |id: &str| {
+        format!(
+            "version: 2\nethernets: {{eth0: {{dhcp4: true}}}}\nvlans: {{prio: {{link: eth0{id}, dhcp4: true}}}}"
+        )
+    };
+    for (renderer, distro, expected) in [
+        ("sysconfig", "suse", "VLAN_ID=0\n"),
+        ("networkd", "debian", "Id=0\n"),
+        ("network-manager", "debian", "id=0\n"),
+        ("eni", "debian", "vlan-id 0\n"),
+        ("netplan", "debian", "prio:"),
+    ] {
+        let (files, findings) = rendered(&with(", id: 0"), renderer, distro);
+        assert!(files.contains(expected) && findings.is_empty(), "{renderer}: {files} {findings:?}");
+        if renderer == "netplan" {
+            continue;
+        }
+        let v1 = "version: 1\nconfig: [{type: physical, name: eth0, subnets: [{type: dhcp}]}, {type: vlan, name: prio, vlan_link: eth0, vlan_id: null}]";
+        for none in [with(""), with(", id: null"), v1.to_string()] {
+            let (files, findings) = rendered(&none, renderer, distro);
+            assert!(!files.contains("prio"), "{renderer}: {files}");
+            assert!(findings.iter().any(|finding| finding.contains("required, but missing")), "{findings:?}");
+        }
+    }
+}

@@ -153,12 +153,8 @@ impl ProvisioningData<'_> {
     }
 
     fn is_password_disabled(&self) -> Option<bool> {
-        let word = self.document.at_path(&["compute", "osProfile", "disablePasswordAuthentication"])?;
-        match &*word.scalar_text()?.to_lowercase() {
-            "true" => Some(true),
-            "false" => Some(false),
-            _ => None,
-        }
+        let path = ["compute", "osProfile", "disablePasswordAuthentication"];
+        ovf::parse_flag(&self.document.at_path(&path)?.scalar_text()?)
     }
 }
 
@@ -276,6 +272,26 @@ mod tests {
         let document = json!({"compute": {"userData": "?"}});
         let (instance, warnings) = filled(&Ovf::default(), &document, None);
         assert_eq!((instance.user_data, instance.config, warnings.len()), (Blobs::default(), json!({}), 1));
+    }
+
+    /// The service's documentation has `true` and `false`; what is neither must not allow passwords.
+    #[test]
+    fn password_setting_has_several_spellings() {
+        for (setting, expected) in [
+            (json!("true"), json!(false)),
+            (json!("True"), json!(false)),
+            (json!(" yes "), json!(false)),
+            (json!("1"), json!(false)),
+            (json!(true), json!(false)),
+            (json!("False"), json!(true)),
+            (json!("off"), json!(true)),
+            (json!(""), Json::Null),
+            (json!("maybe"), Json::Null),
+        ] {
+            let document = json!({"compute": {"osProfile": {"disablePasswordAuthentication": setting}}});
+            let (instance, _) = filled(&Ovf::default(), &document, None);
+            assert_eq!(instance.config["ssh_pwauth"], expected, "{setting}");
+        }
     }
 
     #[test]

@@ -121,8 +121,16 @@ fn text_of(parent: Node<'_, '_>, name: &'static str) -> Result<Option<String>> {
 }
 
 fn flag(parent: Node<'_, '_>, name: &'static str) -> Result<Option<bool>> {
-    let yes = |text: String| matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes");
-    Ok(text_of(parent, name)?.map(yes))
+    Ok(text_of(parent, name)?.map(|text| parse_flag(&text) == Some(true)))
+}
+
+/// Parses a setting that is on or off, in upstream's spellings; `None` for any other text.
+pub fn parse_flag(text: &str) -> Option<bool> {
+    match &*text.trim().to_lowercase() {
+        "true" | "1" | "on" | "yes" => Some(true),
+        "false" | "0" | "off" | "no" => Some(false),
+        _ => None,
+    }
 }
 
 fn read_keys(linux_set: Node<'_, '_>) -> Result<Vec<Key>> {
@@ -264,6 +272,28 @@ mod tests {
         ] {
             let ovf = parse(&file("<wa:HostName>x</wa:HostName>", platform)).unwrap().unwrap();
             assert_eq!(ovf.pps_type.as_deref(), expected, "{platform}");
+        }
+    }
+
+    #[test]
+    fn flags_have_upstreams_spellings() {
+        for (text, flag) in [
+            ("true", Some(true)),
+            (" True\n", Some(true)),
+            ("TRUE", Some(true)),
+            ("1", Some(true)),
+            ("Yes", Some(true)),
+            ("on", Some(true)),
+            ("false", Some(false)),
+            ("False", Some(false)),
+            ("0", Some(false)),
+            ("no", Some(false)),
+            ("OFF", Some(false)),
+            ("", None),
+            ("enabled", None),
+            ("2", None),
+        ] {
+            assert_eq!(parse_flag(text), flag, "{text}");
         }
     }
 

@@ -132,6 +132,13 @@ impl Machine {
         self.with_context(|ctx| (datasource(&cached.datasource).unwrap().check)(ctx, cached))
     }
 
+    /// Returns the log so far, of all levels.
+    pub fn log(&self) -> String {
+        let path = self.host("/all.log");
+        self.sys.log().to_file(system::Level::Debug, std::fs::File::create(&path).unwrap());
+        std::fs::read_to_string(path).unwrap()
+    }
+
     /// Returns the messages of level WARNING and above.
     pub fn warnings(&self) -> String {
         let lines: Vec<String> = self.sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();

@@ -84,11 +84,118 @@ fn bigstep_reads_its_url_from_a_file() {
     let machine = bigstep(BIGSTEP);
     let i = machine.found("Bigstep");
     assert_eq!((&*i.id, &*text(&i.user_data), &*text(&i.vendor_data)), ("b-1", "u", "v"));
-    assert!(i.subplatform.starts_with("metadata (http://127.0.0.1:") && i.subplatform.ends_with("/d)"));
+    assert!(i.subplatform.starts_with("metadata (http://127.0.0.1:") && i.subplatform.ends_with("/…)"));
     assert!(bigstep("{}").find("Bigstep").unwrap_err().to_string().contains("no metadata"));
     assert_eq!(Machine::new().network_stage().find("Bigstep").unwrap(), None);
     let empty = Machine::new().network_stage().file("/var/lib/cloud/data/seed/bigstep/url", "");
     assert!(empty.find("Bigstep").is_err());
+}
+
+/// The URL of a service that the configuration or a file names may contain a token, which neither messages nor the texts of
+/// an instance that all users can read show.
+#[test]
+fn tokens_in_configured_urls_are_hidden() {
+    const PATH: &str = "/t0k/Key";
+    let at = |base: &str| format!("{}{PATH}", base.replacen("http://", "http://us3r:w0rd@", 1));
+    let bigstep = |url: &str| {
+        Machine::new()
+            .network_stage()
+            .file("/var/lib/cloud/data/seed/bigstep/url", url.to_string())
+            .config("datasource: {Bigstep: {retries: 0, timeout: 1}}")
+    };
+    let configured = |name: &str, vendor: &str, key: &str, url: &str| {
+        Machine::new()
+            .firmware(&[("sys_vendor", vendor), ("product_serial", "7"), ("product_uuid", "ec2u-1")])
+            .config(&format!(
+                "datasource: {{{name}: {{{key}: '{url}', retries: 0, max_wait: 1, timeout: 1}}}}"
+            ))
+            .line(&format!("ci.ds={name}"))
+            .nics(&["ens3"])
+            .network_stage()
+    };
+    let check = |name: &str, machine: &Machine, shown: Option<String>| {
+        let (found, error) = match shown {
+            Some(error) => (String::new(), error),
+            None => {
+                let i = machine.found(name);
+                (
+                    format!("{} {} {:?}", i.subplatform, i.description, i.network.map(|n| n.source)),
+                    String::new(),
+                )
+            }
+        };
+        let log = machine.log();
+        let all = format!("{found}\n{error}\n{log}");
+        for secret in ["t0k", "Key", "us3r", "w0rd", "s3cret"] {
+            assert!(!all.contains(secret), "{name}: {secret}: {all}");
+        }
+        assert!(all.contains("http://127.0.0.1:"), "{name}: {all}");
+    };
+    let failing = |name: &str, machine: &Machine| machine.find(name).unwrap_err().to_string();
+    for document in ["{}", "{", BIGSTEP] {
+        for query in ["", "?s=s3cret"] {
+            let path = format!("{PATH}{query}");
+            let machine = bigstep(&format!("{}{query}", at(&serve(&[(&*path, document)]))));
+            let error = (document != BIGSTEP).then(|| failing("Bigstep", &machine));
+            check("Bigstep", &machine, error.map(|e| format!("{e} http://127.0.0.1:")));
+        }
+    }
+    let machine = bigstep("http://169.254.169.254:0/t0k/Key?s3cret");
+    let error = failing("Bigstep", &machine);
+    assert!(error.contains("http://169.254.169.254:0/…/…") && !error.contains("t0k"), "{error}");
+    for (name, vendor, key) in [
+        ("DigitalOcean", "DigitalOcean", "metadata_url"),
+        ("UpCloud", "UpCloud", "metadata_url"),
+        ("NWCS", "NWCS", "metadata_url"),
+        ("GCE", "Google", "metadata_url"),
+        ("Vultr", "Vultr", "url"),
+        ("Ec2", "x", "metadata_urls"),
+        ("OpenStack", "x", "metadata_urls"),
+        ("MAAS", "x", "metadata_url"),
+    ] {
+        for document in ["{}", "{", r#"{"droplet_id": ""}"#] {
+            let base = serve(&[(PATH, document), ("/t0k/Key/openstack", "latest")]);
+            let machine = configured(name, vendor, key, &at(&base));
+            if let Ok(None) = machine.find(name) {
+                panic!("{name}: not tried");
+            }
+            let error = machine.find(name).err().map(|e| e.to_string());
+            check(name, &machine, error);
+        }
+    }
+}
+
+/// Another attempt would fail in the same way.
+#[test]
+fn unsupported_urls_fail_at_once() {
+    for (name, key) in [
+        ("MAAS", "metadata_url"),
+        ("GCE", "metadata_url"),
+        ("Ec2", "metadata_urls"),
+        ("OpenStack", "metadata_urls"),
+        ("DigitalOcean", "metadata_url"),
+        ("Vultr", "url"),
+        ("Exoscale", "metadata_url"),
+        ("CloudCIX", "metadata_urls"),
+        ("AliYun", "metadata_urls"),
+    ] {
+        for (url, expected) in [
+            ("ftp://192.0.2.1/x", "unsupported URL scheme ftp"),
+            ("192.0.2.1/x", "invalid URL: expected http:// or https://"),
+            ("http://192.0.2.1:99999/x", "invalid port in URL"),
+        ] {
+            let machine =
+                Machine::new().network_stage().nics(&["ens3"]).line(&format!("ci.ds={name}")).config(
+                    &format!("{{datasource_list: [{name}], datasource: {{{name}: {{{key}: '{url}'}}}}}}"),
+                );
+            let begun = std::time::Instant::now();
+            match machine.find(name) {
+                Err(e) => assert!(e.to_string().contains(expected), "{name}: {e}"),
+                Ok(found) => panic!("{name}: {found:?}"),
+            }
+            assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{name}: {:?}", begun.elapsed());
+        }
+    }
 }
 
 /// Creates a machine whose service has this document.

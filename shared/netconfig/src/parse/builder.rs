@@ -172,6 +172,25 @@ impl Builder {
         Some(text)
     }
 
+    /// Returns the drivers that version 2 matches: one, or a list.
+    pub fn drivers(&mut self, map: &Node, path: &str) -> Vec<String> {
+        const KEY: &str = "driver";
+        let Some(Value::Seq(items)) = map.get(KEY).map(|node| &node.value) else {
+            return self.udev_value(map, path, KEY).into_iter().collect();
+        };
+        let mut drivers = Vec::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate() {
+            let name = item.as_str().filter(|name| !name.is_empty() && !name.contains(is_part_of_no_driver));
+            match name {
+                Some(name) => drivers.push(name.to_string()),
+                None => {
+                    self.discard(item, &format!("{}[{i}]", join_key(path, KEY)), "expected a driver's name")
+                }
+            }
+        }
+        drivers
+    }
+
     /// Returns a MAC in lower case. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
     /// is converted back.
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
@@ -321,6 +340,11 @@ fn mac_from_sexagesimal(number: i128) -> Option<String> {
     }
     parts[0] = rest;
     (number >= 0 && rest < 100).then(|| parts.map(|p| format!("{p:02}")).join(":"))
+}
+
+/// Returns whether a character would separate names in a list of drivers, or has a meaning to a shell or udev.
+fn is_part_of_no_driver(c: char) -> bool {
+    c.is_whitespace() || is_shell_special(c)
 }
 
 #[cfg(test)]

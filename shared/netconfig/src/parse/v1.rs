@@ -102,7 +102,7 @@ fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
     let Some(mut link) = common_fields(build, entry, path, kind) else { return };
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
-        link.driver = build.udev_value(params, &at, "driver");
+        link.drivers = build.udev_value(params, &at, "driver").into_iter().collect();
         link.device_id = build.udev_value(params, &at, "device_id");
     }
     build.insert(link);
@@ -178,6 +178,10 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) {
 fn vlan(build: &mut Builder, entry: &Node, path: &str) {
     build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["vlan_id", "vlan_link"]].concat());
     if !has_keys(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
+        return;
+    }
+    if entry.get("vlan_id").is_some_and(Node::is_null) {
+        build.discard(entry, &format!("{path}.vlan_id"), "required, but missing");
         return;
     }
     let Some(mut link) = common_fields(build, entry, path, LinkKind::Vlan) else { return };

@@ -11,7 +11,6 @@ use super::key_path::join_key;
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
 use super::route::{self, RawRoute};
-use super::sanitize::is_shell_special;
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 
@@ -106,15 +105,7 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
     if let Some(matched) = build.map(device, path, "match") {
         let at = join_key(path, "match");
         link.mac = build.mac(matched, &at, "macaddress");
-        // netplan accepts a list of drivers; a line of the files can have only one.
-        link.driver = match matched.get("driver").map(|n| &n.value) {
-            Some(Value::Seq(_)) => build
-                .string_list(matched, &at, "driver")
-                .into_iter()
-                .next()
-                .filter(|d| !d.contains(is_shell_special)),
-            _ => build.udev_value(matched, &at, "driver"),
-        };
+        link.drivers = build.drivers(matched, &at);
     }
     link.wakeonlan = optional_bool(device, "wakeonlan");
     link.accept_ra = optional_bool(device, "accept-ra");
@@ -188,7 +179,7 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
 
 fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     for key in ["id", "link"] {
-        if device.get(key).is_none() {
+        if device.get(key).is_none_or(Node::is_null) {
             build.discard(device, &join_key(path, key), "required, but missing");
             return;
         }

@@ -113,8 +113,8 @@ impl Topology<'_> {
 fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFile, String> {
     let mut unit = UnitFile::default();
     unit.add("Match", "Name", &link.name);
-    if let Some(driver) = &link.driver {
-        unit.add("Match", "Driver", driver);
+    if !link.drivers.is_empty() {
+        unit.add("Match", "Driver", link.drivers.join(" "));
     }
     if let Some(mac) = &link.mac {
         unit.add(if link.kind == LinkKind::Physical { "Match" } else { "Link" }, "MACAddress", mac);

@@ -10,7 +10,10 @@ pub fn rules(model: &Model, path: &str) -> File {
     let mut content = String::new();
     for link in model.links.iter().filter(|l| l.kind == LinkKind::Physical) {
         let Some(mac) = &link.mac else { continue };
-        let driver = link.driver.as_deref().unwrap_or("?*");
+        let driver = match &*link.drivers {
+            [] => "?*".to_string(),
+            drivers => drivers.join("|"),
+        };
         let clauses = [
             "SUBSYSTEM==\"net\"".to_string(),
             "ACTION==\"add\"".to_string(),

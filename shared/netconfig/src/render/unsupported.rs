@@ -64,7 +64,7 @@ pub mod link {
     pub const KEEP_CONFIGURATION: Key<Link> = Key::new("keep_configuration", "critical", |l| {
         l.keep_configuration.as_ref().is_some_and(|k| !k.is_falsy())
     });
-    pub const DRIVER: Key<Link> = Key::new("params.driver", "match.driver", |l| l.driver.is_some());
+    pub const DRIVER: Key<Link> = Key::new("params.driver", "match.driver", |l| !l.drivers.is_empty());
     pub const MAC: Key<Link> = Key::new("mac_address", "macaddress", |l| l.mac.is_some());
     pub const MTU: Key<Link> = Key::new("mtu", "mtu", |l| l.mtu.is_some());
     pub const ROUTING_POLICY: Key<Link> = Key::new("", "routing-policy", |l| !l.rules.is_empty());

@@ -186,6 +186,11 @@ impl Request {
         Request { visible_paths: Paths::Documented, ..self }
     }
 
+    /// Hides the words of the path in messages, whatever the host: each of them may grant access.
+    pub fn with_secret_path(self) -> Request {
+        Request { visible_paths: Paths::WellKnown, ..self }
+    }
+
     /// Sets the size limit of the response body in bytes.
     pub fn limit(self, limit: usize) -> Request {
         Request { limit, ..self }

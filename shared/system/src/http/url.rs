@@ -41,6 +41,10 @@ pub fn local_path(url: &str) -> Option<&str> {
 
 impl Url {
     pub fn parse(text: &str) -> Result<Url> {
+        Url::split(text).map_err(Error::into_permanent)
+    }
+
+    fn split(text: &str) -> Result<Url> {
         let text = text.trim();
         let https = match scheme(text).as_deref() {
             Some("http") => false,
