@@ -36,7 +36,7 @@ config::string_enum! {
         Auto = "auto",
         Growpart = "growpart",
         Gpart = "gpart",
-        Off = "off" or "false";
+        Off = "off" or "Off" or "OFF" or "false" or "False" or "FALSE" or "no" or "No" or "NO" or "0";
         Growfs = "growfs"
     }
 }
@@ -247,6 +247,9 @@ mod tests {
             // A boolean here is an old form.
             ("growpart: {mode: off}", false, 1),
             ("growpart: {mode: 'off'}", false, 0),
+            ("growpart: {mode: 'No'}", false, 0),
+            ("growpart: {mode: 'FALSE'}", false, 0),
+            ("growpart: {mode: 0}", false, 0),
             ("growpart: {mode: gpart}", true, 0),
             ("growpart: {mode: growfs}", true, 0),
             ("growpart: {mode: fast}", true, 1),
