@@ -1,16 +1,36 @@
-//! SHA-1, SHA-256 and SHA-512, for key fingerprints, password hashes and generated identifiers.
+//! SHA-1 and SHA-2, for key fingerprints, password hashes and generated identifiers.
 
 use ::sha1::{Digest, Sha1};
-use sha2::{Sha256, Sha512};
+use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 
 /// Returns the SHA-1 digest.
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     Sha1::digest(bytes).into()
 }
 
+/// Returns the SHA-224 digest.
+pub fn sha224(bytes: &[u8]) -> [u8; 28] {
+    Sha224::digest(bytes).into()
+}
+
 /// Returns the SHA-256 digest.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
+}
+
+/// Returns the SHA-384 digest.
+pub fn sha384(bytes: &[u8]) -> [u8; 48] {
+    Sha384::digest(bytes).into()
+}
+
+/// Returns the SHA-512/224 digest.
+pub fn sha512_224(bytes: &[u8]) -> [u8; 28] {
+    Sha512_224::digest(bytes).into()
+}
+
+/// Returns the SHA-512/256 digest.
+pub fn sha512_256(bytes: &[u8]) -> [u8; 32] {
+    Sha512_256::digest(bytes).into()
 }
 
 /// Returns the SHA-512 digest.
@@ -59,6 +79,21 @@ mod tests {
             assert_eq!(hex(&sha1(bytes)), one, "{}", text.len());
             assert_eq!(hex(&sha256(bytes)), two, "{}", text.len());
             assert_eq!(hex(&sha512(bytes)), three, "{}", text.len());
+        }
+    }
+    /// Outputs of `openssl dgst` for "abc".
+    #[test]
+    fn shorter_variants_match_openssl() {
+        for (digest, expected) in [
+            (sha224(b"abc").to_vec(), "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"),
+            (
+                sha384(b"abc").to_vec(),
+                "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7",
+            ),
+            (sha512_224(b"abc").to_vec(), "4634270f707b6a54daae7530460842e20e37ed265ceee9a43e8924aa"),
+            (sha512_256(b"abc").to_vec(), "53048e2681941ef99b2e29b76b4c7dabe4c2d0c634fc6d46e0e2f13107e7af23"),
+        ] {
+            assert_eq!(hex(&digest), expected);
         }
     }
 }

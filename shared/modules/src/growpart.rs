@@ -36,7 +36,7 @@ config::string_enum! {
         Auto = "auto",
         Growpart = "growpart",
         Gpart = "gpart",
-        Off = "off" or "false";
+        Off = "off" or "Off" or "OFF" or "false" or "False" or "FALSE" or "no" or "No" or "NO" or "0";
         Growfs = "growfs"
     }
 }
@@ -142,11 +142,8 @@ fn grow_target(sys: &System, target: &str, mounts: &[MountInfo]) -> Result<Outco
         let [device] = &devices[..] else {
             return Ok(Outcome::Skipped(format!("{name} consists of {} devices", devices.len())));
         };
-        let outcome = grow_target(sys, device, mounts)?;
-        return match grow_luks(sys, &format!("/dev/mapper/{name}"), device)? {
-            Some(why) => Ok(Outcome::Skipped(why)),
-            None => Ok(outcome),
-        };
+        let partition = grow_target(sys, device, mounts);
+        return grow_volume(sys, &format!("/dev/mapper/{name}"), device, partition);
     }
     match block.partition(sys)? {
         Some(partition) => grow_partition(sys, &partition),
@@ -195,23 +192,37 @@ fn check_matches_kernel(growth: &Growth, partition: &Partition) -> Result<()> {
     )))
 }
 
+/// Grows an encrypted volume on a partition, and returns the outcome of both. If the partition did not grow, the volume
+/// is tried all the same: the key in the image must not stay usable.
+fn grow_volume(sys: &System, volume: &str, device: &str, partition: Result<Outcome>) -> Result<Outcome> {
+    match (partition, grow_luks(sys, volume, device)) {
+        (Err(e), Ok(_)) => Err(e),
+        (Err(e), Err(luks)) => Err(Error::new(format!("{e}; {luks}"))),
+        (Ok(_), Err(e)) => Err(e),
+        (Ok(_), Ok(Some(why))) => Ok(Outcome::Skipped(why)),
+        (Ok(outcome), Ok(None)) => Ok(outcome),
+    }
+}
+
 /// Grows an encrypted volume with the key that the image left for it, which works once. What kept it from
 /// growing, if it was no failure.
 fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<String>> {
-    let Some(text) = sys.read_text_if_exists(KEY_FILE)? else {
-        return Ok(Some(format!("{volume} is encrypted, but {KEY_FILE} does not exist")));
-    };
-    let result = match parse_key_file(&text) {
-        Some((key, slot)) => {
-            let resize = Command::new(["cryptsetup", "--key-file", "-", "resize", volume]).stdin(key);
-            let resized = sys.run(&resize).map(drop);
-            // Every user of the image could read the key: it is removed even if resizing failed.
-            let kill = ["cryptsetup", "luksKillSlot", "--batch-mode", partition, &slot.to_string()];
-            let killed = sys.run(&Command::new(kill)).map(drop);
-            resized.and(killed)
+    let content = match sys.read_text_if_exists(KEY_FILE) {
+        Ok(None) => return Ok(Some(format!("{volume} is encrypted, but {KEY_FILE} does not exist"))),
+        Ok(Some(text)) => {
+            parse_key_file(&text).ok_or_else(|| Error::new(format!("{KEY_FILE}: expected a key and a slot")))
         }
-        None => Err(Error::new(format!("{KEY_FILE}: expected a key and a slot"))),
+        Err(e) => Err(e),
     };
+    // Every user of the image could read the key: slot and file are removed even if resizing failed, and the file even
+    // if it is invalid.
+    let result = content.and_then(|(key, slot)| {
+        let resize = Command::new(["cryptsetup", "--key-file", "-", "resize", volume]).stdin(key);
+        let resized = sys.run(&resize).map(drop);
+        let kill = ["cryptsetup", "luksKillSlot", "--batch-mode", partition, &slot.to_string()];
+        let killed = sys.run(&Command::new(kill)).map(drop);
+        resized.and(killed)
+    });
     let removed = sys.remove(KEY_FILE).map(drop);
     result.and(removed).map(|()| None)
 }
@@ -236,6 +247,9 @@ mod tests {
             // A boolean here is an old form.
             ("growpart: {mode: off}", false, 1),
             ("growpart: {mode: 'off'}", false, 0),
+            ("growpart: {mode: 'No'}", false, 0),
+            ("growpart: {mode: 'FALSE'}", false, 0),
+            ("growpart: {mode: 0}", false, 0),
             ("growpart: {mode: gpart}", true, 0),
             ("growpart: {mode: growfs}", true, 0),
             ("growpart: {mode: fast}", true, 1),
@@ -274,7 +288,7 @@ mod tests {
     #[test]
     fn the_key_file_is_removed_even_on_failure() {
         // The root has no cryptsetup: both commands fail, and the key goes all the same.
-        for text in [r#"{"key": "c2VjcmV0LWtleQ==", "slot": 1}"#, "junk"] {
+        for text in [br#"{"key": "c2VjcmV0LWtleQ==", "slot": 1}"#.as_slice(), b"junk", b"\xff"] {
             let sandbox = Sandbox::new("{}");
             sandbox.sys.write(KEY_FILE, text, system::WriteOptions::secret()).unwrap();
             let error = grow_luks(&sandbox.sys, "/dev/mapper/root", "/dev/vda2").unwrap_err().to_string();
@@ -282,6 +296,31 @@ mod tests {
         }
         let sandbox = Sandbox::new("{}");
         assert!(grow_luks(&sandbox.sys, "/dev/mapper/root", "/dev/vda2").unwrap().is_some());
+    }
+
+    #[test]
+    fn the_key_is_used_and_removed_if_the_partition_did_not_grow() {
+        for (cryptsetup, expected) in [
+            ("", "hybrid MBR"),
+            ("exit 1", "hybrid MBR; running cryptsetup --key-file - resize /dev/mapper/root: exit code 1"),
+        ] {
+            let sandbox = Sandbox::new("{}");
+            sandbox.stub("cryptsetup", cryptsetup);
+            let key = r#"{"key": "YWJj", "slot": 5}"#;
+            sandbox.sys.write(KEY_FILE, key, system::WriteOptions::secret()).unwrap();
+            let partition = Err(Error::new("hybrid MBR"));
+            let outcome = grow_volume(&sandbox.sys, "/dev/mapper/root", "/dev/vda2", partition);
+            assert_eq!(outcome.unwrap_err().to_string(), expected);
+            assert!(!sandbox.sys.exists(KEY_FILE));
+            let calls = sandbox.calls();
+            assert!(calls.contains("resize /dev/mapper/root\n"), "{calls}");
+            assert!(calls.contains("luksKillSlot --batch-mode /dev/vda2 5\n"), "{calls}");
+        }
+        // Without a key, the outcome is that of the partition, or the reason why the volume was skipped.
+        let sandbox = Sandbox::new("{}");
+        let grow = |partition| grow_volume(&sandbox.sys, "/dev/mapper/root", "/dev/vda2", partition);
+        assert_eq!(grow(Err(Error::new("x"))).unwrap_err().to_string(), "x");
+        assert!(matches!(grow(Ok(Outcome::NoChange("y".into()))), Ok(Outcome::Skipped(_))));
     }
 
     #[test]

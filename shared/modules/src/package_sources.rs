@@ -3,7 +3,7 @@
 use config::Node;
 use distro::{AptOptions, Package, PackageRequest, Wrapper};
 use state::{Frequency, acquire, has_run, release};
-use system::Result;
+use system::{Result, info};
 
 use crate::Context;
 
@@ -61,6 +61,17 @@ pub fn update(context: &Context<'_>, again: bool) -> Result<()> {
 pub fn install(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
     if context.distro.package_manager.needs_refresh() {
         update(context, false)?;
+    }
+    context.distro.install_requested(context.sys, wanted, &apt_options(context.system_info))
+}
+
+/// Installs requested packages although the index could not be updated: a single repository that fails must not keep
+/// away the packages of the others. The update is tried once more.
+pub fn install_with_old_index(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
+    if context.distro.package_manager.needs_refresh()
+        && let Err(e) = update(context, false)
+    {
+        info!(context.sys, "installing packages with the old index: {e}");
     }
     context.distro.install_requested(context.sys, wanted, &apt_options(context.system_info))
 }

@@ -150,9 +150,12 @@ fn run(context: &Context<'_>) -> Result<()> {
             failures.push(e);
         }
     };
+    let mut is_index_old = false;
     if keys.package_update || keys.package_upgrade {
         sys.set_cause_key(configured_names(context, keys.package_update, keys.package_upgrade));
-        attempt("updating the list of packages", package_sources::update(context, true));
+        let updated = package_sources::update(context, true);
+        is_index_old = updated.is_err();
+        attempt("updating the list of packages", updated);
     }
     if keys.package_upgrade {
         sys.set_cause_key(configured_names(context, false, true));
@@ -161,7 +164,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     if installs {
         sys.set_cause_key("packages");
-        attempt("installing packages", package_sources::install(context, &wanted));
+        let install =
+            if is_index_old { package_sources::install_with_old_index } else { package_sources::install };
+        attempt("installing packages", install(context, &wanted));
     }
     if keys.package_reboot_if_required
         && (keys.package_upgrade || installs)
@@ -272,6 +277,26 @@ mod tests {
         }
         // The next use of packages updates the list again.
         assert!(!sandbox.sys.exists("/var/lib/cloud/instance/sem/update_sources"));
+    }
+
+    /// As upstream does: apt may have updated the indexes of the other repositories.
+    #[test]
+    fn packages_are_installed_although_the_update_failed() {
+        for (config, expected) in [
+            ("{packages: [a], package_update: true}", "update update pkgnames install "),
+            ("{packages: [a], package_upgrade: true}", "update dist-upgrade update pkgnames install "),
+            // Without these keys the failed update ends the module, as in upstream.
+            ("{packages: [a]}", "update "),
+        ] {
+            let sandbox = Sandbox::new(config);
+            sandbox.stub("apt-get", "case \"$*\" in *update) exit 100 ;; esac");
+            sandbox.stub("apt-cache", "echo a");
+            assert!(sandbox.run(&MODULE).is_err(), "{config}");
+            let calls = sandbox.calls();
+            let words = ["update", "dist-upgrade", "pkgnames", "install"];
+            let steps = calls.split_whitespace().filter(|w| words.contains(w));
+            assert_eq!(steps.map(|w| format!("{w} ")).collect::<String>(), expected, "{calls}");
+        }
     }
 
     #[test]

@@ -77,7 +77,10 @@ impl FromNode for Post {
                 reader.nested(&format!("[{i}]"), |r| r.type_error::<()>(item, wanted));
                 good &= item.as_str().is_some();
             }
-            names.push(name.to_string());
+            // Each value is posted once, as from upstream's dictionary.
+            if !names.iter().any(|n| n == name) {
+                names.push(name.to_string());
+            }
         }
         good.then_some(Post(names))
     }
@@ -139,14 +142,19 @@ fn run(context: &Context<'_>) -> Result<()> {
     let id = &context.instance.id;
     let url = wanted.url.replace("${INSTANCE_ID}", id).replace("$INSTANCE_ID", id);
     let retries = u32::try_from(wanted.tries.clamp(1, 1000) - 1).unwrap_or(0);
-    let request = Request::post(&url, form_encode(&pairs))
-        .header("Content-Type", "application/x-www-form-urlencoded")
+    // An empty list is a request without a body.
+    let request = if pairs.is_empty() {
+        Request::get(&url)
+    } else {
+        Request::post(&url, form_encode(&pairs)).header("Content-Type", "application/x-www-form-urlencoded")
+    };
+    let request = request
         .retries(retries, RETRY_DELAY)
         .client_certificates(&context.layout.client_certificates())
         .limit(1 << 20);
     // The machine works nevertheless: a warning, not a failure.
     match sys.fetch(&request) {
-        Ok(response) => info!(sys, "phone_home: POST succeeded (HTTP {})", response.status),
+        Ok(response) => info!(sys, "phone_home: request succeeded (HTTP {})", response.status),
         Err(e) => warning!(sys, "phone_home: {e}"),
     }
     Ok(())
@@ -209,7 +217,7 @@ mod tests {
         let url = format!("http://{}/$INSTANCE_ID/", listener.local_addr().unwrap());
         let server = serve(listener, vec![200]);
         let mut sandbox = Sandbox::new(&format!(
-            "{{phone_home: {{url: {url}, post: [pub_key_rsa, pub_key_ed25519, instance_id, hostname, fqdn, shoe]}}, fqdn: h.example.com}}"
+            "{{phone_home: {{url: {url}, post: [pub_key_rsa, pub_key_ed25519, instance_id, hostname, pub_key_rsa, instance_id, fqdn, shoe]}}, fqdn: h.example.com}}"
         ));
         sandbox.instance.local_hostname = Some("m.example.com".into());
         sandbox
@@ -252,6 +260,17 @@ mod tests {
             let requests = server.join().unwrap();
             assert_eq!(requests[0].split_once("\r\n\r\n").unwrap().1, posted);
         }
+    }
+
+    #[test]
+    fn an_empty_list_is_a_request_without_a_body() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/up", listener.local_addr().unwrap());
+        let server = serve(listener, vec![200]);
+        Sandbox::new(&format!("phone_home: {{url: '{url}', post: []}}")).run(&MODULE).unwrap();
+        let requests = server.join().unwrap();
+        assert!(requests[0].starts_with("GET /up HTTP/1.1\r\n"), "{}", requests[0]);
+        assert!(requests[0].ends_with("\r\n\r\n"), "{}", requests[0]);
     }
 
     #[test]

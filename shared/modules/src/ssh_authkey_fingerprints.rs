@@ -28,7 +28,7 @@ config::keys! {
     struct Keys {
         /// Do not print fingerprints of authorized keys to the console.
         no_ssh_fingerprints: bool = false;
-        /// The hash of fingerprints: md5, sha1, sha256 or sha512.
+        /// The hash of fingerprints: md5, sha1, sha224, sha256, sha384, sha512, sha512_224 or sha512_256.
         authkey_hash: String = "sha256";
     }
 }
@@ -41,7 +41,10 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     if digest(&keys.authkey_hash, &[]).is_none() {
-        warning!(sys, "authkey_hash: expected md5, sha1, sha256 or sha512; fingerprints are printed as '?'");
+        warning!(
+            sys,
+            "authkey_hash: expected md5, sha1 or a SHA-2 such as sha256; fingerprints are printed as '?'"
+        );
     }
     let mut failure = None;
     let users = Accounts::read(context).users;
@@ -76,12 +79,17 @@ fn run(context: &Context<'_>) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
+/// The hash is named as for Python's hashlib: in upper or lower case, with `_` or `-`.
 fn digest(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
-    Some(match name.to_ascii_lowercase().as_str() {
+    Some(match name.to_ascii_lowercase().replace('_', "-").as_str() {
         "md5" => md5::digest(bytes).to_vec(),
-        "sha1" => sha::sha1(bytes).to_vec(),
-        "sha256" => sha::sha256(bytes).to_vec(),
-        "sha512" => sha::sha512(bytes).to_vec(),
+        "sha1" | "sha-1" => sha::sha1(bytes).to_vec(),
+        "sha224" | "sha-224" | "sha2-224" => sha::sha224(bytes).to_vec(),
+        "sha256" | "sha-256" | "sha2-256" => sha::sha256(bytes).to_vec(),
+        "sha384" | "sha-384" | "sha2-384" => sha::sha384(bytes).to_vec(),
+        "sha512" | "sha-512" | "sha2-512" => sha::sha512(bytes).to_vec(),
+        "sha512-224" => sha::sha512_224(bytes).to_vec(),
+        "sha512-256" => sha::sha512_256(bytes).to_vec(),
         _ => return None,
     })
 }
@@ -157,8 +165,8 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_match_coreutils() {
-        // Computed by sha256sum and its relatives from the two bytes "ab".
+    fn fingerprints_match_coreutils_and_openssl() {
+        // Computed by sha256sum and its relatives, or by `openssl dgst`, from the two bytes "ab".
         for (hash, wanted) in [
             ("md5", "18:7e:f4:43:61:22:d1:cc:2f:40:dc:2b:92:f0:eb:a0"),
             ("sha1", "da:23:61:4e:02:46:9a:0d:7c:7b:d1:bd:ab:5c:9c:47:4b:19:04:dc"),
@@ -166,6 +174,20 @@ mod tests {
                 "SHA256",
                 "fb:8e:20:fc:2e:4c:3f:24:8c:60:c3:9b:d6:52:f3:c1:34:72:98:bb:97:7b:8b:4d:59:03:b8:50:55:62:06:03",
             ),
+            ("sha224", "db:3c:da:86:d4:42:9a:1d:39:c1:48:98:95:66:b3:8f:7b:da:01:56:29:6b:d3:64:ba:2f:87:8b"),
+            (
+                "SHA-384",
+                "c7:be:03:ba:5b:ca:a3:84:72:70:76:db:00:18:e9:92:48:e1:a6:e8:bd:1b:9e:f5:8a:9e:c9:dd:4e:ee:bb:3f:48:b8:36:20:12:21:17:5b:ef:a7:4d:dc:3d:35:af:dd",
+            ),
+            (
+                "sha512_224",
+                "b3:58:78:d0:7b:fe:df:39:fc:63:8a:f0:85:47:eb:5d:10:72:d8:54:63:19:f2:47:b4:42:fb:f5",
+            ),
+            (
+                "sha512-256",
+                "22:d4:d3:7e:c6:37:05:71:af:71:09:fb:12:ea:e7:96:73:d5:f7:c8:3e:6e:67:70:83:fa:a3:cf:ac:3b:2c:14",
+            ),
+            ("sha", "?"),
             ("whirlpool", "?"),
         ] {
             assert_eq!(fingerprint("YWI=", hash), wanted);

@@ -50,9 +50,11 @@ impl FromNode for Autoinstall {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    if context.read_keys(Keys::read_known).and_then(|k| k.autoinstall).is_none() {
+    if context.config.get("autoinstall").is_none_or(Node::is_null) {
         return Ok(());
     }
+    // Invalid values are reported. The installer, which reads the key itself, is needed for these too.
+    context.read_keys(Keys::read_known);
     let mut installed = String::new();
     if sys.which("snap").is_some() {
         wait_until_seeded(context)?;
@@ -81,9 +83,11 @@ mod tests {
             ("{version: 1, x: y}", Some("echo subiquity 1 2"), LIST, 0),
             ("{version: 1}", Some("echo lxd 1 2"), LIST, 1),
             ("{version: 1}", None, "", 1),
-            ("{}", Some("echo lxd"), "", 1),
-            ("{version: [x]}", Some("echo lxd"), "", 1),
-            ("7", Some("echo lxd"), "", 1),
+            ("{}", Some("echo lxd"), LIST, 2),
+            ("{}", Some("echo subiquity"), LIST, 1),
+            ("{version: [x]}", Some("echo lxd"), LIST, 2),
+            ("7", Some("echo subiquity"), LIST, 1),
+            ("null", Some("echo lxd"), "", 0),
         ] {
             let sandbox = Sandbox::new(&format!("autoinstall: {config}"));
             snap.iter().for_each(|body| sandbox.stub("snap", body));
