@@ -118,6 +118,8 @@ pub use image_keys::where_key_belongs;
 pub use ineffective_keys::report_ineffective_keys;
 pub use install_hotplug::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use module_list::{ModuleEntry, parse_module_list};
+#[doc(hidden)]
+pub use partition_table::check as partition_table_check;
 pub use power_state_change::reboot_if_requested;
 pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use set_hostname::set_hostname_early;

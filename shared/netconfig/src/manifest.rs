@@ -4,18 +4,31 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use system::{Result, System, WriteOptions, debug};
 
 /// Files that renderers extend rather than replace, because other programs write them too.
 const SHARED_FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/sysconfig/network"];
 
+/// The version of the manifest's format. That of a later release is kept, with its fields.
+const VERSION: u64 = 1;
+
 /// Hashes of written contents by path. There are two while a file is being written, since a power cut may leave either.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Manifest {
+    version: u64,
     files: BTreeMap<String, Vec<String>>,
+    /// Fields of a later version, which are kept.
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+impl Default for Manifest {
+    fn default() -> Manifest {
+        Manifest { version: VERSION, files: BTreeMap::new(), other: Map::new() }
+    }
 }
 
 /// The decision about a rendered file.
@@ -50,8 +63,7 @@ impl Manifest {
     /// # Errors
     /// Fails if the file cannot be written.
     pub fn write(&self, sys: &System, path: &str) -> Result<()> {
-        let json = json!({"version": 1, "files": self.files});
-        sys.write(path, state::json_text(&json, 1), WriteOptions::mode(0o600)).map(drop)
+        sys.write(path, state::json_text(&json!(self), 1), WriteOptions::mode(0o600)).map(drop)
     }
 
     /// Decides what to do with a file, given its current content. `may_replace` allows replacing an edited file.
@@ -171,6 +183,15 @@ mod tests {
                 "{broken}"
             );
         }
+        // The fields of a later release are kept.
+        let later = json!({"version": 2, "files": {"/x": ["a", "b"]}, "backups": {"/x": 1}});
+        sys.write(path, later.to_string(), WriteOptions::default()).unwrap();
+        let mut manifest = Manifest::read(&sys, path);
+        manifest.finish_write("/x", b"abc");
+        manifest.write(&sys, path).unwrap();
+        let json = state::read_json(&sys, path).unwrap();
+        assert_eq!((&json["version"], &json["backups"]["/x"]), (&json!(2), &json!(1)));
+        assert_eq!(json["files"]["/x"], json!([hash(b"abc")]));
         assert_eq!(backup_path("/etc/netplan/50.yaml", b"abc"), "/etc/netplan/.50.yaml.edited-ba7816bf");
     }
 }

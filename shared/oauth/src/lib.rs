@@ -240,4 +240,16 @@ mod tests {
         signer.learn("h:80", &answer("Sun, 06 Nov 1994 08:49:38 GMT"));
         assert!(!top.join("run/oauth_skew.json").exists());
     }
+
+    #[test]
+    fn larger_files_of_differences_than_the_limit_are_ignored() {
+        let top = scratch::TempDir::new();
+        let sys = System::new(&*top);
+        let text = r#"{"h":7}"#;
+        for (size, expected) in [(MAX_SKEW_FILE, Some(&7)), (MAX_SKEW_FILE + 1, None)] {
+            let padding = size as usize - text.len();
+            top.put("run/oauth_skew.json", format!("{text}{}", " ".repeat(padding)));
+            assert_eq!(Signer::new(&sys, None).skews.get("h"), expected, "{size}");
+        }
+    }
 }

@@ -34,6 +34,9 @@ pub struct StageStatus {
     pub errors: Vec<String>,
     /// The messages of each level, by the level's name.
     pub recoverable_errors: BTreeMap<String, Vec<String>>,
+    /// Fields of a later version, which are kept.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
 }
 
 /// The status of this boot. Unknown fields are kept.
@@ -320,6 +323,11 @@ mod tests {
         assert_eq!((found.stage.as_deref(), found.datasource.as_deref()), (Some("init"), None));
         assert_eq!((found.get("init").start, found.get("final")), (Some(1.0), StageStatus::default()));
         assert_eq!(found.to_json()["v1"]["init"]["x"], 2);
+        // Also in a record that is changed.
+        let mut found = read(r#"{"v1": {"init": {"start": 1, "errors": ["a: 1", "b"], "x": 2}}}"#);
+        found.clear_errors("init", "a: ");
+        let init = &found.to_json()["v1"]["init"];
+        assert_eq!((&init["errors"], &init["start"], &init["x"]), (&json!(["b"]), &json!(1.0), &json!(2)));
     }
 
     #[test]

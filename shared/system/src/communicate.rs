@@ -1,13 +1,14 @@
 //! Communication with a running child process: its input, its output and its exit, within a deadline.
 
 use std::io::{ErrorKind, Write as _};
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
 use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use rustix::process::{Pid, PidfdFlags};
 
 use crate::{Deadline, Output};
 
@@ -28,7 +29,7 @@ pub(crate) fn communicate(
     input: &[u8],
     deadline: Deadline,
 ) -> std::io::Result<Option<CapturedOutput>> {
-    let end = pidfd_open(child.id());
+    let end = pidfd_open(child);
     let mut stdin = child.stdin.take();
     let mut streams = [
         CapturedStream::new(child.stdout.take().map(OwnedFd::from)),
@@ -119,13 +120,8 @@ impl CapturedStream {
 }
 
 /// Returns a descriptor that becomes readable when the child exits (pidfd_open(2), Linux 5.3).
-#[allow(unsafe_code)]
-fn pidfd_open(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: the call takes two integers and returns a new descriptor, which is owned at once, or -1.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
-        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd as i32))
-    }
+fn pidfd_open(child: &Child) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(Pid::from_child(child), PidfdFlags::empty()).ok()
 }
 
 /// Kills a child with its process group and waits for it.

@@ -13,7 +13,7 @@ use crate::{Deadline, Error, Result, System, channel};
 
 /// How long a service may take to accept a call.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
-/// systemd-imdsd returns up to 4 MiB, which base64 makes larger by a third.
+/// The size limit of a reply, with its NUL. systemd-imdsd returns up to 4 MiB, which base64 makes larger by a third.
 const MAX_REPLY: usize = 8 << 20;
 
 /// The parameters of a reply, or the name of the error that the service returned instead.
@@ -67,7 +67,7 @@ impl Varlink {
         let mut reply = Vec::new();
         let mut piece = vec![0; 64 << 10];
         // A service sends nothing that was not requested: what ends in a NUL is one reply.
-        while reply.last() != Some(&0) && reply.len() < MAX_REPLY {
+        while reply.last() != Some(&0) && reply.len() <= MAX_REPLY {
             // A timeout of zero would mean no timeout.
             self.socket.set_read_timeout(Some(deadline.remaining().max(Duration::from_millis(1))))?;
             match self.socket.read(&mut piece)? {
@@ -77,6 +77,9 @@ impl Varlink {
             if deadline.is_expired() {
                 return Err(ErrorKind::TimedOut.into());
             }
+        }
+        if reply.len() > MAX_REPLY {
+            return Err(ErrorKind::FileTooLarge.into());
         }
         if reply.pop() != Some(0) {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -111,6 +114,9 @@ pub(crate) fn explain(error: io::Error) -> io::Error {
             io::Error::other("the service closed the connection")
         }
         ErrorKind::InvalidData => io::Error::other("invalid response"),
+        ErrorKind::FileTooLarge => {
+            io::Error::other(format!("the response is larger than {} MiB", MAX_REPLY >> 20))
+        }
         _ => error,
     }
 }
@@ -140,10 +146,11 @@ mod tests {
         let service = std::thread::spawn(move || {
             let mut call = Vec::new();
             BufReader::new(&theirs).read_until(0, &mut call).unwrap();
-            theirs.write_all(reply.as_bytes()).unwrap();
+            // The caller may close the connection before it has read a reply that is too large.
+            let _ = theirs.write_all(reply.as_bytes());
             String::from_utf8(call).unwrap()
         });
-        let done = Varlink::from(ours).request("org.example.Do", &json!({"n": 7}), SECOND * 5);
+        let done = Varlink::from(ours).request("org.example.Do", &json!({"n": 7}), SECOND * 60);
         (done.map_or_else(|e| e.to_string(), |()| "done".into()), service.join().unwrap())
     }
 
@@ -167,6 +174,16 @@ mod tests {
         }
         let long = format!("{{\"x\": [{}0]}}\0", "0,".repeat(encoding::json::MAX_VALUES));
         assert_eq!(request(&long).0, "org.example.Do: invalid response");
+    }
+
+    #[test]
+    fn larger_replies_than_the_limit_are_refused() {
+        let reply = |size: usize| format!("{{{}}}\0", " ".repeat(size - 3));
+        assert_eq!(request(&reply(MAX_REPLY)).0, "done");
+        let refused = "org.example.Do: the response is larger than 8 MiB";
+        for size in [MAX_REPLY + 1, MAX_REPLY + 1000] {
+            assert_eq!(request(&reply(size)).0, refused, "{size}");
+        }
     }
 
     #[test]

@@ -14,16 +14,16 @@ const MIN_HEADER_SIZE: usize = 92;
 const MAX_ENTRIES_SIZE: usize = 1 << 20;
 
 // Offsets of the header's fields.
-const HEADER_SIZE: usize = 12;
-const HEADER_CRC32: usize = 16;
+pub const HEADER_SIZE: usize = 12;
+pub const HEADER_CRC32: usize = 16;
 const MY_LBA: usize = 24;
 const ALTERNATE_LBA: usize = 32;
 const FIRST_USABLE_LBA: usize = 40;
 const LAST_USABLE_LBA: usize = 48;
-const ENTRIES_LBA: usize = 72;
-const ENTRY_COUNT: usize = 80;
-const ENTRY_SIZE: usize = 84;
-const ENTRIES_CRC32: usize = 88;
+pub const ENTRIES_LBA: usize = 72;
+pub const ENTRY_COUNT: usize = 80;
+pub const ENTRY_SIZE: usize = 84;
+pub const ENTRIES_CRC32: usize = 88;
 
 /// Returns a header sector if its signature, position and checksum are correct.
 fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {

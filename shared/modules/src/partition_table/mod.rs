@@ -2,6 +2,7 @@
 //! growpart writes them. Unusual tables are rejected: a partition that stays small is a nuisance, a damaged table is a
 //! lost machine.
 
+pub mod check;
 mod gpt;
 mod mbr;
 

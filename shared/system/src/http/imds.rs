@@ -18,6 +18,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 use serde_json::{Value, json};
 
+use super::message::MAX_HEADERS;
 use super::url::Url;
 use crate::varlink::{self, Reply, Varlink};
 use crate::{Error, Result};
@@ -141,18 +142,21 @@ fn serve(client: UnixStream, imdsd: &mut Imdsd) -> io::Result<()> {
     }
 }
 
-/// Reads the head of a request and returns its method and target; `None` at the end of the connection.
+/// Reads the head of a request and returns its method and target; `None` at the end of the connection, and if the head is
+/// malformed, incomplete or larger than [`MAX_REQUEST_HEAD`].
 fn read_request(input: &mut impl BufRead) -> io::Result<Option<(String, String)>> {
-    let mut head = input.take(MAX_REQUEST_HEAD);
-    let mut first = String::new();
-    head.read_line(&mut first)?;
-    let mut words = first.split(' ').map(str::to_string);
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(None) };
-    let mut line = String::new();
-    while head.read_line(&mut line)? > 0 && !line.trim().is_empty() {
-        line.clear();
+    let mut input = input.take(MAX_REQUEST_HEAD);
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        if input.read_until(b'\n', &mut head)? == 0 {
+            return Ok(None);
+        }
     }
-    Ok(Some((method, target)))
+    let mut fields = vec![httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut request = httparse::Request::new(&mut fields);
+    let is_valid = request.parse(&head).is_ok_and(|status| status.is_complete());
+    let words = request.method.zip(request.path).filter(|_| is_valid);
+    Ok(words.map(|(method, target)| (method.into(), target.into())))
 }
 
 /// The status for a connection to systemd-imdsd that failed.
@@ -336,7 +340,20 @@ mod tests {
         let request = |text: &str| read_request(&mut text.as_bytes()).unwrap();
         let expected = Some(("GET".into(), "/a?b".into()));
         assert_eq!(request("GET /a?b HTTP/1.1\r\nHost: h\r\n\r\n"), expected);
-        assert_eq!(request(""), None);
-        assert_eq!(request("\r\n"), None);
+        for bad in ["", "\r\n", "\r\n\r\n", "GET\r\n\r\n", "GET /a\r\n\r\n", "GET /a HTTP/1.1\r\nHost: h\r\n"]
+        {
+            assert_eq!(request(bad), None, "{bad:?}");
+        }
+        let sized = |size: usize| {
+            let (begin, end) = ("GET /a?b HTTP/1.1\r\nA: ", "\r\n\r\n");
+            format!("{begin}{}{end}", "a".repeat(size - begin.len() - end.len()))
+        };
+        assert_eq!(request(&sized(MAX_REQUEST_HEAD as usize)), expected);
+        assert_eq!(request(&sized(MAX_REQUEST_HEAD as usize + 1)), None);
+        // Each request of a connection is read to its end.
+        let mut two = "GET /a?b HTTP/1.1\r\n\r\nPUT /c HTTP/1.1\r\nA: b\r\n\r\n".as_bytes();
+        assert_eq!(read_request(&mut two).unwrap(), expected);
+        assert_eq!(read_request(&mut two).unwrap(), Some(("PUT".into(), "/c".into())));
+        assert_eq!(read_request(&mut two).unwrap(), None);
     }
 }
