@@ -417,10 +417,9 @@ impl Cloud {
 
     fn compare(&self, except: &[&str], differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
-            let case = self.case.file_name().unwrap_or_default().to_string_lossy();
             return std::thread::scope(|scope| {
                 scope.spawn(|| act(self));
-                self.record(&lower, &record_dir(&case).join("upstream"));
+                self.record(&lower, &record_path(&self.case).join("upstream"));
             });
         }
         let boot = self.boot_while(&["local", "network"], act);
@@ -535,12 +534,10 @@ pub(crate) fn assert_recorded(
     assert_eq!(count, ours.len(), "number of facts in {}", recorded.display());
 }
 
-/// Returns the directory where the results of a case are recorded: that of the case itself, or one in `FIRSTLIGHT_RECORD_TO`.
-pub fn record_dir(case: &str) -> PathBuf {
-    match std::env::var_os("FIRSTLIGHT_RECORD_TO") {
-        Some(directory) => Path::new(&directory).join(case),
-        None => tests_dir().join("clouds").join(case),
-    }
+/// Returns where results are recorded that belong to a path of `tests`: there, or below `FIRSTLIGHT_RECORD_TO`.
+pub fn record_path(path: &Path) -> PathBuf {
+    let below = |directory| Some(Path::new(&directory).join(path.strip_prefix(tests_dir()).ok()?));
+    std::env::var_os("FIRSTLIGHT_RECORD_TO").and_then(below).unwrap_or_else(|| path.into())
 }
 
 fn cloud_id(root: &Path) -> String {
