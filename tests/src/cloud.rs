@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::disks::{self, Disk};
 use crate::{
-    Boot, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific, write,
+    Boot, Case, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific,
+    write,
 };
 
 /// The MAC address of the machine's NIC in every case.
@@ -416,11 +417,13 @@ impl Cloud {
     }
 
     fn compare(&self, except: &[&str], differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
+        let before = self.requests().lines().count();
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
-            return std::thread::scope(|scope| {
+            std::thread::scope(|scope| {
                 scope.spawn(|| act(self));
                 self.record(&lower, &record_path(&self.case).join("upstream"));
             });
+            return self.assert_request_count("upstream-requests", before);
         }
         let boot = self.boot_while(&["local", "network"], act);
         let is_as_expected = boot.ended_normally() && boot.succeeded() != self.fails;
@@ -430,6 +433,18 @@ impl Cloud {
             *text = differences.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
         }
         assert_recorded(&self.case.join("upstream"), &ours, except, &self.log());
+        self.assert_request_count("requests", before);
+    }
+
+    /// Asserts that the service got as many requests as the file `case` says under this key, after the first `before`.
+    fn assert_request_count(&self, key: &str, before: usize) {
+        let case = Case::in_directory(&self.case);
+        let number = |key: &str| case.get(key).and_then(|value| value.parse::<usize>().ok());
+        let Some(expected) = number(key) else { return };
+        let requests = self.requests();
+        assert_eq!(requests.lines().count() - before, expected, "{}: {key}\n{requests}", case.name);
+        let pair = number("requests").zip(number("upstream-requests"));
+        assert!(pair.is_none_or(|(ours, theirs)| ours <= theirs), "{}: more than upstream's", case.name);
     }
 
     /// Compares the tables of links and routes that the network stage prints, too.
