@@ -184,7 +184,7 @@ fresh: root ## run make demo and make test in minimal chroots (root; SUITES= FRE
 	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
 
 # The same for some clouds or modules: tests/record-check NAME.
-record-check: root deps ## compare the stored results of upstream with those of the packaged cloud-init (root, 25 min)
+record-check: root deps ## compare the stored results of upstream with those of the packaged cloud-init (root, 30 min)
 	$(AS_ROOT) CARGO='$(CARGO)' RUN='$(RUN)' tests/record-check
 
 # POINTS of each kind per stage; 300 take 50 minutes.
