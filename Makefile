@@ -173,7 +173,7 @@ image: root deb ## build minimal Debian images with mkosi, boot them, compare wi
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test slow fuzz-all init-systems tutorial guide dist-tests architectures image ## run all tests, also the slow ones: virtual machines, fuzzing, init systems, tutorial, guide, source release, architectures, images (root)
+test-all: test slow record-check fuzz-all init-systems tutorial guide dist-tests architectures image ## run all tests, also the slow ones: virtual machines, records of upstream, fuzzing, init systems, tutorial, guide, source release, architectures, images (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
@@ -183,8 +183,8 @@ fresh: root ## run make demo and make test in minimal chroots (root; SUITES= FRE
 	$(AS_ROOT) $(if $(KEEP),KEEP=$(KEEP)) CARGO_HOME="$${CARGO_HOME:-$$HOME/.cargo}" RUSTUP_HOME="$${RUSTUP_HOME:-$$HOME/.rustup}" \
 	    FRESH_COMMANDS='$(FRESH_COMMANDS)' $(RUN) tests/fresh $(SUITES)
 
-# The same for some clouds: tests/record-check NAME.
-record-check: root deps ## compare upstream's stored results in tests/clouds with those of the packaged cloud-init (root, 15 min)
+# The same for some clouds or modules: tests/record-check NAME.
+record-check: root deps ## compare the stored results of upstream with those of the packaged cloud-init (root, 30 min)
 	$(AS_ROOT) CARGO='$(CARGO)' RUN='$(RUN)' tests/record-check
 
 # POINTS of each kind per stage; 300 take 50 minutes.

@@ -1,5 +1,7 @@
 //! What a cloud of `tests/clouds` says about itself: its file `case`, lines of `key: value`. `tests/README.md` lists the keys.
 
+use std::path::Path;
+
 use crate::{Reach, fail, tests_dir};
 
 /// A cloud of `tests/clouds` with a file `case`.
@@ -16,6 +18,12 @@ impl Case {
         let text =
             std::fs::read_to_string(&path).unwrap_or_else(|e| fail(&format!("{}: {e}", path.display())));
         Case { name: name.into(), text }
+    }
+
+    /// Returns the case of a directory; without a file `case` it has no keys.
+    pub(crate) fn in_directory(directory: &Path) -> Case {
+        let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Case { name, text: std::fs::read_to_string(directory.join("case")).unwrap_or_default() }
     }
 
     /// Returns the cases of a test, by name. `FIRSTLIGHT_CLOUD` selects those with this text in their names.

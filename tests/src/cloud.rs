@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::disks::{self, Disk};
 use crate::{
-    Boot, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific, write,
+    Boot, Case, Net, STAGES, Sandbox, binaries, fail, instance_data, tests_dir, without_program_specific,
+    write,
 };
 
 /// The MAC address of the machine's NIC in every case.
@@ -416,12 +417,13 @@ impl Cloud {
     }
 
     fn compare(&self, except: &[&str], differences: &[(&str, &str)], act: impl FnOnce(&Cloud) + Send) {
+        let before = self.requests().lines().count();
         if let Ok(lower) = std::env::var("FIRSTLIGHT_RECORD") {
-            let case = self.case.file_name().unwrap_or_default().to_string_lossy();
-            return std::thread::scope(|scope| {
+            std::thread::scope(|scope| {
                 scope.spawn(|| act(self));
-                self.record(&lower, &record_dir(&case).join("upstream"));
+                self.record(&lower, &record_path(&self.case).join("upstream"));
             });
+            return self.assert_request_count("upstream-requests", before);
         }
         let boot = self.boot_while(&["local", "network"], act);
         let is_as_expected = boot.ended_normally() && boot.succeeded() != self.fails;
@@ -431,6 +433,18 @@ impl Cloud {
             *text = differences.iter().fold(text.clone(), |text, (from, to)| text.replace(from, to));
         }
         assert_recorded(&self.case.join("upstream"), &ours, except, &self.log());
+        self.assert_request_count("requests", before);
+    }
+
+    /// Asserts that the service got as many requests as the file `case` says under this key, after the first `before`.
+    fn assert_request_count(&self, key: &str, before: usize) {
+        let case = Case::in_directory(&self.case);
+        let number = |key: &str| case.get(key).and_then(|value| value.parse::<usize>().ok());
+        let Some(expected) = number(key) else { return };
+        let requests = self.requests();
+        assert_eq!(requests.lines().count() - before, expected, "{}: {key}\n{requests}", case.name);
+        let pair = number("requests").zip(number("upstream-requests"));
+        assert!(pair.is_none_or(|(ours, theirs)| ours <= theirs), "{}: more than upstream's", case.name);
     }
 
     /// Compares the tables of links and routes that the network stage prints, too.
@@ -535,12 +549,10 @@ pub(crate) fn assert_recorded(
     assert_eq!(count, ours.len(), "number of facts in {}", recorded.display());
 }
 
-/// Returns the directory where the results of a case are recorded: that of the case itself, or one in `FIRSTLIGHT_RECORD_TO`.
-pub fn record_dir(case: &str) -> PathBuf {
-    match std::env::var_os("FIRSTLIGHT_RECORD_TO") {
-        Some(directory) => Path::new(&directory).join(case),
-        None => tests_dir().join("clouds").join(case),
-    }
+/// Returns where results are recorded that belong to a path of `tests`: there, or below `FIRSTLIGHT_RECORD_TO`.
+pub fn record_path(path: &Path) -> PathBuf {
+    let below = |directory| Some(Path::new(&directory).join(path.strip_prefix(tests_dir()).ok()?));
+    std::env::var_os("FIRSTLIGHT_RECORD_TO").and_then(below).unwrap_or_else(|| path.into())
 }
 
 fn cloud_id(root: &Path) -> String {

@@ -36,7 +36,7 @@ use std::process::{Command, Stdio};
 pub use book::{Block, Page};
 pub use case::Case;
 pub use check::{first_boot, later_boot, new_instance, second_boot};
-pub use cloud::{Cloud, MAC, record_dir};
+pub use cloud::{Cloud, MAC, record_path};
 pub use explain::{cloud_count, explained, install_explain};
 pub use facts::Facts;
 pub use instance_data::{instance_data, without_program_specific};

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 
 use crate::repeats::unnecessary_repeats;
-use crate::{Upstream, binaries, clean_up, create_dir_all, fail, tests_dir, work_dir, write};
+use crate::{Upstream, binaries, clean_up, create_dir_all, fail, record_path, tests_dir, work_dir, write};
 
 /// What every machine has besides the programs of its case: the boot asks for these.
 const COMMON_PROGRAMS: &str = "blkid exit 2\nhostname\nip\nudevadm\nsystemctl\n";
@@ -106,7 +106,7 @@ impl ModuleCase {
             if std::env::var_os("FIRSTLIGHT_MISSING").is_some() && upstream.exists() {
                 return None;
             }
-            write(&upstream, self.record(Some(&Upstream::new(&root)), Extent::Case));
+            write(&record_path(&upstream), self.record(Some(&Upstream::new(&root)), Extent::Case));
             return None;
         }
         let upstream = std::fs::read_to_string(&upstream).unwrap_or_default();

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use tests::{Machine, binaries, fail, script, tests_dir, write};
+use tests::{Machine, binaries, fail, record_path, script, tests_dir, write};
 
 /// The web server of the repositories, which is also a proxy and a key server.
 const SERVER: &str = "exec \"$WEB\" --port 80 --files \"$1/srv/repo\"";
@@ -110,7 +110,7 @@ fn record(root: &str) {
     let machine = Machine::from_root("apt-upstream", root);
     let seen = run(&machine, true, "cloud-init");
     for name in names(&seen) {
-        write(&cases().join(name).join("upstream"), compared(name, &seen));
+        write(&record_path(&cases().join(name).join("upstream")), compared(name, &seen));
         eprintln!("== {name}\n{}", seen[&format!("{name} output")]);
     }
 }

@@ -1,12 +1,12 @@
 //! Metadata services that fail, for each cloud that has one: at the first boot and at later ones. A recognised cloud is
 //! never silently set up as None, a machine is never provisioned a second time, and no boot waits longer than configured.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use tests::{Case, Cloud, fail};
+use tests::{Case, Cloud, Reach, fail};
 
 /// A failure of the service (`tests/lib/imds`), and whether the machine gets its metadata nevertheless.
 struct Fault {
@@ -35,8 +35,40 @@ const FAULTS: &[Fault] = &[
 const BUSY_ONCE: &str = "* . once:429:3";
 const REQUESTED_PAUSE: Range<f64> = 3.0..8.0;
 
-/// The name of the last fault, at later boots only: packets to the service get lost.
-const LOST_PACKETS: &str = "lost packets";
+/// A failure of the network, at later boots only: the commands that begin and end it in the cloud.
+struct Outage {
+    name: &'static str,
+    begin: &'static str,
+    end: &'static str,
+    /// Whether it concerns only machines that get an address by DHCP.
+    is_of_dhcp: bool,
+}
+
+const OUTAGES: &[Outage] = &[
+    outage(
+        "lost packets",
+        "nft 'table inet outage { chain in { type filter hook input priority 0; tcp dport 80 drop; }; }'",
+    ),
+    outage(
+        "closed port",
+        "nft 'table inet outage { chain in { type filter hook input priority 0; \
+         tcp dport 80 reject with tcp reset; }; }'",
+    ),
+    // DHCP servers read packets before the filter: only the response can be lost.
+    Outage {
+        is_of_dhcp: true,
+        ..outage(
+            "no DHCP server",
+            "nft 'table inet outage { chain out { type filter hook output priority 0; udp sport 67 drop; }; }'",
+        )
+    },
+    // The kernel reports the loss of a carrier within a second.
+    Outage { end: "ip link set s0 up", ..outage("no carrier", "ip link set s0 down && sleep 1") },
+];
+
+const fn outage(name: &'static str, begin: &'static str) -> Outage {
+    Outage { name, begin, end: "nft delete table inet outage", is_of_dhcp: false }
+}
 
 /// The time for both stages of a boot with the settings of [`limit_waits`] on a busy host.
 const TIME_LIMIT: Duration = Duration::from_secs(45);
@@ -61,11 +93,15 @@ fn limit_waits(cloud: &Cloud, case: &Case, is_overcome: bool) {
     );
 }
 
-/// Boots; returns the cloud's id, the instance-id and the log of this boot.
+/// Runs the stages local and network; returns the cloud's id, the instance-id and the log of this boot.
 fn boot(cloud: &Cloud, place: &str) -> (String, String, String) {
+    boot_stages(cloud, place, &["local", "network"])
+}
+
+fn boot_stages(cloud: &Cloud, place: &str, stages: &[&str]) -> (String, String, String) {
     let before = cloud.file("/var/log/cloud-init.log").len();
     let began = Instant::now();
-    let boot = cloud.boot(&["local", "network"]);
+    let boot = cloud.boot(stages);
     let took = began.elapsed();
     let log = cloud.file("/var/log/cloud-init.log").split_off(before);
     assert!(boot.ended_normally(), "{place}: {:?}\n{}\n{log}", boot.codes, boot.output);
@@ -94,7 +130,8 @@ fn assert_pause(requests: &str, place: &str) {
     assert!(REQUESTED_PAUSE.contains(&pause), "{place}: {pause} s\n{requests}");
 }
 
-/// Warnings that a working service causes too: they concern the fixture's metadata, not the failure.
+/// Warnings that working services cause: they concern a fixture's metadata, not the failure. Each is expected only of the
+/// clouds whose boot without a failure has it ([`expected_warnings`]).
 const EXPECTED_WARNINGS: [&str; 7] = [
     "metadata has no network configuration",
     "ovf-env.xml not found; using only the metadata",
@@ -106,13 +143,18 @@ const EXPECTED_WARNINGS: [&str; 7] = [
     "the clock differs by 7200 seconds",
 ];
 
-/// Every other warning or error of a log.
-fn warnings(log: &str) -> Vec<&str> {
+/// Returns those of [`EXPECTED_WARNINGS`] that are in the log of a boot without a failure, which has no others.
+fn expected_warnings(log: &str, place: &str) -> Vec<&'static str> {
+    let expected: Vec<_> = EXPECTED_WARNINGS.into_iter().filter(|text| log.contains(text)).collect();
+    let others = warnings(log, &expected);
+    assert!(others.is_empty(), "{place}: {others:#?}");
+    expected
+}
+
+/// Returns the warnings and errors of a log that have none of the expected texts.
+fn warnings<'l>(log: &'l str, expected: &[&str]) -> Vec<&'l str> {
     let is_problem = |line: &&str| ["[WARNING]", "[ERROR]"].iter().any(|level| line.contains(level));
-    log.lines()
-        .filter(is_problem)
-        .filter(|line| !EXPECTED_WARNINGS.iter().any(|text| line.contains(text)))
-        .collect()
+    log.lines().filter(is_problem).filter(|line| !expected.iter().any(|text| line.contains(text))).collect()
 }
 
 /// Asserts that no warning or error is repeated in a boot, whatever it is about: but each stage tries to rename interfaces.
@@ -145,8 +187,10 @@ fn semaphores(cloud: &Cloud) -> Vec<String> {
     all
 }
 
+type Job<'j> = Box<dyn FnOnce() + Send + 'j>;
+
 /// Runs these jobs, a few at a time; all of them run, even if one fails.
-fn side_by_side(jobs: Vec<Box<dyn FnOnce() + Send>>) {
+fn side_by_side(jobs: Vec<Job<'_>>) {
     let (queue, failed) = (Mutex::new(VecDeque::from(jobs)), Mutex::new(0));
     std::thread::scope(|scope| {
         for _ in 0..8 {
@@ -164,25 +208,44 @@ fn side_by_side(jobs: Vec<Box<dyn FnOnce() + Send>>) {
 
 #[test]
 fn failing_services_do_not_stop_the_first_boot() {
-    let mut jobs: Vec<Box<dyn FnOnce() + Send>> = Vec::new();
-    for fault in FAULTS {
-        let cases = Case::all("faults").into_iter();
-        jobs.extend(cases.map(|case| Box::new(move || first_boot(&case, fault)) as Box<dyn FnOnce() + Send>));
-    }
-    side_by_side(jobs);
+    let cases = Case::all("faults");
+    let expected = Mutex::new(BTreeMap::new());
+    let working_boot = |case: &Case| {
+        let (_, _, log) = boot(&connected(case, true), &case.name);
+        let texts = expected_warnings(&log, &case.name);
+        expected.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(case.name.clone(), texts);
+    };
+    side_by_side(cases.iter().map(|case| Box::new(move || working_boot(case)) as Job).collect());
+    let expected = expected.into_inner().unwrap_or_default();
+    let used: BTreeSet<&str> = expected.values().flatten().copied().collect();
+    let unused: Vec<_> = EXPECTED_WARNINGS.iter().filter(|text| !used.contains(*text)).collect();
+    assert!(
+        unused.is_empty() || std::env::var_os("FIRSTLIGHT_CLOUD").is_some(),
+        "no cloud causes {unused:?}"
+    );
+    let pairs = FAULTS.iter().flat_map(|fault| cases.iter().map(move |case| (case, fault)));
+    let expected = &expected;
+    let job = |(case, fault)| Box::new(move || first_boot(case, fault, &expected[&case.name])) as Job;
+    side_by_side(pairs.map(job).collect());
 }
 
-fn first_boot(case: &Case, fault: &Fault) {
-    let place = format!("{}, {}", case.name, fault.name);
+/// Returns a machine of the cloud with short waits ([`limit_waits`]).
+fn connected(case: &Case, is_overcome: bool) -> Cloud {
     let cloud = Cloud::new(&case.name).reached(case.reach());
-    limit_waits(&cloud, case, fault.is_overcome);
+    limit_waits(&cloud, case, is_overcome);
+    cloud
+}
+
+fn first_boot(case: &Case, fault: &Fault, expected: &[&str]) {
+    let place = format!("{}, {}", case.name, fault.name);
+    let cloud = connected(case, fault.is_overcome);
     cloud.fault(fault.lines);
     cloud.latency(0);
     let (id, instance, log) = boot(&cloud, &place);
     if fault.lines == BUSY_ONCE {
         assert_pause(&cloud.requests(), &place);
     }
-    let problems = warnings(&log);
+    let problems = warnings(&log, expected);
     if fault.is_overcome {
         assert!(id != "none" && instance != "iid-datasource-none", "{place}: {id} {instance}\n{log}");
         assert!(problems.is_empty(), "{place}: {problems:?}");
@@ -211,42 +274,76 @@ fn assert_status(cloud: &Cloud, is_error: bool, problem: &str, place: &str) {
     assert!(stages.iter().any(|list| has(&list[level])), "{place}: {text}\n{status:#}");
 }
 
+/// The stages after the network stage repeat nothing about the failure. The final stage adds cloud-init's warning that the
+/// datasource None is used.
+#[test]
+fn final_stage_adds_one_warning_about_the_fallback() {
+    let case = Case::read("hetzner");
+    let cloud = connected(&case, false);
+    cloud.fault("* . 404");
+    let (id, _, log) = boot_stages(&cloud, &case.name, &["local", "network", "config", "final"]);
+    assert_eq!(id, "none", "{log}");
+    let problems = warnings(&log, &[]);
+    let [failure, fallback] = problems[..] else { fail(&format!("{problems:#?}\n{log}")) };
+    assert!(failure.contains("[ERROR]") && failure.contains("without it (datasource None): "), "{failure}");
+    assert!(fallback.ends_with("[WARNING]: Used fallback datasource"), "{fallback}");
+}
+
 #[test]
 fn failing_services_do_not_change_later_boots() {
     let cases = Case::all("faults").into_iter();
-    side_by_side(
-        cases.map(|case| Box::new(move || later_boots(&case)) as Box<dyn FnOnce() + Send>).collect(),
-    );
+    side_by_side(cases.map(|case| Box::new(move || later_boots(&case)) as Job).collect());
+}
+
+/// A machine after its first boot.
+struct Provisioned<'c> {
+    case: &'c Case,
+    cloud: Cloud,
+    id: String,
+    instance: String,
+    semaphores: Vec<String>,
+    expected_warnings: Vec<&'static str>,
 }
 
 fn later_boots(case: &Case) {
-    let cloud = Cloud::new(&case.name).reached(case.reach());
-    limit_waits(&cloud, case, true);
+    let cloud = connected(case, true);
     let (id, instance, log) = boot(&cloud, &case.name);
     assert!(id != "none", "{}: {id}\n{log}", case.name);
-    let done = semaphores(&cloud);
-    assert!(done.iter().any(|line| line.contains("config_users_groups")), "{done:?}");
-    // The instance-id is in the firmware, so that nothing is requested.
-    let is_confirmed = case.get("confirmed-by") == Some("firmware");
-    for fault in FAULTS.iter().chain([&fault(LOST_PACKETS, "", false)]) {
-        let place = format!("{}, later: {}", case.name, fault.name);
-        limit_waits(&cloud, case, fault.is_overcome);
-        cloud.fault(fault.lines);
-        if fault.name == LOST_PACKETS {
-            let rule =
-                "table inet lost { chain in { type filter hook input priority 0; tcp dport 80 drop; }; }";
-            cloud.net.in_cloud(&["nft", rule]);
-        }
+    let expected_warnings = expected_warnings(&log, &case.name);
+    let semaphores = semaphores(&cloud);
+    assert!(semaphores.iter().any(|line| line.contains("config_users_groups")), "{semaphores:?}");
+    let machine = Provisioned { case, cloud, id, instance, semaphores, expected_warnings };
+    for fault in FAULTS {
+        machine.cloud.fault(fault.lines);
+        machine.later_boot(fault.name, fault.is_overcome);
+    }
+    machine.cloud.fault("");
+    let uses_dhcp = matches!(case.reach(), Reach::Dhcp | Reach::AzureDhcp);
+    for outage in OUTAGES.iter().filter(|outage| uses_dhcp || !outage.is_of_dhcp) {
+        machine.cloud.net.in_cloud(&["sh", "-c", outage.begin]);
+        machine.later_boot(outage.name, false);
+        machine.cloud.net.in_cloud(&["sh", "-c", outage.end]);
+    }
+}
+
+impl Provisioned<'_> {
+    /// Boots while a failure lasts, and asserts that the instance is kept.
+    fn later_boot(&self, failure: &str, is_overcome: bool) {
+        let (case, cloud) = (self.case, &self.cloud);
+        let place = format!("{}, later: {failure}", case.name);
+        limit_waits(cloud, case, is_overcome);
+        // The instance-id is in the firmware, so that nothing is requested.
+        let is_confirmed = case.get("confirmed-by") == Some("firmware");
         cloud.forget_run();
         let asked = cloud.requests();
-        let (id_now, instance_now, log) = boot(&cloud, &place);
-        assert_eq!((&id_now, &instance_now), (&id, &instance), "{place}\n{log}");
-        assert_eq!(semaphores(&cloud), done, "{place}: nothing runs a second time\n{log}");
-        let problems = warnings(&log);
+        let (id, instance, log) = boot(cloud, &place);
+        assert_eq!((&id, &instance), (&self.id, &self.instance), "{place}\n{log}");
+        assert_eq!(semaphores(cloud), self.semaphores, "{place}: nothing runs a second time\n{log}");
+        let problems = warnings(&log, &self.expected_warnings);
         assert!(!is_confirmed || cloud.requests() == asked, "{place}: {}", cloud.requests());
-        let expected = !fault.is_overcome && !is_confirmed;
-        assert_eq!(problems.len(), usize::from(expected), "{place}: {problems:#?}\n{log}");
-        if !fault.is_overcome && !is_confirmed {
+        let is_expected = !is_overcome && !is_confirmed;
+        assert_eq!(problems.len(), usize::from(is_expected), "{place}: {problems:#?}\n{log}");
+        if is_expected {
             let is_kept = problems.iter().any(|line| line.contains("ing the cached"));
             // The instance of Hetzner's machines is confirmed; their network is read at each boot.
             assert!(is_kept || case.name == "hetzner", "{place}: {problems:?}\n{log}");

@@ -15,11 +15,7 @@ include!(concat!(env!("OUT_DIR"), "/clouds.rs"));
 
 fn matches_upstream(name: &str) {
     let case = Case::read(name);
-    let cloud = Cloud::new(name).reached(case.reach());
-    cloud.compare_with_upstream();
-    if let (Some(expected), None) = (case.get("requests"), std::env::var_os("FIRSTLIGHT_RECORD")) {
-        assert_eq!(cloud.requests().lines().count().to_string(), expected, "{}", cloud.requests());
-    }
+    Cloud::new(name).reached(case.reach()).compare_with_upstream();
 }
 
 #[test]

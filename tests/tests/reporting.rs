@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use encoding::percent::decode;
 use serde_json::Value;
-use tests::{Boot, Sandbox, check_boot, script, tests_dir, write};
+use tests::{Boot, Sandbox, check_boot, record_path, script, tests_dir, write};
 
 /// The length of a record of Hyper-V's key-value pairs, and of its key.
 const RECORD: usize = 2560;
@@ -149,7 +149,7 @@ fn record(root: &str) -> String {
 #[test]
 fn events_match_upstream() {
     if let Ok(root) = std::env::var("FIRSTLIGHT_RECORD") {
-        return write(&tests_dir().join("reporting/upstream"), record(&root));
+        return write(&record_path(&tests_dir().join("reporting/upstream")), record(&root));
     }
     let machine = machine("reporting").before("local", &server());
     let boot = machine.run(&["on", "local", "network", "config", "final"]);

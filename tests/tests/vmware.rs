@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use tests::{Cloud, fail, record_dir};
+use tests::{Cloud, fail, record_path, tests_dir};
 
 const CHANGES: &str = "/srv/guestinfo/.changes";
 const SHORT: &str = "datasource: {VMware: {vmware_cust_file_max_wait: 1}}\n";
@@ -82,7 +82,7 @@ fn self_extracting(program: &str, dir: &Path) -> String {
 
 /// Compares the requests that changed something, or records those of upstream.
 fn compare_requests(cloud: &Cloud, case: &str) {
-    let expected = record_dir(case).join("requests");
+    let expected = record_path(&tests_dir().join("clouds").join(case)).join("requests");
     if is_recording() {
         let made = std::fs::read(cloud.net.dir.join("upper").join(&CHANGES[1..])).unwrap_or_default();
         return std::fs::write(&expected, made).unwrap_or_else(|e| fail(&e.to_string()));
@@ -108,7 +108,7 @@ fn environment_matches_upstream() {
 /// Removes an intended difference from a record: the metadata has no converted copy of the network configuration.
 fn remove_converted_network(case: &str) {
     for name in ["instance-data.json", "instance-data-sensitive.json"] {
-        let path = record_dir(case).join("upstream").join(name);
+        let path = record_path(&tests_dir().join("clouds").join(case)).join("upstream").join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         let mut data: Value = serde_json::from_str(&text).unwrap_or_default();
         let network = data.pointer_mut("/ds/meta_data/network").and_then(Value::as_object_mut);

@@ -80,7 +80,7 @@ const MAX_SECONDS: f64 = 3600.0;
 /// The default time limit in seconds for a service that does not respond, if there is a cached instance.
 pub const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
 /// The time limit for transient failures (5xx, refused connections) of a request that is made once.
-const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
 /// The number of attempts that a time limit allows for.
 const MAX_ATTEMPTS: u32 = 300;
 
