@@ -43,7 +43,7 @@ const ENABLED: fn() -> (Option<String>, bool, bool) =
     || (Some("/lib/systemd/system/cloud-init.target".into()), true, false);
 
 #[test]
-fn found_then_switched_off_then_on() {
+fn target_is_linked_removed_and_linked_again() {
     let sandbox = machine("turns");
     sandbox.device("sr0", &iso("cidata"));
     assert_eq!(generate(&sandbox, &[]), 0);
@@ -81,7 +81,7 @@ fn machine_without_datasource_is_disabled() {
 
 /// `tests/tests/identify.rs` has a machine whose /sys is read-only.
 #[test]
-fn order_after_udev() {
+fn local_stage_is_ordered_after_udev() {
     let sandbox = machine("udev");
     sandbox.device("sr0", &iso("cidata"));
     assert_eq!(generate(&sandbox, &[]), 0);

@@ -148,7 +148,7 @@ fn ds_identify_is_never_undecided() {
 
 /// The hypervisor's tool does not answer: the local stage identifies again.
 #[test]
-fn a_tool_does_not_answer() {
+fn silent_tool_leaves_the_decision_open() {
     let sandbox = machine("silent-tool", "");
     sandbox.write("/sys/bus/pci/devices/0000:00:04.0/driver/x", "");
     sandbox.write("/etc/cloud/cloud.cfg", "datasource_list: [ VMware, Ec2, None ]\n");

@@ -53,7 +53,7 @@ fn each_finding_is_reported_once() {
 
 /// A value with a line break is no entry of its own in the log, and no line of the output or the status.
 #[test]
-fn values_are_no_lines_of_the_log() {
+fn values_do_not_add_log_lines() {
     const FORGED: &str = "2001-01-01 00:00:00,000 - run.rs[ERROR]: forged";
     let user_data = format!(
         "#cloud-config\nusers: []\n\"x\\n{FORGED}\": 1\n\

@@ -51,7 +51,7 @@ const SKIPPED: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn sentences_are_those_of_upstream() {
+fn log_lines_match_upstream() {
     for (distro, modules) in SKIPPED {
         let machine = Sandbox::with_user_data(&format!("foreign-{distro}"), USER_DATA);
         let config = format!(

@@ -63,9 +63,12 @@ fn bring_packages(machine: &Machine) {
 }
 
 #[test]
-fn package_on_a_running_machine() {
+fn package_is_installed_upgraded_and_purged_on_a_running_machine() {
     if testing_upstream() {
-        return not_tried("package_on_a_running_machine", "it tests the package that is not under test");
+        return not_tried(
+            "package_is_installed_upgraded_and_purged_on_a_running_machine",
+            "it tests the package that is not under test",
+        );
     }
     let machine = Machine::with_upstream("package");
     machine.seed("typical");

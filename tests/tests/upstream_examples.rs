@@ -45,7 +45,7 @@ fn name(path: &std::path::Path) -> String {
 }
 
 #[test]
-fn the_same_are_valid() {
+fn examples_are_valid_exactly_as_in_upstream() {
     let machine = Machine::from_root("upstream-examples", &script("root", &["sid", "cloud-init"]));
     let copies = machine.scratch("examples");
     let mut ours = String::new();

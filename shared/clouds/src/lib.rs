@@ -69,7 +69,7 @@ impl Cloud {
     }
 
     /// Returns what identifies the cloud, in a few words: for the manual page and `ds-identify --explain`.
-    pub fn found_by(&self) -> String {
+    pub fn identified_by(&self) -> String {
         if !self.note.is_empty() {
             return self.note.to_string();
         }
@@ -98,7 +98,7 @@ mod tests {
         let mut rows: Vec<&Cloud> = CLOUDS.iter().collect();
         rows.sort_by_key(|cloud| cloud.name.to_lowercase());
         let entry = |cloud: &&Cloud| {
-            let words = cloud.found_by().replace('-', "\\-");
+            let words = cloud.identified_by().replace('-', "\\-");
             format!(".TP\n.B {}\n{words}\n", cloud.name)
         };
         let list: String = rows.iter().map(entry).collect();

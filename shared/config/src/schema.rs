@@ -27,7 +27,7 @@ pub struct Type {
     /// The form that text must have.
     pub format: Option<Format>,
     /// Keys of a map of which some must be set.
-    pub needs: Option<&'static Needs>,
+    pub required_keys: Option<&'static RequiredKeys>,
     /// The values of a map with keys of the user's choice. The name of this field is a placeholder, `<name>`.
     pub additional: Option<&'static Field>,
     /// The deprecation of this form, if it is deprecated; it is still accepted.
@@ -36,7 +36,7 @@ pub struct Type {
 
 /// Keys of a map of which at least one must be set.
 #[derive(Debug, Clone, Copy)]
-pub struct Needs {
+pub struct RequiredKeys {
     /// The keys.
     pub keys: &'static [&'static str],
     /// Whether only one of them may be set.
@@ -252,7 +252,7 @@ impl Type {
             once: false,
             allows_unknown: false,
             format: None,
-            needs: None,
+            required_keys: None,
             additional: None,
             deprecated: None,
         }
@@ -289,7 +289,7 @@ impl Type {
     }
 
     /// Accepts keys of the user's choice.
-    pub const fn and_any(self, value: &'static Field) -> Type {
+    pub const fn additional(self, value: &'static Field) -> Type {
         assert!(matches!(self.base, BaseType::Map(_)), "only a map has keys");
         Type { additional: Some(value), ..self }
     }
@@ -301,9 +301,9 @@ impl Type {
     }
 
     /// Requires at least one, or exactly one, of some keys.
-    pub const fn needs(self, needs: &'static Needs) -> Type {
+    pub const fn requires(self, keys: &'static RequiredKeys) -> Type {
         assert!(matches!(self.base, BaseType::Map(_) | BaseType::Ref(_)), "only a map has keys");
-        Type { needs: Some(needs), ..self }
+        Type { required_keys: Some(keys), ..self }
     }
 
     /// Marks this form as deprecated.

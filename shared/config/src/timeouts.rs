@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn each_has_a_key_of_its_own() {
+    fn each_timeout_has_its_own_key() {
         let config = crate::yaml::parse("t", "timeouts: {script: 7, hotplug: 8}").unwrap().root;
         assert_eq!(Timeout::ALL.map(|timeout| timeout.of([&config]).as_secs()), [7, 8]);
         assert_eq!(Timeout::ALL.map(|timeout| timeout.of([]).as_secs()), [3600, 120]);

@@ -16,7 +16,7 @@ pub fn read(sys: &System, key: &str) -> Option<String> {
 /// Fails if DMI has no serial number.
 pub fn require_serial(sys: &System) -> Result<String> {
     let serial = read(sys, "system-serial-number");
-    serial.ok_or_else(|| Error::new("DMI has no serial number, which is the instance-id"))
+    serial.ok_or_else(|| Error::new("DMI has no serial number, which is needed as the instance-id"))
 }
 
 /// Returns the settings that a value of DMI holds, as in `name=value;other=value`.

@@ -368,7 +368,7 @@ impl Imds<'_, '_> {
         let headers = self.token.as_deref().map(|token| ("X-aws-ec2-metadata-token", token));
         self.prefetched = self.net.prefetch(paths, &|path| {
             let url = format!("{}/{path}", self.base);
-            metadata_network::later_request(&self.policy, url, headers.as_slice(), self.deadline)
+            metadata_network::build_request(&self.policy, url, headers.as_slice(), self.deadline)
         });
     }
 
@@ -623,7 +623,7 @@ mod tests {
     }
 
     #[test]
-    fn amazon_drivers_first() {
+    fn amazon_drivers_come_first() {
         let nic = |name: &str, driver: Option<&str>| Nic {
             name: name.into(),
             driver: driver.map(Into::into),

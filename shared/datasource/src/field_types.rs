@@ -54,16 +54,16 @@ pub fn drop_invalid(sys: &System, source: &str, document: &mut Node, fields: &[F
 /// Checks the field at `path` below a node, which messages call `place`.
 fn check_path(node: &mut Node, place: &str, path: &str, field: &Field, problems: &mut Vec<String>) {
     let (_, field_type, is_required) = *field;
-    let below = |name: &str| match (place, name) {
+    let nested = |name: &str| match (place, name) {
         ("", name) => name.to_string(),
         (place, "") => place.to_string(),
         (place, name) => format!("{place}.{name}"),
     };
     let Some((name, end)) = path.split_once(['[', '{']) else {
         match find_mut(node, path).filter(|node| !node.is_null()) {
-            None if is_required => problems.push(format!("{} is missing", below(path))),
+            None if is_required => problems.push(format!("{} is missing", nested(path))),
             None => {}
-            Some(found) => problems.extend(check_field(&below(path), found, field_type)),
+            Some(found) => problems.extend(check_field(&nested(path), found, field_type)),
         }
         return;
     };
@@ -90,14 +90,14 @@ fn check_path(node: &mut Node, place: &str, path: &str, field: &Field, problems:
     match container.map(|node| &mut node.value) {
         Some(Value::Seq(items)) if end.starts_with(']') => {
             for (i, item) in items.iter_mut().enumerate() {
-                check_item(item, format!("{}[{i}]", below(name)));
+                check_item(item, format!("{}[{i}]", nested(name)));
             }
         }
         Some(Value::Map(map)) if end.starts_with('}') => {
             let keys: Vec<String> = map.iter().filter_map(|(key, _)| key.scalar_text()).collect();
             for key in keys {
                 if let Some(value) = map.get_mut(&key) {
-                    check_item(value, format!("{}.{key}", below(name)));
+                    check_item(value, format!("{}.{key}", nested(name)));
                 }
             }
         }

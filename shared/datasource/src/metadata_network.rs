@@ -235,11 +235,11 @@ pub fn request(
     headers: &[(&str, &str)],
     deadline: Deadline,
 ) -> Result<Response> {
-    sys.fetch(&later_request(policy, url, headers, deadline))
+    sys.fetch(&build_request(policy, url, headers, deadline))
 }
 
 /// Returns the request that [`request`] makes.
-pub fn later_request(
+pub fn build_request(
     policy: &RetryPolicy,
     url: String,
     headers: &[(&str, &str)],

@@ -88,7 +88,7 @@ fn crawl(
     let files = openstack_format::FILES.map(|name| format!("openstack/{version}/{name}"));
     let paths: Vec<&str> = std::iter::once(EC2_TREE).chain(files.iter().map(String::as_str)).collect();
     let mut prefetched = net.prefetch(&paths, &|path| {
-        metadata_network::later_request(policy, format!("{base}/{path}"), &[], deadline)
+        metadata_network::build_request(policy, format!("{base}/{path}"), &[], deadline)
     });
     let mut get = |path: &str| match prefetched.take(path) {
         Some(found) => Ok(found),

@@ -100,7 +100,7 @@ fn add_datasource(page: &mut Document, datasource: &Datasource) {
     let events: Vec<String> = datasource.events.default.iter().map(|event| format!("`{event}`")).collect();
     page.text(&format!(
         "Identified by: {}. Searched in {stages}. Network configuration, the first of: {}. Applied at: {}.",
-        cloud.found_by(),
+        cloud.identified_by(),
         network_order(datasource),
         events.join(", ")
     ));

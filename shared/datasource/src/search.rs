@@ -94,8 +94,8 @@ impl Datasource {
     pub fn find_instance(&self, ctx: &Search<'_>) -> Result<Option<Instance>> {
         let mut found = (self.find)(ctx).map_err(|e| {
             let text = e.to_string();
-            let shown = without_secrets(&text);
-            if shown == text { e } else { Error::new(shown) }
+            let redacted = without_secrets(&text);
+            if redacted == text { e } else { Error::new(redacted) }
         })?;
         if let Some(instance) = &mut found {
             instance.subplatform = without_secrets(&instance.subplatform);

@@ -293,7 +293,7 @@ impl Session<'_, '_> {
         let headers: Vec<_> = self.headers.iter().copied().chain(token).collect();
         *self.prefetched.borrow_mut() = self.net.prefetch(paths, &|path| {
             let url = format!("{}/{path}", self.base);
-            metadata_network::later_request(&self.policy, url, &headers, self.deadline)
+            metadata_network::build_request(&self.policy, url, &headers, self.deadline)
         });
     }
 

@@ -25,7 +25,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         return Ok(None);
     }
     let uuid = dmi::read(ctx.sys, "system-uuid");
-    let uuid = uuid.ok_or_else(|| Error::new("DMI has no UUID, which is the instance-id"))?;
+    let uuid = uuid.ok_or_else(|| Error::new("DMI has no UUID, which is needed as the instance-id"))?;
     let policy = SERVICE.policy(ctx);
     let metadata = SERVICE.document(ctx, &policy, &ctx.first_nic())?;
     Ok(metadata.map(|metadata| instance(ctx, &uuid, &policy.urls[0], metadata)))

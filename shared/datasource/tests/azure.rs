@@ -39,7 +39,7 @@ fn machine(platform: &str) -> Machine {
 
 /// An image or a plan of a machine in a pool neither waits nor becomes an instance of the pool.
 #[test]
-fn images_and_plans_do_not_wait_in_a_pool() {
+fn images_and_plans_do_not_wait_for_reprovisioning() {
     let plain = machine("").found("Azure");
     assert_eq!((&*plain.id, plain.local_hostname.as_deref()), (UUID, Some("one")));
     for platform in [

@@ -148,7 +148,7 @@ fn render_json(facts: &Facts<'_>, plan: &Plan, rows: &[Row]) -> String {
             line.is_candidate,
             json_string(line.verdict()),
             json_string(line.reason()),
-            clouds::cloud(&line.name).map_or("null".into(), |cloud| json_string(&cloud.found_by()))
+            clouds::cloud(&line.name).map_or("null".into(), |cloud| json_string(&cloud.identified_by()))
         )
     });
     let or_null = |text: &Option<String>| text.as_deref().map_or("null".to_string(), json_string);

@@ -125,7 +125,7 @@ fn search(facts: &Facts<'_>) -> Vec<(String, Verdict)> {
     for name in &facts.candidates().names {
         let verdict = checks::check(name, facts);
         let failed = facts.commands.take_failed();
-        let Some(verdict) = verdict.map(|verdict| verdict.without_answers(&failed)) else {
+        let Some(verdict) = verdict.map(|verdict| verdict.with_unanswered(&failed)) else {
             facts.log.line(1, format!("no check for '{name}': it is used only if named explicitly or alone"));
             continue;
         };

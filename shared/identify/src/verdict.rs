@@ -53,7 +53,7 @@ pub fn not_found(reason: impl Into<String>) -> Verdict {
 
 impl Verdict {
     /// Returns the verdict after programs or devices did not answer: their silence is not evidence that there is nothing.
-    pub fn without_answers(self, failed: &[String]) -> Verdict {
+    pub fn with_unanswered(self, failed: &[String]) -> Verdict {
         if failed.is_empty() || self.answer != Answer::NotFound {
             return self;
         }

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn activation_is_repeated_after_a_cut() {
+    fn activation_is_repeated_after_a_power_cut() {
         let sandbox = Sandbox::new("{}");
         run(&sandbox, "a", true, Ok(true));
         // Begun, and never finished.

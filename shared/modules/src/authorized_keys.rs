@@ -332,7 +332,7 @@ fn untrusted_component(
         return Ok(Some(format!("the user cannot access {path}")));
     }
     if strict && mode & 0o022 != 0 {
-        return Ok(Some(format!("others may write to {path}")));
+        return Ok(Some(format!("{path} is writable by others")));
     }
     Ok(None)
 }

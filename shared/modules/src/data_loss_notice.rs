@@ -31,7 +31,7 @@ pub fn write(sys: &System, device: &str, mount_point: &str) {
         Ok(())
     });
     if let Err(e) = result {
-        info!(sys, "mounts: no notice on {device}: {e}");
+        info!(sys, "mounts: writing the notice to {device}: {e}");
     }
 }
 

@@ -91,7 +91,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn boot_device(context: &Context<'_>, is_efi: bool) -> Result<String> {
     let sys = context.sys;
     if sys.which("grub-probe").is_none() {
-        debug!(sys, "grub_dpkg: there is no program grub-probe");
+        debug!(sys, "grub_dpkg: grub-probe is not installed");
         return Ok(String::new());
     }
     let (kind, path) = if is_efi { ("device", "/boot/efi") } else { ("disk", "/boot") };

@@ -214,8 +214,8 @@ fn check_key(
 }
 
 #[test]
-fn texts_are_no_lines_options_or_commands() {
-    if !is_root("texts_are_no_lines_options_or_commands") {
+fn values_do_not_become_lines_options_or_commands() {
+    if !is_root("values_do_not_become_lines_options_or_commands") {
         return;
     }
     let examples = Examples::read();

@@ -51,7 +51,7 @@ impl FromNode for Conf {
         key("public-cert", &[STR]).doc("The server's certificate (PEM)."),
         key("private-cert", &[STR]).doc("The server's private key (PEM)."),
     ])
-    .and_any(&key("<name>", &[BOOL, INT, STR]).doc("Any other setting of server.cfg."))];
+    .additional(&key("<name>", &[BOOL, INT, STR]).doc("Any other setting of server.cfg."))];
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Conf> {
         let Value::Map(map) = &node.value else { return reader.type_error(node, "a map of settings") };

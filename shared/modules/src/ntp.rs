@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn alpine_gets_a_configuration_and_cos_none() {
+    fn configuration_is_written_on_alpine_and_not_on_cos() {
         let config = "ntp: {ntp_client: ntp, config: {template: \"## template: jinja\\n{{servers|join(' ')}};{{pools}}\"}}";
         let alpine = sandbox("alpine", config);
         program(&alpine, "/usr/sbin/ntpd");

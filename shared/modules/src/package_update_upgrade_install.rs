@@ -144,9 +144,9 @@ fn run(context: &Context<'_>) -> Result<()> {
     let wanted = keys.packages.0;
     let installs = wanted != PackageRequest::default();
     let mut failures: Vec<Error> = Vec::new();
-    let mut attempt = |doing: &str, result: Result<()>| {
+    let mut attempt = |action: &str, result: Result<()>| {
         if let Err(e) = result {
-            warning!(sys, "{doing}: {e}");
+            warning!(sys, "{action}: {e}");
             failures.push(e);
         }
     };

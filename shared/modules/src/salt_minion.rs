@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minion_without_a_master_is_no_service() {
+    fn minion_without_a_master_runs_no_service() {
         let sandbox = ready("salt_minion: {conf: {file_client: local}}");
         sandbox.run(&MODULE).unwrap();
         assert!(

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_happens_without_the_licence() {
+    fn nothing_is_installed_without_the_licence() {
         for (config, fails) in [
             ("{nvidia: {license-accepted: false}}", false),
             ("{nvidia: {version: 550}}", true),

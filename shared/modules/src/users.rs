@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::schema::{
-    BOOL, Definition, Deprecation, Format, INT, Needs, STR, Type, key, list, map_of, reference,
+    BOOL, Definition, Deprecation, Format, INT, RequiredKeys, STR, Type, key, list, map_of, reference,
 };
 use config::{FindingKind, Findings, FromNode, Map, Node, Reader, Value};
 
@@ -109,7 +109,7 @@ const TEXT_USER: Deprecation = Deprecation::new("22.2", "a map");
 /// A user in a list, or the default user.
 const LISTED: Definition = Definition {
     name: "listed",
-    types: &[UserKeys::SCHEMA[0].needs(&Needs { keys: &["name", "snapuser"], only_one: true })],
+    types: &[UserKeys::SCHEMA[0].requires(&RequiredKeys { keys: &["name", "snapuser"], only_one: true })],
 };
 
 impl FromNode for DefaultUserOverrides {

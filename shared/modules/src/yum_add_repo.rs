@@ -1,6 +1,6 @@
 //! yum_add_repo: repositories of yum and dnf, one file each. A file that exists is left as it is.
 
-use config::schema::{BOOL, Format, INT, Needs, STR, Type, key, map, map_of};
+use config::schema::{BOOL, Format, INT, RequiredKeys, STR, Type, key, map, map_of};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Result, rfc2822};
@@ -70,10 +70,10 @@ impl FromNode for Repositories {
                     .default(&config::schema::DefaultValue::Bool(true))
                     .doc("Enable the repository."),
             ])
-            .and_any(
+            .additional(
                 &key("<option>", &[INT, BOOL, STR]).doc("Any other option of yum.conf(5) for a repository."),
             )
-            .needs(&Needs { keys: SOURCES, only_one: false })],
+            .requires(&RequiredKeys { keys: SOURCES, only_one: false })],
         )
         .doc("A repository. Its id is also the name of its file."),
     )

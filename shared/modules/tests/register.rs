@@ -9,6 +9,7 @@ use scratch::{TempDir, source_path};
 
 const CLOUDS: &str = "shared/clouds/src/table.rs";
 const MODULES: &str = "shared/modules/src/lib.rs";
+const SERVICES: &str = "shared/datasource/tests/services/main.rs";
 const CLOUD_CFG: &str = "packaging/etc-cloud/cloud.cfg";
 
 /// Runs the script of a tree with `--check`; returns whether it succeeded, and its output.
@@ -21,8 +22,13 @@ fn check(script: &Path) -> (bool, String) {
 /// Returns a tree with what the script reads; the files of clouds and modules are empty.
 fn tree() -> TempDir {
     let tree = TempDir::new();
-    for name in ["tests/register", CLOUDS, "shared/datasource/src/lib.rs", MODULES, CLOUD_CFG] {
+    for name in ["tests/register", CLOUDS, "shared/datasource/src/lib.rs", SERVICES, MODULES, CLOUD_CFG] {
         tree.put(name, std::fs::read_to_string(source_path(name)).unwrap());
+    }
+    for cloud in std::fs::read_dir(source_path("tests/clouds")).unwrap().flatten() {
+        if cloud.path().join("services.rs").exists() {
+            tree.put(&format!("tests/clouds/{}/services.rs", cloud.file_name().to_str().unwrap()), "");
+        }
     }
     for directory in ["shared/datasource/src", "shared/modules/src"] {
         for entry in std::fs::read_dir(source_path(directory)).unwrap().flatten() {
@@ -101,6 +107,15 @@ fn cloud_needs_its_file_and_one_row() {
     let text = std::fs::read_to_string(tree.join("shared/datasource/src/lib.rs")).unwrap();
     assert!(text.contains("\nmod zzzadded;\n// End of clouds.\n"), "{text}");
     assert!(text.contains("\n    &zzzadded::ZZZADDED,\n    &none::NONE,\n];\n"), "{text}");
+
+    // Tests of its own are optional.
+    assert_eq!(check(&script), (true, String::new()));
+    tree.put("tests/clouds/zzzadded/services.rs", "");
+    assert!(Command::new("sh").arg(&script).status().unwrap().success());
+    let text = std::fs::read_to_string(tree.join(SERVICES)).unwrap();
+    let expected =
+        "#[path = \"../../../../tests/clouds/zzzadded/services.rs\"]\nmod zzzadded;\n// End of services.\n";
+    assert!(text.ends_with(expected), "{text}");
 }
 
 /// Without its marks the block cannot be found.

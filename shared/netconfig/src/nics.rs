@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn read_from_sysfs() {
+    fn nics_are_read_from_sysfs() {
         let top = scratch::TempDir::new();
         let sys = System::new(&top);
         let put = |path: &str, text: &str| {

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_shown_and_the_file_removed() {
+    fn activity_of_a_second_is_shown_and_its_file_removed() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let path = "/run/cloud-init/activity";

@@ -119,7 +119,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Keeps the events from now on for sinks that are added with [`Events::add_with_kept`].
+    /// Keeps the events from now on for sinks that are added with [`Events::add_and_replay`].
     pub fn keep(&self) {
         self.kept.borrow_mut().get_or_insert_default();
     }
@@ -134,7 +134,7 @@ impl Events {
     }
 
     /// Adds a sink that gets the kept events as well.
-    pub fn add_with_kept(&self, sys: &System, name: &str, mut sink: Box<dyn EventSink>) {
+    pub fn add_and_replay(&self, sys: &System, name: &str, mut sink: Box<dyn EventSink>) {
         self.kept.borrow().iter().flatten().for_each(|event| sink.publish(sys, event));
         self.add(name, sink);
     }
@@ -238,7 +238,7 @@ mod tests {
         sys.events().keep();
         let step = sys.begin_step("a/b", "doing b");
         let got = Rc::<RefCell<Vec<String>>>::default();
-        sys.events().add_with_kept(&sys, "x", Box::new(Collect(got.clone())));
+        sys.events().add_and_replay(&sys, "x", Box::new(Collect(got.clone())));
         sys.events().add("y", Box::new(Collect(got.clone())));
         sys.events().remove("y");
         step.end(&sys, StepResult::Fail, "did not");

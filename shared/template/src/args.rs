@@ -95,8 +95,8 @@ impl Arg {
         Ok(usize::try_from(self.int(default as i128)?).unwrap_or(0))
     }
 
-    /// Returns an integer as a maximum, which a negative one is not.
-    pub fn most(&self) -> ValueResult<usize> {
+    /// Returns an integer as a maximum; a negative one is no limit.
+    pub fn max(&self) -> ValueResult<usize> {
         Ok(usize::try_from(self.int(-1)?).unwrap_or(usize::MAX))
     }
 

@@ -191,10 +191,8 @@ impl Interpreter<'_> {
                 rest = tail;
                 continue;
             }
-            let (field, tail) = rest
-                .split_once('}')
-                .filter(|_| brace == "{")
-                .ok_or("a brace without its other one in 'format'")?;
+            let (field, tail) =
+                rest.split_once('}').filter(|_| brace == "{").ok_or("'format': unmatched brace")?;
             rest = tail;
             let (path, spec) = field.split_once(':').unwrap_or((field, ""));
             let (path, as_repr) = match path.strip_suffix("!r") {
@@ -227,13 +225,12 @@ impl Interpreter<'_> {
     fn field(&mut self, mut value: Val, mut keys: &str) -> ValueResult<Val> {
         while !keys.is_empty() {
             if let Some(tail) = keys.strip_prefix('[') {
-                let (key, tail) = tail.split_once(']').ok_or("'[' without ']' in 'format'")?;
+                let (key, tail) = tail.split_once(']').ok_or("'format': '[' without ']'")?;
                 let key = key.parse().map_or_else(|_| Val::text(key), Val::Int);
                 value = self.item(&value, &key)?;
                 keys = tail;
             } else {
-                let tail =
-                    keys.strip_prefix('.').ok_or("'.' or '[' are all that may follow ']' in 'format'")?;
+                let tail = keys.strip_prefix('.').ok_or("'format': expected '.' or '[' after ']'")?;
                 let end = tail.find(['.', '[']).unwrap_or(tail.len());
                 value = self.attribute(&value, &tail[..end].into())?;
                 keys = &tail[end..];

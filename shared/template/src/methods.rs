@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::args::{Arg, Args, CallArgs, Row, find, text};
 use crate::eval::Interpreter;
 use crate::format::pad;
-use crate::operators::{check_hashable, place_of_index};
+use crate::operators::{check_hashable, resolve_index};
 use crate::value::{Callable, Dict, Seq, Val, ValueResult};
 
 /// The name of a method, its parameters, and what it returns.
@@ -99,7 +99,7 @@ const LIST: &[Method<Seq>] = &[
         let value = value.or(Val::None);
         Ok(Val::int(list.items.borrow().iter().filter(|item| **item == value).count()))
     }),
-    ("index", "!", |_, list, [value, ..]| list.place(&value.or(Val::None)).map(Val::int)),
+    ("index", "!", |_, list, [value, ..]| list.index_of(&value.or(Val::None)).map(Val::int)),
     ("append", "!", |_, list, [value, ..]| {
         list.insert(usize::MAX, &value.or(Val::None))?;
         Ok(Val::None)
@@ -126,11 +126,11 @@ const LIST: &[Method<Seq>] = &[
     }),
     ("pop", "index", |_, list, [at, ..]| {
         let (at, mut items) = (at.int(-1)?, list.items.borrow_mut());
-        let at = place_of_index(at, items.len()).ok_or("'pop' of what is not there")?;
+        let at = resolve_index(at, items.len()).ok_or("'pop': no such item")?;
         Ok(items.remove(at))
     }),
     ("remove", "!", |_, list, [value, ..]| {
-        let at = list.place(&value.or(Val::None))?;
+        let at = list.index_of(&value.or(Val::None))?;
         list.items.borrow_mut().remove(at);
         Ok(Val::None)
     }),
@@ -164,9 +164,9 @@ const MAP: &[Method<Dict>] = &[
         let keys = map.entries.borrow().iter().map(|(key, _)| key.clone()).collect();
         run.list(keys)
     }),
-    ("pop", "key default", |_, map, [key, default, ..]| match map.place(&key.or(Val::None)) {
+    ("pop", "key default", |_, map, [key, default, ..]| match map.index_of(&key.or(Val::None)) {
         Some(at) => Ok(map.entries.borrow_mut().remove(at).1),
-        None => default.0.ok_or_else(|| "'pop' of what is not there".into()),
+        None => default.0.ok_or_else(|| "'pop': no such item".into()),
     }),
     ("popitem", "", |_, map, _| {
         let (key, value) = map.entries.borrow_mut().pop().ok_or("'popitem' of an empty map")?;
@@ -197,7 +197,7 @@ const MAP: &[Method<Dict>] = &[
 ];
 
 fn not_found() -> String {
-    "'index' of what is not there".into()
+    "'index': no such item".into()
 }
 
 /// Returns the name of a method if the value has it.
@@ -321,7 +321,7 @@ impl Interpreter<'_> {
     }
 
     pub fn replaced(&mut self, text: &str, old: &str, new: &str, count: &Arg) -> ValueResult<Val> {
-        let count = if count.some().is_none() { usize::MAX } else { count.most()? };
+        let count = if count.some().is_none() { usize::MAX } else { count.max()? };
         let times = text.matches(old).count().min(count);
         self.charge_memory(text.len() + times.saturating_mul(new.len()))?;
         Ok(Val::Str(text.replacen(old, new, count).into()))
@@ -335,7 +335,7 @@ impl Interpreter<'_> {
     }
 
     fn split(&mut self, text: &str, [between, most, ..]: Args, from_end: bool) -> ValueResult<Val> {
-        let most = most.most()?;
+        let most = most.max()?;
         let many = most.saturating_add(1);
         let mut parts: Vec<&str> = match (between.some_text()?, from_end) {
             (Some(""), _) => return Err("'split' by an empty string".into()),
@@ -380,7 +380,7 @@ impl Interpreter<'_> {
 }
 
 impl Seq {
-    fn place(&self, value: &Val) -> ValueResult<usize> {
+    fn index_of(&self, value: &Val) -> ValueResult<usize> {
         let found = self.items.borrow().iter().position(|item| item == value);
         found.ok_or_else(not_found)
     }

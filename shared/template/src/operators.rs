@@ -20,8 +20,8 @@ pub fn check_hashable(key: &Val) -> ValueResult<()> {
     }
 }
 
-/// Returns the place of an index in a sequence of this length; a negative index counts from the end.
-pub fn place_of_index(index: i128, length: usize) -> Option<usize> {
+/// Returns the position of an index in a sequence of this length; a negative index counts from the end.
+pub fn resolve_index(index: i128, length: usize) -> Option<usize> {
     let at = if index < 0 { index.saturating_add(length as i128) } else { index };
     usize::try_from(at).ok().filter(|at| *at < length)
 }
@@ -75,7 +75,7 @@ impl Val {
             Some(Number::Float(f)) if sign == "-" => Val::Float(-f),
             Some(Number::Int(n)) => Val::Int(n),
             Some(Number::Float(f)) => Val::Float(f),
-            None => return Err(self.misuse(&format!("'{sign}' before"))),
+            None => return Err(self.operand_error(&format!("'{sign}' before"))),
         })
     }
 }
@@ -177,7 +177,7 @@ impl Interpreter<'_> {
                 self.consume_fuel(text.len() / 64)?;
                 Ok(text.contains(&**part))
             }
-            (Val::Str(_) | Val::Safe(_), other) => Err(other.misuse("'in' a string of")),
+            (Val::Str(_) | Val::Safe(_), other) => Err(other.operand_error("'in' a string of")),
             (Val::Seq(seq), _) => {
                 let items = seq.items.borrow();
                 let each = self.charge_walk(value)?;
@@ -225,7 +225,7 @@ impl Interpreter<'_> {
             return Ok(if matches!(of, Val::Safe(_)) { found.into_safe() } else { found });
         }
         let shown = if key.depth() == 0 { self.text_of(key)? } else { "key".into() };
-        let place = |length: usize| place_of_index(int(key).ok()?, length);
+        let place = |length: usize| resolve_index(int(key).ok()?, length);
         let found = match (of, key) {
             (Val::Undefined(of), _) => return Err(undefined_error(of)),
             (Val::Map(map), _) => {

@@ -133,18 +133,18 @@ fn errors_have_lines() {
         ("{{ q-r }}", "line 2: 'q-r' subtracts from an undefined variable; did you mean 'q_r'?"),
         ("{{ (1, }}", "line 2: unmatched '}'"),
         ("{{ 9 ** 99 }}", "line 2: a number that is too large"),
-        ("{{ '{0[0]é}'.format(l) }}", "line 2: '.' or '[' are all that may follow ']' in 'format'"),
+        ("{{ '{0[0]é}'.format(l) }}", "line 2: 'format': expected '.' or '[' after ']'"),
         (&deep, "line 2: nested deeper than 40 levels"),
         (&format!("{{{{ {}x }}}}", "not ".repeat(9999)), "line 2: nested deeper than 40 levels"),
         (
             &format!("{{{{ {} }}}}", "(".repeat(9999) + "x" + &")".repeat(9999)),
             "line 2: nested deeper than 40 levels",
         ),
-        (&format!("{{{{ x{} }}}}", "+ 1".repeat(9999)), "line 2: an expression of too many operators"),
-        (&format!("{{{{ x{} }}}}", "|string".repeat(9999)), "line 2: an expression of too many operators"),
+        (&format!("{{{{ x{} }}}}", "+ 1".repeat(9999)), "line 2: too many operators in an expression"),
+        (&format!("{{{{ x{} }}}}", "|string".repeat(9999)), "line 2: too many operators in an expression"),
         (
             "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-            "line 2: calls nested too deep (a macro that calls itself?)",
+            "line 2: calls nested too deeply (a macro that calls itself?)",
         ),
     ] {
         let text = format!("## template: jinja\n{body}");

@@ -102,12 +102,12 @@ fn copy_into(value: &Val, depth: &Cell<u16>) -> ValueResult<Val> {
 }
 
 impl Dict {
-    pub fn place(&self, key: &Val) -> Option<usize> {
+    pub fn index_of(&self, key: &Val) -> Option<usize> {
         self.entries.borrow().iter().position(|(k, _)| k == key)
     }
 
     pub fn get(&self, key: &Val) -> Option<Val> {
-        self.place(key).map(|at| self.entries.borrow()[at].1.clone())
+        self.index_of(key).map(|at| self.entries.borrow()[at].1.clone())
     }
 
     /// Returns the entries in the order of their keys; keys without an order are sorted by the names of their types.
@@ -121,7 +121,7 @@ impl Dict {
 
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
         let value = copy_into(value, &self.depth)?;
-        match self.place(&key) {
+        match self.index_of(&key) {
             Some(at) => self.entries.borrow_mut()[at].1 = value,
             None => self.entries.borrow_mut().push((key, value)),
         }
@@ -322,7 +322,7 @@ impl Val {
     }
 
     /// Returns the error of an operation on a value of this type, such as `'abs' of`.
-    pub fn misuse(&self, operation: &str) -> String {
+    pub fn operand_error(&self, operation: &str) -> String {
         match self {
             Val::Undefined(name) => undefined_error(name),
             other => format!("{operation} {}", other.type_name()),

@@ -42,12 +42,12 @@ impl Stage {
         events::is_enabled(event, of_user.as_deref(), &default_events(instance), &events(of.supported))
     }
 
-    /// Logs the enabled events, and for each event in `asked` whether it is one of them.
-    pub(crate) fn log_events(&self, instance: &Instance, asked: &[Event]) {
+    /// Logs the enabled events, and for each event in `requested` whether it is one of them.
+    pub(crate) fn log_events(&self, instance: &Instance, requested: &[Event]) {
         let on = self.user_events(Some(instance)).0.unwrap_or_else(|| default_events(instance));
         let format_event =
             |event: &Event| format!("<EventType.{}: '{}'>", event.constant_name(), event.as_str());
-        for event in asked {
+        for event in requested {
             let all = on.iter().map(format_event).collect::<Vec<_>>().join(", ");
             debug!(self.sys, "{}{{<EventScope.NETWORK: 'network'>: {{{all}}}}}", lines::EVENTS);
             let line = if self.is_event_enabled(instance, *event) { lines::ALLOWED } else { lines::DENIED };

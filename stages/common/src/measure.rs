@@ -46,7 +46,7 @@ impl Stage {
         for (name, content) in contents().into_iter().filter(|(_, content)| !content.is_empty()) {
             let text = text_of(name, &content);
             match measured.lines().any(|line| line == record_line(pcr, &text)) {
-                true => debug!(self.sys, "PCR {pcr}: {name} was measured before in this boot"),
+                true => debug!(self.sys, "PCR {pcr}: {name} was already measured in this boot"),
                 false => due.push((name, text)),
             }
         }
@@ -163,7 +163,7 @@ mod tests {
 
     /// The digest is sha256sum's.
     #[test]
-    fn texts_have_no_content() {
+    fn measured_text_has_a_digest_instead_of_the_content() {
         let expected =
             "cloud-init:user-data:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(text_of("user-data", b"abc"), expected);

@@ -295,7 +295,7 @@ fn changed_datasource_list_ends_the_instance() {
 }
 
 #[test]
-fn trusted_and_read_again_for_the_boot_event() {
+fn manual_cache_clean_keeps_the_instance_at_the_boot_event() {
     let machine = Machine::new("i-1");
     let config = "manual_cache_clean: true\nupdates: {network: {when: [boot]}}\n";
     machine.put("etc/cloud/cloud.cfg.d/1.cfg", config);

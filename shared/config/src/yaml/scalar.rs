@@ -268,32 +268,32 @@ impl Cursor<'_> {
 /// # Errors
 /// Fails if the text is not valid for the tag; the message states what was expected.
 pub(super) fn construct(tag: &Tag, text: String) -> Result<Value, String> {
-    let wrong = |what: &str| Err(format!("{} expects {what}", tag.short_name()));
+    let type_error = |what: &str| Err(format!("{} expects {what}", tag.short_name()));
     Ok(match tag {
         Tag::Null => Value::Null,
         Tag::Str => Value::Str(text),
         Tag::Bool => match text.to_ascii_lowercase().as_str() {
             "yes" | "true" | "on" => Value::Bool(true),
             "no" | "false" | "off" => Value::Bool(false),
-            _ => return wrong("yes, no, true, false, on or off"),
+            _ => return type_error("yes, no, true, false, on or off"),
         },
         Tag::Int => match parse_int(&text) {
             Some(Some(n)) => Value::Int(n),
             Some(None) => Value::Str(text),
-            None => return wrong("an integer"),
+            None => return type_error("an integer"),
         },
         Tag::Float => match parse_float(&text) {
             Some(f) => Value::Float(f),
-            None => return wrong("a number"),
+            None => return type_error("a number"),
         },
         Tag::Binary => Value::Bytes(decode_binary(&text)?),
         Tag::Timestamp => match timestamp(&text, true) {
             Some(true) => Value::Str(text),
             Some(false) => return Err("invalid date or time; quote it if it is a string".into()),
-            None => return wrong("a date such as 2024-12-31, or one with a time"),
+            None => return type_error("a date such as 2024-12-31, or one with a time"),
         },
-        Tag::Seq | Tag::Omap | Tag::Pairs => return wrong("a list, found a scalar"),
-        Tag::Map | Tag::Set => return wrong("a map, found a scalar"),
+        Tag::Seq | Tag::Omap | Tag::Pairs => return type_error("a list, found a scalar"),
+        Tag::Map | Tag::Set => return type_error("a map, found a scalar"),
         Tag::Merge => return Err("'<<' is not a value; quote it if it is a string".into()),
         Tag::Value => return Err("'=' is not a value; quote it if it is a string".into()),
         Tag::Other(_) => return Err(unknown_tag(tag)),

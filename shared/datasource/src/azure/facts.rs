@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn fallback_network_has_the_driver_and_the_file_the_instance() {
+    fn fallback_matches_the_driver_and_ovf_env_round_trips() {
         let mut nic = Nic { name: "eth0".into(), mac: "00:0d:3a:00:00:01".into(), driver: None };
         assert_eq!(fallback(&nic)["ethernets"]["eth0"]["match"], json!({"macaddress": "00:0d:3a:00:00:01"}));
         nic.driver = Some("hv_netvsc".into());

@@ -128,7 +128,7 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
         }
         Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
         // The parser's own message would quote the document.
-        Err(e) => Err(Error::Invalid(format!("{base}{path}: no JSON, in line {}", e.line))),
+        Err(e) => Err(Error::Invalid(format!("{base}{path}: not valid JSON (line {})", e.line))),
     }
 }
 
@@ -191,7 +191,7 @@ fn parts(sys: &System, path: &str, request: &dyn Fn(&str) -> Result<Response>) -
     let json = |part: &str| -> Result<Option<Node>> {
         let Some(body) = get(part, "json")? else { return Ok(None) };
         let json = config::json::value(&body)
-            .map_err(|e| system::Error::new(format!("{place}/{part}: no JSON, in line {}", e.line)))?;
+            .map_err(|e| system::Error::new(format!("{place}/{part}: not valid JSON (line {})", e.line)))?;
         Ok(Some(Node::from_json(&json)))
     };
     let mut compute = Map::new();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_of_media_switch_and_exchange_are_recognised() {
+    fn end_of_media_switch_and_nic_exchange_is_recognised() {
         let mut switch = MediaSwitch { nic: "eth0", changes_before: Some(3), was_lost: false };
         for (changes, has_carrier, expected) in
             [(3, true, false), (4, false, false), (4, true, false), (5, false, false), (5, true, true)]

@@ -107,7 +107,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             Ok(Some(First::Instance(instance))) => *instance,
             Ok(Some(First::Pool(kind, events))) => self.leave_pool(kind, events),
             attempt => {
-                let why = attempt.err().unwrap_or_else(|| Error::new("no NIC leads to Azure's services"));
+                let why = attempt.err().unwrap_or_else(|| Error::new("no NIC reaches Azure's services"));
                 self.reporter.fail(no_lease(nics.first()).with("exception", why.to_string()));
                 if self.pool(&Node::null()).is_some() {
                     return Err(why.context("Azure: the machine is being pre-provisioned (PPS)"));

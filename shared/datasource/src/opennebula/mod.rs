@@ -104,7 +104,7 @@ fn user_data(sys: &System, context: &Context) -> Blobs {
     }
     let decoded = encoding::base64::decode_like_python(text.as_bytes());
     if decoded.is_none() {
-        error!(sys, "context.sh: USER_DATA: not base64, which USERDATA_ENCODING says; ignored");
+        error!(sys, "context.sh: USER_DATA: expected base64, as USERDATA_ENCODING says; ignored");
     }
     Blobs(decoded.into_iter().filter(|bytes| !bytes.is_empty()).collect())
 }

@@ -166,7 +166,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match current() {
         Ok(Some(id)) if id.trim() == cached.id => IdentityCheck::Same,
         Ok(Some(id)) => IdentityCheck::Different(format!("the metadata file has instance-id {}", id.trim())),
-        Ok(None) => IdentityCheck::Unknown("Windows did not tell where the metadata is".into()),
+        Ok(None) => IdentityCheck::Unknown("Windows did not report where the metadata is".into()),
         Err(e) => IdentityCheck::Unknown(e.to_string()),
     }
 }

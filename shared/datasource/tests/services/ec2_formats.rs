@@ -6,7 +6,7 @@ use crate::common::{Machine, text};
 use crate::server::{network, serve, serve_with_log};
 
 #[test]
-fn ec2s_copies_need_no_token() {
+fn ec2_compatible_clouds_need_no_token() {
     let tree = [
         ("/2009-04-04/meta-data/instance-id", "i-1"),
         (

@@ -3,7 +3,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod akamai;
 #[path = "../common/mod.rs"]
 mod common;
 mod documents;
@@ -11,3 +10,8 @@ mod ec2_formats;
 mod large_user_data;
 mod nics;
 mod server;
+
+// Written by tests/register: services.
+#[path = "../../../../tests/clouds/akamai/services.rs"]
+mod akamai;
+// End of services.

@@ -244,9 +244,9 @@ impl Client {
                 Event::Refused(words)
             }
             (Some(MessageType::Offer | MessageType::Ack | MessageType::Nak), _) => {
-                Event::Ignored("not what was asked for")
+                Event::Ignored("not an expected message")
             }
-            _ => Event::Ignored("not a server's message"),
+            _ => Event::Ignored("not a message from a server"),
         }
     }
 }

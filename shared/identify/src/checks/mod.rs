@@ -29,7 +29,7 @@ const SPECIAL: [(&str, Check); 12] = [
     ("IBMCloud", configdrive::ibmcloud),
     ("LXD", lxd::lxd),
     ("NoCloud", nocloud::nocloud),
-    ("None", |_| not_found("it is never searched for")),
+    ("None", |_| not_found("it is the fallback, which is not identified")),
     ("OpenStack", openstack::openstack),
     ("OVF", ovf::ovf),
     ("SmartOS", smartos::smartos),

@@ -8,7 +8,7 @@ pub fn openstack(facts: &Facts<'_>) -> Verdict {
     let firmware = rules::check(facts, "OpenStack");
     let evidence = match firmware.answer {
         Answer::Found => firmware,
-        _ if !facts.is_pc() => maybe("this machine need not have DMI"),
+        _ if !facts.is_pc() => maybe("machines of this architecture may lack DMI"),
         _ => return not_found("neither dmi product_name nor chassis_asset_tag is one of OpenStack's"),
     };
     // Last, since it may open devices.

@@ -67,7 +67,7 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
         0 => "no seed directory, no ISO 9660 disc".to_string(),
         _ => "no seed directory, and no disc in a drive has an OVF environment".to_string(),
     });
-    verdict.without_answers(&unreadable)
+    verdict.with_unanswered(&unreadable)
 }
 
 /// Returns whether the name is that of a CD drive: `sr0`, `hda`.

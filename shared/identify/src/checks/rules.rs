@@ -104,3 +104,19 @@ fn check_dmi(dmi: &Dmi, field: DmiField, wanted: Match) -> Verdict {
         Match::EndsWith(end) => not_found(format!("dmi {name} does not end with '{end}'")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_names_all_accepted_values_and_the_actual_one() {
+        let dmi = Dmi { sys_vendor: "c".into(), ..Dmi::EMPTY };
+        for (wanted, expected) in [
+            (Match::Is(&["a", "b"]), not_found("dmi sys_vendor is not 'a' or 'b' (it is 'c')")),
+            (Match::Is(&["b", "c"]), found("dmi sys_vendor is 'c'")),
+        ] {
+            assert_eq!(check_dmi(&dmi, DmiField::SysVendor, wanted), expected);
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! The keys of the module: types, schema and readers.
 
 use config::schema::DefaultValue::Bool;
-use config::schema::{BOOL, Definition, Deprecation, NUMBER, Needs, STR, Type, key, list, map, reference};
+use config::schema::{
+    BOOL, Definition, Deprecation, NUMBER, RequiredKeys, STR, Type, key, list, map, reference,
+};
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
 use crate::text_values::{Line, Operand, Word};
@@ -268,5 +270,5 @@ const PULL: Definition = Definition {
             .doc("A playbook to run."),
         key("playbook_names", &[list(&[STR])]).doc("Playbooks to run."),
     ])
-    .needs(&Needs { keys: &["playbook_names", "playbook_name"], only_one: false })],
+    .requires(&RequiredKeys { keys: &["playbook_names", "playbook_name"], only_one: false })],
 };

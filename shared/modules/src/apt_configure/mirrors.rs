@@ -61,7 +61,7 @@ impl Mirrors {
 }
 
 /// Returns whether a string is usable as the address of a mirror. Anything else could be a line of its own.
-pub fn is_location(text: &str) -> bool {
+pub fn is_mirror_address(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }
 
@@ -79,9 +79,9 @@ pub fn location(
     exists: &mut dyn FnMut(&str) -> bool,
 ) -> Option<String> {
     if let Some(uri) = &mirror.uri {
-        return Some(uri.trim().to_string()).filter(|uri| is_location(uri));
+        return Some(uri.trim().to_string()).filter(|uri| is_mirror_address(uri));
     }
-    let mut first = |urls: Vec<String>| urls.into_iter().find(|url| is_location(url) && exists(url));
+    let mut first = |urls: Vec<String>| urls.into_iter().find(|url| is_mirror_address(url) && exists(url));
     let found = first(mirror.search.clone());
     found.or_else(|| if mirror.search_dns == Some(true) { first(by_dns()) } else { None })
 }
@@ -124,7 +124,7 @@ pub fn of_image(
         found.push((name, url));
     };
     for (name, url) in element.get("failsafe").and_then(Node::as_map).into_iter().flat_map(Map::iter) {
-        if let Some(url) = url.as_str().filter(|url| is_location(url)) {
+        if let Some(url) = url.as_str().filter(|url| is_mirror_address(url)) {
             put(name, url.to_string());
         }
     }
@@ -183,7 +183,7 @@ fn valid_host(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     if place.starts_with('[') {
-        return Some(url.to_string()).filter(|url| is_location(url));
+        return Some(url.to_string()).filter(|url| is_mirror_address(url));
     }
     let (host, port) = match place.rsplit_once(':') {
         Some((host, port)) => (host, format!(":{port}")),
@@ -196,7 +196,7 @@ fn valid_host(url: &str) -> Option<String> {
     let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c.to_ascii_lowercase() } else { '-' };
     let host: String = host.chars().map(allowed).collect();
     let labels: Vec<&str> = host.split('.').map(|label| label.trim_matches('-')).collect();
-    Some(format!("{scheme}://{}{port}{path}", labels.join("."))).filter(|url| is_location(url))
+    Some(format!("{scheme}://{}{port}{path}", labels.join("."))).filter(|url| is_mirror_address(url))
 }
 
 /// Returns a test whether the host of a URL can be resolved. The result for unknown names, which some resolvers redirect

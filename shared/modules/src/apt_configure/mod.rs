@@ -53,7 +53,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if !is_configured
         && (is_ubuntu_core(sys) || (sys.which("apt-get").is_none() && sys.which("apt").is_none()))
     {
-        debug!(sys, "no apt here and no settings for it");
+        debug!(sys, "apt is neither installed nor configured; skipping");
         return Ok(());
     }
     let matcher = RepositoryMatch::new(sys, apt.add_apt_repo_match.clone());

@@ -223,7 +223,7 @@ module.handle('disk_setup', yaml.safe_load(open(config)), Cloud(), [])
 
 #[test]
 #[ignore = "needs root and loop devices: make devices"]
-fn disks_are_as_upstream_makes_them() {
+fn disks_match_upstream() {
     let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/disk_setup/upstream");
     let mut all = String::new();
     let upstream = std::env::var("FIRSTLIGHT_UPSTREAM").ok();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use system::{Command, Error, Result, System, debug, info, warning};
 
 use super::keys::{CustomCommand, FileSystem, Selection};
-use super::target::{Holding, Kind, Names, Target, find};
+use super::target::{ExistingData, Kind, Names, Target, find};
 use crate::Context;
 
 /// A large disk may take long to discard its blocks.
@@ -119,7 +119,7 @@ fn check(
     Ok(Some(Destination { path: path.to_string(), is_disk: target.kind == Kind::Disk, replaces }))
 }
 
-fn is_wanted(holding: &Holding, wanted: &FileSystem, compare_labels: bool) -> bool {
+fn is_wanted(holding: &ExistingData, wanted: &FileSystem, compare_labels: bool) -> bool {
     let fs_type = wanted.filesystem.as_ref().map(|name| name.0.as_str());
     // A label that is not set and an empty one are equivalent.
     let label = wanted.label.as_ref().map_or("", |label| label.0.as_str());

@@ -181,7 +181,7 @@ fn same_type(wanted: &str, found: &str) -> Result<bool> {
 }
 
 /// Returns whether a GPT has its partitions exactly where the tools put those of a layout, so that writing it again moves none.
-pub fn has_same_places(parts: &[Part], sector_size: u64, table: &PartitionTable) -> bool {
+pub fn has_same_positions(parts: &[Part], sector_size: u64, table: &PartitionTable) -> bool {
     const TABLE_SECTOR: u64 = 512;
     const ALIGNMENT: u64 = (1 << 20) / TABLE_SECTOR;
     let mut start = ALIGNMENT;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use system::{Command, Error, Result, System, debug, info, warning};
 
 use super::keys::{Disk, Layout, TableKind};
-use super::layout::{gpt_script, has_same_places, matches, mbr_script, parts, sgdisk_arguments};
+use super::layout::{gpt_script, has_same_positions, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::{Kind, Target, find, settle};
 
 /// Enough for a disk that has to spin up.
@@ -49,7 +49,7 @@ pub fn set_up(sys: &System, path: &str, disk: &Disk) -> Result<bool> {
     // The tools write the backup of a GPT first: after a power cut in between the same table is written again.
     let is_unfinished = is_configured
         && disk.table_type == TableKind::Gpt
-        && table.is_some_and(|table| has_same_places(&parts, sector, table));
+        && table.is_some_and(|table| has_same_positions(&parts, sector, table));
     let description = holding.describe();
     if let Some(description) = &description
         && !disk.overwrite

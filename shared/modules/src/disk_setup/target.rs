@@ -117,7 +117,7 @@ impl Target {
     ///
     /// # Errors
     /// Fails if the device cannot be read.
-    pub fn inspect(&self, sys: &System) -> Result<Holding> {
+    pub fn inspect(&self, sys: &System) -> Result<ExistingData> {
         let contents = contents(sys, self.path())?;
         let mut other = None;
         if let Some(partition) = self.device.partition(sys)? {
@@ -136,20 +136,20 @@ impl Target {
         if !sys.list(format!("{}/holders", self.device.sysfs))?.is_empty() {
             other = Some("another device");
         }
-        Ok(Holding { contents, other, in_use: is_in_use(sys, self.path())? })
+        Ok(ExistingData { contents, other, in_use: is_in_use(sys, self.path())? })
     }
 }
 
 /// The content of a device, which would be lost if it were overwritten.
 #[derive(Debug, Default)]
-pub struct Holding {
+pub struct ExistingData {
     pub contents: Contents,
     /// A description of content without a signature.
     pub other: Option<&'static str>,
     pub in_use: bool,
 }
 
-impl Holding {
+impl ExistingData {
     /// Returns the file system, swap area or volume, unless it was never finished.
     fn superblock(&self) -> Option<&Superblock> {
         self.contents.superblock.as_ref().filter(|_| !self.contents.is_unfinished)

@@ -4,7 +4,7 @@ use config::Reader;
 
 use super::file_system::{fill_in, mkfs_arguments};
 use super::keys::{Disk, FileSystem, Layout, TableKind};
-use super::layout::{gpt_script, has_same_places, matches, mbr_script, parts, sgdisk_arguments};
+use super::layout::{gpt_script, has_same_positions, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::Names;
 use crate::metadata_devices::MetadataDevices;
 use crate::test_sandbox::{Sandbox, yaml};
@@ -103,7 +103,7 @@ fn existing_partitions_must_be_at_the_same_places() {
         ("true", 512, &[(1, u64::MAX, u64::MAX)], false),
     ] {
         let parts = parts(TableKind::Gpt, &layout(text), 10_000).unwrap();
-        assert_eq!(has_same_places(&parts, sector, &table(places)), same, "{text} {places:?}");
+        assert_eq!(has_same_positions(&parts, sector, &table(places)), same, "{text} {places:?}");
     }
 }
 

@@ -32,7 +32,7 @@ fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {
     }
     let size = u32_at(sector, HEADER_SIZE) as usize;
     if size < MIN_HEADER_SIZE || size > sector.len() {
-        return table_error("the GPT's header has an impossible size");
+        return table_error("the GPT's header has an invalid size");
     }
     let mut header = sector[..size].to_vec();
     header[HEADER_CRC32..HEADER_CRC32 + 4].fill(0);
@@ -40,7 +40,7 @@ fn check_header(sector: &[u8], lba: u64) -> Result<(), TableError> {
         return table_error("the GPT's header is damaged (its checksum is wrong)");
     }
     if u64_at(sector, MY_LBA) != lba {
-        return table_error("the GPT's header belongs elsewhere");
+        return table_error("the GPT's header names another sector as its own");
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn read_entry_array(disk: Geometry, read: ReadAt<'_>) -> Result<EntryArray, Tabl
     let (count, size) = (u32_at(&header, ENTRY_COUNT) as usize, u32_at(&header, ENTRY_SIZE) as usize);
     let length = count.saturating_mul(size);
     if size < 128 || !size.is_power_of_two() || length == 0 || length > MAX_ENTRIES_SIZE {
-        return table_error("the GPT's list of partitions has an impossible size");
+        return table_error("the GPT's partition entries have an invalid size");
     }
     let list_sectors = (length as u64).div_ceil(disk.sector_size);
     let (list_at, first_usable) = (u64_at(&header, ENTRIES_LBA), u64_at(&header, FIRST_USABLE_LBA));
@@ -91,11 +91,11 @@ fn read_entry_array(disk: Geometry, read: ReadAt<'_>) -> Result<EntryArray, Tabl
     if u64_at(&header, ALTERNATE_LBA) >= disk.sector_count
         || u64_at(&header, LAST_USABLE_LBA) >= disk.sector_count
     {
-        return table_error("the GPT is of a larger disk");
+        return table_error("the GPT was created for a larger disk");
     }
     let entries = read_exact(read, list_at * disk.sector_size, list_sectors as usize * sector)?;
     if crc32(&entries[..length]) != u32_at(&header, ENTRIES_CRC32) {
-        return table_error("the GPT's list of partitions is damaged (its checksum is wrong)");
+        return table_error("the GPT's partition entries are damaged (its checksum is wrong)");
     }
     Ok(EntryArray { header, entries, count, size, length, sectors: list_sectors })
 }
@@ -108,7 +108,7 @@ pub fn plan(
     read: ReadAt<'_>,
 ) -> Result<Plan, TableError> {
     let Some(protective) = mbr::sole_protective_entry(first) else {
-        return table_error("it has a hybrid of MBR and GPT, which would no longer agree");
+        return table_error("it has a hybrid MBR, which would no longer match the GPT");
     };
     let sector = disk.sector_size as usize;
     let EntryArray { header, entries: mut list, count, size, length, sectors: list_sectors } =
@@ -132,7 +132,7 @@ pub fn plan(
     let (end, free) = new_end(disk, own, &others, list_copy - 1, fudge)?;
     let Some(end) = end else { return Ok(Plan::NoChange { free }) };
     if others.iter().any(|o| o.end >= list_copy) {
-        return table_error("a partition lies where the GPT's copy has to be");
+        return table_error("a partition occupies the space of the backup GPT");
     }
 
     list[index * size + 40..][..8].copy_from_slice(&end.to_le_bytes());

@@ -135,7 +135,7 @@ fn a_gap_before_the_next_partition_is_used() {
 }
 
 #[test]
-fn less_than_the_fudge_is_no_change() {
+fn growth_below_fudge_is_no_change() {
     let image = Image::new(100, "label: gpt\n,,\n");
     assert!(matches!(image.plan(1), Ok(Plan::NoChange { .. })));
     image.file().set_len(101 * MIB).unwrap();
@@ -178,8 +178,8 @@ fn invalid_tables_are_refused() {
     for (offset, why) in [
         (512, "the GPT's header is missing"),
         (512 + 60, "the GPT's header is damaged (its checksum is wrong)"),
-        (1024 + 32, "the GPT's list of partitions is damaged (its checksum is wrong)"),
-        (446 + 16 + 4, "it has a hybrid of MBR and GPT, which would no longer agree"),
+        (1024 + 32, "the GPT's partition entries are damaged (its checksum is wrong)"),
+        (446 + 16 + 4, "it has a hybrid MBR, which would no longer match the GPT"),
         (510, "no partition table in the first sector"),
     ] {
         let mut byte = [0];
@@ -190,7 +190,7 @@ fn invalid_tables_are_refused() {
     }
     assert!(two.plan(1).is_ok());
     two.file().set_len(50 * MIB).unwrap();
-    assert_eq!(two.plan_error(2), "the GPT is of a larger disk");
+    assert_eq!(two.plan_error(2), "the GPT was created for a larger disk");
 
     let logical = Image::new(100, "label: dos\n,10M\n,,E\n,20M\n,,\n");
     assert_eq!(logical.plan_error(2), "partition 2 is an extended partition");

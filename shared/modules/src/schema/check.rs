@@ -183,7 +183,7 @@ impl Validator {
         let mut all = Vec::new();
         for kind in types {
             match kind.base {
-                BaseType::Ref(definition) if kind.deprecated.is_none() && kind.needs.is_none() => {
+                BaseType::Ref(definition) if kind.deprecated.is_none() && kind.required_keys.is_none() => {
                     all.extend(self.expand(definition.types))
                 }
                 _ => all.push(kind),
@@ -223,7 +223,7 @@ impl Validator {
     }
 
     fn check_content(&mut self, kind: &Type, node: &Node) {
-        if let (Some(needs), Value::Map(map)) = (kind.needs, &node.value) {
+        if let (Some(needs), Value::Map(map)) = (kind.required_keys, &node.value) {
             let list = || needs.keys.join(" or ");
             match needs.keys.iter().filter(|key| map.get(key).is_some()).count() {
                 0 => self.add_finding(

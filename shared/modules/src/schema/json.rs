@@ -151,7 +151,7 @@ fn type_schema(kind: &Type) -> Value {
         BaseType::Map(keys) => map_schema(kind, keys),
         BaseType::Ref(definition) => json!({ "$ref": format!("#/definitions/{}", definition.name) }),
     };
-    if let Some(needs) = kind.needs {
+    if let Some(needs) = kind.required_keys {
         let keys: Vec<Value> = needs.keys.iter().map(|key| json!({ "required": [key] })).collect();
         if schema.get("$ref").is_some() {
             schema = json!({ "allOf": [schema] });

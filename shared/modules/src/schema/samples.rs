@@ -30,7 +30,8 @@ fn type_samples(kind: &Type) -> Vec<Node> {
         BaseType::Map(keys) => return map_samples(keys, kind),
         BaseType::Ref(definition) => {
             // A requirement of the reference applies to the maps of the definition.
-            let with_needs = |one: &Type| Type { needs: kind.needs.or(one.needs), ..*one };
+            let with_needs =
+                |one: &Type| Type { required_keys: kind.required_keys.or(one.required_keys), ..*one };
             return definition.types.iter().flat_map(|one| type_samples(&with_needs(one))).collect();
         }
     };
@@ -39,7 +40,7 @@ fn type_samples(kind: &Type) -> Vec<Node> {
 
 /// Returns a map of the required keys, and the same with each of the other keys.
 fn map_samples(keys: &[Field], kind: &Type) -> Vec<Node> {
-    let needs = kind.needs.map_or(&[][..], |needs| needs.keys);
+    let needs = kind.required_keys.map_or(&[][..], |needs| needs.keys);
     let mut base = Map::new();
     let mut put = |field: &Field| base.insert(field.name, field_samples(field).swap_remove(0));
     for field in keys.iter().filter(|f| f.required || needs.first() == Some(&f.name)) {

@@ -119,7 +119,7 @@ impl<'v> Interpreter<'v> {
 
     fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
         if self.depth >= MAX_DEPTH {
-            return Err("calls nested too deep (a macro that calls itself?)".into());
+            return Err("calls nested too deeply (a macro that calls itself?)".into());
         }
         self.depth += 1;
         let done = act(self);

@@ -12,7 +12,7 @@ pub const FILTERS: &[Filter] = &[
     ("abs", "", |_, value, _| match value.number() {
         Some(Number::Int(n)) => Ok(Val::Int(n.checked_abs().ok_or(TOO_LARGE)?)),
         Some(Number::Float(f)) => Ok(Val::Float(f.abs())),
-        None => Err(value.misuse("'abs' of")),
+        None => Err(value.operand_error("'abs' of")),
     }),
     ("filesizeformat", "binary", |run, value, [binary, ..]| {
         let bytes = parse_float(&value)?.ok_or("'filesizeformat' of a value that is not a number")?;
@@ -51,7 +51,7 @@ pub const FILTERS: &[Filter] = &[
 fn round(run: &mut Interpreter<'_>, value: Val, [precision, method, ..]: Args) -> ValueResult<Val> {
     let method = run.text_of(&method.or(Val::text("common")))?;
     let digits = precision.int(0).ok().and_then(|n| i32::try_from(n).ok()).filter(|n| n.abs() <= 300);
-    let digits = digits.ok_or("'round' to digits that are no small integer")?;
+    let digits = digits.ok_or("'round': expected a small integer as the precision")?;
     let number = value.number().ok_or_else(|| format!("'round' of {}", value.type_name()))?;
     let (f, scale) = (number.float(), 10_f64.powi(digits));
     Ok(match (&*method, number) {
@@ -66,7 +66,7 @@ fn round(run: &mut Interpreter<'_>, value: Val, [precision, method, ..]: Args) -
         }
         ("ceil", _) => Val::Float((f * scale).ceil() / scale),
         ("floor", _) => Val::Float((f * scale).floor() / scale),
-        _ => return Err("'round' is 'common', 'ceil' or 'floor'".into()),
+        _ => return Err("'round': expected 'common', 'ceil' or 'floor'".into()),
     })
 }
 

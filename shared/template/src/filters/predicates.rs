@@ -88,7 +88,7 @@ impl Interpreter<'_> {
             (_, Some(Number::Int(0))) => Err("a division by zero".to_string()),
             (Some(Number::Int(a)), Some(Number::Int(b))) => Ok(a.checked_rem(b).unwrap_or(0) == 0),
             (Some(a), Some(b)) => Ok(a.float() % b.float() == 0.0),
-            _ => Err(value.misuse(&format!("'is {name}' of"))),
+            _ => Err(value.operand_error(&format!("'is {name}' of"))),
         };
         Ok(match name {
             "divisibleby" => divides(&argument?)?,

@@ -21,11 +21,11 @@ pub const FILTERS: &[Filter] = &[
     ("d", "default_value boolean", default),
     ("default", "default_value boolean", default),
     ("dictsort", "case_sensitive by reverse", |run, value, [case, by, reverse, _]| {
-        let Val::Map(map) = &value else { return Err(value.misuse("'dictsort' of")) };
+        let Val::Map(map) = &value else { return Err(value.operand_error("'dictsort' of")) };
         let by = match by.0.as_ref().map(Val::to_text).as_deref() {
             None | Some("key") => 0,
             Some("value") => 1,
-            Some(_) => return Err("'dictsort' is by 'key' or 'value'".into()),
+            Some(_) => return Err("'dictsort': expected 'key' or 'value'".into()),
         };
         let (case, pairs) = (case.is_true(false), run.map_items(map)?);
         let pairs = run.items(&pairs)?;
@@ -56,7 +56,7 @@ pub const FILTERS: &[Filter] = &[
     ("items", "", |run, value, _| match &value {
         Val::Undefined(_) => run.list(Vec::new()),
         Val::Map(map) => run.map_items(map),
-        other => Err(other.misuse("'items' of")),
+        other => Err(other.operand_error("'items' of")),
     }),
     ("join", "d attribute", |run, value, [between, attribute, ..]| {
         let between = run.text_of(&between.or(Val::text("")))?;
@@ -161,7 +161,7 @@ fn length(_: &mut Interpreter<'_>, value: Val, _: Args) -> ValueResult<Val> {
         Val::Undefined(_) => 0,
         Val::Seq(seq) => seq.items.borrow().len(),
         Val::Map(map) if !map.namespace => map.entries.borrow().len(),
-        other => return Err(other.misuse("'length' of")),
+        other => return Err(other.operand_error("'length' of")),
     }))
 }
 

@@ -95,7 +95,9 @@ pub const FILTERS: &[Filter] = &[
         if text.chars().count() <= length.saturating_add(leeway) {
             return Ok(Val::Str(text));
         }
-        let keep = length.checked_sub(end.chars().count()).ok_or("'truncate' to less than its end")?;
+        let keep = length
+            .checked_sub(end.chars().count())
+            .ok_or("'truncate': the length is less than that of its end")?;
         let cut: String = text.chars().take(keep).collect();
         let words = if kill.is_true(false) { None } else { cut.rsplit_once(' ') };
         run.text(format!("{}{end}", words.map_or(&*cut, |(words, _)| words)))
@@ -121,7 +123,7 @@ pub const FILTERS: &[Filter] = &[
         |run, value, [width, long, between, hyphens]| {
             let (width, long, hyphens) = (width.size(79)?, long.is_true(true), hyphens.is_true(true));
             if width == 0 {
-                return Err("'wordwrap' to no width".into());
+                return Err("'wordwrap': the width is zero".into());
             }
             let between = run.text_of(between.some().unwrap_or(&Val::text("\n")))?;
             let text = run.text_of(&value)?;

@@ -38,7 +38,7 @@ impl Parser {
 
     /// Limits the length of a chain of operators, which becomes a deep tree.
     fn check_chain(&self, length: usize) -> Result<usize> {
-        if length >= MAX_CHAIN { self.error("an expression of too many operators") } else { Ok(length + 1) }
+        if length >= MAX_CHAIN { self.error("too many operators in an expression") } else { Ok(length + 1) }
     }
 
     /// Parses operands between operators that `eat` recognises, which become one expression.
@@ -208,7 +208,7 @@ impl Parser {
             if self.eat(":") {
                 place += 1;
                 if place > 2 {
-                    return self.error("a slice has three parts at most");
+                    return self.error("a slice has at most three parts");
                 }
             } else if parts[place].is_some() {
                 return self.unexpected("']'");
@@ -218,7 +218,7 @@ impl Parser {
         }
         match (place, parts) {
             (0, [Some(key), ..]) => Ok(Expr::Item(Box::new(value), key)),
-            (0, _) => self.error("expected what is between '[' and ']'"),
+            (0, _) => self.error("expected an index or slice between '[' and ']'"),
             (_, parts) => Ok(Expr::Slice(Box::new(value), parts)),
         }
     }

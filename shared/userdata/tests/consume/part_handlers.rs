@@ -91,7 +91,7 @@ fn part_handlers_may_be_python_modules() {
 }
 
 #[test]
-fn a_python_part_handler_that_exits_misses_no_further_part() {
+fn python_part_handler_that_exits_gets_all_further_parts() {
     for (code, status) in [("0", 0), ("", 0), ("4", 4), ("'hunter2'", 1)] {
         let machine = Machine::new(&format!("exits{status}{}", code.len()));
         fs::create_dir_all(&machine.top).unwrap();

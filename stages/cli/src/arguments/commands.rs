@@ -97,7 +97,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 kind: Text,
                 help: "Arguments for the module.",
                 count: Count::Rest,
-                unused_with: &[],
+                ignored_with: &[],
             }),
             long_first: true,
             ..COMMAND
@@ -107,7 +107,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             about: "Print instance data, or explain detection and configuration.",
             options: &[
                 IGNORED_DEBUG,
-                INSTANCE_DATA.unused_with(EXPLAINED),
+                INSTANCE_DATA.ignored_with(EXPLAINED),
                 option(
                     "user-data",
                     Some('u'),
@@ -115,7 +115,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     File,
                     "User-data to read (default: that of this instance).",
                 )
-                .unused_with(EXPLAINED),
+                .ignored_with(EXPLAINED),
                 option(
                     "vendor-data",
                     Some('v'),
@@ -123,10 +123,10 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     File,
                     "Vendor-data to read (default: that of this instance).",
                 )
-                .unused_with(EXPLAINED),
-                flag("all", Some('a'), "Print all instance data.").unused_with(EXPLAINED),
+                .ignored_with(EXPLAINED),
+                flag("all", Some('a'), "Print all instance data.").ignored_with(EXPLAINED),
                 flag("list-keys", Some('l'), "List the keys below VARNAME.")
-                    .unused_with(&["identify", "explain", "format"]),
+                    .ignored_with(&["identify", "explain", "format"]),
                 option(
                     "format",
                     Some('f'),
@@ -134,7 +134,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     Text,
                     "Template to render, for example '{{ v1.region }}'; with --identify: text or json.",
                 )
-                .unused_with(&["explain"]),
+                .ignored_with(&["explain"]),
                 flag(
                     "identify",
                     None,
@@ -147,16 +147,16 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     Text,
                     "Show which file or part set a configuration key, what it replaced and what was dropped.",
                 )
-                .unused_with(&["identify"]),
+                .ignored_with(&["identify"]),
                 option("name", Some('n'), "VARNAME", InstanceData, "Older spelling of VARNAME.")
-                    .unused_with(&["identify", "explain", "format"]),
+                    .ignored_with(&["identify", "explain", "format"]),
             ],
             positional: Some(Positional {
                 name: "varname",
                 kind: InstanceData,
                 help: "Dotted path, for example v1.region or ds.meta_data.uuid.",
                 count: Count::Optional,
-                unused_with: &["identify", "explain", "format"],
+                ignored_with: &["identify", "explain", "format"],
             }),
             ..COMMAND
         },
@@ -330,7 +330,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 kind: Text,
                 help: "Ignored.",
                 count: Count::Rest,
-                unused_with: &[],
+                ignored_with: &[],
             }),
             hidden: true,
             ..COMMAND
@@ -354,7 +354,7 @@ pub const CLOUD_ID: CommandSpec = CommandSpec {
     about: "Print the identifier of the cloud.",
     options: &[
         flag("json", Some('j'), "Print all of v1 as JSON."),
-        flag("long", Some('l'), "Print the region as well.").unused_with(&["json"]),
+        flag("long", Some('l'), "Print the region as well.").ignored_with(&["json"]),
         INSTANCE_DATA,
     ],
     ..COMMAND
@@ -366,7 +366,7 @@ const SCHEMA: CommandSpec = CommandSpec {
     about: "Validate a configuration, or print the documentation of its keys.",
     options: &[
         option("config-file", Some('c'), "FILE", File, "Configuration file to validate.")
-            .unused_with(&["docs"]),
+            .ignored_with(&["docs"]),
         option(
             "schema-type",
             Some('t'),
@@ -375,7 +375,7 @@ const SCHEMA: CommandSpec = CommandSpec {
             "Type of the file.",
         )
         .default("cloud-config")
-        .unused_with(&["docs", "explain"]),
+        .ignored_with(&["docs", "explain"]),
         option(
             "instance-data",
             Some('i'),
@@ -383,9 +383,9 @@ const SCHEMA: CommandSpec = CommandSpec {
             File,
             "Instance data to render a template with (default: the data of this instance).",
         )
-        .unused_with(&["docs", "explain"]),
-        flag("system", None, "Validate the configuration of this instance.").unused_with(&["docs"]),
-        flag("annotate", None, "Print the file with each problem marked.").unused_with(&[
+        .ignored_with(&["docs", "explain"]),
+        flag("system", None, "Validate the configuration of this instance.").ignored_with(&["docs"]),
+        flag("annotate", None, "Print the file with each problem marked.").ignored_with(&[
             "docs",
             "explain",
             "format=json",
@@ -393,12 +393,12 @@ const SCHEMA: CommandSpec = CommandSpec {
         ]),
         option("format", None, "FORMAT", Choices(&["text", "json", "sarif"]), "Output format.")
             .default("text")
-            .unused_with(&["docs", "explain"]),
+            .ignored_with(&["docs", "explain"]),
         option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
-            .or_alone("all"),
+            .optional_value("all"),
         option("explain", None, "KEY", Text, "Show where the value of a key, or of every key, was set.")
-            .or_alone("")
-            .unused_with(&["docs"]),
+            .optional_value("")
+            .ignored_with(&["docs"]),
     ],
     ..COMMAND
 };
@@ -458,7 +458,7 @@ const NET_CONVERT: CommandSpec = CommandSpec {
             "Name of the NIC with this MAC address, for network_data.json.",
         )
         .repeatable()
-        .unused_with(&["kind=eni", "kind=yaml", "kind=azure-imds", "kind=vmware-imc"]),
+        .ignored_with(&["kind=eni", "kind=yaml", "kind=azure-imds", "kind=vmware-imc"]),
         flag("debug", None, "Print the parsed configuration to standard error."),
         option("output-kind", Some('O'), "KIND", Choices(OUTPUT_KINDS), "Renderer to use.").required(),
     ],
@@ -474,7 +474,7 @@ const RENDER: CommandSpec = CommandSpec {
         kind: File,
         help: "User-data file to render.",
         count: Count::One,
-        unused_with: &[],
+        ignored_with: &[],
     }),
     ..COMMAND
 };
@@ -491,9 +491,9 @@ const MAKE_MIME: CommandSpec = CommandSpec {
             "File with its content type, for example config.yaml:cloud-config.",
         )
         .repeatable()
-        .unused_with(&["list-types"]),
+        .ignored_with(&["list-types"]),
         flag("list-types", Some('l'), "List the known content types."),
-        flag("force", Some('f'), "Accept unknown content types.").unused_with(&["list-types"]),
+        flag("force", Some('f'), "Accept unknown content types.").ignored_with(&["list-types"]),
     ],
     ..COMMAND
 };

@@ -194,12 +194,12 @@ mod tests {
         }
     }
 
-    /// The options that the table names for `unused_with` exist in the same command, with such a value.
+    /// The options that the table names for `ignored_with` exist in the same command, with such a value.
     #[test]
     fn options_are_compared_only_with_existing_ones() {
         fn check(command: &CommandSpec) {
-            let positional = command.positional.iter().flat_map(|positional| positional.unused_with);
-            for other in command.options.iter().flat_map(|option| option.unused_with).chain(positional) {
+            let positional = command.positional.iter().flat_map(|positional| positional.ignored_with);
+            for other in command.options.iter().flat_map(|option| option.ignored_with).chain(positional) {
                 let (name, value) = other.split_once('=').unwrap_or((other, ""));
                 let option = command.options.iter().find(|option| option.long == name);
                 let choices = option.and_then(|option| option.value()).map(|value| value.kind);

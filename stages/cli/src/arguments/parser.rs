@@ -60,9 +60,9 @@ impl Matches {
             None => self.values.iter().any(|(long, _)| long == *other),
         };
         let options = self.spec.options.iter().filter(|option| self.flag(option.long));
-        let options = options.map(|option| (format!("--{}", option.long), option.unused_with));
+        let options = options.map(|option| (format!("--{}", option.long), option.ignored_with));
         let positional = self.spec.positional.filter(|_| !self.positionals.is_empty());
-        let positional = positional.map(|given| (given.name.to_string(), given.unused_with));
+        let positional = positional.map(|given| (given.name.to_string(), given.ignored_with));
         let unused = options.chain(positional).filter_map(|(name, others)| {
             let other = others.iter().find(is_given)?.replace('=', " ");
             Some(format!("argument {name}: ignored, has no effect with --{other}"))

@@ -41,7 +41,7 @@ pub struct OptionSpec {
     /// Accepted for compatibility: without effect, and not offered by completions.
     pub ignored: bool,
     /// Together with one of these it has no effect, which is reported: the long name of an option, or `NAME=VALUE`.
-    pub unused_with: &'static [&'static str],
+    pub ignored_with: &'static [&'static str],
 }
 
 /// The number of values an option takes.
@@ -85,7 +85,7 @@ pub struct Positional {
     pub help: &'static str,
     pub count: Count,
     /// As of an option.
-    pub unused_with: &'static [&'static str],
+    pub ignored_with: &'static [&'static str],
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -106,7 +106,7 @@ pub const fn flag(long: &'static str, letter: Option<char>, help: &'static str) 
         required: false,
         repeatable: false,
         ignored: false,
-        unused_with: &[],
+        ignored_with: &[],
     }
 }
 
@@ -135,9 +135,9 @@ impl OptionSpec {
         OptionSpec { ignored: true, ..self }
     }
 
-    /// Has no effect together with one of these options.
-    pub const fn unused_with(self, others: &'static [&'static str]) -> OptionSpec {
-        OptionSpec { unused_with: others, ..self }
+    /// Is ignored together with one of these options.
+    pub const fn ignored_with(self, others: &'static [&'static str]) -> OptionSpec {
+        OptionSpec { ignored_with: others, ..self }
     }
 
     /// Sets the value that the command assumes without this option.
@@ -151,7 +151,7 @@ impl OptionSpec {
     }
 
     /// Makes the value optional.
-    pub const fn or_alone(self, meaning: &'static str) -> OptionSpec {
+    pub const fn optional_value(self, meaning: &'static str) -> OptionSpec {
         match self.arity {
             Arity::One(value) => OptionSpec { arity: Arity::AtMostOne(value, meaning), ..self },
             _ => self,

@@ -5,7 +5,7 @@ use serde_json::json;
 use state::layout::RAW_DATA;
 
 use super::Page;
-use super::results::{add_config_finding, place_of};
+use super::results::{add_config_finding, split_position};
 use crate::finding::Finding;
 use crate::machine::Machine;
 
@@ -46,7 +46,8 @@ fn users(machine: &Machine, merged: &Node, page: &mut Page) {
         if passwd.lines().any(|line| line.split(':').next() == Some(&name)) {
             continue;
         }
-        let place = place_of(&format!("{at}: ")).map_or_else(|| "users".to_string(), |(place, _)| place);
+        let place =
+            split_position(&format!("{at}: ")).map_or_else(|| "users".to_string(), |(place, _)| place);
         page.find(
             Finding::error(place, format!("user {name} is configured and not in /etc/passwd"))
                 .remedy("see the errors of users_groups; repeat it with: cloud-init single --name users_groups --frequency always"),

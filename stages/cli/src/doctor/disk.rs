@@ -55,7 +55,7 @@ fn findings(directory: &str, space: &FileSystemUse, is_live: bool) -> Vec<Findin
     }
     if space.free_files == Some(0) {
         found.push(
-            Finding::error(directory, "the file system takes no more files (no free inode)")
+            Finding::error(directory, "the file system has no free inodes")
                 .remedy("remove files, then reboot"),
         );
     }

@@ -146,7 +146,7 @@ pub fn remedy(text: &str) -> &'static str {
 
 /// Adds a finding of the configuration, `SOURCE:LINE:COLUMN: KEY: PROBLEM`.
 pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
-    let (place, problem) = place_of(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
+    let (place, problem) = split_position(text).unwrap_or_else(|| ("configuration".into(), text.to_string()));
     if is_deprecated {
         return page.find(Finding::note(place, problem));
     }
@@ -162,7 +162,7 @@ pub fn add_config_finding(page: &mut Page, is_deprecated: bool, text: &str) {
 }
 
 /// Returns `SOURCE, line LINE` and the rest of a string that begins with a position.
-pub fn place_of(text: &str) -> Option<(String, String)> {
+pub fn split_position(text: &str) -> Option<(String, String)> {
     let (position, rest) = text.split_once(": ")?;
     let (position, column) = position.rsplit_once(':')?;
     let (source, line) = position.rsplit_once(':')?;
@@ -174,8 +174,9 @@ pub fn place_of(text: &str) -> Option<(String, String)> {
 mod tests {
     #[test]
     fn position_is_split_from_the_message() {
-        let read =
-            |text| super::place_of(text).map(|(place, rest)| format!("{place}|{rest}")).unwrap_or_default();
+        let read = |text| {
+            super::split_position(text).map(|(place, rest)| format!("{place}|{rest}")).unwrap_or_default()
+        };
         assert_eq!(
             read("vendor-data part-001:4:3: users[1].nmae: unknown key"),
             "vendor-data part-001, line 4|users[1].nmae: unknown key"

@@ -35,7 +35,7 @@ pub fn instance(machine: &Machine, checked: &mut Checked) {
     let target = sys.read_link(&link).ok();
     match &target {
         None if sys.is_dir(&link) => checked.add(
-            Finding::warning(&link, "a directory in the place of the link to the current instance")
+            Finding::warning(&link, "a directory; expected the link to the current instance")
                 .remedy("the next boot makes it the directory of its instance, or moves it aside"),
         ),
         None => {
@@ -139,8 +139,10 @@ fn cached_instance<'a>(
             let is_current =
                 target.is_some_and(|target| name_of(&layout.instance_dir(id)) == name_of(target));
             if !is_current {
-                checked
-                    .add(Finding::error(&path, "of another instance than the link").remedy(SEARCHES_AGAIN));
+                checked.add(
+                    Finding::error(&path, "belongs to an instance other than that of the link")
+                        .remedy(SEARCHES_AGAIN),
+                );
             }
             is_current.then_some(id.as_str())
         }

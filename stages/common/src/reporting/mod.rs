@@ -90,7 +90,7 @@ impl Stage {
                 before_network: self.name == StageName::Local,
             };
             match sink(keys, parts) {
-                Ok(sink) => self.sys.events().add_with_kept(&self.sys, &name, sink),
+                Ok(sink) => self.sys.events().add_and_replay(&self.sys, &name, sink),
                 Err(e) => warning!(self.sys, "reporting.{name}: {e}"),
             }
         }

@@ -41,7 +41,7 @@ pub fn customize_once(
     let sys = ctx.sys;
     match mark(ctx, guest.id) {
         Ok(true) => {}
-        Ok(false) => return debug!(sys, "VMware customization {} was done before", guest.id),
+        Ok(false) => return debug!(sys, "VMware customization {} was already performed", guest.id),
         // Without the marker a script would run again.
         Err(e) => return reporter.fail("writing the marker file", &e, ErrorCode::CustomizeFailed),
     }

@@ -86,7 +86,7 @@ pub fn connect(sys: &System, reporter: &Reporter<'_>, path: &str) {
     for _ in 0..ATTEMPTS {
         match reporter.request(ErrorCode::ConnectNics, &list).as_deref() {
             Some("queryNicsSupported") => {}
-            Some(_) => return warning!(sys, "the hypervisor cannot tell whether NICs are connected"),
+            Some(_) => return warning!(sys, "the hypervisor does not report whether NICs are connected"),
             None => {
                 sys.clock().sleep(QUERY_INTERVAL * QUERIES);
                 continue;

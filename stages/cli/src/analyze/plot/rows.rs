@@ -36,8 +36,8 @@ pub struct Row {
 }
 
 impl Row {
-    /// Returns how long it took, zero if the clock was set back.
-    pub fn took(&self) -> Option<i64> {
+    /// Returns the duration, zero if the clock was set back.
+    pub fn duration(&self) -> Option<i64> {
         Some((self.end? - self.begin).max(0))
     }
 }
@@ -176,7 +176,7 @@ fn drop_short(rows: &mut Vec<Row>) -> usize {
     }
     let rank = |row: &Row| {
         let is_detail = matches!(row.kind, Kind::Command | Kind::Request | Kind::Wait);
-        (row.kind == Kind::Stage, !is_detail, row.took().unwrap_or(i64::MAX))
+        (row.kind == Kind::Stage, !is_detail, row.duration().unwrap_or(i64::MAX))
     };
     let mut order: Vec<usize> = (0..rows.len()).collect();
     sort::sort_by_key(&mut order, |i| rank(&rows[*i]));

@@ -173,7 +173,7 @@ fn draw_row(out: &mut String, scale: &Scale, row: &Row, y: usize, end: i64, head
     let width = scale.width(to - row.begin);
     // A bar without a width is not drawn.
     let drawn = width.max(0.04);
-    let took = match row.took() {
+    let took = match row.duration() {
         Some(took) => duration(took),
         None => "did not end".into(),
     };

@@ -36,7 +36,7 @@ pub fn read(sys: &System, first_event: i64, now: i64) -> UnitTimes {
     match answers {
         Ok((manager, units)) => parse(&manager, &units, first_event, now).unwrap_or_default(),
         Err(e) => {
-            debug!(sys, "the picture has no times of systemd: {e}");
+            debug!(sys, "the plot has no timestamps from systemd: {e}");
             UnitTimes::default()
         }
     }

@@ -1,4 +1,4 @@
-//! Akamai.
+//! Akamai: the flags in DMI, the settings, and a machine without the service.
 
 use crate::common::{Machine, text};
 use crate::server::serve;
