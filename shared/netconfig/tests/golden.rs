@@ -441,7 +441,7 @@ fn all_drivers_of_a_list_are_matched() {
 fn vlan_id_may_be_0_but_not_missing() {
     let with = |id: &str| {
         format!(
-            "version: 2\nethernets: {{eth0: {{dhcp4: true}}}}\nvlans: {{prio: {{link: eth0{id}, dhcp4: true}}}}"
+            "version: 2\nethernets: {{eth0: {{dhcp4: true}}}}\nvlans: {{tagged: {{link: eth0{id}, dhcp4: true}}}}"
         )
     };
     for (renderer, distro, expected) in [
@@ -449,17 +449,17 @@ fn vlan_id_may_be_0_but_not_missing() {
         ("networkd", "debian", "Id=0\n"),
         ("network-manager", "debian", "id=0\n"),
         ("eni", "debian", "vlan-id 0\n"),
-        ("netplan", "debian", "prio:"),
+        ("netplan", "debian", "tagged:"),
     ] {
         let (files, findings) = rendered(&with(", id: 0"), renderer, distro);
         assert!(files.contains(expected) && findings.is_empty(), "{renderer}: {files} {findings:?}");
         if renderer == "netplan" {
             continue;
         }
-        let v1 = "version: 1\nconfig: [{type: physical, name: eth0, subnets: [{type: dhcp}]}, {type: vlan, name: prio, vlan_link: eth0, vlan_id: null}]";
+        let v1 = "version: 1\nconfig: [{type: physical, name: eth0, subnets: [{type: dhcp}]}, {type: vlan, name: tagged, vlan_link: eth0, vlan_id: null}]";
         for none in [with(""), with(", id: null"), v1.to_string()] {
             let (files, findings) = rendered(&none, renderer, distro);
-            assert!(!files.contains("prio"), "{renderer}: {files}");
+            assert!(!files.contains("tagged"), "{renderer}: {files}");
             assert!(findings.iter().any(|finding| finding.contains("required, but missing")), "{findings:?}");
         }
     }

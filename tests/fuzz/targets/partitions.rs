@@ -1,7 +1,7 @@
 //! make fuzz TARGET=partitions: the growth of a partition in a GPT or MBR. The check asserts that what is written stays within
-//! the disk and out of all partitions, that only one partition changes, and that it does not grow a second time. The first
-//! byte of the input has the size of a sector, whether checksums are corrected, and the partition's number; the next four are
-//! the number of sectors; the rest is the start of the disk.
+//! the disk and out of the grown partition, that this one does not overlap another, that no other one changes, and that it does
+//! not grow a second time. The first byte of the input has the size of a sector, whether checksums are corrected, and the
+//! partition's number; the next four are the number of sectors; the rest is the start of the disk.
 #![no_main]
 
 use modules::partition_table_check::{check_growth, correct_checksums};

@@ -115,7 +115,7 @@ impl Machine {
     }
 
     pub fn find(&self, name: &str) -> Result<Option<Instance>> {
-        self.with_context(|ctx| (datasource(name).unwrap().find)(ctx))
+        self.with_context(|ctx| datasource(name).unwrap().find_instance(ctx))
     }
 
     /// Returns the instance, which must exist.

@@ -184,10 +184,14 @@ fn unsupported_urls_fail_at_once() {
             ("192.0.2.1/x", "invalid URL: expected http:// or https://"),
             ("http://192.0.2.1:99999/x", "invalid port in URL"),
         ] {
-            let machine =
-                Machine::new().network_stage().nics(&["ens3"]).line(&format!("ci.ds={name}")).config(
-                    &format!("{{datasource_list: [{name}], datasource: {{{name}: {{{key}: '{url}'}}}}}}"),
-                );
+            let machine = Machine::new()
+                .firmware(&[("product_serial", "7"), ("product_uuid", "u-1")])
+                .network_stage()
+                .nics(&["ens3"])
+                .line(&format!("ci.ds={name}"))
+                .config(&format!(
+                    "{{datasource_list: [{name}], datasource: {{{name}: {{{key}: '{url}'}}}}}}"
+                ));
             let begun = std::time::Instant::now();
             match machine.find(name) {
                 Err(e) => assert!(e.to_string().contains(expected), "{name}: {e}"),

@@ -285,7 +285,7 @@ fn check_mutations(head: &[u8], sector: usize, count: u64, fields: &[(usize, usi
 }
 
 #[test]
-fn no_table_leads_to_a_write_outside_the_disk_or_into_a_partition() {
+fn no_table_leads_to_growth_outside_the_disk_or_into_another_partition() {
     for sector in [512, 4096] {
         let record =
             (0..4).flat_map(|i| [(0, 1), (4, 1), (8, 4), (12, 4)].map(|(at, n)| (446 + 16 * i + at, n)));

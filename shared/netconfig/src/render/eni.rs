@@ -224,7 +224,8 @@ impl Writer<'_> {
             lines.push(format!("bridge-ports {}", link.ports.join(" ")));
         }
         if let Some(id) = &link.vlan_id {
-            push_option(&mut lines, "vlan-id", id);
+            // 0 is an ID, unlike the other options, for which it means that they are not set.
+            lines.push(format!("vlan-id {}", python_str(id)));
         }
         if let Some(below) = &link.vlan_link {
             lines.push(format!("vlan-raw-device {below}"));
