@@ -100,7 +100,7 @@ fn tokens_in_configured_urls_are_hidden() {
     let bigstep = |url: &str| {
         Machine::new()
             .network_stage()
-            .file("/var/lib/cloud/data/seed/bigstep/url", url.to_string())
+            .file("/var/lib/cloud/data/seed/bigstep/url", url)
             .config("datasource: {Bigstep: {retries: 0, timeout: 1}}")
     };
     let configured = |name: &str, vendor: &str, key: &str, url: &str| {
