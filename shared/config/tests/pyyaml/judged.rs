@@ -26,8 +26,8 @@ pub fn refusal(answer: &Json) -> Option<&str> {
     answer["refused"].as_str()
 }
 
-/// Returns whether PyYAML refuses the text because of its Python only. Since Python 3.14 binascii rejects base64 text that
-/// continues after its padding; earlier versions and `config::yaml` accept it.
+/// Returns whether PyYAML refuses the text because of its Python only. binascii of Python 3.13.5 and 3.14 rejects base64 text
+/// that continues after its padding; earlier versions (3.11.7) and `config::yaml` accept it.
 pub fn is_refused_by_new_python(answer: &Json) -> bool {
     refusal(answer).is_some_and(|error| error.contains("Incorrect padding"))
 }
