@@ -1,8 +1,15 @@
 //! The examples of cloud-init's documentation, as Debian's newest package has them: each is valid here exactly when it is for
-//! that package's own `cloud-init schema`, and a boot with it is planned without an unknown key or an invalid value.
+//! that package's own `cloud-init schema`, and a boot with it is planned without an unknown key or an invalid value. The
+//! YAML files of that package, of bookworm's and of the source package, and the examples of the modules are read as PyYAML
+//! there reads them: the same are refused, the others have the same values at the same positions.
 
-use std::path::PathBuf;
+#[path = "../../shared/config/tests/pyyaml/judged.rs"]
+mod judged;
+
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use judged::{Judged, difference, placed, refusal};
 
 use tests::{Machine, Sandbox, binaries, script, tests_dir};
 
@@ -99,4 +106,69 @@ fn a_boot_is_planned() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 25 && used.iter().all(|used| *used), "{count} {used:?}");
+}
+
+/// Adds the text files below a directory whose name ends in one of these.
+fn texts_below(directory: &Path, extensions: &[&str], into: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let is_one = path.extension().is_some_and(|e| extensions.iter().any(|name| e == *name));
+        if path.is_dir() && !path.is_symlink() {
+            texts_below(&path, extensions, into);
+        } else if is_one && let Ok(text) = std::fs::read_to_string(&path) {
+            into.push((path.display().to_string(), text));
+        }
+    }
+}
+
+/// Runs a script in a machine with JSON as its input, and returns its output.
+fn ask(machine: &Machine, script: &Path, input: &serde_json::Value) -> String {
+    machine.write("/srv/input", &input.to_string());
+    let text = std::fs::read_to_string(script);
+    let text = text.unwrap_or_else(|e| tests::fail(&format!("{}: {e}", script.display())));
+    machine.write("/srv/script", &text);
+    machine.run(&["sh", "-c", "python3 /srv/script </srv/input"])
+}
+
+#[test]
+fn pyyaml_reads_the_same() {
+    let machine = Machine::from_root("upstream-values", &script("root", &["sid", "cloud-init"]));
+    let yaml = ["yaml", "yml", "cfg", "txt"];
+    let mut texts = Vec::new();
+    for suite in ["sid", "bookworm"] {
+        texts_below(Path::new(script("fetch", &[suite, "cloud-init"]).trim()), &yaml, &mut texts);
+    }
+    let source = Command::new(tests_dir().join("lib/fetch")).args(["sid", "cloud-init", "source"]).output();
+    let source = source.unwrap_or_else(|e| tests::fail(&format!("fetch: {e}")));
+    match source.status.code() {
+        Some(0) => texts_below(Path::new(String::from_utf8_lossy(&source.stdout).trim()), &yaml, &mut texts),
+        Some(3) => {
+            tests::not_tried("pyyaml_reads_the_same: newest modules", "no source package on the mirror")
+        }
+        code => tests::fail(&format!("fetch: {code:?}")),
+    }
+    // The modules of the old release have their examples as values of Python.
+    let old = PathBuf::from(script("fetch", &["bookworm", "cloud-init"]).trim());
+    let mut modules = Vec::new();
+    texts_below(&old.join("usr/lib/python3/dist-packages/cloudinit/config"), &["py"], &mut modules);
+    let modules: serde_json::Map<_, _> =
+        modules.into_iter().map(|(name, text)| (name, text.into())).collect();
+    let found = ask(&machine, &tests_dir().join("lib/documented-examples.py"), &modules.into());
+    let found: Vec<(String, String)> =
+        serde_json::from_str(&found).unwrap_or_else(|e| tests::fail(&format!("documented-examples: {e}")));
+    assert!(found.len() > 100, "{} examples of modules", found.len());
+    texts.extend(found);
+
+    let questions: serde_json::Value = texts.iter().map(|(_, text)| text.as_str()).collect();
+    let judge = tests_dir().join("../shared/config/tests/pyyaml/judge.py");
+    let judged = Judged::from_output(ask(&machine, &judge, &questions).as_bytes(), texts.len());
+    let (mut wrong, mut read, mut positions) = (Vec::new(), 0, 0);
+    for ((name, text), answer) in texts.iter().zip(&judged.answers) {
+        read += usize::from(refusal(answer).is_none());
+        positions += usize::from(placed(text, answer).is_some());
+        wrong.extend(difference(text, answer).map(|difference| format!("{name}: {difference}")));
+    }
+    let of = texts.len();
+    assert!(wrong.is_empty(), "{}: {} of {of} differ:\n{}", judged.by, wrong.len(), wrong.join("\n"));
+    assert!(read >= 190 && positions >= 180, "{read} read, {positions} with positions, of {of}");
 }

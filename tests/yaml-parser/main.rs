@@ -5,6 +5,8 @@
 //!     python3 ../../shared/config/tests/pyyaml/documents.py 3000 6000 >/tmp/strings
 //!     python3 events.py </tmp/strings >/tmp/events
 //!     cargo run --release -- /tmp/strings /tmp/events ["only PyYAML reads"]
+//!
+//! On files, with `python3 real.py DIRECTORY... >/tmp/strings` in place of the first line.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -193,6 +193,41 @@ mod tests {
         assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 
+    /// Returns a list of this many maps that need a repair each.
+    fn glued(count: usize) -> String {
+        format!("[{}]", vec!["{a:[1]}"; count].join(", "))
+    }
+
+    #[test]
+    fn small_texts_are_repaired_until_too_much_is_read_again() {
+        // Each repair adds a space to the text.
+        let read = |count: usize| count * glued(count).len() + count * (count - 1) / 2;
+        let most = (1..).take_while(|count| read(*count) <= repair::MAX_REREAD_BYTES).last().unwrap();
+        assert!(most > 600, "{most}");
+        let root = parse("f", &glued(most)).unwrap().root;
+        let items = root.as_seq().unwrap();
+        assert_eq!((items.len(), items[most - 1].at.column as usize), (most, (most - 1) * 9 + 2));
+        let refused = parse("f", &glued(most + 1)).unwrap_err();
+        assert_eq!(refused.at.column as usize, most * 9 + 4, "{refused}");
+    }
+
+    #[test]
+    fn large_texts_are_repaired_a_few_times() {
+        let most = repair::MAX_REPAIRS;
+        let comment = format!("\n# {}\n", "x".repeat(repair::MAX_REREAD_BYTES / most + 1000));
+        assert!(parse("f", &(glued(most) + &comment)).is_ok());
+        let refused = parse("f", &(glued(most + 1) + &comment)).unwrap_err();
+        assert_eq!(refused.at.column as usize, most * 9 + 4, "{refused}");
+    }
+
+    #[test]
+    fn the_nearest_places_are_tried_for_an_empty_key() {
+        let text = |others: usize| format!("[?, #{}\n b]", "[?,".repeat(others));
+        let most = repair::MAX_CANDIDATES - 1;
+        assert!(parse("f", &text(most)).is_ok());
+        assert!(parse("f", &text(most + 1)).is_err());
+    }
+
     #[test]
     fn expansion_of_aliases_is_limited() {
         let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");

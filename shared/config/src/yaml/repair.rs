@@ -11,12 +11,12 @@ use super::position::{LineColumn, line_column_of};
 use super::tree::Repair;
 use crate::Position;
 
-/// The number of times that a string is parsed again after a repair; small strings have a higher limit.
-const MAX_REPAIRS: usize = 100;
-const MAX_REPAIRS_OF_SMALL: usize = 2000;
-const MAX_REREAD_BYTES: usize = 4 << 20;
+/// The number of times that a string is parsed again after a repair. A small string is parsed more often, until all attempts
+/// together have read the number of bytes.
+pub(super) const MAX_REPAIRS: usize = 100;
+pub(super) const MAX_REREAD_BYTES: usize = 4 << 20;
 /// The number of places to try for an empty key.
-const MAX_CANDIDATES: usize = 20;
+pub(super) const MAX_CANDIDATES: usize = 20;
 
 /// A byte order mark at the start of a string; elsewhere it is an ordinary character.
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
@@ -38,10 +38,9 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
         };
         repairs += 1;
         reread += text.len();
-        let is_cheap = repairs <= MAX_REPAIRS_OF_SMALL && reread <= MAX_REREAD_BYTES;
         // Do not repeat a repair that did not help.
         let place = failed.repair.map(|(_, index)| index);
-        let goes_on = (repairs <= MAX_REPAIRS || is_cheap) && place > last;
+        let goes_on = (repairs <= MAX_REPAIRS || reread <= MAX_REREAD_BYTES) && place > last;
         last = last.max(place);
         let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
             let at = usize::try_from(index).ok().filter(|at| text.is_char_boundary(*at))?;

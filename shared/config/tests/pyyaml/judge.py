@@ -1,9 +1,13 @@
-# The judge of tests/pyyaml.rs: reads a JSON list of YAML texts, writes a JSON list of what PyYAML makes of each:
-# {"value": tagged, "places": positions, "document": text, "plain": text} or {"refused": reason}.
+# The judge of tests/pyyaml.rs: reads a JSON list of YAML texts, writes {"by": versions, "answers": [...]} with what PyYAML
+# makes of each: {"value": tagged, "places": positions, "document": text, "plain": text} or {"refused": reason}.
+# Exit status 3: PyYAML is not installed.
 import json
 import sys
 
-import yaml
+try:
+    import yaml
+except ImportError:
+    sys.exit(3)
 
 
 class Loader(yaml.SafeLoader):
@@ -103,4 +107,5 @@ def judge(text):
     }
 
 
-json.dump([judge(text) for text in json.load(sys.stdin)], sys.stdout)
+by = "PyYAML %s on Python %s" % (yaml.__version__, sys.version.split()[0])
+json.dump({"by": by, "answers": [judge(text) for text in json.load(sys.stdin)]}, sys.stdout)
