@@ -243,21 +243,25 @@ fn media() -> Vec<Medium> {
             json!({"i.meta-data": standard, "i.user-data": USER_DATA, "pro/agent.yaml": USER_DATA}),
         ),
         medium("AltCloud", MEDIUM, json!({"user-data.txt": USER_DATA})),
-        medium(
-            "Scaleway",
-            MEDIUM,
-            json!({
-                "conf": {
-                    "id": "i-1", "hostname": "h", "zone": "fr-par-1", "tags": ["role", "AUTHORIZED_KEY=ssh-rsa_A_b"],
-                    "ssh_public_keys": [{"key": KEYS[0]}, {"key": KEYS[1]}],
-                    "public_ips": [
-                        {"address": "192.0.2.1", "netmask": "24", "gateway": "192.0.2.254", "family": "inet"},
-                        {"address": "2001:db8::1", "netmask": "64", "gateway": "fe80::1", "family": "inet6"},
-                    ],
-                },
-                "user_data": USER_DATA, "vendor_data": USER_DATA,
-            }),
-        ),
+        Medium {
+            // In YAML a string, which is no key.
+            rules: Rules { exceptions: &["/tags/1: a huge number"], ..Rules::default() },
+            ..medium(
+                "Scaleway",
+                MEDIUM,
+                json!({
+                    "conf": {
+                        "id": "i-1", "hostname": "h", "zone": "fr-par-1", "tags": ["role", "AUTHORIZED_KEY=ssh-rsa_A_b"],
+                        "ssh_public_keys": [{"key": KEYS[0]}, {"key": KEYS[1]}],
+                        "public_ips": [
+                            {"address": "192.0.2.1", "netmask": "24", "gateway": "192.0.2.254", "family": "inet"},
+                            {"address": "2001:db8::1", "netmask": "64", "gateway": "fe80::1", "family": "inet6"},
+                        ],
+                    },
+                    "user_data": USER_DATA, "vendor_data": USER_DATA,
+                }),
+            )
+        },
     ]
 }
 
