@@ -16,6 +16,8 @@ pub const OPENSSH_KEY: &str = "openssh-key";
 pub enum FieldType {
     /// A line of text, or a number that is read as text.
     Text,
+    /// An integer, or one in a string.
+    Integer,
     /// User-data: any text.
     Data,
     /// Lines of text.
@@ -130,6 +132,13 @@ fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<Strin
             None if field_type == FieldType::TextList => Some(expected("a list of strings", field)),
             None => Some(expected("a string", field)),
         },
+        (FieldType::Integer, _) => match field.scalar_text() {
+            Some(text) => line_problem(text.trim()).map(Into::into).or_else(|| {
+                let is_integer = text.trim().is_empty() || text.trim().parse::<i64>().is_ok();
+                (!is_integer).then(|| "expected an integer".into())
+            }),
+            None => Some(expected("an integer", field)),
+        },
         (FieldType::Data, _) => field.scalar_text().is_none().then(|| expected("a string", field)),
         (FieldType::Map, value) => (!matches!(value, Value::Map(_))).then(|| expected("a map", field)),
         (FieldType::List, value) => (!matches!(value, Value::Seq(_))).then(|| expected("a list", field)),
@@ -202,6 +211,8 @@ mod tests {
             ("id", FieldType::Text, true),
             ("name", FieldType::Text, true),
             ("os.user", FieldType::Text, false),
+            ("os.index", FieldType::Integer, false),
+            ("os.number", FieldType::Integer, false),
             ("os.missing", FieldType::Text, false),
             ("data", FieldType::Data, false),
             ("nics", FieldType::List, false),
@@ -213,7 +224,7 @@ mod tests {
             ("nets{}.hosts[].mac", FieldType::Text, false),
             ("kinds{}[].mac", FieldType::Text, false),
         ];
-        let text = r#"{"id": 7, "os": {"user": "a\u0007"}, "data": "a\u0007", "nics": {}, "keys": ["k", 1, "b\u0000", "c\nd"],
+        let text = r#"{"id": 7, "os": {"user": "a\u0007", "index": "1e300", "number": " 3"}, "data": "a\u0007", "nics": {}, "keys": ["k", 1, "b\u0000", "c\nd"],
             "more": {"x": "k", "y": ["k", {}], "z": 3, "w": {"openssh-key": ["k", "\u0007"]}}, "disks": {"a": "sda", "b": []},
             "users": [{"name": "u"}, 5, {"name": []}, {}],
             "nets": {"a": {"servers": ["s", "\u0007", 1], "hosts": [{"mac": {}}, {"mac": "m"}]}, "b": 1, "c": {"servers": {}},
@@ -223,7 +234,7 @@ mod tests {
         let mut document = config::json::parse(text).unwrap();
         drop_invalid(&sys, "doc", &mut document, &fields);
         let expected = serde_json::json!({
-            "id": 7, "os": {"user": null}, "data": "a\u{7}", "nics": null, "keys": ["k", null, null, "c\nd"],
+            "id": 7, "os": {"user": null, "index": null, "number": " 3"}, "data": "a\u{7}", "nics": null, "keys": ["k", null, null, "c\nd"],
             "more": {"x": "k", "y": ["k", null], "z": null, "w": {"openssh-key": ["k", null]}},
             "disks": {"a": "sda", "b": null},
             "users": [{"name": "u"}, null, null, null],
@@ -242,6 +253,7 @@ mod tests {
             [
                 "doc: name is missing",
                 "doc: os.user: contains control characters; ignored",
+                "doc: os.index: expected an integer; ignored",
                 "doc: nics: expected a list, found a map; ignored",
                 "doc: keys[1]: expected a string, found an integer; ignored",
                 "doc: keys[2]: contains control characters; ignored",
@@ -261,6 +273,6 @@ mod tests {
         );
         // What was found is not found again.
         drop_invalid(&sys, "doc", &mut document, &fields);
-        assert_eq!(sys.log().logged_warnings().len(), 18);
+        assert_eq!(sys.log().logged_warnings().len(), 19);
     }
 }

@@ -41,14 +41,30 @@ type Transport = fn(&Search<'_>) -> Result<Option<(String, String)>>;
 const TRANSPORTS: [(&str, Transport); 2] = [("com.vmware.guestInfo", read_guestinfo), ("iso", read_disc)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let Some(environment) = find_environment(ctx)? else { return Ok(None) };
+    match find_environment(ctx)? {
+        Some(environment) => read(ctx, &environment),
+        None => Ok(None),
+    }
+}
+
+/// Reads a disc that is mounted at `at`.
+pub(crate) fn read_mounted_disc(ctx: &Search<'_>, at: &str) -> Result<Option<Instance>> {
+    match read_directory(ctx, at)? {
+        Some((label, text)) => read(ctx, &Environment { source: "iso".into(), label, text, is_seed: false }),
+        None => Ok(None),
+    }
+}
+
+fn read(ctx: &Search<'_>, environment: &Environment) -> Result<Option<Instance>> {
     let label = &environment.label;
     let properties = parse(&environment.text).map_err(|e| Error::new(format!("{label}: {e}")))?;
     for what in &properties.invalid {
         warning!(ctx.sys, "{label}: {what}");
     }
-    let mut found = Found::new(ctx, &environment, properties.values);
-    let Some(base) = found.seedfrom() else { return found.into_instance(ctx, environment.source).map(Some) };
+    let mut found = Found::new(ctx, environment, properties.values);
+    let Some(base) = found.seedfrom() else {
+        return found.into_instance(ctx, environment.source.clone()).map(Some);
+    };
     let is_http = ["http://", "https://"].iter().any(|scheme| base.starts_with(scheme));
     match ctx.stage {
         Stage::Local if base.starts_with('/') || base.starts_with("file://") => {}

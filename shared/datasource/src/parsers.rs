@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use config::{Ini, Node};
+use config::Node;
 use state::{Blobs, Instance};
 use system::Result;
 
 use crate::azure::{certificates, ovf as ovf_env, wire_server};
-use crate::vmware::{self, customization, metadata as guestinfo, transport};
+use crate::vmware::{self, metadata as guestinfo, transport};
 use crate::wsl::merge::{UserData, merge};
 use crate::wsl::{self, windows};
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 pub type Reader = fn(&Search<'_>, &str) -> Result<Option<Instance>>;
 
 /// Clouds whose medium a test cannot attach without privileges, or whose service serves privileged ports only.
-pub const READERS: [(&str, Reader); 9] = [
+pub const READERS: [(&str, Reader); 10] = [
     ("AltCloud", |ctx, at| {
         let (_, name) = altcloud::detect(ctx)?.unwrap_or((altcloud::Kind::Vsphere, String::new()));
         let user_data = altcloud::user_data(ctx.sys, at)?;
@@ -41,6 +41,7 @@ pub const READERS: [(&str, Reader); 9] = [
         let parsed = document::parse_map("LXD /1.0/meta-data", &metadata)?;
         lxd::instance(ctx, &metadata, parsed, &values, &devices).map(Some)
     }),
+    ("OVF", ovf::read_mounted_disc),
     ("RbxCloud", |ctx, at| rbxcloud::read(ctx.sys, at)),
     ("Scaleway", |ctx, at| {
         let mut values = values(ctx, at)?;
@@ -75,11 +76,11 @@ fn values(ctx: &Search<'_>, at: &str) -> Result<BTreeMap<String, Vec<u8>>> {
 pub type Parser = fn(&Search<'_>, &[u8]);
 
 /// All parsers, each with a description of its input.
-pub const PARSERS: [(&str, Parser); 14] = [
+pub const PARSERS: [(&str, Parser); 15] = [
     ("Azure: ovf-env.xml", azure_file),
     ("Azure: wire server", azure_wire_server),
     ("CloudSigma: server context", cloud_sigma),
-    ("LXD: meta-data, NUL, values", lxd_values),
+    ("LXD: meta-data, NUL, values, NUL, devices", lxd_values),
     ("OVF: environment", ovf_environment),
     ("RbxCloud: cloud.json, NUL, user-data", rbx_cloud),
     ("SmartOS: response", smart_os_response),
@@ -90,6 +91,7 @@ pub const PARSERS: [(&str, Parser); 14] = [
     ("IBMCloud: meta_data.json, NUL, network_data.json", ibm_cloud),
     ("Password server: response", password),
     ("Scaleway: conf, NUL, user-data", scaleway_data),
+    ("VMware: customization file, NUL, the file meta", vmware_customization),
 ];
 
 /// Builds the instance of Scaleway's document, fetched over IPv6.
@@ -161,13 +163,15 @@ fn cloud_sigma(ctx: &Search<'_>, bytes: &[u8]) {
 }
 
 fn lxd_values(ctx: &Search<'_>, bytes: &[u8]) {
-    let (meta_data, values) = halves(bytes);
+    let (meta_data, rest) = halves(bytes);
+    let (values, devices) = halves(rest);
     let Ok(metadata) = document::parse_map("meta-data", meta_data) else { return };
     let names =
         ["user.meta-data", "cloud-init.network-config", "user.network-config", "cloud-init.user-data"];
     let values: BTreeMap<_, _> =
         sort::collect(names.into_iter().map(|name| (name.to_string(), values.to_vec())));
-    let _ = lxd::instance(ctx, meta_data, metadata, &values, &serde_json::Value::Null);
+    let devices = config::json::value(devices).unwrap_or_default();
+    let _ = lxd::instance(ctx, meta_data, metadata, &values, &devices);
 }
 
 fn ovf_environment(_: &Search<'_>, bytes: &[u8]) {
@@ -204,7 +208,27 @@ fn vmware_guestinfo(ctx: &Search<'_>, bytes: &[u8]) {
             guestinfo::split_network(ctx.sys, "metadata", map.clone());
         }
     }
-    let _ = customization::nics::network_text(&Ini::parse(&text), &text, &ctx.machine.nics());
+}
+
+/// A customization, whose programs and scripts have no interpreter below the machine's root.
+fn vmware_customization(ctx: &Search<'_>, bytes: &[u8]) {
+    let (file, metadata) = halves(bytes);
+    put(
+        ctx,
+        &[
+            ("/sys/class/dmi/id/product_name", b"VMware Virtual Platform"),
+            ("/sys/class/dmi/id/product_uuid", b"4c4c4544-0001-4a10-8052-cac04f4d3133"),
+            ("/usr/lib/open-vm-tools/plugins/vmsvc/libdeployPkgPlugin.so", b""),
+            ("/var/run/vmware-imc/cust.cfg", file),
+            ("/var/run/vmware-imc/meta", metadata),
+        ],
+    );
+    let config =
+        config::yaml::parse("fuzz", "{disable_vmware_customization: false}").map(|parsed| parsed.root);
+    let config = config.unwrap_or_default();
+    if let Ok(Some(instance)) = (vmware::VMWARE.find)(&Search { config: &config, ..*ctx }) {
+        assert!(!instance.id.trim().is_empty());
+    }
 }
 
 fn wsl_data(ctx: &Search<'_>, bytes: &[u8]) {

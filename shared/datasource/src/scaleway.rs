@@ -97,7 +97,7 @@ const FIELDS: [Field; 10] = [
     ("hostname", FieldType::Text, false),
     ("zone", FieldType::Text, false),
     ("ssh_public_keys", FieldType::List, false),
-    ("ssh_public_keys[].key", FieldType::Text, true),
+    ("ssh_public_keys[].key", FieldType::Lines, true),
     // A list of strings.
     ("tags", FieldType::Keys, false),
     ("public_ips", FieldType::List, false),
@@ -132,7 +132,7 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
 
 fn keys(metadata: &Node) -> Vec<String> {
     let keys = document::items(metadata, "ssh_public_keys").iter();
-    let keys = keys.filter_map(|k| k.get("key")?.as_str().map(Into::into));
+    let keys = keys.filter_map(|k| k.get("key")?.as_str()).flat_map(str::lines).map(Into::into);
     // A tag cannot contain spaces.
     let tagged = document::items(metadata, "tags")
         .iter()

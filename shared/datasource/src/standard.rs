@@ -19,10 +19,10 @@ pub const TREE_FIELDS: [Field; 17] = [
     ("availability-zone", FieldType::Text, false),
     ("availability_zone", FieldType::Text, false),
     ("region", FieldType::Text, false),
-    ("launch-index", FieldType::Text, false),
+    ("launch-index", FieldType::Integer, false),
     ("cloud-name", FieldType::Text, false),
     ("public-keys", FieldType::Keys, false),
-    ("ami-launch-index", FieldType::Text, false),
+    ("ami-launch-index", FieldType::Integer, false),
     ("block-device-mapping", FieldType::Texts, false),
     ("network", FieldType::Map, false),
     ("network.interfaces", FieldType::Map, false),
@@ -81,7 +81,10 @@ fn hostname(name: &str) -> String {
 /// Returns the block devices of metadata in EC2's format, by EC2's names for them.
 pub fn block_devices(metadata: &Node) -> serde_json::Map<String, serde_json::Value> {
     let map = metadata.get("block-device-mapping").and_then(Node::as_map);
-    let entry = |(name, device): (&Node, &Node)| Some((name.as_str()?.into(), device.as_str()?.into()));
+    let entry = |(name, device): (&Node, &Node)| {
+        let device = device.scalar_text().filter(|_| !device.is_null())?;
+        Some((name.as_str()?.into(), device.into()))
+    };
     sort::collect(map.into_iter().flat_map(|map| map.iter()).filter_map(entry))
 }
 

@@ -48,6 +48,14 @@ fn media() -> Vec<Medium> {
         "files": [{"path": "/etc/a", "content_path": "/content/0000"}, {"path": "/etc/b", "content_path": "/content/0001"}],
         "network_config": {"name": "network_config", "content_path": "/content/0002"},
     });
+    let network_data = json!({
+        "links": [{"id": "l0", "name": "eth0", "type": "phy", "mtu": 1500, "ethernet_mac_address": "02:00:00:00:00:01"}],
+        "networks": [{
+            "id": "n0", "link": "l0", "type": "ipv4", "ip_address": "10.0.0.2", "netmask": "255.255.255.0",
+            "routes": [{"network": "10.9.0.0", "netmask": "255.255.0.0", "gateway": "10.0.0.9"}],
+        }],
+        "services": [{"type": "dns", "address": "10.0.0.3"}],
+    });
     let standard = json!({
         "instance-id": "i-1", "local-hostname": "h", "public-keys": KEYS, "availability-zone": "z", "region": "r",
         "launch-index": 1, "cloud-name": "c", "placement": {"availability-zone": "y"},
@@ -111,6 +119,24 @@ fn media() -> Vec<Medium> {
                 "instance-id": "i-1", "hostname": "h", "public-keys": KEYS[0], "password": "p",
                 "user-data": "I2Nsb3VkLWNvbmZpZwp7fQo=",
             }}),
+        ),
+        medium(
+            "OVF",
+            MEDIUM,
+            json!({"ovf-env.xml": {
+                "instance-id": "i-1", "local-hostname": "h", "public-keys": KEYS[0], "password": "p",
+                "user-data": "I2Nsb3VkLWNvbmZpZwp7fQo=",
+                "network-config": encoding::base64::encode(json!({ "network": network }).to_string().as_bytes()),
+            }}),
+        ),
+        medium(
+            "ConfigDrive",
+            &format!("{SEED}/config_drive"),
+            json!({
+                "openstack/latest/meta_data.json": {"uuid": "i-1", "hostname": "h"},
+                "openstack/latest/user_data": USER_DATA,
+                "openstack/latest/network_data.json": network_data,
+            }),
         ),
         Medium {
             rules: Rules { keys_in_one_text: &["/SSH_KEY"], texts_only: &[".sh"], ..Rules::default() },
@@ -182,7 +208,10 @@ fn media() -> Vec<Medium> {
                 "user.meta-data": {"local-hostname": "own", "availability-zone": "z", "region": "r"},
                 "cloud-init.user-data": USER_DATA, "cloud-init.vendor-data": USER_DATA,
                 "cloud-init.network-config": network, "user.purpose": "test",
-                "devices": {"eth0": {"type": "nic"}},
+                "devices": {
+                    "eth0": {"type": "nic", "name": "eth0", "network": "lxdbr0", "hwaddr": "02:00:00:00:00:01"},
+                    "root": {"type": "disk", "path": "/", "pool": "default"},
+                },
             }),
         ),
         Medium {
@@ -220,7 +249,7 @@ fn media() -> Vec<Medium> {
                     "openstack/latest/meta_data.json": openstack,
                     "openstack/latest/user_data": USER_DATA,
                     "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
-                    "openstack/latest/network_data.json": {"links": [], "networks": [], "services": []},
+                    "openstack/latest/network_data.json": network_data,
                 }),
             )
         },
@@ -243,21 +272,25 @@ fn media() -> Vec<Medium> {
             json!({"i.meta-data": standard, "i.user-data": USER_DATA, "pro/agent.yaml": USER_DATA}),
         ),
         medium("AltCloud", MEDIUM, json!({"user-data.txt": USER_DATA})),
-        medium(
-            "Scaleway",
-            MEDIUM,
-            json!({
-                "conf": {
-                    "id": "i-1", "hostname": "h", "zone": "fr-par-1", "tags": ["role", "AUTHORIZED_KEY=ssh-rsa_A_b"],
-                    "ssh_public_keys": [{"key": KEYS[0]}, {"key": KEYS[1]}],
-                    "public_ips": [
-                        {"address": "192.0.2.1", "netmask": "24", "gateway": "192.0.2.254", "family": "inet"},
-                        {"address": "2001:db8::1", "netmask": "64", "gateway": "fe80::1", "family": "inet6"},
-                    ],
-                },
-                "user_data": USER_DATA, "vendor_data": USER_DATA,
-            }),
-        ),
+        Medium {
+            // In YAML a string, which is no key.
+            rules: Rules { exceptions: &["/tags/1: a huge number"], ..Rules::default() },
+            ..medium(
+                "Scaleway",
+                MEDIUM,
+                json!({
+                    "conf": {
+                        "id": "i-1", "hostname": "h", "zone": "fr-par-1", "tags": ["role", "AUTHORIZED_KEY=ssh-rsa_A_b"],
+                        "ssh_public_keys": [{"key": KEYS[0]}, {"key": KEYS[1]}],
+                        "public_ips": [
+                            {"address": "192.0.2.1", "netmask": "24", "gateway": "192.0.2.254", "family": "inet"},
+                            {"address": "2001:db8::1", "netmask": "64", "gateway": "fe80::1", "family": "inet6"},
+                        ],
+                    },
+                    "user_data": USER_DATA, "vendor_data": USER_DATA,
+                }),
+            )
+        },
     ]
 }
 
@@ -288,7 +321,15 @@ fn text(path: &str, value: &Value) -> String {
                 c if c.is_control() => "\u{85}".into(),
                 c => c.into(),
             };
-            let all = ["instance-id", "hostname", "public-keys", "password", "user-data"];
+            let all = [
+                "instance-id",
+                "hostname",
+                "local-hostname",
+                "public-keys",
+                "password",
+                "user-data",
+                "network-config",
+            ];
             let property = |key: &str| {
                 let value = map.get(key).and_then(Value::as_str);
                 let value = value.map(|value| {

@@ -1,7 +1,13 @@
-//! make fuzz TARGET=network: every format of a network configuration, through every renderer. The first byte
-//! chooses the format, the second the renderer and the distribution, so that one corpus serves all of them.
+//! make fuzz TARGET=network: every format of a network configuration, through every renderer, and the packets of a DHCP
+//! server. The first byte chooses the format, the second the renderer and the distribution, so that one corpus serves all
+//! of them. Router advertisements are the kernel's.
 #![no_main]
 
+use std::time::Duration;
+
+use ephemeral::Lease;
+use ephemeral::dhcp::message::Message;
+use ephemeral::dhcp::packet;
 use netconfig::parse::{FORMATS, Facts, NicFacts};
 use netconfig::render::{RENDERERS, Target};
 
@@ -23,7 +29,7 @@ fn facts() -> Facts {
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let [which, how, text @ ..] = data else { return };
-    let format = &FORMATS[usize::from(*which) % FORMATS.len()];
+    let Some(format) = FORMATS.get(usize::from(*which) % (FORMATS.len() + 1)) else { return dhcp(text) };
     let renderer = &RENDERERS[usize::from(*how) % RENDERERS.len()];
     let target = Target::for_distro(DISTROS[usize::from(*how) / RENDERERS.len() % DISTROS.len()]);
     let text = String::from_utf8_lossy(text);
@@ -34,3 +40,15 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         assert!(file.path.starts_with('/') && !file.path.contains("/../"), "{}", file.path);
     }
 });
+
+/// A packet, and the message of one.
+fn dhcp(bytes: &[u8]) {
+    let in_packet = packet::parse_client_packet(bytes).map(|(_, message)| message);
+    for message in [Some(bytes), in_packet].into_iter().flatten().filter_map(Message::decode) {
+        assert!(Message::decode(&message.encode()).is_some());
+        let Ok(lease) = Lease::from_message(&message) else { continue };
+        assert!(lease.lifetime != Some(Duration::ZERO));
+        lease.plan_routes(2, false);
+        let _ = (lease.router(), lease.broadcast(), lease.wire_server());
+    }
+}

@@ -59,7 +59,7 @@ impl ProvisioningData<'_> {
         metadata.insert("imds", document);
         metadata.insert("instance-id", instance.id.as_str());
         let host = text(self.document, &["compute", "osProfile", "computerName"]);
-        if let Some(host) = host.or(self.ovf.host_name.as_deref()) {
+        if let Some(host) = host.as_deref().or(self.ovf.host_name.as_deref()) {
             metadata.insert("local-hostname", host);
         }
         let keys = match keys(self.document) {
@@ -75,7 +75,7 @@ impl ProvisioningData<'_> {
         let metadata = Node::from(metadata);
         standard::fill(instance, &metadata);
         instance.public_keys = keys;
-        instance.region = text(self.document, &["compute", "location"]).map(Into::into);
+        instance.region = text(self.document, &["compute", "location"]);
         let domain = self.document.at_path(&["compute", "platformFaultDomain"]);
         instance.availability_zone = domain.filter(|d| !d.is_null()).and_then(Node::scalar_text);
         instance.user_data = self.user_data(&mut warnings);
@@ -125,8 +125,8 @@ impl ProvisioningData<'_> {
     /// Returns the cloud-config of the datasource: the first user, password authentication and the temporary disk.
     fn config(&self) -> Json {
         let mut config = json!({});
-        let name =
-            text(self.document, &["compute", "osProfile", "adminUsername"]).or(self.ovf.user.as_deref());
+        let of_service = text(self.document, &["compute", "osProfile", "adminUsername"]);
+        let name = of_service.as_deref().or(self.ovf.user.as_deref());
         let user = &mut config["system_info"]["default_user"];
         if let Some(name) = name {
             user["name"] = name.into();

@@ -263,9 +263,10 @@ fn request_id(sys: &System) -> Result<String> {
     Ok(groups.join("-"))
 }
 
-/// Returns the text at a path of a document.
-pub fn text<'d>(document: &'d Node, path: &[&str]) -> Option<&'d str> {
-    document.at_path(path)?.as_str().filter(|text| !text.is_empty())
+/// Returns the text of a scalar at a path of a document, if there is any.
+pub fn text(document: &Node, path: &[&str]) -> Option<String> {
+    let node = document.at_path(path).filter(|node| !node.is_null())?;
+    node.scalar_text().filter(|text| !text.is_empty())
 }
 
 /// Returns the user's SSH keys if all of them are valid. `None`: there is something else, or nothing.
@@ -347,13 +348,13 @@ mod tests {
         };
         let document = read("");
         assert_eq!(keys(&document), Some(vec!["ssh-rsa AAAA".to_string()]));
-        assert_eq!(text(&document, &["compute", "osProfile", "computerName"]), Some("big"));
-        assert_eq!(text(&document, &["compute", "location"]), Some("westeurope"));
+        assert_eq!(text(&document, &["compute", "osProfile", "computerName"]).as_deref(), Some("big"));
+        assert_eq!(text(&document, &["compute", "location"]).as_deref(), Some("westeurope"));
         assert_eq!(document.at_path(&["compute", "platformFaultDomain"]), None);
         assert!(document.at_path(&["network", "interface"]).is_some());
         assert_eq!(document.at_path(&["compute", "userData"]), None);
         assert!(sys.log().logged_warnings().iter().any(|(_, line)| line.contains("compute/userData")));
-        assert_eq!(text(&read("dXNlcg=="), &["compute", "userData"]), Some("dXNlcg=="));
+        assert_eq!(text(&read("dXNlcg=="), &["compute", "userData"]).as_deref(), Some("dXNlcg=="));
         assert!(parts(&sys, OLDEST, &|_| respond(500, "")).is_err());
     }
 

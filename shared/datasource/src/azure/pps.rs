@@ -41,7 +41,7 @@ impl PoolKind {
         let of_service = text(document, &["extended", "compute", "ppsType"]);
         let is = |kind: PoolKind| {
             let name = Some(kind.as_str());
-            ovf.pps_type.as_deref() == name || of_service == name
+            ovf.pps_type.as_deref() == name || of_service.as_deref() == name
         };
         match has_marker {
             true => Some(PoolKind::Unknown),

@@ -302,7 +302,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         });
         let document = self.metadata(way.has_imds);
         let pps_type = imds::text(&document, &["extended", "compute", "ppsType"]);
-        if let Some(pps_type) = pps_type.filter(|pps_type| *pps_type != "None") {
+        if let Some(pps_type) = pps_type.filter(|pps_type| pps_type != "None") {
             let key = "extended.compute.ppsType";
             let failure = Failure::new(format!("invalid IMDS metadata for key={key}"));
             self.reporter.fail(failure.with("key", key).with("value", pps_type).with("type", "str"));

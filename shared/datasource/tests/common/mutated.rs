@@ -18,7 +18,7 @@ const HUGE: usize = 17 << 10;
 const MAX_ITEMS: usize = 2;
 
 /// The names of fields and documents that have the instance-id.
-const IDS: [&str; 11] = [
+const IDS: [&str; 12] = [
     "instance-id",
     "instance-v2-id",
     "uuid",
@@ -30,6 +30,7 @@ const IDS: [&str; 11] = [
     "vm",
     "INSTANCE-ID",
     "instanceId",
+    "instance_id",
 ];
 
 /// What a field is replaced by; `None` removes it. Null is tried in the place of documents, and missing in that of strings: both
@@ -40,8 +41,19 @@ fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
     let map = ("a map", Some(json!({"x": {"y": 1}})));
     match is_container {
         true => vec![("null", Some(Value::Null)), list, map, control],
-        false => vec![("missing", None), list, map, ("huge", Some("x".repeat(HUGE).into())), control],
+        false => {
+            let mut all =
+                vec![("missing", None), list, map, ("huge", Some("x".repeat(HUGE).into())), control];
+            all.extend(numbers().map(|(what, number, _)| (what, Some(number))));
+            all
+        }
     }
+}
+
+/// Scalars that are no string: their names, and the text that a field of type string may have from them (a fraction has more
+/// than one way to write its exponent).
+fn numbers() -> [(&'static str, Value, &'static str); 3] {
+    [("a number", json!(-1), "-1"), ("a boolean", json!(true), "rue"), ("a huge number", json!(1e300), "1e")]
 }
 
 /// The parts of an instance that a field can change. Of the metadata itself nothing is expected.
@@ -118,12 +130,15 @@ impl Run {
 
 /// Returns what is wrong with a run after a field was replaced; empty if nothing is. `has_all`: the field has other fields, or
 /// all keys.
-fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Vec<String> {
-    let name = name_of(field);
+fn problems(base: &Run, run: &Run, mutation: &Mutation, has_all: bool) -> Vec<String> {
+    let what = mutation.what;
+    let name = mutation.name();
     let is_id = IDS.contains(&name);
     let mut problems = Vec::new();
     let new: Vec<&String> = run.warnings.iter().filter(|text| !base.warnings.contains(text)).collect();
-    let is_reported = new.iter().any(|text| text.contains(name));
+    let path = mutation.path();
+    let is_named = |text: &str| path.iter().all(|part| text.contains(part));
+    let is_reported = new.iter().any(|text| is_named(text));
     for text in &new {
         if text.len() > 2000 || text.contains(['\u{7}', '\0', '\u{1b}']) {
             problems.push(format!("a warning contains the value: {:.200}", text));
@@ -133,7 +148,7 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
         (Ok(before), Ok(after)) => (parts(before), parts(after)),
         (_, Err(e)) => {
             // Without its id an instance is not recognised.
-            if !is_id || !e.contains(name) {
+            if !is_id || !is_named(e) {
                 problems.push(format!("error: {e:.300}"));
             }
             return problems;
@@ -175,11 +190,18 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
                 problems.push(format!("{lost} keys are lost"));
             }
         }
-        // Another map is a valid one.
-        if matches!(what, "missing" | "null" | "a map") || is_data || is_checked_later || is_reported {
+        // Another map is a valid one, and a number may be read as a string; that of data may be base64.
+        let blobs = |text: &str| text.matches('[').count();
+        let is_text = |text| match *part {
+            "user-data" | "vendor-data" => blobs(after) == blobs(before),
+            _ => after.contains(text),
+        };
+        let is_valid = mutation.is_container && what == "a map"
+            || numbers().iter().any(|(number, _, text)| *number == what && is_text(text));
+        if matches!(what, "missing" | "null") || is_valid || is_data || is_checked_later || is_reported {
             continue;
         }
-        problems.push(format!("{part} changes without a warning that names {name}: {new:.300?}"));
+        problems.push(format!("{part} changes without a warning that names {}: {new:.300?}", path.join(".")));
     }
     if new.len() > 1 && !has_all {
         problems.push(format!("{} warnings: {new:.300?}", new.len()));
@@ -190,7 +212,7 @@ fn problems(base: &Run, run: &Run, field: &str, what: &str, has_all: bool) -> Ve
 /// What is special about the documents of a cloud.
 #[derive(Default)]
 pub struct Rules<'r> {
-    /// Parts of the paths of fields that are not checked.
+    /// Parts of the paths of fields that are not checked; with `: ` and the name of a replacement at the end, only with it.
     pub exceptions: &'r [&'r str],
     /// Ends of the paths of strings with several keys, which are replaced as a whole.
     pub keys_in_one_text: &'r [&'r str],
@@ -203,6 +225,8 @@ pub struct Mutation {
     pub documents: Documents,
     /// The path of the document and the pointer to the value.
     pub field: String,
+    /// The pointer to the value; empty if it is the whole document.
+    pointer: String,
     /// The name of the replacement.
     pub what: &'static str,
     /// The value is a map or a list.
@@ -213,6 +237,13 @@ impl Mutation {
     /// Returns the name of the field, as messages have it.
     pub fn name(&self) -> &str {
         name_of(&self.field)
+    }
+
+    /// Returns the names of the maps that have the field, and its own.
+    fn path(&self) -> Vec<String> {
+        let parts = self.pointer.split('/').filter(|part| !part.is_empty() && part.parse::<u32>().is_err());
+        let path: Vec<String> = parts.map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
+        if path.is_empty() { vec![self.name().into()] } else { path }
     }
 }
 
@@ -240,7 +271,8 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
                 }
                 let mut documents = documents.clone();
                 replace(documents.get_mut(path).unwrap(), &field, &by);
-                check(&Mutation { documents, field: format!("{path}{field}"), what, is_container });
+                let pointer = field.clone();
+                check(&Mutation { documents, field: format!("{path}{field}"), pointer, what, is_container });
             }
         }
         // Of files only strings: one that is missing is not reported, and listings are not fields.
@@ -250,7 +282,8 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
             {
                 let mut documents = documents.clone();
                 documents.insert(path.clone(), by.unwrap());
-                check(&Mutation { documents, field: path.clone(), what, is_container: false });
+                let pointer = String::new();
+                check(&Mutation { documents, field: path.clone(), pointer, what, is_container: false });
             }
         }
     }
@@ -267,15 +300,16 @@ pub fn check(
     assert!(base.found.is_ok(), "{name}: {:?}", base.found);
     let mut all = Vec::new();
     mutate(documents, rules, &mut |mutation| {
-        let Mutation { documents, field, what, is_container } = mutation;
+        let Mutation { documents, field, what, is_container, .. } = mutation;
         // An exception that ends with `$` is a whole path.
+        let with_what = format!("{field}: {what}");
         let is_exception =
-            |part: &&str| part.strip_suffix('$').map_or(field.contains(part), |path| field == path);
+            |part: &&str| part.strip_suffix('$').map_or(with_what.contains(part), |path| field == path);
         if rules.exceptions.iter().any(is_exception) {
             return;
         }
         let has_all = *is_container || rules.keys_in_one_text.iter().any(|end| field.ends_with(end));
-        for problem in problems(&base, &run(documents), field, what, has_all) {
+        for problem in problems(&base, &run(documents), mutation, has_all) {
             all.push(format!("{name}: {field}: {what}: {problem}"));
         }
     });

@@ -1,7 +1,7 @@
 //! Clouds with a metadata service, on loopback: a server with the answers of their fixtures (`tests/clouds`), each of which
 //! can be replaced. Shared by `bad_fields.rs` and the fuzz target `metadata`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -53,6 +53,7 @@ pub const PASSWORD: &str = "/1.0/password";
 pub struct Server {
     base: String,
     answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    requested: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Server {
@@ -60,24 +61,35 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
         let base = format!("http://{}", listener.local_addr().expect("it is bound"));
         let answers: Arc<Mutex<BTreeMap<String, Vec<u8>>>> = Arc::default();
-        let served = answers.clone();
+        let requested: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+        let (served, asked) = (answers.clone(), requested.clone());
         std::thread::spawn(move || {
             for peer in listener.incoming().flatten() {
-                let served = served.clone();
-                std::thread::spawn(move || serve(&peer, &served));
+                let (served, asked) = (served.clone(), asked.clone());
+                std::thread::spawn(move || serve(&peer, &served, &asked));
             }
         });
-        Server { base, answers }
+        Server { base, answers, requested }
     }
 
     /// Replaces all answers.
     pub fn set(&self, answers: BTreeMap<String, Vec<u8>>) {
         *self.answers.lock().expect("no thread panics with it") = answers;
     }
+
+    /// Returns the paths of the answers that were served so far.
+    #[allow(dead_code, reason = "of one of the users of this file")]
+    pub fn requested(&self) -> BTreeSet<String> {
+        self.requested.lock().expect("no thread panics with it").clone()
+    }
 }
 
 /// Serves the requests of a connection until the client closes it.
-fn serve(mut peer: &TcpStream, answers: &Mutex<BTreeMap<String, Vec<u8>>>) {
+fn serve(
+    mut peer: &TcpStream,
+    answers: &Mutex<BTreeMap<String, Vec<u8>>>,
+    requested: &Mutex<BTreeSet<String>>,
+) {
     let _ = (peer.set_read_timeout(Some(Duration::from_secs(5))), peer.set_nodelay(true));
     let mut reader = BufReader::new(peer);
     while let Some(head) = read_head(&mut reader) {
@@ -89,7 +101,12 @@ fn serve(mut peer: &TcpStream, answers: &Mutex<BTreeMap<String, Vec<u8>>>) {
             "PUT" => Some(b"token".to_vec()),
             _ => {
                 let answers = answers.lock().expect("no thread panics with it");
-                answers.get(target).filter(|_| !for_password).or_else(|| answers.get(path)).cloned()
+                let found = answers.get_key_value(target).filter(|_| !for_password);
+                let found = found.or_else(|| answers.get_key_value(path));
+                if let Some((path, _)) = found {
+                    requested.lock().expect("no thread panics with it").insert(path.clone());
+                }
+                found.map(|(_, body)| body.clone())
             }
         };
         let status = if body.is_some() { 200 } else { 404 };

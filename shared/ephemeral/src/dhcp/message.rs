@@ -299,7 +299,7 @@ pub(crate) mod tests {
         assert_eq!((m.address_option(6), m.number_option(6), m.kind()), (None, None, None));
     }
 
-    /// A small substitute for a fuzzer, fast enough for every test run; the fuzz target covers more.
+    /// A small substitute for a fuzzer, fast enough for every test run; the fuzz target `network` covers more.
     #[test]
     fn random_bytes_do_not_panic() {
         let good = message(vec![(53, vec![2]), (52, vec![3]), (121, vec![1; 300])]).encode();
