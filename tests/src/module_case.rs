@@ -132,7 +132,7 @@ impl ModuleCase {
             None => is_as_good(&upstream, &ours),
         };
         let (first, second) = ours.split_once(SECOND).unwrap_or((&ours, ""));
-        let repeats = unnecessary_repeats(&self.module, first, second);
+        let repeats = unnecessary_repeats(&self.module, &self.name(), first, second);
         if is_expected && !repeats.is_empty() {
             return Some(format!("{name}: the second run need not repeat\n{}", repeats.join("\n")));
         }

@@ -19,6 +19,7 @@ const APPLIED: &[(&str, &str, &str)] = &[
     ("byobu", "byobu/install", ""),
     ("ca_certs", "ca_certs/debian", ""),
     ("chef", "chef/all", ""),
+    ("chef-gems", "chef/gems", ""),
     ("disable_ec2_metadata", "disable_ec2_metadata/off", ""),
     ("fan", "fan/install", ""),
     ("final_message", "final_message/default", ""),

@@ -1,16 +1,18 @@
 //! The examples of cloud-init's documentation, as Debian's newest package has them: each is valid here exactly when it is for
 //! that package's own `cloud-init schema`, and a boot with it is planned without an unknown key or an invalid value. The
 //! YAML files of that package, of bookworm's and of the source package, and the examples of the modules are read as PyYAML
-//! there reads them: the same are refused, the others have the same values at the same positions.
+//! there reads them: the same are refused, the others have the same values at the same positions. The keys of its JSON schema
+//! are those of ours.
 
 #[path = "../../shared/config/tests/pyyaml/judged.rs"]
 mod judged;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use judged::{Judged, difference, placed, refusal};
-
+use serde_json::Value as Json;
 use tests::{Machine, Sandbox, binaries, script, tests_dir};
 
 /// Values of examples that are invalid for the module, but not for the schema: the file, and the end of the finding.
@@ -122,7 +124,7 @@ fn texts_below(directory: &Path, extensions: &[&str], into: &mut Vec<(String, St
 }
 
 /// Runs a script in a machine with JSON as its input, and returns its output.
-fn ask(machine: &Machine, script: &Path, input: &serde_json::Value) -> String {
+fn ask(machine: &Machine, script: &Path, input: &Json) -> String {
     machine.write("/srv/input", &input.to_string());
     let text = std::fs::read_to_string(script);
     let text = text.unwrap_or_else(|e| tests::fail(&format!("{}: {e}", script.display())));
@@ -159,7 +161,7 @@ fn pyyaml_reads_the_same() {
     assert!(found.len() > 100, "{} examples of modules", found.len());
     texts.extend(found);
 
-    let questions: serde_json::Value = texts.iter().map(|(_, text)| text.as_str()).collect();
+    let questions: Json = texts.iter().map(|(_, text)| text.as_str()).collect();
     let judge = tests_dir().join("../shared/config/tests/pyyaml/judge.py");
     let judged = Judged::from_output(ask(&machine, &judge, &questions).as_bytes(), texts.len());
     let (mut wrong, mut read, mut positions) = (Vec::new(), 0, 0);
@@ -171,4 +173,76 @@ fn pyyaml_reads_the_same() {
     let of = texts.len();
     assert!(wrong.is_empty(), "{}: {} of {of} differ:\n{}", judged.by, wrong.len(), wrong.join("\n"));
     assert!(read >= 190 && positions >= 180, "{read} read, {positions} with positions, of {of}");
+}
+
+/// Keys that only our schema has: the beginning of the path, and the reason.
+const OUR_KEYS: &[(&str, &str)] = &[
+    ("scripts", "Firstlight's own"),
+    ("timeouts", "Firstlight's own"),
+    ("tpm2_measure_pcr", "Firstlight's own"),
+    ("users.*", "upstream accepts any map as the map form of users"),
+    ("chef.delete_validation_post_exec", "upstream's module reads it, but its schema rejects it"),
+    ("chef.exec_arguments", "likewise"),
+    ("chef.ruby_version", "likewise"),
+    ("chef.version", "likewise"),
+];
+
+/// Adds the paths of the keys that a JSON schema has below a place; `*` is a key of any name. `within` has the references that
+/// lead there.
+fn add_keys(schema: &Json, place: &Json, path: &str, within: &[&str], found: &mut BTreeSet<String>) {
+    if let Some(reference) = place["$ref"].as_str().filter(|name| !within.contains(name)) {
+        let target = schema.pointer(reference.trim_start_matches('#'));
+        let target = target.unwrap_or_else(|| tests::fail(&format!("{path}: no {reference}")));
+        add_keys(schema, target, path, &[within, &[reference]].concat(), found);
+    }
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        let forms = place[keyword].as_array().into_iter().flatten();
+        forms.for_each(|form| add_keys(schema, form, path, within, found));
+    }
+    for keyword in ["if", "then", "else"] {
+        add_keys(schema, &place[keyword], path, within, found);
+    }
+    let items = match &place["items"] {
+        Json::Array(items) => items.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    items.iter().for_each(|item| add_keys(schema, item, &format!("{path}[]"), within, found));
+    let properties = place["properties"].as_object().into_iter().flatten();
+    let patterns =
+        place["patternProperties"].as_object().into_iter().flatten().map(|(_, value)| ("*", value));
+    let others =
+        place.get("additionalProperties").filter(|others| others.is_object()).map(|others| ("*", others));
+    for (name, value) in properties.map(|(name, value)| (name.as_str(), value)).chain(patterns).chain(others)
+    {
+        let path = if path.is_empty() { name.to_string() } else { format!("{path}.{name}") };
+        add_keys(schema, value, &path, within, found);
+        found.insert(path);
+    }
+}
+
+fn keys(file: &Path) -> BTreeSet<String> {
+    let text = std::fs::read(file).unwrap_or_else(|e| tests::fail(&format!("{}: {e}", file.display())));
+    let schema: Json = serde_json::from_slice(&text).unwrap_or_else(|e| tests::fail(&e.to_string()));
+    let mut found = BTreeSet::new();
+    add_keys(&schema, &schema, "", &[], &mut found);
+    found
+}
+
+#[test]
+fn the_json_schemas_have_the_same_keys() {
+    let package = PathBuf::from(script("fetch", &["sid", "cloud-init"]).trim());
+    let schemas = package.join("usr/lib/python3/dist-packages/cloudinit/config/schemas");
+    let theirs = keys(&schemas.join("schema-cloud-config-v1.json"));
+    let ours = keys(&tests_dir().join("../packaging/schema/cloud-config.json"));
+    assert!(theirs.len() > 600, "{}", theirs.len());
+    let missing: Vec<&String> = theirs.difference(&ours).collect();
+    assert!(missing.is_empty(), "keys that our schema does not have: {missing:?}");
+    let more: Vec<&String> = ours.difference(&theirs).collect();
+    let is_below = |path: &str, begin: &str| {
+        path.strip_prefix(begin).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let is_listed = |path: &&&String| OUR_KEYS.iter().any(|(begin, _)| is_below(path, begin));
+    assert_eq!(more.iter().filter(|path| !is_listed(path)).collect::<Vec<_>>(), [&&""; 0]);
+    let unused = OUR_KEYS.iter().filter(|(begin, _)| !more.iter().any(|path| is_below(path, begin)));
+    assert_eq!(unused.collect::<Vec<_>>(), [&("", ""); 0], "these are no differences");
 }

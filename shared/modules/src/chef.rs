@@ -100,16 +100,14 @@ config::keys! {
         run_list: Option<Vec<String>>;
         /// Acceptance of the Chef license.
         chef_license: Option<License>;
-        @unlisted {
-            /// Whether the validation key is removed after the client ran.
-            delete_validation_post_exec: bool = false;
-            /// Arguments of the client.
-            exec_arguments: Arguments = "";
-            /// The version of Ruby, for gems.
-            ruby_version: Word = "1.8";
-            /// The version of the gem.
-            version: Line = "";
-        }
+        /// Arguments of the client. The default is `-d -i 1800 -s 20`.
+        exec_arguments: Option<Arguments>;
+        /// Remove the validation key after the client has run.
+        delete_validation_post_exec: bool = false;
+        /// The version of Ruby to install for `gems`.
+        ruby_version: Word = "1.8";
+        /// The version of the gem. The default is the newest.
+        version: Option<Line>;
     }
     struct Keys {
         /// Install and configure the Chef client.
@@ -203,8 +201,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     if !runs {
         return Ok(());
     }
-    let arguments = chef.exec_arguments.0.iter().map(String::as_str);
-    let client = Command::new([CLIENT].into_iter().chain(arguments));
+    let client = match &chef.exec_arguments {
+        Some(Arguments(words)) => Command::new([CLIENT].into_iter().chain(words.iter().map(String::as_str))),
+        None => Command::new([CLIENT].into_iter().chain(CLIENT_ARGUMENTS)),
+    };
     context.sys.run(&client.output(OutputMode::Inherit).timeout(context.script_timeout))?;
     if chef.delete_validation_post_exec {
         context.sys.remove(VALIDATION_KEY)?;
@@ -345,7 +345,10 @@ fn write_first_run(context: &Context<'_>, chef: &Chef) -> Result<()> {
 fn install(context: &Context<'_>, chef: &Chef) -> Result<()> {
     match chef.install_type {
         InstallType::Packages => package_sources::install_names(context, &["chef".into()]),
-        InstallType::Gems => install_gem(context, &chef.ruby_version.0, &chef.version.0),
+        InstallType::Gems => {
+            let version = chef.version.as_ref().map_or("", |Line(version)| version);
+            install_gem(context, &chef.ruby_version.0, version)
+        }
         InstallType::Omnibus => {
             let version = chef.omnibus_version.as_ref().map(|Word(version)| ["-v", version.as_str()]);
             let arguments = version.as_ref().map_or(&[][..], |words| words);

@@ -58,6 +58,7 @@ const PROGRAMS: &str = "\
 const COMMANDS: &[&str] = &[
     "ansible.galaxy.actions",
     "apt.debconf_selections",
+    "chef.exec_arguments",
     "lxd.init.trust_password",
     "lxd.preseed",
     "packages[3].snap",

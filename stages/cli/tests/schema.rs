@@ -209,7 +209,8 @@ fn schema_reports_the_findings_of_each_kind_of_file() {
     assert_eq!(run(&["-t", "nonsense", "-c", "x"]).0, 2);
     let (code, out, _) = run(&["--docs", "runcmd"]);
     assert!(code == 0 && out.starts_with("runcmd\n------\n  runcmd: list of "), "{out}");
-    assert!(run(&["--docs"]).1.contains("\nwrite_files\n"));
+    // The library's test checks that this has every key of every module.
+    assert_eq!(run(&["--docs"]).1, modules::schema::module_docs("all").unwrap());
 }
 
 /// The formats for programs have every finding with its place and no value.

@@ -1,5 +1,5 @@
 //! Every key has a case: each key of the tables, and each deprecated spelling, is set in a case that was recorded beside
-//! cloud-init 26.2, or is listed here with the place that covers it.
+//! cloud-init 26.2, or is listed here with the place that covers it. So is each module on each distribution.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -152,4 +152,75 @@ fn every_key_has_a_case() {
     let covered = ELSEWHERE.iter().zip(used).filter(|(_, used)| !used).map(|((begin, _), _)| *begin);
     assert_eq!(covered.collect::<Vec<_>>(), [""; 0], "these have a case now");
     assert!(count > 500, "{count}");
+}
+
+/// The distributions of the cases: files of `tests/modules/distros`. A case without a name is of the first.
+const DISTROS: [&str; 10] =
+    ["debian", "alpine", "arch", "azurelinux", "fedora", "openeuler", "photon", "rhel", "suse", "ubuntu"];
+
+/// Modules for all distributions that do the same on each: their code does not use the distribution.
+pub const SAME_EVERYWHERE: &[&str] = &[
+    "bootcmd",
+    "disable_ec2_metadata",
+    "disk_setup",
+    "final_message",
+    "growpart",
+    "install_hotplug",
+    "keys_to_console",
+    "phone_home",
+    "reset_rmc",
+    "resizefs",
+    "runcmd",
+    "scripts_per_boot",
+    "scripts_per_instance",
+    "scripts_per_once",
+    "scripts_user",
+    "scripts_vendor",
+    "seed_random",
+    "ssh_authkey_fingerprints",
+    "write_files",
+    "write_files_deferred",
+];
+
+/// Returns the distributions of a module's recorded cases.
+fn distributions(module: &str) -> BTreeSet<String> {
+    let cases = std::fs::read_dir(scratch::source_path(&format!("tests/modules/{module}")));
+    let cases = cases.into_iter().flatten().flatten().map(|entry| entry.path());
+    let name =
+        |case: PathBuf| std::fs::read_to_string(case.join("distro")).unwrap_or_else(|_| DISTROS[0].into());
+    cases.filter(|case| case.join("upstream").exists()).map(|case| name(case).trim().to_string()).collect()
+}
+
+/// Returns the parts of a module's code that read the distribution, directly or in order to install a package.
+fn uses_of_distribution(module: &str) -> Vec<&'static str> {
+    let file = |path: String| std::fs::read_to_string(scratch::source_path(&path)).unwrap_or_default();
+    let mut code = file(format!("shared/modules/src/{module}.rs"));
+    let parts = std::fs::read_dir(scratch::source_path(&format!("shared/modules/src/{module}")));
+    for part in parts.into_iter().flatten().flatten() {
+        code += &std::fs::read_to_string(part.path()).unwrap_or_default();
+    }
+    let uses = ["context.distro", ".distro.", "package_sources::", "manage_service"];
+    uses.into_iter().filter(|word| code.contains(word)).collect()
+}
+
+#[test]
+fn every_module_has_a_case_on_every_distribution() {
+    let mut wrong = Vec::new();
+    for module in crate::MODULES.iter().filter(|module| matches!(module.distros, crate::Distros::All)) {
+        let found = distributions(module.name);
+        let missing: Vec<_> = DISTROS.into_iter().filter(|distro| !found.contains(*distro)).collect();
+        let uses = uses_of_distribution(module.name);
+        match SAME_EVERYWHERE.contains(&module.name) {
+            true if !uses.is_empty() => {
+                wrong.push(format!("{} is not the same everywhere: {uses:?}", module.name))
+            }
+            false if !missing.is_empty() => {
+                wrong.push(format!("{}: no case on {}", module.name, missing.join(", ")))
+            }
+            _ => {}
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let is_module = |name: &&&str| crate::MODULES.iter().any(|module| module.name == **name);
+    assert_eq!(SAME_EVERYWHERE.iter().filter(is_module).count(), SAME_EVERYWHERE.len());
 }

@@ -37,7 +37,7 @@ fn is_module_name(name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod case_coverage;
+pub(crate) mod case_coverage;
 #[cfg(test)]
 pub(crate) mod examples;
 #[cfg(test)]

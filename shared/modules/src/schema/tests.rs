@@ -1,5 +1,7 @@
 //! The tables compared with examples, with the modules' own declarations, and with the published schema.
 
+use std::collections::BTreeSet;
+
 use config::schema::{ANY_MAP, BaseType, Definition, Format, INT, STR, Type, list};
 use config::{FindingKind, Map, Node, Reader};
 
@@ -219,6 +221,63 @@ fn documentation_covers_every_module() {
     let one = super::module_docs("cc_phone-home").unwrap();
     assert!(one.contains("  phone_home: map\n") && one.contains("url: a URL, required"), "{one}");
     assert_eq!(super::module_docs("nonsense"), None);
+}
+
+/// Returns the paths of the keys in a section's documentation, by their indentation. A sentence is indented by two levels.
+fn documented_paths(text: &str) -> BTreeSet<String> {
+    let (mut found, mut path) = (BTreeSet::new(), Vec::new());
+    for line in text.lines().skip(2) {
+        let key = line.trim_start();
+        let depth = (line.len() - key.len()) / 2;
+        if depth == 0 || depth > path.len() + 1 {
+            continue;
+        }
+        path.truncate(depth - 1);
+        path.push(key.split_once(": ").map_or(key, |(name, _)| name));
+        found.insert(path.join("."));
+    }
+    found
+}
+
+/// Adds the paths of the keys below a value, each with whether it is of a deprecated form or spelling.
+fn add_paths(types: &[Type], path: &str, is_old: bool, found: &mut BTreeSet<(bool, String)>) {
+    for kind in types {
+        let is_old = is_old || kind.deprecated.is_some();
+        match kind.base {
+            BaseType::Map(keys) => {
+                for field in keys.iter().chain(kind.additional) {
+                    let path =
+                        if path.is_empty() { field.name.into() } else { format!("{path}.{}", field.name) };
+                    add_paths(field.types, &path, is_old || field.deprecated.is_some(), found);
+                    found.insert((is_old, path));
+                }
+            }
+            BaseType::List(Some(items)) => add_paths(items, path, is_old, found),
+            BaseType::Ref(definition) => add_paths(definition.types, path, is_old, found),
+            _ => {}
+        }
+    }
+}
+
+/// The keys of a deprecated form are documented with the current one.
+#[test]
+fn documentation_has_every_key() {
+    let (mut count, mut missing) = (0, Vec::new());
+    let last = |path: &String| path.rsplit('.').next().unwrap().to_string();
+    for section in super::sections() {
+        let documented = documented_paths(&super::module_docs(section.name).unwrap());
+        let names: BTreeSet<String> = documented.iter().map(last).collect();
+        let mut all = BTreeSet::new();
+        add_paths(&[config::schema::map(section.keys)], "", false, &mut all);
+        count += all.len();
+        for (is_old, path) in all {
+            if !documented.contains(&path) && !(is_old && names.contains(&last(&path))) {
+                missing.push(format!("{}: {path}", section.name));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "keys that `schema --docs` does not have:\n{}", missing.join("\n"));
+    assert!(count > 500, "{count}");
 }
 
 /// Users read the words of YAML and JSON schema.
