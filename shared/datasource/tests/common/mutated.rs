@@ -239,6 +239,11 @@ impl Mutation {
         name_of(&self.field)
     }
 
+    /// Returns whether the value was replaced by a scalar that is no string.
+    pub fn is_number(&self) -> bool {
+        numbers().iter().any(|(what, ..)| *what == self.what)
+    }
+
     /// Returns the names of the maps that have the field, and its own.
     fn path(&self) -> Vec<String> {
         let parts = self.pointer.split('/').filter(|part| !part.is_empty() && part.parse::<u32>().is_err());
