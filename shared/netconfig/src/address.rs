@@ -82,6 +82,14 @@ pub fn parse_integer(node: &Node) -> Option<i64> {
     }
 }
 
+/// What [`parse_number`] accepts.
+pub const NUMBER: &str = "a number from 0 to 4294967295";
+
+/// Returns a number of 32 bits, as MTUs and metrics are, also one that is written as text.
+pub fn parse_number(node: &Node) -> Option<u32> {
+    parse_integer(node).filter(|_| node.as_bool().is_none()).and_then(|n| n.try_into().ok())
+}
+
 /// Returns whether a gateway is within a subnet; `None` if one of them is not an address.
 pub fn is_in_subnet(gateway: &str, subnet: &str, prefix: u8) -> Option<bool> {
     let (gateway, subnet): (IpAddr, IpAddr) = (gateway.parse().ok()?, subnet.parse().ok()?);

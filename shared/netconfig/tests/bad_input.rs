@@ -45,7 +45,7 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:8:29: network.config[1].subnets[0].address: expected an IP address with an optional /prefix; ignored",
                 "net:9:5: network.config[1].subnets[1].address: expected an address; ignored",
                 "net:10:12: network.config[1].subnets[2].type: expected one of dhcp dhcp4 dhcp6 static static6 manual …; ignored",
-                "net:11:69: network.config[1].subnets[3].routes[0].metric: expected an integer; ignored",
+                "net:11:69: network.config[1].subnets[3].routes[0].metric: expected a number from 0 to 4294967295; ignored",
                 "net:11:75: network.config[1].subnets[3].routes[1].destination: expected a destination; ignored",
             ],
             &["good:1", "eth0:1"],
@@ -143,6 +143,44 @@ fn findings_have_positions_and_the_rest_is_parsed() {
                 "net:5:3: network.config.interface: no such interface; ignored",
             ],
             &["good:1", "e:1"],
+        ),
+        (
+            v1,
+            "- {type: physical, name: -1}\n- {type: physical, name: true}\n- {type: physical, name: []}\n- {type: physical, name: 7, mtu: -1, accept-ra: -1, subnets: [{type: dhcp, gateway: true, dns_nameservers: [-1, 1.5, 1.1.1.1], dns_search: [7, no], metric: -1, control: 1, routes: [{destination: 10.0.0.0/8, gateway: 1}, {destination: 10.0.0.0/8, gateway: 10.0.0.1, mtu: true, table: 1.5}]}]}\n- {type: vlan, name: v, vlan_link: good, vlan_id: true}\n- {type: nameserver, address: [true]}\n",
+            &[
+                "net:4:26: network.config[1].name: expected a name, found a negative number; ignored",
+                "net:5:26: network.config[2].name: expected a name, found a boolean; ignored",
+                "net:6:26: network.config[3].name: expected a name, found a list; ignored",
+                "net:7:34: network.config[4].mtu: expected a number from 0 to 4294967295; ignored",
+                "net:7:49: network.config[4].accept-ra: expected true or false, found a negative number; ignored",
+                "net:7:85: network.config[4].subnets[0].gateway: expected a string, found a boolean; ignored",
+                "net:7:109: network.config[4].subnets[0].dns_nameservers[0]: expected a string, found a negative number; ignored",
+                "net:7:113: network.config[4].subnets[0].dns_nameservers[1]: expected a string, found a number; ignored",
+                "net:7:144: network.config[4].subnets[0].dns_search[1]: expected a string, found a boolean; ignored",
+                "net:7:157: network.config[4].subnets[0].metric: expected a number from 0 to 4294967295; ignored",
+                "net:7:170: network.config[4].subnets[0].control: expected a string, found an integer; ignored",
+                "net:7:217: network.config[4].subnets[0].routes[0].gateway: expected an IP address; ignored",
+                "net:7:271: network.config[4].subnets[0].routes[1].mtu: expected a number, found a boolean; ignored",
+                "net:7:284: network.config[4].subnets[0].routes[1].table: expected a name, found a number; ignored",
+                "net:8:51: network.config[5].vlan_id: expected a VLAN ID from 0 to 4094; ignored",
+                "net:9:32: network.config[6].address[0]: expected a string, found a boolean; ignored",
+            ],
+            &["good:1", "7:1"],
+        ),
+        (
+            v2,
+            "  true: {dhcp4: true}\n  8: {set-name: -1, match: {macaddress: '52:54:00:00:00:01'}, gateway4: 1, nameservers: {addresses: [-1, 1.1.1.1], search: [true]}, addresses: [10.0.0.2/8, 5], wakeonlan: 1.5}\nvlans:\n  v: {id: -1, link: good}\n  w: {id: '3', link: 8}\n",
+            &[
+                "net:4:3: network.ethernets.True: expected a device's name, found a boolean; ignored",
+                "net:5:17: network.ethernets.8.set-name: expected a name, found a negative number; ignored",
+                "net:5:73: network.ethernets.8.gateway4: expected a string, found an integer; ignored",
+                "net:5:102: network.ethernets.8.nameservers.addresses[0]: expected a string, found a negative number; ignored",
+                "net:5:125: network.ethernets.8.nameservers.search[0]: expected a string, found a boolean; ignored",
+                "net:5:157: network.ethernets.8.addresses[1]: expected an IP address with an optional /prefix; ignored",
+                "net:5:172: network.ethernets.8.wakeonlan: expected true or false, found a number; ignored",
+                "net:7:11: network.vlans.v.id: expected a VLAN ID from 0 to 4094; ignored",
+            ],
+            &["good:1", "ens3:1", "w:0"],
         ),
     ] {
         let (mut reported, found) = read(&format!("{head}{text}")).unwrap();
@@ -415,7 +453,7 @@ fn large(count: usize) -> (String, String) {
         v1 += &format!(
             "- {{type: physical, name: e{i}, mtu: x, subnets: [{{type: static, address: {address}}}, {{type: y}}]}}\n"
         );
-        v1 += &format!("- {{type: vlan, name: v{i}, vlan_id: {i}, vlan_link: e{i}}}\n");
+        v1 += &format!("- {{type: vlan, name: v{i}, vlan_id: {}, vlan_link: e{i}}}\n", i % 4095);
         v2 += &format!(
             "  e{i}: {{set-name: f{}, addresses: [{address}, z], mtu: x, routes: [{{to: q}}]}}\n",
             i / 2

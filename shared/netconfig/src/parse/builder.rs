@@ -135,24 +135,35 @@ impl Builder {
         }
     }
 
-    /// Returns a key's value as text; `None` if it is null or not set. A value that is not a scalar is reported.
-    pub fn text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
-        let node = map.get(key).filter(|n| !n.is_null())?;
-        let text = node.scalar_text();
-        if text.is_none() {
-            self.report(node, &join_key(path, key), format!("expected a string, found {}", node.kind()));
-        }
-        text
+    /// Returns a name, `None` if it is empty; anything else is reported and ignored.
+    pub fn name(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        self.checked(map, path, key, name_text, "a name")
     }
 
-    /// Returns a key's value as text, `None` if it is empty.
-    pub fn non_empty_text(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
-        self.text(map, path, key).filter(|t| !t.is_empty())
+    /// Returns a string, `None` if it is empty; anything else is reported and ignored.
+    pub fn string(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        self.checked(map, path, key, string_text, "a string")
+    }
+
+    fn checked(
+        &mut self,
+        map: &Node,
+        path: &str,
+        key: &str,
+        text_of: TextOf,
+        wanted: &str,
+    ) -> Option<String> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        let text = text_of(node);
+        if text.is_none() {
+            self.discard(node, &join_key(path, key), format!("expected {wanted}, found {}", described(node)));
+        }
+        text.filter(|t| !t.is_empty())
     }
 
     /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
-        let text = self.non_empty_text(map, path, key)?;
+        let text = self.string(map, path, key)?;
         if !address::is_valid_gateway(&text) {
             let node = map.get(key).unwrap_or(map);
             self.discard(node, &join_key(path, key), "expected an IP address");
@@ -163,7 +174,7 @@ impl Builder {
 
     /// Returns a driver or a device number, which a udev rule contains in quotes.
     pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
-        let text = self.non_empty_text(map, path, key)?;
+        let text = self.name(map, path, key)?;
         if text.contains(is_shell_special) {
             let node = map.get(key).unwrap_or(map);
             self.discard(node, &join_key(path, key), "expected a name without quotes");
@@ -227,18 +238,27 @@ impl Builder {
         }
     }
 
-    /// Returns a list of strings; a single text is split at whitespace.
-    pub fn string_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+    /// Returns a list of names; a single text is split at whitespace.
+    pub fn name_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        self.checked_list(map, path, key, name_text)
+    }
+
+    /// Returns a list of addresses; a single text is split at whitespace.
+    pub fn address_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        self.checked_list(map, path, key, string_text)
+    }
+
+    fn checked_list(&mut self, map: &Node, path: &str, key: &str, text_of: TextOf) -> Vec<String> {
         let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
         match &node.value {
             Value::Str(text) => text.split_whitespace().map(Into::into).collect(),
             Value::Seq(items) => {
                 let mut words = Vec::with_capacity(items.len());
                 for (i, item) in items.iter().enumerate() {
-                    match item.scalar_text().filter(|_| !item.is_null()) {
+                    match text_of(item) {
                         Some(word) => words.push(word),
                         None => {
-                            let message = format!("expected a string, found {}", item.kind());
+                            let message = format!("expected a string, found {}; ignored", described(item));
                             self.report(item, &format!("{}[{i}]", join_key(path, key)), message);
                         }
                     }
@@ -275,22 +295,45 @@ impl Builder {
         Some(node)
     }
 
-    /// Returns a number as written; anything else is reported and ignored.
+    /// Returns a number of 32 bits as written; anything else is reported and ignored.
     pub fn number(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
-        if matches!(node.value, Value::Bool(_)) || address::parse_integer(node).is_none() {
-            self.report(
-                node,
-                &join_key(path, key),
-                format!("expected a number, found {}; ignored", node.kind()),
-            );
+        let problem = match address::parse_number(node) {
+            Some(_) => return Some(node.clone()),
+            None if !matches!(node.value, Value::Bool(_)) && address::parse_integer(node).is_some() => {
+                format!("expected {}", address::NUMBER)
+            }
+            None => format!("expected a number, found {}", node.kind()),
+        };
+        self.report(node, &join_key(path, key), format!("{problem}; ignored"));
+        None
+    }
+
+    /// Returns whether a VLAN has an ID; a missing one and a number out of range are reported.
+    pub fn has_vlan_id(&mut self, map: &Node, path: &str, key: &str) -> bool {
+        let node = map.get(key).filter(|n| !n.is_null());
+        let problem = match node.map(|node| &node.value) {
+            None => "required, but missing",
+            Some(Value::Int(0..=4094) | Value::Str(_)) => return true,
+            Some(_) => "expected a VLAN ID from 0 to 4094",
+        };
+        self.discard(node.unwrap_or(map), &join_key(path, key), problem);
+        false
+    }
+
+    /// Returns whether a key is true; a number other than 0 to 2 is reported and ignored.
+    pub fn flag(&mut self, map: &Node, path: &str, key: &str) -> Option<bool> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        if matches!(node.value, Value::Float(_)) || node.as_int().is_some_and(|n| !(0..=2).contains(&n)) {
+            let message = format!("expected true or false, found {}; ignored", described(node));
+            self.report(node, &join_key(path, key), message);
             return None;
         }
-        Some(node.clone())
+        Some(is_true(node))
     }
 
     pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
-        Dns { servers: self.string_list(map, path, servers), search: self.string_list(map, path, search) }
+        Dns { servers: self.address_list(map, path, servers), search: self.name_list(map, path, search) }
     }
 
     /// Reports the keys that no renderer reads.
@@ -320,8 +363,24 @@ pub fn is_true(node: &Node) -> bool {
     }
 }
 
-pub fn optional_bool(map: &Node, key: &str) -> Option<bool> {
-    map.get(key).filter(|n| !n.is_null()).map(is_true)
+/// Returns a scalar's text if it is valid for a field.
+type TextOf = fn(&Node) -> Option<String>;
+
+/// Returns a name: a string, or digits, which need no quotes. Python's text of other numbers and of booleans is not what was
+/// written.
+pub fn name_text(node: &Node) -> Option<String> {
+    let is_digits = node.as_int().is_some_and(|n| n >= 0);
+    if is_digits { node.scalar_text() } else { string_text(node) }
+}
+
+/// Returns a string. Neither an address nor a keyword is a number.
+pub fn string_text(node: &Node) -> Option<String> {
+    matches!(node.value, Value::Str(_) | Value::Bytes(_)).then(|| node.scalar_text()).flatten()
+}
+
+/// Returns the type of a value that is not valid, for messages.
+fn described(node: &Node) -> &'static str {
+    if node.as_int().is_some_and(|n| n < 0) { "a negative number" } else { node.kind() }
 }
 
 /// Returns whether a MAC has six, eight or twenty bytes (FireWire, InfiniBand).

@@ -5,7 +5,7 @@ use config::{Map, Node, Value};
 use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
 
-use super::builder::{Builder, optional_bool};
+use super::builder::{Builder, string_text};
 use super::key_path::error_at;
 use super::route::{self, RawRoute};
 
@@ -78,8 +78,11 @@ fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) 
     if !has_keys(build, entry, path, &["name"]) {
         return None;
     }
-    let Some(name) = build.non_empty_text(entry, path, "name") else {
-        build.discard(entry, &format!("{path}.name"), "expected a name");
+    let Some(name) = build.name(entry, path, "name") else {
+        // Anything else was reported.
+        if entry.get("name").is_none_or(|n| n.is_null() || n.as_str().is_some()) {
+            build.discard(entry, &format!("{path}.name"), "expected a name");
+        }
         return None;
     };
     Some(Link {
@@ -88,9 +91,9 @@ fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) 
         kind,
         mac: build.mac(entry, path, "mac_address"),
         mtu: build.number(entry, path, "mtu"),
-        accept_ra: optional_bool(entry, "accept-ra"),
-        wakeonlan: optional_bool(entry, "wakeonlan"),
-        optional: optional_bool(entry, "optional"),
+        accept_ra: build.flag(entry, path, "accept-ra"),
+        wakeonlan: build.flag(entry, path, "wakeonlan"),
+        optional: build.flag(entry, path, "optional"),
         keep_configuration: entry.get("keep_configuration").filter(|n| !n.is_null()).cloned(),
         subnets: subnets(build, entry, path),
         ..Link::default()
@@ -134,7 +137,7 @@ fn bond(build: &mut Builder, entry: &Node, path: &str) {
     }
     let Some(mut link) = common_fields(build, entry, path, LinkKind::Bond) else { return };
     link.params = params(build, entry, path);
-    let members = build.string_list(entry, path, "bond_interfaces");
+    let members = build.name_list(entry, path, "bond_interfaces");
     build.insert(link.clone());
     build.join_bond(&link, &members);
 }
@@ -148,9 +151,9 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) {
     link.params = params(build, entry, path);
     link.ports = match link.params.get("bridge_ports") {
         Some(_) => {
-            build.string_list(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports")
+            build.name_list(entry.get("params").unwrap_or(entry), &format!("{path}.params"), "bridge_ports")
         }
-        None => build.string_list(entry, path, "bridge_interfaces"),
+        None => build.name_list(entry, path, "bridge_interfaces"),
     };
     if let Some(stp) = link.params.get_mut("bridge_stp") {
         let on = match &stp.value {
@@ -180,13 +183,12 @@ fn vlan(build: &mut Builder, entry: &Node, path: &str) {
     if !has_keys(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
         return;
     }
-    if entry.get("vlan_id").is_some_and(Node::is_null) {
-        build.discard(entry, &format!("{path}.vlan_id"), "required, but missing");
+    if !build.has_vlan_id(entry, path, "vlan_id") {
         return;
     }
     let Some(mut link) = common_fields(build, entry, path, LinkKind::Vlan) else { return };
     link.vlan_id = entry.get("vlan_id").cloned();
-    link.vlan_link = build.text(entry, path, "vlan_link");
+    link.vlan_link = build.name(entry, path, "vlan_link");
     build.insert(link);
 }
 
@@ -200,13 +202,14 @@ fn nameserver<'a>(
         return;
     }
     // A string is a single server here: it is not split.
-    let mut list = |key: &str| match entry.get(key).and_then(Node::as_str) {
-        Some("") => Vec::new(),
-        Some(one) => vec![one.to_string()],
-        None => build.string_list(entry, path, key),
+    let one = |key: &str| {
+        entry.get(key).and_then(Node::as_str).map(|one| Vec::from_iter((!one.is_empty()).then(|| one.into())))
     };
-    let dns = Dns { servers: list("address"), search: list("search") };
-    match build.non_empty_text(entry, path, "interface") {
+    let dns = Dns {
+        servers: one("address").unwrap_or_else(|| build.address_list(entry, path, "address")),
+        search: one("search").unwrap_or_else(|| build.name_list(entry, path, "search")),
+    };
+    match build.name(entry, path, "interface") {
         Some(name) => link_servers.push((entry, name, dns)),
         None => {
             build.model.dns.servers.extend(dns.servers);
@@ -226,14 +229,15 @@ fn global_route(build: &mut Builder, entry: &Node, path: &str) {
 fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
     let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
     let to = value("destination").or_else(|| value("network"));
+    let mtu = build.number(node, path, "mtu");
     let written = RawRoute {
-        to: to.and_then(Node::as_str),
-        via: value("gateway").and_then(Node::as_str),
+        to,
+        via: value("gateway"),
         prefix: value("prefix"),
         netmask: value("netmask"),
         metric: value("metric"),
-        table: value("table"),
-        mtu: value("mtu"),
+        table: value("table").filter(|_| build.name(node, path, "table").is_some()),
+        mtu: mtu.as_ref(),
     };
     match route::parse_route(&written) {
         Ok(route) => Some(route),
@@ -273,7 +277,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     };
     let value = |key: &str| node.get(key).filter(|n| !n.is_falsy());
     let written = value("address").or_else(|| value("ip_address"));
-    let (mut address, mut prefix) = (written.and_then(Node::scalar_text), None);
+    let (mut address, mut prefix) = (written.and_then(string_text), None);
     if method.is_static() {
         let network = match &address {
             None => Err("an address"),
@@ -287,6 +291,8 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
                 return None;
             }
         }
+    } else if let Some(written) = written.filter(|_| address.is_none()) {
+        build.discard(written, &format!("{path}.address"), "expected an IP address with an optional /prefix");
     }
     let mut routes = Vec::new();
     for (i, item) in build.list(node, path, "routes").iter().enumerate() {
@@ -294,7 +300,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     }
     Some(Subnet {
         method,
-        control: build.non_empty_text(node, path, "control"),
+        control: build.string(node, path, "control"),
         address,
         prefix,
         gateway: build.gateway(node, path, "gateway"),
@@ -302,9 +308,9 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
         routes,
         metric: build.number(node, path, "metric").filter(|n| !n.is_falsy()),
         mtu: build.number(node, path, "mtu").filter(|n| !n.is_falsy()),
-        broadcast: build.non_empty_text(node, path, "broadcast"),
-        pointopoint: build.non_empty_text(node, path, "pointopoint"),
-        scope: build.non_empty_text(node, path, "scope"),
+        broadcast: build.string(node, path, "broadcast"),
+        pointopoint: build.string(node, path, "pointopoint"),
+        scope: build.name(node, path, "scope"),
         is_openstack_ipv4: value("ipv4").is_some(),
         is_openstack_ipv6: value("ipv6").is_some(),
     })

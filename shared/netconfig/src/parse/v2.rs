@@ -5,7 +5,7 @@ use config::{FindingKind, Map, Node, Value};
 use crate::address::{self, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::builder::{Builder, optional_bool};
+use super::builder::{Builder, name_text, string_text};
 use super::facts::Facts;
 use super::key_path::join_key;
 use super::keys;
@@ -38,7 +38,11 @@ pub fn parse(config: &Node, facts: &Facts) -> Builder {
         };
         for (id, device) in map.iter() {
             build.current = id.at.clone();
-            let id = id.scalar_text().unwrap_or_default();
+            let Some(id) = name_text(id) else {
+                let key = join_key(&path, &id.scalar_text().unwrap_or_default());
+                build.discard(id, &key, format!("expected a device's name, found {}", id.kind()));
+                continue;
+            };
             let path = join_key(&path, &id);
             if device.as_map().is_none() && !device.is_null() {
                 build.discard(device, &path, format!("expected a map, found {}", device.kind()));
@@ -107,10 +111,10 @@ fn ethernet(build: &mut Builder, id: &str, device: &Node, path: &str, facts: &Fa
         link.mac = build.mac(matched, &at, "macaddress");
         link.drivers = build.drivers(matched, &at);
     }
-    link.wakeonlan = optional_bool(device, "wakeonlan");
-    link.accept_ra = optional_bool(device, "accept-ra");
-    link.optional = optional_bool(device, "optional");
-    if let Some(name) = build.non_empty_text(device, path, "set-name") {
+    link.wakeonlan = build.flag(device, path, "wakeonlan");
+    link.accept_ra = build.flag(device, path, "accept-ra");
+    link.optional = build.flag(device, path, "optional");
+    if let Some(name) = build.name(device, path, "set-name") {
         link.name = name;
     } else if let Some(name) = link.mac.as_deref().and_then(|mac| facts.name_of(mac)) {
         link.name = name.to_string();
@@ -123,7 +127,7 @@ fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
     if device.get("interfaces").is_none() {
         build.report(device, &join_key(path, "interfaces"), "required, but missing");
     }
-    build.string_list(device, path, "interfaces")
+    build.name_list(device, path, "interfaces")
 }
 
 fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
@@ -178,16 +182,17 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
 }
 
 fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
-    for key in ["id", "link"] {
-        if device.get(key).is_none_or(Node::is_null) {
-            build.discard(device, &join_key(path, key), "required, but missing");
-            return;
-        }
+    if !build.has_vlan_id(device, path, "id") {
+        return;
+    }
+    if device.get("link").is_none_or(Node::is_null) {
+        build.discard(device, &join_key(path, "link"), "required, but missing");
+        return;
     }
     let mut link = common_fields(build, id, device, path, LinkKind::Vlan);
     link.mac = build.mac(device, path, "macaddress");
     link.vlan_id = device.get("id").cloned();
-    link.vlan_link = build.text(device, path, "link");
+    link.vlan_link = build.name(device, path, "link");
     build.insert(link);
 }
 
@@ -235,12 +240,13 @@ fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
     for (i, item) in build.list(device, path, "routes").iter().enumerate() {
         let path = format!("{path}.routes[{i}]");
         let value = |key: &str| item.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
+        let mtu = build.number(item, &path, "mtu");
         let written = RawRoute {
-            to: value("to").and_then(Node::as_str),
-            via: value("via").and_then(Node::as_str),
+            to: value("to"),
+            via: value("via"),
             metric: value("metric"),
-            table: value("table"),
-            mtu: value("mtu"),
+            table: value("table").filter(|_| build.name(item, &path, "table").is_some()),
+            mtu: mtu.as_ref(),
             ..RawRoute::default()
         };
         let route = match route::parse_route(&written) {
@@ -275,14 +281,14 @@ fn device_nameservers(build: &mut Builder, devices: &Map, path: &str) {
             );
             return;
         }
-        let text = |key: &str| -> Vec<String> {
+        let texts = |key: &str, text_of: fn(&Node) -> Option<String>| -> Vec<String> {
             match node.get(key).map(|n| &n.value) {
-                Some(Value::Seq(items)) => items.iter().filter_map(Node::scalar_text).collect(),
+                Some(Value::Seq(items)) => items.iter().filter_map(text_of).collect(),
                 Some(Value::Str(one)) => one.split_whitespace().map(Into::into).collect(),
                 _ => Vec::new(),
             }
         };
-        let dns = Dns { servers: text("addresses"), search: text("search") };
+        let dns = Dns { servers: texts("addresses", string_text), search: texts("search", name_text) };
         if let Some(link) = build.link_mut(&id) {
             link.dns = Some(dns);
         }
