@@ -16,6 +16,14 @@ pub const OPENSSH_KEY: &str = "openssh-key";
 pub enum FieldType {
     /// A line of text, or a number that is read as text.
     Text,
+    /// A line of text that is not written as a number: addresses and keywords.
+    Str,
+    /// A line of text, or digits without quotes.
+    Name,
+    /// A prefix length: a number, or one in a string.
+    Prefix,
+    /// True or false: a boolean, text, 0 or 1.
+    Flag,
     /// An integer, or one in a string.
     Integer,
     /// User-data: any text.
@@ -30,6 +38,8 @@ pub enum FieldType {
     Texts,
     /// A list of single-line strings, or one. Invalid items are skipped; the first one is reported.
     TextList,
+    /// The same of strings that are not written as numbers.
+    StrList,
     /// SSH keys: lines, or a list or map of strings; the entries of a map may have them as `openssh-key`.
     Keys,
 }
@@ -115,10 +125,11 @@ fn find_mut<'n>(document: &'n mut Node, path: &str) -> Option<&'n mut Node> {
 /// Returns what is wrong with a field or with its items, which become null.
 fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<String> {
     let problem = match (field_type, &mut field.value) {
-        (FieldType::TextList, Value::Seq(items)) => {
+        (FieldType::TextList | FieldType::StrList, Value::Seq(items)) => {
+            let item_type = if field_type == FieldType::StrList { FieldType::Str } else { FieldType::Text };
             let problem = |(i, item): (usize, &mut Node)| {
                 let place = format!("{path}[{i}]");
-                (!item.is_null()).then(|| check_field(&place, item, FieldType::Text))
+                (!item.is_null()).then(|| check_field(&place, item, item_type))
             };
             let mut problems: Vec<String> =
                 items.iter_mut().enumerate().filter_map(problem).flatten().collect();
@@ -127,9 +138,29 @@ fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<Strin
             problems.truncate(1);
             return problems;
         }
-        (FieldType::Text | FieldType::TextList, _) => match field.scalar_text() {
+        (FieldType::Str | FieldType::StrList, Value::Bool(_) | Value::Int(_) | Value::Float(_))
+        | (FieldType::Name, Value::Bool(_) | Value::Float(_) | Value::Int(..0)) => {
+            Some(expected("a string", field))
+        }
+        (FieldType::Prefix, Value::Bool(_) | Value::Float(_) | Value::Int(..0 | 129..)) => {
+            Some("expected a prefix length".into())
+        }
+        (FieldType::Flag, Value::Bool(_) | Value::Int(0 | 1)) => None,
+        (FieldType::Flag, Value::Int(_) | Value::Float(_)) => Some(expected("true or false", field)),
+        (
+            FieldType::Text
+            | FieldType::TextList
+            | FieldType::Str
+            | FieldType::StrList
+            | FieldType::Name
+            | FieldType::Prefix
+            | FieldType::Flag,
+            _,
+        ) => match field.scalar_text() {
             Some(text) => line_problem(text.trim()).map(Into::into),
-            None if field_type == FieldType::TextList => Some(expected("a list of strings", field)),
+            None if matches!(field_type, FieldType::TextList | FieldType::StrList) => {
+                Some(expected("a list of strings", field))
+            }
             None => Some(expected("a string", field)),
         },
         (FieldType::Integer, _) => match field.scalar_text() {
@@ -274,5 +305,43 @@ mod tests {
         // What was found is not found again.
         drop_invalid(&sys, "doc", &mut document, &fields);
         assert_eq!(sys.log().logged_warnings().len(), 19);
+    }
+
+    #[test]
+    fn numbers_are_valid_only_where_they_have_a_meaning() {
+        let fields = [
+            ("address", FieldType::Str, false),
+            ("servers", FieldType::StrList, false),
+            ("name", FieldType::Name, false),
+            ("cidr", FieldType::Prefix, false),
+            ("dhcp", FieldType::Flag, false),
+        ];
+        for (given, expected) in [
+            (
+                r#"{"address": "10.0.0.1", "servers": ["1.1.1.1"], "name": 7, "cidr": 64, "dhcp": true}"#,
+                &[][..],
+            ),
+            (r#"{"servers": "1.1.1.1", "name": "7", "cidr": "64", "dhcp": 0}"#, &[]),
+            (r#"{"address": null, "name": null, "cidr": "ffff::", "dhcp": "no"}"#, &[]),
+            (
+                r#"{"address": 7, "servers": [7, "1.1.1.1"], "name": -1, "cidr": 129, "dhcp": 2}"#,
+                &["address", "servers[0]", "name", "cidr", "dhcp"],
+            ),
+            (
+                r#"{"address": true, "servers": [true], "name": true, "cidr": true, "dhcp": 1.5}"#,
+                &["address", "servers[0]", "name", "cidr", "dhcp"],
+            ),
+            (
+                r#"{"address": 1.5, "servers": 1.5, "name": 1.5, "cidr": -1}"#,
+                &["address", "servers", "name", "cidr"],
+            ),
+        ] {
+            let sys = System::new("/nonexistent");
+            let mut document = config::json::parse(given).unwrap();
+            drop_invalid(&sys, "doc", &mut document, &fields);
+            let logged = sys.log().logged_warnings();
+            let named: Vec<&str> = logged.iter().map(|(_, text)| text.split(": ").nth(1).unwrap()).collect();
+            assert_eq!(named, expected, "{given}");
+        }
     }
 }

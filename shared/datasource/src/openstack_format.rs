@@ -9,7 +9,7 @@ use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, List, Map, Text, TextList};
+use crate::field_types::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
 use crate::{document, field_types, standard};
 
 const FIELDS: [Field; 12] = [
@@ -62,22 +62,22 @@ pub struct OpenStackData {
 /// The fields of `network_data.json` whose wrong types its parser cannot tell from missing ones.
 const NETWORK_FIELDS: [Field; 17] = [
     ("links", List, false),
-    ("links[].id", Text, false),
-    ("links[].name", Text, false),
+    ("links[].id", Str, false),
+    ("links[].name", Str, false),
     ("links[].type", Text, false),
-    ("links[].ethernet_mac_address", Text, false),
-    ("links[].bond_links", TextList, false),
-    ("links[].vlan_link", Text, false),
+    ("links[].ethernet_mac_address", Str, false),
+    ("links[].bond_links", StrList, false),
+    ("links[].vlan_link", Str, false),
     ("networks", List, false),
-    ("networks[].link", Text, false),
-    ("networks[].type", Text, false),
-    ("networks[].ip_address", Text, false),
+    ("networks[].link", Str, false),
+    ("networks[].type", Str, false),
+    ("networks[].ip_address", Str, false),
     ("networks[].routes", List, false),
-    ("networks[].routes[].network", Text, false),
+    ("networks[].routes[].network", Str, false),
     ("networks[].routes[].netmask", Text, false),
-    ("networks[].routes[].gateway", Text, false),
+    ("networks[].routes[].gateway", Str, false),
     ("services", List, false),
-    ("services[].address", Text, false),
+    ("services[].address", Str, false),
 ];
 
 /// Returns a network configuration in OpenStack's format without its invalid fields, which are logged.

@@ -12,7 +12,7 @@ use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, warning};
 
 use crate::field_types::Field;
-use crate::field_types::FieldType::{Text, TextList};
+use crate::field_types::FieldType::{Str, StrList};
 use crate::fields::Fields;
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
@@ -50,7 +50,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 /// The fields of a VNIC whose wrong types the network configuration's parser cannot tell from missing ones.
-const VNIC_FIELDS: [Field; 2] = [("[].privateIp", Text, false), ("[].ipv6Addresses", TextList, false)];
+const VNIC_FIELDS: [Field; 2] = [("[].privateIp", Str, false), ("[].ipv6Addresses", StrList, false)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if !ctx.is_on("Oracle") {

@@ -4,27 +4,27 @@ use config::{Map, Node};
 use system::{System, warning};
 
 use crate::field_types::Field;
-use crate::field_types::FieldType::{Map as MapType, Text, TextList};
+use crate::field_types::FieldType::{Map as MapType, Prefix, Str, StrList, Text};
 use crate::{Nics, document, v1};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 16] = [
-    ("dns.nameservers", TextList, false),
-    ("interfaces{}[].type", Text, false),
+    ("dns.nameservers", StrList, false),
+    ("interfaces{}[].type", Str, false),
     ("interfaces{}[].ipv4", MapType, false),
-    ("interfaces{}[].ipv4.ip_address", Text, false),
+    ("interfaces{}[].ipv4.ip_address", Str, false),
     ("interfaces{}[].ipv4.netmask", Text, false),
-    ("interfaces{}[].ipv4.gateway", Text, false),
+    ("interfaces{}[].ipv4.gateway", Str, false),
     ("interfaces{}[].ipv6", MapType, false),
-    ("interfaces{}[].ipv6.ip_address", Text, false),
-    ("interfaces{}[].ipv6.cidr", Text, false),
-    ("interfaces{}[].ipv6.gateway", Text, false),
+    ("interfaces{}[].ipv6.ip_address", Str, false),
+    ("interfaces{}[].ipv6.cidr", Prefix, false),
+    ("interfaces{}[].ipv6.gateway", Str, false),
     ("interfaces{}[].anchor_ipv4", MapType, false),
-    ("interfaces{}[].anchor_ipv4.ip_address", Text, false),
+    ("interfaces{}[].anchor_ipv4.ip_address", Str, false),
     ("interfaces{}[].anchor_ipv4.netmask", Text, false),
     ("interfaces{}[].anchor_ipv6", MapType, false),
-    ("interfaces{}[].anchor_ipv6.ip_address", Text, false),
-    ("interfaces{}[].anchor_ipv6.cidr", Text, false),
+    ("interfaces{}[].anchor_ipv6.ip_address", Str, false),
+    ("interfaces{}[].anchor_ipv6.cidr", Prefix, false),
 ];
 
 /// Returns the configuration of the first NIC of each kind; `None` if the machine has none of them. NICs that it does not

@@ -4,20 +4,20 @@ use config::{Map, Node};
 use system::{System, warning};
 
 use crate::field_types::Field;
-use crate::field_types::FieldType::{List, Text, TextList};
+use crate::field_types::FieldType::{Flag, List, Str, StrList};
 use crate::{Nics, document, v1};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 9] = [
-    ("network.dns", TextList, false),
+    ("network.dns", StrList, false),
     ("network.interfaces", List, false),
     ("network.interfaces[].ip_addresses", List, false),
-    ("network.interfaces[].ip_addresses[].address", Text, false),
-    ("network.interfaces[].ip_addresses[].family", Text, false),
-    ("network.interfaces[].ip_addresses[].dhcp", Text, false),
-    ("network.interfaces[].ip_addresses[].gateway", Text, false),
-    ("network.interfaces[].ip_addresses[].network", Text, false),
-    ("network.interfaces[].ip_addresses[].dns", TextList, false),
+    ("network.interfaces[].ip_addresses[].address", Str, false),
+    ("network.interfaces[].ip_addresses[].family", Str, false),
+    ("network.interfaces[].ip_addresses[].dhcp", Flag, false),
+    ("network.interfaces[].ip_addresses[].gateway", Str, false),
+    ("network.interfaces[].ip_addresses[].network", Str, false),
+    ("network.interfaces[].ip_addresses[].dns", StrList, false),
 ];
 
 /// Returns the configuration of the interfaces that the machine has; others are skipped with a warning.

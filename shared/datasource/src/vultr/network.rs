@@ -4,14 +4,14 @@ use config::{Map, Node};
 use system::{System, warning};
 
 use crate::field_types::Field;
-use crate::field_types::FieldType::{List, Map as MapType, Text};
+use crate::field_types::FieldType::{List, Map as MapType, Name, Prefix, Str, Text};
 use crate::{Nics, document, v1};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 17] = [
     ("cloud_interfaces.config", List, false),
     ("cloud_interfaces.config[].type", Text, false),
-    ("cloud_interfaces.config[].mac_address", Text, false),
+    ("cloud_interfaces.config[].mac_address", Name, false),
     ("cloud_interfaces.config[].mtu", Text, false),
     ("cloud_interfaces.config[].accept-ra", Text, false),
     ("interfaces[].mtu", Text, false),
@@ -20,12 +20,12 @@ pub const FIELDS: [Field; 17] = [
     ("interfaces[].ipv4.address", Text, false),
     ("interfaces[].ipv4.netmask", Text, false),
     ("interfaces[].ipv4.additional", List, false),
-    ("interfaces[].ipv4.additional[].address", Text, false),
+    ("interfaces[].ipv4.additional[].address", Str, false),
     ("interfaces[].ipv4.additional[].netmask", Text, false),
     ("interfaces[].ipv6", MapType, false),
     ("interfaces[].ipv6.additional", List, false),
-    ("interfaces[].ipv6.additional[].network", Text, false),
-    ("interfaces[].ipv6.additional[].prefix", Text, false),
+    ("interfaces[].ipv6.additional[].network", Str, false),
+    ("interfaces[].ipv6.additional[].prefix", Prefix, false),
 ];
 
 /// Vultr's own resolvers.
