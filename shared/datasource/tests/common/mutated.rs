@@ -51,9 +51,13 @@ fn replacements(is_container: bool) -> Vec<(&'static str, Option<Value>)> {
 }
 
 /// Scalars that are no string: their names, and the text that a field of type string may have from them (a fraction has more
-/// than one way to write its exponent).
+/// than one way to write its exponent). In YAML a number with an exponent needs a point: without it, it is a string.
 fn numbers() -> [(&'static str, Value, &'static str); 3] {
-    [("a number", json!(-1), "-1"), ("a boolean", json!(true), "rue"), ("a huge number", json!(1e300), "1e")]
+    [
+        ("a number", json!(-1), "-1"),
+        ("a boolean", json!(true), "rue"),
+        ("a huge number", json!(1.5e300), "1.5e"),
+    ]
 }
 
 /// The parts of an instance that a field can change. Of the metadata itself nothing is expected.
@@ -231,17 +235,14 @@ pub struct Mutation {
     pub what: &'static str,
     /// The value is a map or a list.
     pub is_container: bool,
+    /// Another value of the same type.
+    pub is_same_type: bool,
 }
 
 impl Mutation {
     /// Returns the name of the field, as messages have it.
     pub fn name(&self) -> &str {
         name_of(&self.field)
-    }
-
-    /// Returns whether the value was replaced by a scalar that is no string.
-    pub fn is_number(&self) -> bool {
-        numbers().iter().any(|(what, ..)| *what == self.what)
     }
 
     /// Returns the names of the maps that have the field, and its own.
@@ -277,7 +278,9 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
                 let mut documents = documents.clone();
                 replace(documents.get_mut(path).unwrap(), &field, &by);
                 let pointer = field.clone();
-                check(&Mutation { documents, field: format!("{path}{field}"), pointer, what, is_container });
+                let is_same_type = original.is_boolean() && what == "a boolean";
+                let field = format!("{path}{field}");
+                check(&Mutation { documents, field, pointer, what, is_container, is_same_type });
             }
         }
         // Of files only strings: one that is missing is not reported, and listings are not fields.
@@ -288,7 +291,8 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
                 let mut documents = documents.clone();
                 documents.insert(path.clone(), by.unwrap());
                 let pointer = String::new();
-                check(&Mutation { documents, field: path.clone(), pointer, what, is_container: false });
+                let (field, is_container, is_same_type) = (path.clone(), false, false);
+                check(&Mutation { documents, field, pointer, what, is_container, is_same_type });
             }
         }
     }
