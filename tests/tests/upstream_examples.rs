@@ -190,6 +190,9 @@ const OUR_KEYS: &[(&str, &str)] = &[
 /// Adds the paths of the keys that a JSON schema has below a place; `*` is a key of any name. `within` has the references that
 /// lead there.
 fn add_keys(schema: &Json, place: &Json, path: &str, within: &[&str], found: &mut BTreeSet<String>) {
+    if !place.is_object() {
+        return;
+    }
     if let Some(reference) = place["$ref"].as_str().filter(|name| !within.contains(name)) {
         let target = schema.pointer(reference.trim_start_matches('#'));
         let target = target.unwrap_or_else(|| tests::fail(&format!("{path}: no {reference}")));

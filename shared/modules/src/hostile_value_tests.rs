@@ -157,13 +157,16 @@ pub const WHOLE_TEXTS: &[&str] = &[
 ];
 
 /// Modules that do nothing, with a message, if a value below their key is invalid.
-const ALL_OR_NOTHING: &[&str] = &[
+pub const ALL_OR_NOTHING: &[&str] = &[
     "ansible",
     "apk_configure",
     "bootcmd",
     "ca_certs",
+    "fan",
     "growpart",
     "grub_dpkg",
+    "keyboard",
+    "landscape",
     "locale",
     "lxd",
     "ntp",
@@ -175,6 +178,8 @@ const ALL_OR_NOTHING: &[&str] = &[
     "seed_random",
     "snap",
     "timezone",
+    "ubuntu_drivers",
+    "ubuntu_pro",
 ];
 
 /// Modules that leave it to another one to report a key.
@@ -234,9 +239,9 @@ fn check(
         let logged = sandbox.logged_warnings();
         let failure = outcome.as_ref().err().map(ToString::to_string);
         let messages: Vec<&String> = logged[logged_warnings..].iter().chain(&failure).collect();
-        // A list that is a map is named, and not what is missing in it.
-        let is_reported =
-            messages.iter().any(|text| text.contains(&*wrong.key) || text.contains(&format!("{name}: ")));
+        // A list of maps that is a map itself is named, and not what is missing in it.
+        let is_whole = |text: &str| path == name && text.contains(&format!("{name}: "));
+        let is_reported = messages.iter().any(|text| text.contains(&*wrong.key) || is_whole(text));
         if !is_reported
             && !REPORTED_ELSEWHERE.iter().any(|(of, keys)| *of == module.name && keys.contains(&name))
         {
@@ -300,6 +305,15 @@ fn hostile_values_have_no_effect() {
     let bad: Vec<String> = results.into_iter().flat_map(|(_, bad)| bad).collect();
     assert!(count > 40_000, "{count}");
     assert!(bad.is_empty(), "{} of {count}:\n{}", bad.len(), bad.join("\n"));
+}
+
+/// Users can look up what an invalid value costs.
+#[test]
+fn modules_that_do_nothing_are_documented() {
+    let text = std::fs::read_to_string(scratch::source_path("DIFFERENCES.md")).unwrap();
+    let row = text.lines().find(|line| line.starts_with("| Fails half-way in many modules")).unwrap();
+    let names: Vec<String> = ALL_OR_NOTHING.iter().map(|name| format!("`{name}`")).collect();
+    assert!(row.contains(&names.join(", ")), "{row}");
 }
 
 /// Checks a key with each invalid value. Returns the number of documents, and adds their problems to `bad`.

@@ -82,6 +82,8 @@ mod grow_device_tests;
 #[cfg(test)]
 mod hostile_command_tests;
 #[cfg(test)]
+mod hostile_sibling_tests;
+#[cfg(test)]
 mod hostile_value_tests;
 mod hostname_info;
 mod image_keys;
