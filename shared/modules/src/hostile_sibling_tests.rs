@@ -18,6 +18,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("mounts", "mounts[", "earlier lines of fstab stay, because one of them may be of the invalid entry"),
     ("set_passwords", "chpasswd.expire", "nobody is locked out by a default that was not asked for"),
     ("ssh", "ssh_deletekeys", "host keys are not removed by a default that was not asked for"),
+    ("ubuntu_autoinstall", "autoinstall", "the installer is looked for, whatever the value is, as upstream"),
 ];
 
 /// Lists whose items may be skipped as a whole, and how many steps the path of an item has.
