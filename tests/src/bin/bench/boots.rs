@@ -132,6 +132,9 @@ fn boot(machine: &Path, root: &Path, layers: &[&Path]) -> Boot {
             script("container", &[&[&at, "run", "systemctl", "-q", "enable"][..], &UNITS[..]].concat());
         }
     }
+    // A program that flushes its files must not wait for what the preparation has written.
+    let sync = std::process::Command::new("sync").arg("-f").arg(machine).status();
+    assert!(sync.is_ok_and(|status| status.success()), "sync failed");
     let out: PathBuf = machine.join("facts");
     script("container", &[&at, "boot", &show(&out)]);
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_default();
