@@ -1,7 +1,7 @@
 #!/bin/bash
 # files.sh - checks the files that packages install, for every distribution in packaging/variants: no placeholder is left,
 # cloud.cfg is valid YAML with what the stages need, scripts parse, manual pages have no warnings. Checks that `make help` lists
-# every target of the Makefile. Needs no root.
+# every target of the Makefile, and that Python's sets have one order in what records or compares upstream. Needs no root.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 work=$(mktemp -d)
@@ -116,5 +116,10 @@ help=$(make -s help)
 for target in $phony; do
   grep -q "^make $target  *[^ ]" <<<"$help" || fail "make help does not list '$target': add '## TEXT' to its line"
 done
+# Upstream's sets of packages and keys would have another order in each record.
+upstream='LOWER:-|chroot .*(python3|bin/cloud-init)|chroot .*cloud-init init|chroot "\$merged"|"chroot"|run\(\["cloud-init".* capture'
+seedless=$(grep -rlE "$upstream" tests/{lib,instance-data,tests} shared/*/tests stages/*/tests --exclude=undetected.rs --exclude=stages |
+  xargs grep -L 'PYTHONHASHSEED.*0' || :)
+[ -z "$seedless" ] || fail "PYTHONHASHSEED=0 is not set in $seedless"
 echo "files: $(wc -w <<<"$variants") distributions, $failed failed"
 [ "$failed" -eq 0 ]

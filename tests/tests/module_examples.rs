@@ -345,7 +345,11 @@ fn old_examples(root: &str) -> Vec<Example> {
             .collect();
     let input = serde_json::to_vec(&modules).unwrap_or_default();
     let mut python = Command::new("chroot");
-    python.arg(root).args(["python3", "-c", &read(&tests_dir().join("lib/documented-examples.py"))]);
+    python.env("PYTHONHASHSEED", "0").arg(root).args([
+        "python3",
+        "-c",
+        &read(&tests_dir().join("lib/documented-examples.py")),
+    ]);
     let output = output_of(&mut python, input);
     let found: Vec<(String, String)> =
         serde_json::from_slice(&output).unwrap_or_else(|e| fail(&format!("documented-examples: {e}")));

@@ -1,36 +1,22 @@
 //! SHA-1 and SHA-2, for key fingerprints, password hashes and generated identifiers.
 
-use ::sha1::{Digest, Sha1};
-use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+pub use ::sha1::Sha1;
+use sha2::Digest;
+pub use sha2::{Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+
+/// Returns the digest of an algorithm that the caller chooses: `digest::<Sha384>(bytes)`.
+pub fn digest<D: Digest>(bytes: &[u8]) -> Vec<u8> {
+    D::digest(bytes).to_vec()
+}
 
 /// Returns the SHA-1 digest.
 pub fn sha1(bytes: &[u8]) -> [u8; 20] {
     Sha1::digest(bytes).into()
 }
 
-/// Returns the SHA-224 digest.
-pub fn sha224(bytes: &[u8]) -> [u8; 28] {
-    Sha224::digest(bytes).into()
-}
-
 /// Returns the SHA-256 digest.
 pub fn sha256(bytes: &[u8]) -> [u8; 32] {
     Sha256::digest(bytes).into()
-}
-
-/// Returns the SHA-384 digest.
-pub fn sha384(bytes: &[u8]) -> [u8; 48] {
-    Sha384::digest(bytes).into()
-}
-
-/// Returns the SHA-512/224 digest.
-pub fn sha512_224(bytes: &[u8]) -> [u8; 28] {
-    Sha512_224::digest(bytes).into()
-}
-
-/// Returns the SHA-512/256 digest.
-pub fn sha512_256(bytes: &[u8]) -> [u8; 32] {
-    Sha512_256::digest(bytes).into()
 }
 
 /// Returns the SHA-512 digest.
@@ -85,13 +71,16 @@ mod tests {
     #[test]
     fn shorter_variants_match_openssl() {
         for (digest, expected) in [
-            (sha224(b"abc").to_vec(), "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"),
+            (digest::<Sha224>(b"abc"), "23097d223405d8228642a477bda255b32aadbce4bda0b3f7e36c9da7"),
             (
-                sha384(b"abc").to_vec(),
+                digest::<Sha384>(b"abc"),
                 "cb00753f45a35e8bb5a03d699ac65007272c32ab0eded1631a8b605a43ff5bed8086072ba1e7cc2358baeca134c825a7",
             ),
-            (sha512_224(b"abc").to_vec(), "4634270f707b6a54daae7530460842e20e37ed265ceee9a43e8924aa"),
-            (sha512_256(b"abc").to_vec(), "53048e2681941ef99b2e29b76b4c7dabe4c2d0c634fc6d46e0e2f13107e7af23"),
+            (digest::<Sha512_224>(b"abc"), "4634270f707b6a54daae7530460842e20e37ed265ceee9a43e8924aa"),
+            (
+                digest::<Sha512_256>(b"abc"),
+                "53048e2681941ef99b2e29b76b4c7dabe4c2d0c634fc6d46e0e2f13107e7af23",
+            ),
         ] {
             assert_eq!(hex(&digest), expected);
         }

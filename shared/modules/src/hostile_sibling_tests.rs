@@ -6,11 +6,10 @@ use std::collections::HashMap;
 use config::{Finding, FindingKind, Map, Node, Reader, Value};
 use scratch::is_root;
 
-use crate::hostile_command_tests::{Machine, calls};
-use crate::hostile_value_tests::{ALL_OR_NOTHING, mutations, remove_network_access};
-use crate::schema::examples::Examples;
+use crate::hostile_command_tests::{Machine, calls, check_keys_of_examples};
+use crate::hostile_value_tests::{ALL_OR_NOTHING, mutations};
 use crate::test_sandbox::Sandbox;
-use crate::{DOCS, MODULES, Module};
+use crate::{DOCS, Module};
 
 /// Keys whose invalid value affects others: the module, the beginning of the path, and the reason.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
@@ -186,28 +185,13 @@ fn an_invalid_value_costs_only_itself() {
     if !is_root("an_invalid_value_costs_only_itself") {
         return;
     }
-    let examples = Examples::read();
-    let results = scratch::in_parallel(|worker| {
-        let (mut machine, mut bad, mut count) = (Machine::new(), Vec::new(), 0);
-        for (_, _, mut root) in examples.all() {
-            remove_network_access(&mut root);
-            let Value::Map(config) = root.value else { continue };
-            for key in config.iter().filter_map(|(key, _)| key.as_str()) {
-                let section = DOCS.iter().find(|section| section.keys.iter().any(|field| field.name == key));
-                let Some(read) = section.and_then(|section| section.read) else { continue };
-                let reads = |m: &&&Module| {
-                    m.keys.iter().copied().flatten().any(|k| k.name == key)
-                        && !ALL_OR_NOTHING.contains(&m.name)
-                };
-                for module in MODULES.iter().filter(reads).filter(|_| worker.is_mine()) {
-                    count += check_key(module, read, &config, key, &mut machine, &mut bad);
-                }
+    check_keys_of_examples(500, |module, config, key, machine, worker, bad| {
+        let section = DOCS.iter().find(|section| section.keys.iter().any(|field| field.name == key));
+        match section.and_then(|section| section.read) {
+            Some(read) if !ALL_OR_NOTHING.contains(&module.name) && worker.is_mine() => {
+                check_key(module, read, config, key, machine, bad)
             }
+            _ => 0,
         }
-        (count, bad)
     });
-    let count: usize = results.iter().map(|(count, _)| count).sum();
-    let bad: Vec<String> = results.into_iter().flat_map(|(_, bad)| bad).collect();
-    assert!(bad.is_empty(), "{} of {count}:\n{}", bad.len(), bad.join("\n"));
-    assert!(count > 500, "{count}");
 }

@@ -1,6 +1,7 @@
 //! ssh_authkey_fingerprints: prints a table of the keys that may log in on the console.
 
-use encoding::{base64, md5, sha};
+use encoding::sha::{self, Sha1, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+use encoding::{base64, md5};
 use state::Frequency;
 use system::{Result, debug, warning};
 
@@ -83,13 +84,13 @@ fn run(context: &Context<'_>) -> Result<()> {
 fn digest(name: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(match name.to_ascii_lowercase().replace('_', "-").as_str() {
         "md5" => md5::digest(bytes).to_vec(),
-        "sha1" | "sha-1" => sha::sha1(bytes).to_vec(),
-        "sha224" | "sha-224" | "sha2-224" => sha::sha224(bytes).to_vec(),
-        "sha256" | "sha-256" | "sha2-256" => sha::sha256(bytes).to_vec(),
-        "sha384" | "sha-384" | "sha2-384" => sha::sha384(bytes).to_vec(),
-        "sha512" | "sha-512" | "sha2-512" => sha::sha512(bytes).to_vec(),
-        "sha512-224" => sha::sha512_224(bytes).to_vec(),
-        "sha512-256" => sha::sha512_256(bytes).to_vec(),
+        "sha1" | "sha-1" => sha::digest::<Sha1>(bytes),
+        "sha224" | "sha-224" | "sha2-224" => sha::digest::<Sha224>(bytes),
+        "sha256" | "sha-256" | "sha2-256" => sha::digest::<Sha256>(bytes),
+        "sha384" | "sha-384" | "sha2-384" => sha::digest::<Sha384>(bytes),
+        "sha512" | "sha-512" | "sha2-512" => sha::digest::<Sha512>(bytes),
+        "sha512-224" => sha::digest::<Sha512_224>(bytes),
+        "sha512-256" => sha::digest::<Sha512_256>(bytes),
         _ => return None,
     })
 }

@@ -182,6 +182,65 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             ],
             &["good:1", "ens3:1", "w:0"],
         ),
+        (
+            v1,
+            "- type: bond\n  name: b\n  bond_interfaces: [good]\n  params: {bond-mode: true, bond_miimon: fast, bond-primary: [good], bond-min-links: -1, bond-arp_ip_target: [10.0.0.1, 7],\n    bond-all-slaves-active: maybe, bond-resend_igmp: yes, bond-unheard-of: {x: 1}, bond-updelay: 1.5, bond-downdelay: null}\n",
+            &[
+                "net:7:23: network.config[1].params.bond-mode: expected a name, found a boolean; ignored",
+                "net:7:42: network.config[1].params.bond_miimon: expected a number or a time, found a string; ignored",
+                "net:7:62: network.config[1].params.bond-primary: expected a name, found a list; ignored",
+                "net:7:86: network.config[1].params.bond-min-links: expected a number from 0 to 4294967295; ignored",
+                "net:7:121: network.config[1].params.bond-arp_ip_target[1]: expected a string or a list of strings, found an integer; ignored",
+                "net:8:29: network.config[1].params.bond-all-slaves-active: expected true or false, found a string; ignored",
+                "net:8:54: network.config[1].params.bond-resend_igmp: expected a number from 0 to 4294967295, found a boolean; ignored",
+                "net:8:76: network.config[1].params.bond-unheard-of: expected a string, a number or a boolean, found a map; ignored",
+            ],
+            &["good:1", "b:0"],
+        ),
+        (
+            v1,
+            "- type: bridge\n  name: r\n  bridge_interfaces: [good]\n  params: {bridge_fd: true, bridge_ageing: -1, bridge_bridgeprio: [1], bridge_pathcost: 50, bridge_portprio: [good 2, 3], bridge-hw: [[]]}\n",
+            &[
+                "net:7:23: network.config[1].params.bridge_fd: expected a number or a time, found a boolean; ignored",
+                "net:7:44: network.config[1].params.bridge_ageing: expected a number or a time, found a negative number; ignored",
+                "net:7:67: network.config[1].params.bridge_bridgeprio: expected a number from 0 to 4294967295, found a list; ignored",
+                "net:7:89: network.config[1].params.bridge_pathcost: expected ports, each with a number, found an integer; ignored",
+                "net:7:119: network.config[1].params.bridge_portprio[1]: expected ports, each with a number, found an integer; ignored",
+                "net:7:135: network.config[1].params.bridge-hw[0]: expected a string, a number or a boolean, found a list; ignored",
+            ],
+            &["good:1", "r:0"],
+        ),
+        (
+            v2,
+            "bonds:\n  b: {interfaces: [good], parameters: {mode: false, arp-ip-targets: 7, up-delay: []}}\nbridges:\n  r: {interfaces: [b], parameters: {stp: 2, path-cost: {b: true}, priority: high}}\n",
+            &[
+                "net:5:46: network.bonds.b.parameters.mode: expected a name, found a boolean; ignored",
+                "net:5:69: network.bonds.b.parameters.arp-ip-targets: expected a string or a list of strings, found an integer; ignored",
+                "net:5:82: network.bonds.b.parameters.up-delay: expected a number or a time, found a list; ignored",
+                "net:7:42: network.bridges.r.parameters.stp: expected true or false, found an integer; ignored",
+                "net:7:60: network.bridges.r.parameters.path-cost.b: expected a number from 0 to 4294967295, found a boolean; ignored",
+                "net:7:77: network.bridges.r.parameters.priority: expected a number from 0 to 4294967295, found a string; ignored",
+            ],
+            &["good:1", "b:0", "r:0"],
+        ),
+        (
+            v2,
+            "  a: {dhcp4: 2, dhcp6: maybe}\n  c: {dhcp4: [true], dhcp6: 1.5}\n  d: {dhcp4: 'yes', dhcp6: 1}\n  e: {dhcp4: true, dhcp4-overrides: {hostname: true, route-metric: low, use-dns: [], use-domains: perhaps, use-mtu: 2, use-ntp: later}, dhcp6: On, dhcp6-overrides: {use-dns: {}, use-domains: route, route-metric: '7'}}\n",
+            &[
+                "net:4:14: network.ethernets.a.dhcp4: expected true or false, found an integer; ignored",
+                "net:4:24: network.ethernets.a.dhcp6: expected true or false, found a string; ignored",
+                "net:5:14: network.ethernets.c.dhcp4: expected true or false, found a list; ignored",
+                "net:5:29: network.ethernets.c.dhcp6: expected true or false, found a number; ignored",
+                "net:7:48: network.ethernets.e.dhcp4-overrides.hostname: expected a name, found a boolean; ignored",
+                "net:7:68: network.ethernets.e.dhcp4-overrides.route-metric: expected a number from 0 to 4294967295, found a string; ignored",
+                "net:7:82: network.ethernets.e.dhcp4-overrides.use-dns: expected true or false, found a list; ignored",
+                "net:7:99: network.ethernets.e.dhcp4-overrides.use-domains: expected true, false or route, found a string; ignored",
+                "net:7:117: network.ethernets.e.dhcp4-overrides.use-mtu: expected true or false, found an integer; ignored",
+                "net:7:129: network.ethernets.e.dhcp4-overrides.use-ntp: expected true or false, found a string; ignored",
+                "net:7:175: network.ethernets.e.dhcp6-overrides.use-dns: expected true or false, found a map; ignored",
+            ],
+            &["good:1", "a:0", "c:0", "d:2", "e:2"],
+        ),
     ] {
         let (mut reported, found) = read(&format!("{head}{text}")).unwrap();
         let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();
@@ -193,6 +252,31 @@ fn findings_have_positions_and_the_rest_is_parsed() {
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// What renderers get of options and overrides: the valid ones as they are written.
+#[test]
+fn options_of_a_wrong_type_cost_only_themselves() {
+    let json = |map: &Map| Node::from(map.clone()).to_json().to_string();
+    for (given, expected) in [
+        (
+            "{bond-mode: 4, bond_miimon: '100', bond-arp_ip_target: [1.1.1.1, true], bond-min-links: [], bond-x: yes}",
+            r#"{"bond-arp_ip_target":["1.1.1.1"],"bond-mode":4,"bond-x":true,"bond_miimon":"100"}"#,
+        ),
+        ("{bond-mode: 1.5, bond-arp_ip_target: [1], bond-lacp-rate: fast}", r#"{"bond-lacp-rate":"fast"}"#),
+    ] {
+        let text = format!(
+            "{{version: 1, config: [{{type: bond, name: b, bond_interfaces: [], params: {given}, subnets: [{{type: dhcp}}]}}]}}"
+        );
+        let root = config::yaml::parse("net", &text).unwrap().root;
+        assert_eq!(json(&parse::parse(&root, &facts()).unwrap().model.links[0].params), expected);
+    }
+    let text = "{version: 2, ethernets: {e: {dhcp4: 'on', dhcp4-overrides: {use-dns: no, use-ntp: '1', use-mtu: 7, \
+                route-metric: true, hostname: 12}}}}";
+    let root = config::yaml::parse("net", text).unwrap().root;
+    let link = &parse::parse(&root, &facts()).unwrap().model.links[0];
+    assert_eq!(json(&link.dhcp4.overrides), r#"{"hostname":12,"use-dns":false,"use-ntp":"1"}"#);
+    assert_eq!(link.subnets[0].metric, None);
 }
 
 /// Configurations that are rejected as a whole: the remaining parts would cut off the machine, or nothing certain is

@@ -379,7 +379,7 @@ pub fn string_text(node: &Node) -> Option<String> {
 }
 
 /// Returns the type of a value that is not valid, for messages.
-fn described(node: &Node) -> &'static str {
+pub(super) fn described(node: &Node) -> &'static str {
     if node.as_int().is_some_and(|n| n < 0) { "a negative number" } else { node.kind() }
 }
 

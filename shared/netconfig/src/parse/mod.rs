@@ -19,6 +19,7 @@ pub mod sanitize;
 mod section;
 mod v1;
 mod v2;
+mod value_type;
 pub mod vmware;
 
 use config::{Findings, Node, Position, Value};

@@ -6,7 +6,8 @@ use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
 
 use super::builder::{Builder, string_text};
-use super::key_path::error_at;
+use super::key_path::{error_at, join_key};
+use super::options;
 use super::route::{self, RawRoute};
 
 const COMMON_KEYS: [&str; 9] = [
@@ -113,21 +114,21 @@ fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
 
 /// Parses the options of a bond or a bridge, under their flat names as written.
 fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
-    match entry.get("params") {
-        None => Map::new(),
-        Some(node) => match &node.value {
-            Value::Map(map) => map.clone(),
-            Value::Null => Map::new(),
-            _ => {
-                build.discard(
-                    node,
-                    &format!("{path}.params"),
-                    format!("expected a map, found {}", node.kind()),
-                );
-                Map::new()
-            }
-        },
+    let written = build.map(entry, path, "params").and_then(Node::as_map);
+    let path = format!("{path}.params");
+    let mut params = Map::new();
+    for (key, value) in written.into_iter().flat_map(Map::iter) {
+        let name = key.scalar_text().unwrap_or_default();
+        // These two have checks of their own.
+        let value = match name.as_str() {
+            "bridge_ports" | "bridge_stp" => Some(value.clone()),
+            _ => build.option(value, &join_key(&path, &name), options::type_of(&name)),
+        };
+        if let Some(value) = value {
+            params.insert(key.clone(), value);
+        }
     }
+    params
 }
 
 fn bond(build: &mut Builder, entry: &Node, path: &str) {

@@ -69,25 +69,23 @@ fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: 
 
 /// Parses the keys that every device has.
 fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind: LinkKind) -> Link {
+    let dhcp4 = dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain");
+    let dhcp6 = dhcp(build, device, path, "dhcp6-overrides", "dhcp6domain");
     Link {
         id: id.to_string(),
         name: id.to_string(),
         kind,
         mtu: build.number(device, path, "mtu"),
-        subnets: subnets(build, device, path),
-        dhcp4: dhcp(build, device, path, "dhcp4-overrides", "dhcp4domain"),
-        dhcp6: dhcp(build, device, path, "dhcp6-overrides", "dhcp6domain"),
+        subnets: subnets(build, device, path, [&dhcp4, &dhcp6]),
+        dhcp4,
+        dhcp6,
         rules: rules(build, device, path),
         ..Link::default()
     }
 }
 
 fn dhcp(build: &mut Builder, device: &Node, path: &str, overrides: &str, domain: &str) -> Dhcp {
-    let overrides = build.map(device, path, overrides);
-    Dhcp {
-        overrides: overrides.and_then(Node::as_map).cloned().unwrap_or_default(),
-        domain: device.get(domain).cloned(),
-    }
+    Dhcp { overrides: build.overrides(device, path, overrides), domain: device.get(domain).cloned() }
 }
 
 fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
@@ -138,7 +136,9 @@ fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
         let name = key.scalar_text().unwrap_or_default();
         match BOND_OPTIONS.iter().find(|k| k.netplan == name || k.alias.is_some_and(|alias| alias == name)) {
             Some(known) => {
-                link.params.insert(format!("bond-{}", known.ifupdown), value.clone());
+                if let Some(value) = build.option(value, &join_key(&at, &name), known.value_type) {
+                    link.params.insert(format!("bond-{}", known.ifupdown), value);
+                }
             }
             None if keys::NETPLAN_ONLY_BOND_OPTIONS.contains(&&*name) => {
                 build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
@@ -167,7 +167,9 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
         let name = key.scalar_text().unwrap_or_default();
         match BRIDGE_OPTIONS.iter().find(|k| k.netplan == name) {
             Some(known) => {
-                link.params.insert(known.ifupdown, value.clone());
+                if let Some(value) = build.option(value, &join_key(&at, &name), known.value_type) {
+                    link.params.insert(known.ifupdown, value);
+                }
             }
             None if keys::NETPLAN_ONLY_BRIDGE_OPTIONS.contains(&&*name) => {
                 build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
@@ -198,13 +200,11 @@ fn vlan(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
 
 /// Returns the subnets: DHCP first, then the addresses. Gateways are set on the first address of their family, servers on
 /// the first address, routes on the first subnet.
-fn subnets(build: &mut Builder, device: &Node, path: &str) -> Vec<Subnet> {
+fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> Vec<Subnet> {
     let mut subnets = Vec::new();
-    for (key, method, overrides) in
-        [("dhcp4", Method::Dhcp4, "dhcp4-overrides"), ("dhcp6", Method::Dhcp6, "dhcp6-overrides")]
-    {
-        if device.get(key).is_some_and(|n| !n.is_falsy()) {
-            let metric = device.at_path(&[overrides, "route-metric"]).filter(|n| !n.is_falsy()).cloned();
+    for ((key, method), dhcp) in [("dhcp4", Method::Dhcp4), ("dhcp6", Method::Dhcp6)].into_iter().zip(dhcp) {
+        if build.is_enabled(device, path, key) {
+            let metric = dhcp.overrides.get("route-metric").filter(|n| !n.is_falsy()).cloned();
             subnets.push(Subnet { method, metric, ..Subnet::default() });
         }
     }

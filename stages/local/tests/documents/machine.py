@@ -49,7 +49,7 @@ class Machine:
         for path, content in files.items():
             (self.root / path).parent.mkdir(parents=True, exist_ok=True)
             (self.root / path).write_bytes(content)
-        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+        env = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONHASHSEED": "0"}
         if line is not None:
             env["DEBUG_PROC_CMDLINE"] = line
         done = subprocess.run(["chroot", str(self.root), "cloud-init", "init", "--local"], capture_output=True, timeout=60, env=env)
