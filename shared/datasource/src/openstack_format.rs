@@ -90,12 +90,15 @@ const OF_ROUTE: [&str; 4] = ["network", "destination", "netmask", "gateway"];
 pub fn checked_network(sys: &System, source: &str, data: &Json) -> Json {
     let given = Node::from_json(data);
     for (i, link) in document::items(&given, "links").iter().enumerate() {
-        let has_name = document::text(link, "name").is_some_and(|name| !name.is_empty());
-        if !has_name && link.get("ethernet_mac_address").is_some_and(Node::is_null) && is_nic(link) {
-            warning!(
-                sys,
-                "{source}: links[{i}].ethernet_mac_address: expected a string, found null; ignored"
-            );
+        let needed = match document::text(link, "type").as_deref() {
+            Some("bond") => continue,
+            Some("vlan") => "vlan_link",
+            // A NIC is found by its MAC.
+            _ if document::text(link, "name").is_none() => "ethernet_mac_address",
+            _ => continue,
+        };
+        if document::is_null(link, needed) {
+            warning!(sys, "{source}: links[{i}].{needed}: expected a string, found null; ignored");
         }
     }
     let mut data = given.clone();
@@ -109,11 +112,6 @@ pub fn checked_network(sys: &System, source: &str, data: &Json) -> Json {
         drop_if_changed(network, given, &OF_NETWORK);
     }
     data.to_json()
-}
-
-/// Returns whether a link is a NIC of the machine, which is found by its MAC.
-fn is_nic(link: &Node) -> bool {
-    !matches!(document::text(link, "type").as_deref(), Some("bond" | "vlan"))
 }
 
 fn items_mut<'n>(map: &'n mut config::Map, key: &str) -> Option<&'n mut Vec<Node>> {
@@ -337,19 +335,20 @@ mod tests {
 
     /// Only a NIC without a name is found by its MAC.
     #[test]
-    fn a_null_mac_is_reported_where_it_is_needed() {
-        for (link, warnings) in [
-            (json!({"type": "phy", "ethernet_mac_address": null}), 1),
-            (json!({"type": "phy", "ethernet_mac_address": 7}), 1),
-            (json!({"type": "phy", "ethernet_mac_address": null, "name": "eth0"}), 0),
-            (json!({"type": "bond", "ethernet_mac_address": null}), 0),
+    fn null_is_reported_where_a_value_is_needed() {
+        for (link, key, warnings) in [
+            (json!({"type": "phy", "ethernet_mac_address": null}), "ethernet_mac_address", 1),
+            (json!({"type": "phy", "ethernet_mac_address": 7}), "ethernet_mac_address", 1),
+            (json!({"type": "phy", "ethernet_mac_address": null, "name": "eth0"}), "ethernet_mac_address", 0),
+            (json!({"type": "bond", "ethernet_mac_address": null}), "ethernet_mac_address", 0),
+            (json!({"type": "vlan", "vlan_link": null}), "vlan_link", 1),
         ] {
             let sys = System::new("/nonexistent");
             let checked = checked_network(&sys, "data", &json!({"links": [link]}));
-            assert_eq!(checked["links"][0]["ethernet_mac_address"], Json::Null);
+            assert_eq!(checked["links"][0][key], Json::Null);
             let logged = sys.log().logged_warnings();
-            let named =
-                logged.iter().filter(|(_, text)| text.contains("data: links[0].ethernet_mac_address: "));
+            let start = format!("data: links[0].{key}: ");
+            let named = logged.iter().filter(|(_, text)| text.starts_with(&start));
             assert_eq!((named.count(), logged.len()), (warnings, warnings), "{link}: {logged:?}");
         }
     }

@@ -173,10 +173,8 @@ fn link_names<'a>(links: &[Link<'a>], facts: &Facts) -> Named<'a> {
         }
     }
     named.unusable_ids.remove("");
-    let mut bonds = 0;
-    for link in links().filter(|link| has_type(link.node, "bond")) {
-        let name = given(link.node).map_or_else(|| format!("bond{bonds}"), str::to_string);
-        bonds += 1;
+    for (i, link) in links().filter(|link| has_type(link.node, "bond")).enumerate() {
+        let name = given(link.node).map_or_else(|| format!("bond{i}"), str::to_string);
         let mut members = items(link.node, "bond_links").filter_map(Node::as_str).peekable();
         if members.peek().is_some() && members.all(|id| named.unusable_ids.contains(id)) {
             named.unusable.insert(link.index);
