@@ -24,6 +24,8 @@ pub enum FieldType {
     Prefix,
     /// True or false: a boolean, text, 0 or 1.
     Flag,
+    /// On or off: a boolean, 0 or 1, or one of the words for them ([`parse_switch`]).
+    Switch,
     /// An integer, or one in a string.
     Integer,
     /// User-data: any text.
@@ -47,6 +49,15 @@ pub enum FieldType {
 /// A field of a document: its path (names separated by dots; `LIST[].NAME` is a field of each item of a list, `MAP{}.NAME`
 /// of each value of a map), its type, and whether each document or item must have it. An item without it becomes null.
 pub type Field = (&'static str, FieldType, bool);
+
+/// Returns whether a word means on; `None` if it means neither on nor off.
+pub fn parse_switch(text: &str) -> Option<bool> {
+    match &*text.trim().to_lowercase() {
+        "true" | "1" | "on" | "yes" => Some(true),
+        "false" | "0" | "off" | "no" => Some(false),
+        _ => None,
+    }
+}
 
 /// Replaces fields of other types than expected, and strings that cannot be what they should, by null, so that an invalid
 /// field does not affect the others. Each of them, and each missing required one, is reported in a warning.
@@ -162,6 +173,11 @@ fn check_field(path: &str, field: &mut Node, field_type: FieldType) -> Vec<Strin
                 Some(expected("a list of strings", field))
             }
             None => Some(expected("a string", field)),
+        },
+        (FieldType::Switch, _) => match field.scalar_text() {
+            Some(text) if text.trim().is_empty() || parse_switch(&text).is_some() => None,
+            Some(text) => Some(line_problem(text.trim()).unwrap_or("expected true or false").into()),
+            None => Some(expected("true or false", field)),
         },
         (FieldType::Integer, _) => match field.scalar_text() {
             Some(text) => line_problem(text.trim()).map(Into::into).or_else(|| {

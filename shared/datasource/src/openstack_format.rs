@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use config::Node;
+use config::{Node, Value};
 use serde_json::{Value as Json, json};
 use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
@@ -60,7 +60,7 @@ pub struct OpenStackData {
 }
 
 /// The fields of `network_data.json` whose wrong types its parser cannot tell from missing ones.
-const NETWORK_FIELDS: [Field; 17] = [
+const NETWORK_FIELDS: [Field; 18] = [
     ("links", List, false),
     ("links[].id", Str, false),
     ("links[].name", Str, false),
@@ -74,17 +74,60 @@ const NETWORK_FIELDS: [Field; 17] = [
     ("networks[].ip_address", Str, false),
     ("networks[].routes", List, false),
     ("networks[].routes[].network", Str, false),
+    ("networks[].routes[].destination", Str, false),
     ("networks[].routes[].netmask", Text, false),
     ("networks[].routes[].gateway", Str, false),
     ("services", List, false),
     ("services[].address", Str, false),
 ];
 
-/// Returns a network configuration in OpenStack's format without its invalid fields, which are logged.
+/// The fields without which a network or a route would be another one.
+const OF_NETWORK: [&str; 2] = ["ip_address", "type"];
+const OF_ROUTE: [&str; 4] = ["network", "destination", "netmask", "gateway"];
+
+/// Returns a network configuration in OpenStack's format without its invalid fields, which are logged, and without networks and
+/// routes that would be others without them: those are null.
 pub fn checked_network(sys: &System, source: &str, data: &Json) -> Json {
-    let mut data = Node::from_json(data);
+    let given = Node::from_json(data);
+    for (i, link) in document::items(&given, "links").iter().enumerate() {
+        let needed = match document::text(link, "type").as_deref() {
+            Some("bond") => continue,
+            Some("vlan") => "vlan_link",
+            // A NIC is found by its MAC.
+            _ if document::text(link, "name").is_none() => "ethernet_mac_address",
+            _ => continue,
+        };
+        if document::is_null(link, needed) {
+            warning!(sys, "{source}: links[{i}].{needed}: expected a string, found null; ignored");
+        }
+    }
+    let mut data = given.clone();
     field_types::drop_invalid(sys, source, &mut data, &NETWORK_FIELDS);
+    let networks = data.as_map_mut().and_then(|data| items_mut(data, "networks"));
+    for (network, given) in networks.into_iter().flatten().zip(document::items(&given, "networks")) {
+        let routes = network.as_map_mut().and_then(|network| items_mut(network, "routes"));
+        for (route, given) in routes.into_iter().flatten().zip(document::items(given, "routes")) {
+            drop_if_changed(route, given, &OF_ROUTE);
+        }
+        drop_if_changed(network, given, &OF_NETWORK);
+    }
     data.to_json()
+}
+
+fn items_mut<'n>(map: &'n mut config::Map, key: &str) -> Option<&'n mut Vec<Node>> {
+    match &mut map.get_mut(key)?.value {
+        Value::Seq(items) => Some(items),
+        _ => None,
+    }
+}
+
+/// Replaces an item by null if one of these fields was invalid.
+fn drop_if_changed(item: &mut Node, given: &Node, keys: &[&str]) {
+    let was_invalid =
+        |key: &&str| document::is_null(item, key) && given.get(key).is_some_and(|value| !value.is_null());
+    if keys.iter().any(was_invalid) {
+        *item = Node::null();
+    }
 }
 
 /// Reads one file by its path from the top (`openstack/latest/meta_data.json`); returns `None` if it does not exist.
@@ -255,5 +298,58 @@ impl OpenStackData {
         instance.user_data = self.user_data;
         instance.vendor_data = self.vendor_data;
         instance.vendor_data2 = self.vendor_data2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_with_invalid_fields_are_dropped_alone() {
+        let good = json!({"network": "10.9.0.0", "netmask": "255.255.0.0", "gateway": "10.0.0.9"});
+        for (field, value, is_kept) in [
+            ("gateway", json!(7), false),
+            ("gateway", json!(["10.0.0.9"]), false),
+            ("gateway", json!("10.0\u{7}.0.9"), false),
+            ("netmask", json!({}), false),
+            ("network", json!(1.5), false),
+            ("destination", json!(true), false),
+            // A route on the link.
+            ("gateway", Json::Null, true),
+            ("metric", json!([]), true),
+        ] {
+            let sys = System::new("/nonexistent");
+            let mut route = good.clone();
+            route[field] = value.clone();
+            let network = json!({"type": "ipv4", "ip_address": "10.0.0.2", "routes": [route, good]});
+            let checked = checked_network(&sys, "data", &json!({"networks": [network]}));
+            let routes = &checked["networks"][0]["routes"];
+            assert_eq!((routes[0].is_null(), &routes[1]), (!is_kept, &good), "{field} {value}");
+            let logged: Vec<String> = sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+            let start = format!("data: networks[0].routes[0].{field}: ");
+            assert_eq!(logged.len(), usize::from(!is_kept), "{field} {value}: {logged:?}");
+            assert!(logged.iter().all(|text| text.starts_with(&start)), "{logged:?}");
+        }
+    }
+
+    /// Only a NIC without a name is found by its MAC.
+    #[test]
+    fn null_is_reported_where_a_value_is_needed() {
+        for (link, key, warnings) in [
+            (json!({"type": "phy", "ethernet_mac_address": null}), "ethernet_mac_address", 1),
+            (json!({"type": "phy", "ethernet_mac_address": 7}), "ethernet_mac_address", 1),
+            (json!({"type": "phy", "ethernet_mac_address": null, "name": "eth0"}), "ethernet_mac_address", 0),
+            (json!({"type": "bond", "ethernet_mac_address": null}), "ethernet_mac_address", 0),
+            (json!({"type": "vlan", "vlan_link": null}), "vlan_link", 1),
+        ] {
+            let sys = System::new("/nonexistent");
+            let checked = checked_network(&sys, "data", &json!({"links": [link]}));
+            assert_eq!(checked["links"][0][key], Json::Null);
+            let logged = sys.log().logged_warnings();
+            let start = format!("data: links[0].{key}: ");
+            let named = logged.iter().filter(|(_, text)| text.starts_with(&start));
+            assert_eq!((named.count(), logged.len()), (warnings, warnings), "{link}: {logged:?}");
+        }
     }
 }

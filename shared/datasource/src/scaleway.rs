@@ -122,7 +122,7 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
         zone.map(|zone| zone.rsplit_once('-').map(|(region, _)| region.to_string()).unwrap_or_default());
     instance.public_keys = keys(&metadata);
     (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
-    let network = network::config(&metadata, lease.as_ref(), &nic);
+    let network = network::config(sys, &metadata, lease.as_ref(), &nic);
     instance.network = Some(standard::network(network, "Scaleway's metadata"));
     let mut all = metadata.to_json();
     all["net_in_use"] = if is_v6 { "ipv6" } else { "ipv4" }.into();

@@ -1,5 +1,6 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
+use config::{Map, Node, Value};
 use state::Instance;
 use system::{Error, Request, Result, StepResult, debug, info};
 
@@ -92,14 +93,16 @@ impl Datasource {
     ///
     /// Fails if this machine may be on this cloud, and its data cannot be read.
     pub fn find_instance(&self, ctx: &Search<'_>) -> Result<Option<Instance>> {
+        let unfinished = urls_without_scheme(ctx.settings(self.name));
+        let redact = |text: &str| without_secrets(&without_urls(text, &unfinished));
         let mut found = (self.find)(ctx).map_err(|e| {
             let text = e.to_string();
-            let redacted = without_secrets(&text);
+            let redacted = redact(&text);
             if redacted == text { e } else { Error::new(redacted) }
         })?;
         if let Some(instance) = &mut found {
-            instance.subplatform = without_secrets(&instance.subplatform);
-            instance.description = without_secrets(&instance.description);
+            instance.subplatform = redact(&instance.subplatform);
+            instance.description = redact(&instance.description);
         }
         Ok(found)
     }
@@ -129,6 +132,27 @@ pub(crate) fn without_secrets(text: &str) -> String {
         rest = &rest[scheme + url.len()..];
     }
     shown + rest
+}
+
+/// Returns the configured URLs of a metadata service whose scheme was forgotten: no request is made to them, and they cannot be
+/// told from other words of a message.
+fn urls_without_scheme(settings: Option<&Node>) -> Vec<&str> {
+    let settings = settings.and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    let named = settings.filter(|(key, _)| key.as_str().is_some_and(|key| key.contains("url")));
+    let values = named.flat_map(|(_, node)| match &node.value {
+        Value::Seq(urls) => urls.iter().collect(),
+        Value::Map(urls) => urls.iter().map(|(_, url)| url).collect(),
+        _ => vec![node],
+    });
+    let urls = values.filter_map(Node::as_str).map(|url| url.trim_end_matches('/'));
+    urls.filter(|url| !url.contains("://") && url.contains(['/', '@', '?', '#'])).collect()
+}
+
+/// Removes from these URLs in a text what may be secret.
+fn without_urls(text: &str, urls: &[&str]) -> String {
+    urls.iter().fold(text.to_string(), |text, url| {
+        text.replace(url, &Request::get(*url).of_metadata_service().redacted_url())
+    })
 }
 
 /// Returns the colon after a URL in a message, with the line and column before it if there are any: `:1:2:`.
@@ -165,6 +189,20 @@ fn python_class(row: &Datasource, class: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn configured_urls_without_a_scheme_lose_their_secrets() {
+        for (settings, text, expected) in [
+            ("{metadata_url: u:w@h/s3cret}", "metadata (u:w@h/s3cret) at /a", "metadata (h/…) at /a"),
+            ("{metadata_urls: [http://h, 'h/s3cret/?k=x']}", "at h/s3cret/?k=x: no", "at h/…/: no"),
+            ("{metadata_urls: {a: h/s3cret/}}", "h/s3cret/latest: no", "h/…/latest: no"),
+            ("{metadata_url: h, timeout: 3, urls: 7}", "h: no", "h: no"),
+            ("[]", "h/a: no", "h/a: no"),
+        ] {
+            let settings = config::yaml::parse("t", settings).unwrap().root;
+            assert_eq!(without_urls(text, &urls_without_scheme(Some(&settings))), expected);
+        }
+    }
 
     #[test]
     fn urls_lose_their_secrets_only() {

@@ -14,26 +14,29 @@ use served::{Case, Server};
 
 const CLOUDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/clouds");
 
-/// Fields that are checked otherwise, by their fixture and a part of their path.
-const EXCEPTIONS: [(&str, &str); 5] = [
-    // Each line is a key of its own, which is named by the name of the key in the listing, as in the administrator's console.
-    ("ec2", "/openssh-key"),
-    ("openstack", "/openssh-key"),
+/// Fields that are not checked, by their fixture and a part of their path.
+const EXCEPTIONS: [(&str, &str); 1] = [
     // The list of versions, which is not a field: without it no document is found.
     ("openstack", "/openstack$"),
-    // In YAML a string, which is no key of a user.
-    ("gce", "/ssh-keys: a huge number"),
-    // Neither true nor false: as no setting.
-    ("azure", "/disablePasswordAuthentication: a"),
 ];
 
 /// Fields with several keys in one text, which is replaced as a whole.
-const KEYS_IN_ONE_TEXT: [(&str, &str); 5] = [
+const KEYS_IN_ONE_TEXT: [(&str, &str); 7] = [
     ("cloudstack", "/public-keys"),
     ("exoscale", "/public-keys"),
     ("oracle", "/ssh_authorized_keys"),
     ("oracle-v1", "/ssh_authorized_keys"),
     ("maas", "/meta-data/public-keys"),
+    ("ec2", "/openssh-key"),
+    ("openstack", "/openssh-key"),
+];
+
+/// Fields that messages call otherwise, by the end of their path: a key has the name that the listing gives it, as in the
+/// administrator's console.
+const OTHER_NAMES: [(&str, &str, &str); 3] = [
+    ("ec2", "/0/openssh-key", "public-keys.zoe's key"),
+    ("ec2", "/1/openssh-key", "public-keys.ann"),
+    ("openstack", "/0/openssh-key", "public-keys.zoe"),
 ];
 
 fn run(case: &Case, server: &Server, answers: &Documents) -> Run {
@@ -65,6 +68,16 @@ fn check_service(case: &Case) -> Vec<String> {
         table.iter().filter(|(fixture, _)| *fixture == case.name).map(|(_, part)| *part).collect()
     };
     let (exceptions, keys) = (of(&EXCEPTIONS), of(&KEYS_IN_ONE_TEXT));
-    let rules = Rules { exceptions: &exceptions, keys_in_one_text: &keys, ..Rules::default() };
+    let other_names: Vec<_> = OTHER_NAMES
+        .iter()
+        .filter(|(fixture, ..)| *fixture == case.name)
+        .map(|(_, end, name)| (*end, *name))
+        .collect();
+    let rules = Rules {
+        exceptions: &exceptions,
+        keys_in_one_text: &keys,
+        other_names: &other_names,
+        ..Rules::default()
+    };
     check(&case.name, &answers, &rules, &|answers| run(case, &server, answers))
 }

@@ -81,25 +81,19 @@ fn media() -> Vec<Medium> {
                 "meta-data": standard, "user-data": USER_DATA, "network-config": network,
             }),
         ),
-        Medium {
-            rules: Rules {
-                // Named as vendor-data.
-                ..Rules::default()
-            },
-            ..medium(
-                "ConfigDrive",
-                &format!("{SEED}/config_drive"),
-                json!({
-                    "openstack/latest/meta_data.json": openstack,
-                    "openstack/latest/user_data": USER_DATA,
-                    "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
-                    "openstack/latest/vendor_data2.json": {"cloud-init": USER_DATA},
-                    "openstack/content/0000": "a", "openstack/content/0001": "b",
-                    "openstack/content/0002": "auto eth0\niface eth0 inet dhcp\n",
-                    "ec2/latest/meta-data.json": {"block-device-mapping": {"ami": "sda", "ephemeral0": "/dev/sdb"}},
-                }),
-            )
-        },
+        medium(
+            "ConfigDrive",
+            &format!("{SEED}/config_drive"),
+            json!({
+                "openstack/latest/meta_data.json": openstack,
+                "openstack/latest/user_data": USER_DATA,
+                "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
+                "openstack/latest/vendor_data2.json": {"cloud-init": USER_DATA},
+                "openstack/content/0000": "a", "openstack/content/0001": "b",
+                "openstack/content/0002": "auto eth0\niface eth0 inet dhcp\n",
+                "ec2/latest/meta-data.json": {"block-device-mapping": {"ami": "sda", "ephemeral0": "/dev/sdb"}},
+            }),
+        ),
         Medium {
             rules: Rules { keys_in_one_text: &["authorized_keys"], ..Rules::default() },
             ..medium(
@@ -240,19 +234,16 @@ fn media() -> Vec<Medium> {
                     "cloudinit-dsmode": "net"},
             }}),
         ),
-        Medium {
-            rules: Rules { exceptions: &[], ..Rules::default() },
-            ..medium(
-                "IBMCloud",
-                MEDIUM,
-                json!({
-                    "openstack/latest/meta_data.json": openstack,
-                    "openstack/latest/user_data": USER_DATA,
-                    "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
-                    "openstack/latest/network_data.json": network_data,
-                }),
-            )
-        },
+        medium(
+            "IBMCloud",
+            MEDIUM,
+            json!({
+                "openstack/latest/meta_data.json": openstack,
+                "openstack/latest/user_data": USER_DATA,
+                "openstack/latest/vendor_data.json": {"cloud-init": USER_DATA},
+                "openstack/latest/network_data.json": network_data,
+            }),
+        ),
         medium(
             "RbxCloud",
             MEDIUM,
@@ -272,25 +263,21 @@ fn media() -> Vec<Medium> {
             json!({"i.meta-data": standard, "i.user-data": USER_DATA, "pro/agent.yaml": USER_DATA}),
         ),
         medium("AltCloud", MEDIUM, json!({"user-data.txt": USER_DATA})),
-        Medium {
-            // In YAML a string, which is no key.
-            rules: Rules { exceptions: &["/tags/1: a huge number"], ..Rules::default() },
-            ..medium(
-                "Scaleway",
-                MEDIUM,
-                json!({
-                    "conf": {
-                        "id": "i-1", "hostname": "h", "zone": "fr-par-1", "tags": ["role", "AUTHORIZED_KEY=ssh-rsa_A_b"],
-                        "ssh_public_keys": [{"key": KEYS[0]}, {"key": KEYS[1]}],
-                        "public_ips": [
-                            {"address": "192.0.2.1", "netmask": "24", "gateway": "192.0.2.254", "family": "inet"},
-                            {"address": "2001:db8::1", "netmask": "64", "gateway": "fe80::1", "family": "inet6"},
-                        ],
-                    },
-                    "user_data": USER_DATA, "vendor_data": USER_DATA,
-                }),
-            )
-        },
+        medium(
+            "Scaleway",
+            MEDIUM,
+            json!({
+                "conf": {
+                    "id": "i-1", "hostname": "h", "zone": "fr-par-1", "tags": ["role", "AUTHORIZED_KEY=ssh-rsa_A_b"],
+                    "ssh_public_keys": [{"key": KEYS[0]}, {"key": KEYS[1]}],
+                    "public_ips": [
+                        {"address": "192.0.2.1", "netmask": "24", "gateway": "192.0.2.254", "family": "inet"},
+                        {"address": "2001:db8::1", "netmask": "64", "gateway": "fe80::1", "family": "inet6"},
+                    ],
+                },
+                "user_data": USER_DATA, "vendor_data": USER_DATA,
+            }),
+        ),
     ]
 }
 

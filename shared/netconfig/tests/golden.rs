@@ -150,7 +150,7 @@ fn unusable_inputs_are_rejected_with_their_position() {
         &facts,
     )
     .unwrap_err();
-    assert!(error.contains("no NIC has the MAC address 52:54:00:00:00:01 of link a"), "{error}");
+    assert!(error.contains("links[0].ethernet_mac_address: no NIC has this MAC address"), "{error}");
     let foreign = netconfig::convert(
         "yaml",
         "x",

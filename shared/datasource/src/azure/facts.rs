@@ -8,6 +8,7 @@ use state::{Blobs, Instance};
 use super::imds::{keys, text};
 use super::ovf::{self, Key, Ovf};
 use super::previous::CertificateKeys;
+use crate::field_types::parse_switch;
 use crate::{Nic, Nics, standard};
 
 /// Returns a UUID with the bytes of its first three groups in reverse order: firmware before SMBIOS 2.6 has them so. Lower
@@ -154,7 +155,7 @@ impl ProvisioningData<'_> {
 
     fn is_password_disabled(&self) -> Option<bool> {
         let path = ["compute", "osProfile", "disablePasswordAuthentication"];
-        ovf::parse_flag(&self.document.at_path(&path)?.scalar_text()?)
+        parse_switch(&self.document.at_path(&path)?.scalar_text()?)
     }
 }
 

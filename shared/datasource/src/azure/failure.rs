@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::search::without_secrets;
+
 /// The signature of requests.
 const AGENT: &str = concat!("Cloud-Init/", env!("CARGO_PKG_VERSION"));
 const DOCUMENTATION: &str = "https://aka.ms/linuxprovisioningerror";
@@ -16,12 +18,18 @@ pub struct Failure {
 }
 
 impl Failure {
+    /// Returns a failure without details. As in messages, the URLs in its texts have no secrets.
     pub fn new(reason: impl Into<String>) -> Failure {
-        Failure { reason: reason.into(), details: Vec::new() }
+        Failure { reason: without_secrets(&reason.into()), details: Vec::new() }
     }
 
-    pub fn with(mut self, key: &'static str, value: impl Into<String>) -> Failure {
-        self.details.push((key, value.into()));
+    pub fn with(self, key: &'static str, value: impl Into<String>) -> Failure {
+        self.with_url(key, without_secrets(&value.into()))
+    }
+
+    /// Adds a URL whose query is documented, and which has no secrets otherwise.
+    pub fn with_url(mut self, key: &'static str, url: impl Into<String>) -> Failure {
+        self.details.push((key, url.into()));
         self
     }
 
@@ -64,6 +72,12 @@ mod tests {
         let now = Duration::from_millis(1_714_558_830_123);
         let time = "timestamp=2024-05-01T10:20:30.123+00:00";
         let agent = concat!("agent=Cloud-Init/", env!("CARGO_PKG_VERSION"));
+        let secret =
+            Failure::new("http://u:p@h/s3cret: no").with("exception", "fetching https://h/s3cret?token=x");
+        assert_eq!(
+            (secret.reason, secret.details),
+            ("http://h/…: no".into(), vec![("exception", "fetching https://h/…".into())])
+        );
         let failure = Failure::new("a|b").with("file", "it's").with("duration", "3");
         assert_eq!(
             failure.encode("vm-1", now),

@@ -19,17 +19,21 @@ const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;
 /// The ovf-env.xml with which a pre-provisioned machine is provisioned.
 const REPROVISION_DATA: &str = "/metadata/reprovisiondata?api-version=2019-06-01";
 
-const FIELDS: [Field; 22] = [
+const FIELDS: [Field; 26] = [
     ("compute", FieldType::Map, false),
     ("compute.osProfile", FieldType::Map, false),
     ("compute.osProfile.computerName", FieldType::Text, false),
     ("compute.osProfile.adminUsername", FieldType::Text, false),
-    ("compute.osProfile.disablePasswordAuthentication", FieldType::Text, false),
+    ("compute.osProfile.disablePasswordAuthentication", FieldType::Switch, false),
     ("compute.location", FieldType::Text, false),
     ("compute.platformFaultDomain", FieldType::Text, false),
     ("compute.userData", FieldType::Data, false),
     ("compute.publicKeys", FieldType::List, false),
     ("compute.publicKeys[].keyData", FieldType::Lines, true),
+    ("extended", FieldType::Map, false),
+    ("extended.compute", FieldType::Map, false),
+    ("extended.compute.hasCustomData", FieldType::Switch, false),
+    ("extended.compute.ppsType", FieldType::Str, false),
     ("network", FieldType::Map, false),
     ("network.interface", FieldType::List, false),
     ("network.interface[].ipv4", FieldType::Map, false),
@@ -73,7 +77,8 @@ impl Error {
             }
             None => Failure::new("connection error querying IMDS"),
         };
-        failure.with("exception", text).with("url", format!("{base}{NEWEST}"))
+        let shown = Request::get(base).of_metadata_service().redacted_url();
+        failure.with("exception", text).with_url("url", format!("{shown}{NEWEST}"))
     }
 }
 
@@ -157,10 +162,8 @@ pub fn await_reprovision_data(
             Ok(response) if response.status < 400 && !response.body.is_empty() => return Ok(response.body),
             Ok(Response { status, .. }) if matches!(status, ..400 | 404 | 410) => format!("status {status}"),
             Ok(response) => {
-                return Err(system::Error::new(format!(
-                    "{base}{REPROVISION_DATA}: status {}",
-                    response.status
-                )));
+                let place = request.redacted_url();
+                return Err(system::Error::new(format!("{place}: status {}", response.status)));
             }
             Err(e) if matches!(status(&e), Some(429 | 500 | 503)) => e.to_string(),
             Err(e) => return Err(e),
@@ -298,6 +301,54 @@ fn is_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What says neither on nor off is not the same as nothing: it is reported.
+    #[test]
+    fn invalid_switches_are_reported_with_their_path() {
+        for ([outer, inner], key) in [
+            (["compute", "osProfile"], "disablePasswordAuthentication"),
+            (["extended", "compute"], "hasCustomData"),
+        ] {
+            for (given, expected) in [
+                ("-1", Some("expected true or false")),
+                ("1.5", Some("expected true or false")),
+                ("\"maybe\"", Some("expected true or false")),
+                ("[]", Some("expected true or false, found a list")),
+                ("\"\\u0007\"", Some("contains control characters")),
+                ("true", None),
+                ("0", None),
+                ("\" Off \"", None),
+                ("\"\"", None),
+                ("null", None),
+            ] {
+                let sys = System::new("/nonexistent");
+                let text = format!("{{\"{outer}\": {{\"{inner}\": {{\"{key}\": {given}}}}}}}");
+                let mut document = config::json::parse(&text).unwrap();
+                field_types::drop_invalid(&sys, "doc", &mut document, &FIELDS);
+                let logged: Vec<String> =
+                    sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
+                let expected: Vec<String> = expected
+                    .map(|problem| format!("doc: {outer}.{inner}.{key}: {problem}; ignored"))
+                    .into_iter()
+                    .collect();
+                assert_eq!(logged, expected, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn failures_have_no_secrets_of_a_configured_url() {
+        let base = "https://u:p@proxy.example/s3cret";
+        for error in [
+            Error::Invalid(format!("{base}{NEWEST}: expected an object")),
+            Error::Request(system::Error::new(format!("{base}{NEWEST}: status 403"))),
+        ] {
+            let text = error.failure(base).encode("vm", std::time::Duration::ZERO);
+            assert!(!text.contains("s3cret") && !text.contains("u:p"), "{text}");
+        }
+        let url = Error::Request(system::Error::new("no")).failure("http://169.254.169.254").details;
+        assert!(url.contains(&("url", format!("http://169.254.169.254{NEWEST}"))), "{url:?}");
+    }
 
     #[test]
     fn invalid_public_keys_reject_the_whole_list() {

@@ -3,6 +3,7 @@
 
 use roxmltree::Node;
 
+use crate::field_types::parse_switch;
 use crate::xml::{self, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
@@ -121,16 +122,7 @@ fn text_of(parent: Node<'_, '_>, name: &'static str) -> Result<Option<String>> {
 }
 
 fn flag(parent: Node<'_, '_>, name: &'static str) -> Result<Option<bool>> {
-    Ok(text_of(parent, name)?.map(|text| parse_flag(&text) == Some(true)))
-}
-
-/// Parses a setting that is on or off, in upstream's spellings; `None` for any other text.
-pub fn parse_flag(text: &str) -> Option<bool> {
-    match &*text.trim().to_lowercase() {
-        "true" | "1" | "on" | "yes" => Some(true),
-        "false" | "0" | "off" | "no" => Some(false),
-        _ => None,
-    }
+    Ok(text_of(parent, name)?.map(|text| parse_switch(&text) == Some(true)))
 }
 
 fn read_keys(linux_set: Node<'_, '_>) -> Result<Vec<Key>> {
@@ -293,7 +285,7 @@ mod tests {
             ("enabled", None),
             ("2", None),
         ] {
-            assert_eq!(parse_flag(text), flag, "{text}");
+            assert_eq!(parse_switch(text), flag, "{text}");
         }
     }
 

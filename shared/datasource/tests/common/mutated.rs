@@ -220,6 +220,8 @@ pub struct Rules<'r> {
     pub exceptions: &'r [&'r str],
     /// Ends of the paths of strings with several keys, which are replaced as a whole.
     pub keys_in_one_text: &'r [&'r str],
+    /// Ends of the paths of files, and what messages call these.
+    pub other_names: &'r [(&'r str, &'r str)],
     /// Ends of the paths of documents that have only strings.
     pub texts_only: &'r [&'r str],
 }
@@ -231,6 +233,8 @@ pub struct Mutation {
     pub field: String,
     /// The pointer to the value; empty if it is the whole document.
     pointer: String,
+    /// What messages call the value, if not by its path.
+    other_name: Option<String>,
     /// The name of the replacement.
     pub what: &'static str,
     /// The value is a map or a list.
@@ -247,6 +251,9 @@ impl Mutation {
 
     /// Returns the names of the maps that have the field, and its own.
     fn path(&self) -> Vec<String> {
+        if let Some(name) = &self.other_name {
+            return vec![name.clone()];
+        }
         let parts = self.pointer.split('/').filter(|part| !part.is_empty() && part.parse::<u32>().is_err());
         let path: Vec<String> = parts.map(|part| part.replace("~1", "/").replace("~0", "~")).collect();
         if path.is_empty() { vec![self.name().into()] } else { path }
@@ -280,7 +287,15 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
                 let pointer = field.clone();
                 let is_same_type = original.is_boolean() && what == "a boolean";
                 let field = format!("{path}{field}");
-                check(&Mutation { documents, field, pointer, what, is_container, is_same_type });
+                check(&Mutation {
+                    documents,
+                    field,
+                    pointer,
+                    other_name: None,
+                    what,
+                    is_container,
+                    is_same_type,
+                });
             }
         }
         // Of files only strings: one that is missing is not reported, and listings are not fields.
@@ -291,8 +306,10 @@ pub fn mutate(documents: &Documents, rules: &Rules<'_>, check: &mut dyn FnMut(&M
                 let mut documents = documents.clone();
                 documents.insert(path.clone(), by.unwrap());
                 let pointer = String::new();
+                let other_name = rules.other_names.iter().find(|(end, _)| path.ends_with(end));
+                let other_name = other_name.map(|(_, name)| (*name).to_string());
                 let (field, is_container, is_same_type) = (path.clone(), false, false);
-                check(&Mutation { documents, field, pointer, what, is_container, is_same_type });
+                check(&Mutation { documents, field, pointer, other_name, what, is_container, is_same_type });
             }
         }
     }

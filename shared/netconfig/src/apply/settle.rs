@@ -76,20 +76,23 @@ pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink], nics: Ve
 }
 
 /// Converts a datasource's configuration from any format to version 1 or 2. A format that names NICs by their addresses
-/// only is read again while udev is still busy with them. `renderers` is as in [`ApplyRequest`].
+/// only is read again while udev is still busy with them: one that is not found may still appear. `renderers` is as in
+/// [`ApplyRequest`].
 ///
 /// # Errors
-/// Fails if the format is unknown, the content is invalid for it, or a NIC that it names is not found.
+/// Fails if the format is unknown, the content is invalid for it, or none of the NICs that it names is found.
 pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
     let Some(row) = parse::Format::from_name(format) else {
         return Err(system::Error::new(format!("unknown network configuration format '{format}'")));
     };
-    let (config, findings) = retry_until_settled(sys, UDEV_QUIET_PERIOD, || {
+    let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD, || {
         let facts = facts::for_format(sys, row, content, renderers);
         let mut findings = Findings::default();
-        row.convert(content, &facts, &mut findings).map(|config| (config, findings))
-    })
-    .map_err(system::Error::new)?;
+        let config = row.convert(content, &facts, &mut findings).map_err(Err)?;
+        let has_all = !findings.iter().any(|finding| finding.message.starts_with(parse::NO_NIC));
+        if has_all { Ok((config, findings)) } else { Err(Ok((config, findings))) }
+    });
+    let (config, findings) = settled.or_else(|unsettled| unsettled).map_err(system::Error::new)?;
     for finding in findings.iter() {
         warning!(sys, "{finding}");
     }

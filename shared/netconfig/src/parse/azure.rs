@@ -1,7 +1,7 @@
 //! Azure's instance metadata, converted to version 2: DHCP for the first address of each family, static configuration for
 //! the others. The value is the metadata service's whole document; the datasource's settings may be beside `network`.
 
-use config::{FindingKind, Findings, Map, Node};
+use config::{Finding, FindingKind, Findings, Map, Node};
 
 use super::facts::Facts;
 
@@ -17,11 +17,13 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
     let all_addresses = is_on(document, "apply_network_config_for_secondary_ips");
     let set_name = is_on(document, "apply_network_config_set_name");
     let mut ethernets = Map::new();
+    let mut without_mac: Vec<Finding> = Vec::new();
     for (i, interface) in interfaces.iter().enumerate() {
         let path = format!("network.interface[{i}]");
         let Some(mac) = interface.get("macAddress").and_then(Node::as_str).and_then(mac_with_colons) else {
-            let message = "expected twelve hexadecimal digits; ignoring the interface";
-            findings.add(FindingKind::Invalid, &interface.at, format!("{path}.macAddress"), message);
+            let message = "expected twelve hexadecimal digits; ignoring the interface".into();
+            let (kind, at, key) = (FindingKind::Invalid, interface.at.clone(), format!("{path}.macAddress"));
+            without_mac.push(Finding { kind, at, key, message });
             continue;
         };
         let Some(mut device) = device(interface, i, all_addresses, &path, findings) else { continue };
@@ -37,6 +39,11 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
         }
         ethernets.insert(name, device);
     }
+    // A network without interfaces would be worse than the one that the system has now.
+    if let Some(first) = without_mac.first().filter(|_| ethernets.is_empty()) {
+        return Err(first.to_string());
+    }
+    without_mac.into_iter().for_each(|finding| findings.push(finding));
     let mut config = Map::new();
     config.insert("version", 2);
     config.insert("ethernets", ethernets);
@@ -155,7 +162,20 @@ mod tests {
             assert_eq!(convert(&one(more, settings), &facts).0, expected, "{more}");
         }
         assert_eq!(convert(&one(",\"ipv6\":{\"ipAddress\":[{},{}]}", ""), &facts).1, 1);
-        assert_eq!(convert(r#"{"network":{"interface":[{"macAddress":"xyz"}]}}"#, &facts), ("{}".into(), 1));
+        let without_mac = |more: &str| {
+            let text = format!(r#"{{"network":{{"interface":[{{"macAddress":"xyz"}}{more}]}}}}"#);
+            let mut findings = Findings::default();
+            let config =
+                to_v2(&Node::from_json(&serde_json::from_str(&text).unwrap()), &facts, &mut findings);
+            config.map(|config| {
+                (config.to_json()["ethernets"].as_object().unwrap().len(), findings.iter().count())
+            })
+        };
+        assert_eq!(
+            without_mac(&format!(",{}", r#"{"macAddress":"000D3A04FFEE","ipv4":{"ipAddress":[{}]}}"#)),
+            Ok((1, 1))
+        );
+        assert!(without_mac("").unwrap_err().contains("network.interface[0].macAddress: expected twelve"));
         assert!(
             to_v2(&Node::null(), &facts, &mut Findings::default()).unwrap_err().contains("network.interface")
         );

@@ -31,6 +31,9 @@ pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
 pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, Unit};
 pub use section::{is_disabled, network_section, version};
 
+/// The start of a finding about a NIC that is left out because the machine does not have it, or not yet.
+pub const NO_NIC: &str = "no NIC has this MAC address";
+
 /// The syntax of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Syntax {

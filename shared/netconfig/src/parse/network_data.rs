@@ -1,10 +1,11 @@
 //! OpenStack's `network_data.json` (also on config drives): links, networks and services, converted to version 1, which
 //! is stored as the applied configuration. Pure: the names of NICs come with [`Facts`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use config::{FindingKind, Findings, Map, Node};
+use config::{Finding, FindingKind, Findings, Map, Node};
 
+use super::NO_NIC;
 use super::facts::Facts;
 
 /// The members of networks and routes that version 1 has as well.
@@ -35,6 +36,8 @@ const PHYSICAL: [&str; 12] = [
     "vhostuser",
     "vif",
 ];
+/// The names of a link's MAC.
+const MAC_KEYS: [&str; 2] = ["ethernet_mac_address", "mac_address"];
 const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "metric"];
 
 /// Returns the MACs, in lower case, of the physical links without a name, whose names must be known.
@@ -45,47 +48,51 @@ pub fn needed_macs(data: &Node) -> Vec<String> {
         .collect()
 }
 
-/// Converts the document to version 1.
+/// Converts the document to version 1. A link for which no NIC is found is reported and left out, with what is on it.
 ///
 /// # Errors
-/// Fails if it is not an object, or with the link for which no NIC is found.
+/// Fails if it is not an object, or with the first such link if no link is left.
 pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     if data.as_map().is_none() {
         return Err(format!("{}: network_data.json: expected an object, found {}", data.at, data.kind()));
     }
-    let links: Vec<&Node> = items(data, "links").collect();
-    let names = link_names(&links, facts)?;
+    let links: Vec<Link<'_>> = items(data, "links").enumerate().map(Link::of).collect();
+    let Named { names, unusable, unusable_ids, problems } = link_names(&links, facts);
+    let is_unusable = |link: &Link<'_>| link.node.is_null() || unusable.contains(&link.index);
+    let has_invalid_links = data.get("links").is_some_and(|links| links.as_seq().is_none());
+    if has_invalid_links || !links.is_empty() && links.iter().all(is_unusable) {
+        // A network without links would be worse than the one that the system has now.
+        let no_link = || format!("{}: network_data.json: links: no link can be configured", data.at);
+        return Err(problems.first().map_or_else(no_link, ToString::to_string));
+    }
+    problems.into_iter().for_each(|problem| findings.push(problem));
     let mut networks: HashMap<&str, Vec<&Node>> = HashMap::new();
-    // A null was a value of another type, which the datasource has reported.
-    let is_rejected = |node: &Node, key: &str| node.is_null() || node.get(key).is_some_and(Node::is_null);
-    let is_usable = |network: &&Node| !["ip_address", "type"].iter().any(|key| is_rejected(network, key));
-    for network in items(data, "networks").filter(is_usable) {
+    // A null was something of another type, which the datasource has reported.
+    for network in items(data, "networks").filter(|network| !network.is_null()) {
         if let Some(link) = network.get("link").and_then(Node::as_str) {
             networks.entry(link).or_default().push(network);
         }
     }
-    let mut entries: Vec<Node> = Vec::with_capacity(links.len());
-    for link in links {
-        let id = link.get("id").and_then(Node::as_str).unwrap_or_default();
+    let mut entries: Vec<Node> = Vec::new();
+    for Link { node: link, id, .. } in links.iter().filter(|link| !is_unusable(link)) {
         let mut entry = Map::new();
-        entry.insert("name", names.get(id).cloned().unwrap_or_default());
+        entry.insert("name", names.get(*id).cloned().unwrap_or_default());
         for key in ["mtu", "params"] {
             if let Some(value) = link.get(key) {
                 entry.insert(key, value.clone());
             }
         }
         let mut subnets = Vec::new();
-        for network in networks.get(id).into_iter().flatten() {
+        for network in networks.get(*id).into_iter().flatten() {
             subnets.push(subnet(network, &mut entry));
         }
         entry.insert("subnets", subnets);
         if has_type(link, "bond") {
-            bond(&mut entry, link, &names);
+            bond(&mut entry, link, &names, &unusable_ids);
         } else if has_type(link, "vlan") {
             vlan(&mut entry, link, &names);
         } else {
             if !is_physical(link) {
-                let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
                 let message = "unknown link type; treating it as physical";
                 findings.add(FindingKind::Unknown, &link.at, format!("links.{id}.type"), message);
             }
@@ -94,7 +101,9 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         }
         entries.push(Node::from(entry));
     }
-    for service in items(data, "services").filter(|service| !is_rejected(service, "address")) {
+    let has_address =
+        |service: &&Node| !service.is_null() && service.get("address").is_none_or(|n| !n.is_null());
+    for service in items(data, "services").filter(has_address) {
         let mut entry = service.as_map().cloned().unwrap_or_default();
         entry.insert("type", "nameserver");
         entries.push(Node::from(entry));
@@ -118,46 +127,95 @@ fn is_physical(link: &Node) -> bool {
 }
 
 fn mac_of(link: &Node) -> Option<String> {
-    let mac = link.get("ethernet_mac_address").or_else(|| link.get("mac_address"))?;
+    let mac = MAC_KEYS.iter().find_map(|key| link.get(key))?;
     mac.as_str().map(str::to_ascii_lowercase)
 }
 
+/// A link, its number in the list and its id, which is empty if it has none.
+struct Link<'a> {
+    index: usize,
+    node: &'a Node,
+    id: &'a str,
+}
+
+impl<'a> Link<'a> {
+    fn of((index, node): (usize, &'a Node)) -> Link<'a> {
+        Link { index, node, id: node.get("id").and_then(Node::as_str).unwrap_or_default() }
+    }
+}
+
+/// The result of naming the links.
+#[derive(Default)]
+struct Named<'a> {
+    /// The name of each link by its id.
+    names: HashMap<&'a str, String>,
+    /// The numbers of the links that cannot be configured.
+    unusable: HashSet<usize>,
+    /// Their ids.
+    unusable_ids: HashSet<&'a str>,
+    /// Why: a problem of a link of another type than a NIC is one of a NIC below it.
+    problems: Vec<Finding>,
+}
+
 /// Returns the name of each link by its id: NICs first, then bonds, then the vlans on them.
-fn link_names<'a>(links: &[&'a Node], facts: &Facts) -> Result<HashMap<&'a str, String>, String> {
-    let mut names: HashMap<&str, String> = HashMap::new();
-    let id = |link: &&'a Node| link.get("id").and_then(Node::as_str).unwrap_or_default();
-    let given = |link: &&'a Node| link.get("name").and_then(Node::as_str).filter(|n| !n.is_empty());
-    let mut bonds = 0;
-    for link in links.iter().filter(|l| !has_type(l, "vlan")) {
-        let name = match given(link) {
-            Some(name) => name.to_string(),
-            None if has_type(link, "bond") => format!("bond{bonds}"),
-            None => nic_name(link, facts)?,
-        };
-        bonds += usize::from(has_type(link, "bond"));
-        names.insert(id(link), name);
+fn link_names<'a>(links: &[Link<'a>], facts: &Facts) -> Named<'a> {
+    let mut named = Named::default();
+    let given = |link: &'a Node| link.get("name").and_then(Node::as_str).filter(|name| !name.is_empty());
+    let links = || links.iter().filter(|link| !link.node.is_null());
+    for link in links().filter(|link| !has_type(link.node, "bond") && !has_type(link.node, "vlan")) {
+        match given(link.node).map_or_else(|| nic_name(link, facts), |name| Ok(name.to_string())) {
+            Ok(name) => drop(named.names.insert(link.id, name)),
+            Err(problem) => {
+                named.problems.extend(problem);
+                named.unusable.insert(link.index);
+                named.unusable_ids.insert(link.id);
+            }
+        }
     }
-    for link in links.iter().filter(|l| has_type(l, "vlan")) {
-        let lower = link.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
-        let lower = names.get(lower).map_or(lower, String::as_str);
-        let tag = link.get("vlan_id").and_then(Node::scalar_text).unwrap_or_default();
+    named.unusable_ids.remove("");
+    for (i, link) in links().filter(|link| has_type(link.node, "bond")).enumerate() {
+        let name = given(link.node).map_or_else(|| format!("bond{i}"), str::to_string);
+        let mut members = items(link.node, "bond_links").filter_map(Node::as_str).peekable();
+        if members.peek().is_some() && members.all(|id| named.unusable_ids.contains(id)) {
+            named.unusable.insert(link.index);
+            named.unusable_ids.insert(link.id);
+        } else {
+            named.names.insert(link.id, name);
+        }
+    }
+    for link in links().filter(|link| has_type(link.node, "vlan")) {
+        let lower = link.node.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
+        // A null was something of another type, which the datasource has reported.
+        if named.unusable_ids.contains(lower) || link.node.get("vlan_link").is_some_and(Node::is_null) {
+            named.unusable.insert(link.index);
+            continue;
+        }
+        let lower = named.names.get(lower).map_or(lower, String::as_str);
+        let tag = link.node.get("vlan_id").and_then(Node::scalar_text).unwrap_or_default();
         let name = format!("{lower}.{tag}");
-        names.insert(id(link), name);
+        named.names.insert(link.id, name);
     }
-    Ok(names)
+    named
 }
 
-fn nic_name(link: &Node, facts: &Facts) -> Result<String, String> {
-    let id = link.get("id").and_then(Node::scalar_text).unwrap_or_default();
-    let Some(mac) = mac_of(link) else {
-        return Err(format!("network_data.json: link {id} has neither a name nor a MAC address"));
+/// Returns the name of the NIC that a link is. Fails with the problem, unless the datasource has reported it: then the MAC is
+/// null.
+fn nic_name(link: &Link<'_>, facts: &Facts) -> Result<String, Option<Finding>> {
+    let key = MAC_KEYS.iter().find(|key| link.node.get(key).is_some()).unwrap_or(&MAC_KEYS[0]);
+    let message = match mac_of(link.node) {
+        Some(mac) => match facts.name_of(&mac) {
+            Some(name) => return Ok(name.to_string()),
+            None => NO_NIC,
+        },
+        None if link.node.get(key).is_some_and(Node::is_null) => return Err(None),
+        None => "expected a MAC address, as the link has no name",
     };
-    let name = facts.name_of(&mac);
-    name.map(str::to_string)
-        .ok_or_else(|| format!("network_data.json: no NIC has the MAC address {mac} of link {id}"))
+    let message = format!("{message}; ignoring the link and what is on it");
+    let key = format!("links[{}].{key}", link.index);
+    Err(Some(Finding { kind: FindingKind::Invalid, at: link.node.at.clone(), key, message }))
 }
 
-fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
+fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>, unusable: &HashSet<&str>) {
     entry.insert("type", "bond");
     if let Some(mac) = mac_of(link) {
         entry.insert("mac_address", mac);
@@ -170,7 +228,7 @@ fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
         params.insert(option.replacen("bond_", "bond-", 1), value.clone());
     }
     entry.insert("params", params);
-    let members = items(link, "bond_links").filter_map(Node::as_str);
+    let members = items(link, "bond_links").filter_map(Node::as_str).filter(|id| !unusable.contains(id));
     let members: Vec<Node> = members.map(|id| Node::from(names.get(id).map_or(id, String::as_str))).collect();
     entry.insert("bond_interfaces", members);
 }
@@ -234,8 +292,8 @@ fn subnet(network: &Node, link: &mut Map) -> Node {
     }
     let mut servers: Vec<Node> = Vec::new();
     let mut routes: Vec<Node> = Vec::new();
-    let has_network = |route: &&Node| !route.is_null() && !route.get("network").is_some_and(Node::is_null);
-    for route in items(network, "routes").filter(has_network) {
+    // A null had a field of another type, which the datasource has reported.
+    for route in items(network, "routes").filter(|route| !route.is_null()) {
         let value = |key: &str| route.get(key).filter(|value| !value.is_null()).cloned();
         let pairs = ROUTE_KEYS.iter().filter_map(|key| Some((Node::from(*key), value(key)?)));
         routes.push(Node::from(pairs.collect::<Map>()));
@@ -258,5 +316,80 @@ fn add_servers(servers: &mut Vec<Node>, from: &Node) {
         {
             servers.push(address.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NICS: [(&str, &str); 2] = [("eth0", "02:00:00:00:00:01"), ("eth1", "02:00:00:00:00:02")];
+
+    /// Returns the names of the entries with those of the devices below them, and the findings.
+    fn converted(links: &str) -> Result<(String, Vec<String>), String> {
+        let data = config::yaml::parse("t", &format!("{{links: {links}, networks: [], services: []}}"));
+        let mut findings = Findings::default();
+        let config = to_v1(&data.unwrap().root, &Facts::from_pairs(NICS), &mut findings)?;
+        let entry = |entry: &Node| {
+            let name = entry.get("name").and_then(Node::as_str).unwrap_or_default();
+            let below = entry.get("bond_interfaces").or_else(|| entry.get("vlan_link"));
+            let below = below.map(|below| format!("<{}", below.to_json())).unwrap_or_default();
+            format!("{name}{below}")
+        };
+        let entries: Vec<String> = items(&config, "config").map(entry).collect();
+        let findings = findings.iter().map(|finding| format!("{}: {}", finding.key, finding.message));
+        Ok((entries.join(" ").replace('"', ""), findings.collect()))
+    }
+
+    #[test]
+    fn a_link_without_a_nic_costs_only_what_is_on_it() {
+        let ignored = "; ignoring the link and what is on it";
+        let unknown = format!("no NIC has this MAC address{ignored}");
+        let second = "{id: b, type: phy, ethernet_mac_address: '02:00:00:00:00:02'}";
+        let above = "{id: v, type: vlan, vlan_link: a, vlan_id: 7}, {id: o, type: bond, bond_links: [a, b]}, \
+                     {id: p, type: bond, bond_links: [a]}, {id: w, type: vlan, vlan_link: p, vlan_id: 8}, \
+                     {id: x, type: vlan, vlan_link: b, vlan_id: 9}";
+        for (first, problem) in [
+            (r"{id: a, ethernet_mac_address: x}", Some(format!("links[0].ethernet_mac_address: {unknown}"))),
+            ("{id: a, mac_address: x}", Some(format!("links[0].mac_address: {unknown}"))),
+            (
+                "{id: a, mac_address: 5}",
+                Some(format!(
+                    "links[0].mac_address: expected a MAC address, as the link has no name{ignored}"
+                )),
+            ),
+            (
+                "{id: a}",
+                Some(format!(
+                    "links[0].ethernet_mac_address: expected a MAC address, as the link has no name{ignored}"
+                )),
+            ),
+            // The datasource has reported it.
+            ("{id: a, ethernet_mac_address: null}", None),
+        ] {
+            let found = converted(&format!("[{first}, {second}, {above}]"));
+            let entries = "eth1 bond0<[eth1] eth1.9<eth1".to_string();
+            let problems: Vec<String> = problem.into_iter().collect();
+            assert_eq!(found, Ok((entries, problems)), "{first}");
+        }
+        // A link that is no map, and a vlan whose link was of another type.
+        let nulls = format!("[null, {second}, {{id: v, type: vlan, vlan_link: null, vlan_id: 7}}]");
+        assert_eq!(converted(&nulls), Ok(("eth1".into(), vec![])));
+        let named = "[{id: a, name: n, ethernet_mac_address: x}]";
+        assert_eq!(converted(named), Ok(("n".into(), vec![])));
+    }
+
+    #[test]
+    fn without_any_link_there_is_no_configuration() {
+        for (links, expected) in [
+            ("[{id: a, ethernet_mac_address: x}]", "links[0].ethernet_mac_address: no NIC has this MAC"),
+            ("[{id: a, ethernet_mac_address: null}]", "links: no link can be configured"),
+            ("[null]", "links: no link can be configured"),
+            ("null", "links: no link can be configured"),
+        ] {
+            let error = converted(links).unwrap_err();
+            assert!(error.contains(expected), "{links}: {error}");
+        }
+        assert_eq!(converted("[]"), Ok((String::new(), vec![])));
     }
 }

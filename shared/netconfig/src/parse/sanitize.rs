@@ -63,6 +63,16 @@ pub fn is_shell_special(c: char) -> bool {
 const LIST_KEYS: [&str; 5] =
     ["dns_nameservers", "dns_search", "bond_interfaces", "bridge_interfaces", "interfaces"];
 
+/// The keys without which an item of these lists would be a route or rule for other packets, or to another router.
+const ESSENTIAL_KEYS: [(&[&str], &[&str]); 2] = [
+    (
+        &["routes", "config"],
+        &["to", "via", "network", "destination", "gateway", "netmask", "prefix", "table", "from", "type"],
+    ),
+    (&["routing-policy"], &["from", "to", "mark", "type-of-service", "table"]),
+];
+const IGNORING_ENTRY: &str = "ignoring the entry";
+
 /// The level of a map in a configuration, as far as it determines the readers of its keys.
 #[derive(Debug, Clone, Copy)]
 enum Level<'a> {
@@ -126,6 +136,14 @@ pub fn sanitize<'a>(config: &'a Node, path: &str, consumer: Consumer) -> Sanitiz
     Sanitized { config, findings: sanitizer.findings }
 }
 
+/// Returns the outcome of a value that is removed from an item of the list `list`.
+fn outcome(list: &str, name: &str) -> &'static str {
+    match ESSENTIAL_KEYS.iter().any(|(lists, keys)| lists.contains(&list) && keys.contains(&name)) {
+        true => IGNORING_ENTRY,
+        false => "ignored",
+    }
+}
+
 struct Sanitizer {
     consumer: Consumer,
     findings: Findings,
@@ -144,12 +162,12 @@ impl Sanitizer {
         }
     }
 
-    fn discard(&mut self, node: &Node, path: &str) {
-        let message = match node.as_str() {
-            Some(text) if text.len() > MAX_LENGTH => "too long; ignored",
-            _ => "control characters and backslashes are not allowed in a network configuration; ignored",
+    fn discard(&mut self, node: &Node, path: &str, outcome: &str) {
+        let problem = match node.as_str() {
+            Some(text) if text.len() > MAX_LENGTH => "too long",
+            _ => "control characters and backslashes are not allowed in a network configuration",
         };
-        self.findings.add(FindingKind::Invalid, &node.at, path, message);
+        self.findings.add(FindingKind::Invalid, &node.at, path, format!("{problem}; {outcome}"));
     }
 
     fn node(&mut self, node: &Node, path: &str, parent: &str, level: Level<'_>) -> Node {
@@ -159,9 +177,12 @@ impl Sanitizer {
                 for (i, item) in items.iter().enumerate() {
                     let path = format!("{path}[{i}]");
                     if self.is_unsafe(item) {
-                        self.discard(item, &path);
-                    } else {
-                        kept.push(self.node(item, &path, parent, Level::Inner));
+                        self.discard(item, &path, "ignored");
+                        continue;
+                    }
+                    let sanitized = self.node(item, &path, parent, Level::Inner);
+                    if !self.loses_essential(item, parent) {
+                        kept.push(sanitized);
                     }
                 }
                 Value::Seq(kept)
@@ -170,7 +191,7 @@ impl Sanitizer {
                 let mut kept = Map::new();
                 for (key, value) in map.iter() {
                     if self.is_unsafe(key) {
-                        self.discard(key, path);
+                        self.discard(key, path, "ignored");
                         continue;
                     }
                     let name = key.scalar_text().unwrap_or_default();
@@ -178,7 +199,7 @@ impl Sanitizer {
                     if self.consumer == Consumer::Renderers && level.is_netplan_only(&name) {
                         kept.insert(key.clone(), value.clone());
                     } else if self.is_unsafe(value) && !self.is_word_list(value, &name, parent) {
-                        self.discard(value, &path);
+                        self.discard(value, &path, outcome(parent, &name));
                     } else {
                         kept.insert(key.clone(), self.node(value, &path, &name, level.nested(&name)));
                     }
@@ -188,6 +209,14 @@ impl Sanitizer {
             other => other.clone(),
         };
         Node { value, at: node.at.clone() }
+    }
+
+    /// Returns whether a value of an item of the list `list` is removed without which the item would be another one.
+    fn loses_essential(&self, item: &Node, list: &str) -> bool {
+        item.as_map().into_iter().flat_map(Map::iter).any(|(key, value)| {
+            let name = key.as_str().unwrap_or_default();
+            self.is_unsafe(value) && outcome(list, name) == IGNORING_ENTRY
+        })
     }
 
     fn is_word_list(&self, value: &Node, name: &str, parent: &str) -> bool {
@@ -201,6 +230,48 @@ impl Sanitizer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Without its gateway a default route would be on the link.
+    #[test]
+    fn routes_and_rules_are_removed_with_their_essential_values() {
+        let mut cases = 0;
+        for (config, keys) in [
+            (
+                "{version: 1, config: [{type: route, destination: D, netmask: N, gateway: G, metric: M}]}",
+                "DNG",
+            ),
+            (
+                "{version: 1, config: [{type: physical, name: a, subnets: [{type: dhcp, routes: \
+                 [{network: D, netmask: N, prefix: P, gateway: G, metric: M}]}]}]}",
+                "DNPG",
+            ),
+            (
+                "{version: 2, ethernets: {a: {routes: [{to: D, via: V, table: T, from: F, metric: M}]}}}",
+                "DVTF",
+            ),
+            (
+                "{version: 2, ethernets: {a: {routing-policy: [{from: F, to: D, table: T, priority: M}]}}}",
+                "FDT",
+            ),
+        ] {
+            for key in keys.chars().chain(['M']) {
+                let text = config.replace(&format!(": {key}"), r#": "x\u001b""#);
+                let root = config::yaml::parse("t", &text).unwrap().root;
+                for consumer in [Consumer::Renderers, Consumer::Netplan] {
+                    let sanitized = sanitize(&root, "network", consumer);
+                    let findings: Vec<String> = sanitized.findings.iter().map(ToString::to_string).collect();
+                    let left = sanitized.config.to_json().to_string();
+                    // A value of its own costs only itself.
+                    let has_others = keys.chars().all(|other| left.contains(&format!(":\"{other}\"")));
+                    let has_any = keys.chars().any(|other| left.contains(&format!(":\"{other}\"")));
+                    let is_expected = if key == 'M' { has_others } else { !has_any };
+                    assert!(findings.len() == 1 && is_expected, "{text}: {left}: {findings:?}");
+                    cases += 1;
+                }
+            }
+        }
+        assert_eq!(cases, 2 * 18);
+    }
 
     #[test]
     fn only_the_unsafe_value_is_removed() {

@@ -3,17 +3,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use config::{FindingKind, Findings, Ini, Map, Node, Position};
+use config::{Finding, FindingKind, Findings, Ini, Map, Node, Position};
 use system::Prefix;
 
 use crate::address;
 
+use super::NO_NIC;
 use super::facts::Facts;
 
 /// Converts for `net-convert`: NICs are named like their sections.
 ///
 /// # Errors
-/// Fails if the node is not text, if the text does not list its NICs, or if a NIC is invalid.
+/// Fails if the node is not text, if the text does not list its NICs, or if all NICs are invalid.
 pub fn to_v2(text: &Node, _facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, None, findings)
 }
@@ -21,7 +22,7 @@ pub fn to_v2(text: &Node, _facts: &Facts, findings: &mut Findings) -> Result<Nod
 /// Converts on a running system: NICs keep their names.
 ///
 /// # Errors
-/// Fails as [`to_v2`] does, or if no NIC has a configured MAC address.
+/// Fails as [`to_v2`] does; a NIC is also invalid if the machine has none with its MAC address.
 pub fn to_v2_on_machine(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
     convert(text, Some(facts), findings)
 }
@@ -49,39 +50,50 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
         return Err(format!("{}: PRIMARY: more than one primary NIC", text.at));
     }
     let mut ethernets = Map::new();
-    for nic in nics {
-        let error =
-            |key: &str, message: &str| format!("{}: {nic}.{key}: {message}", position(ini.line(nic, key)));
+    let mut problems: Vec<Finding> = Vec::new();
+    for nic in &nics {
+        let mut report = |key: &str, message: &str| {
+            let line = ini.line(nic, key);
+            let at = if line == 0 { text.at.clone() } else { position(line) };
+            let (kind, key, message) = (FindingKind::Invalid, format!("{nic}.{key}"), message.into());
+            problems.push(Finding { kind, at, key, message });
+        };
         let Some(mac) = ini.get(nic, "MACADDR").filter(|m| !m.is_empty()) else {
-            findings.add(
-                FindingKind::Invalid,
-                &text.at,
-                format!("{nic}.MACADDR"),
-                "required, but missing; ignoring the NIC",
-            );
+            report("MACADDR", "required, but missing; ignoring the NIC");
             continue;
         };
         let mac = mac.to_ascii_lowercase();
-        let name = match names {
-            None => nic,
-            Some(facts) => {
-                facts.name_of(&mac).ok_or_else(|| error("MACADDR", "no NIC has this MAC address"))?
-            }
+        let Some(name) = names.map_or(Some(*nic), |facts| facts.name_of(&mac)) else {
+            report("MACADDR", &format!("{NO_NIC}; ignoring the NIC"));
+            continue;
         };
-        let device =
-            device(&ini, nic, &mac, name, primaries > 0).map_err(|(key, message)| error(&key, &message))?;
-        ethernets.insert(Node { at: position(ini.line(nic, "MACADDR")), ..name.into() }, device);
+        if let Some(device) = device(&ini, nic, &mac, name, primaries > 0, &mut report) {
+            ethernets.insert(Node { at: position(ini.line(nic, "MACADDR")), ..name.into() }, device);
+        }
     }
+    if ethernets.is_empty()
+        && let Some(first) = problems.first()
+    {
+        // A network without NICs would be worse than the one that the system has now.
+        return Err(first.to_string());
+    }
+    problems.into_iter().for_each(|problem| findings.push(problem));
     let mut config = Map::new();
     config.insert("version", 2);
     config.insert("ethernets", ethernets);
     Ok(Node::from(config))
 }
 
-/// The key and the problem.
-type KeyError = (String, String);
-
-fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) -> Result<Map, KeyError> {
+/// Returns the settings of a NIC; `None` if it would have neither an address nor DHCP because of invalid values. Each is
+/// reported by its key: one of an address costs the address and its routes, one of a gateway its route.
+fn device(
+    ini: &Ini<'_>,
+    nic: &str,
+    mac: &str,
+    name: &str,
+    has_primary: bool,
+    report: &mut dyn FnMut(&str, &str),
+) -> Option<Map> {
     let dns = |key: &str| ini.numbered("DNS", key).into_iter().map(Node::from).collect::<Vec<_>>();
     let (servers, search) = (dns("NAMESERVER"), dns("SUFFIX"));
     let one = |key: &str, value: Node| Node::from([(Node::from(key), value)].into_iter().collect::<Map>());
@@ -98,48 +110,59 @@ fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) ->
         device.insert("dhcp4-overrides", one("use-dns", false.into()));
     }
     let (mut addresses, mut routes) = (Vec::new(), Vec::new());
-    let mut route = |to: String, via: &str| {
-        routes.push(Node::from(
-            [("to", to.as_str()), ("via", via)]
-                .map(|(k, v)| (k.into(), v.into()))
-                .into_iter()
-                .collect::<Map>(),
-        ));
-    };
     let is_primary = ini.is_yes(nic, "PRIMARY");
+    let mut has_problem = false;
+    let mut report = |key: &str, problem: &str, outcome: &str| {
+        has_problem = true;
+        report(key, &format!("{problem}; ignoring the {outcome}"));
+    };
+    let mut route = |any: &str, prefix: u8, via: &str| {
+        let ip: IpAddr = via.parse().map_err(|_| "expected an IP address")?;
+        let to = if is_primary { any.to_string() } else { subnet_of(ip, prefix) };
+        let pairs = [("to", to.as_str()), ("via", via)].map(|(k, v)| (k.into(), v.into()));
+        routes.push(Node::from(pairs.into_iter().collect::<Map>()));
+        Ok::<(), &str>(())
+    };
     let get = |key: &str| ini.get(nic, key).filter(|v| !v.is_empty());
     if is_static {
-        let prefix = match get("NETMASK") {
-            None => 32,
-            Some(mask) => {
-                prefix(mask, Ipv4Addr::UNSPECIFIED.into()).map_err(|w| ("NETMASK".to_string(), w))?
-            }
-        };
-        if let Some(ip) = get("IPADDR") {
-            addresses.push(Node::from(format!("{ip}/{prefix}")));
-        }
-        let mut gateways = get("GATEWAY").into_iter().flat_map(|g| g.split(',')).map(str::trim);
-        if is_primary && let Some(first) = gateways.next() {
-            route("0.0.0.0/0".into(), first);
-        } else if !has_primary {
-            for gateway in gateways {
-                route(subnet_of(gateway, prefix).map_err(|w| ("GATEWAY".to_string(), w))?, gateway);
+        match get("NETMASK").map_or(Ok(32), |mask| prefix(mask, Ipv4Addr::UNSPECIFIED.into())) {
+            Err(problem) => report("NETMASK", &problem, "address"),
+            Ok(prefix) => {
+                if let Some(ip) = get("IPADDR") {
+                    addresses.push(Node::from(format!("{ip}/{prefix}")));
+                }
+                let gateways = get("GATEWAY").into_iter().flat_map(|g| g.split(',')).map(str::trim);
+                // The default route has one.
+                let count = match (is_primary, has_primary) {
+                    (true, _) => 1,
+                    (false, true) => 0,
+                    (false, false) => usize::MAX,
+                };
+                for gateway in gateways.take(count) {
+                    if let Err(problem) = route("0.0.0.0/0", prefix, gateway) {
+                        report("GATEWAY", problem, "route");
+                    }
+                }
             }
         }
     }
     let v6 = ini.numbered(nic, "IPv6ADDR");
     for (ip, n) in v6.iter().zip(1..) {
         let (mask_key, gateway_key) = (format!("IPv6NETMASK|{n}"), format!("IPv6GATEWAY|{n}"));
-        let Some(mask) = get(&mask_key) else { return Err((mask_key, "required, but missing".into())) };
-        let prefix = prefix(mask, Ipv6Addr::UNSPECIFIED.into()).map_err(|w| (mask_key, w))?;
-        addresses.push(Node::from(format!("{ip}/{prefix}")));
-        match get(&gateway_key) {
-            Some(gateway) if is_primary => route("::/0".into(), gateway),
-            Some(gateway) if !has_primary => {
-                route(subnet_of(gateway, prefix).map_err(|w| (gateway_key, w))?, gateway);
+        let mask = get(&mask_key).ok_or_else(|| "required, but missing".to_string());
+        match mask.and_then(|mask| prefix(mask, Ipv6Addr::UNSPECIFIED.into())) {
+            Err(problem) => report(&mask_key, &problem, "address"),
+            Ok(prefix) => {
+                addresses.push(Node::from(format!("{ip}/{prefix}")));
+                let gateway = get(&gateway_key).filter(|_| is_primary || !has_primary);
+                if let Some(Err(problem)) = gateway.map(|gateway| route("::/0", prefix, gateway)) {
+                    report(&gateway_key, problem, "route");
+                }
             }
-            _ => {}
         }
+    }
+    if has_problem && addresses.is_empty() && device.get("dhcp4").and_then(Node::as_bool) == Some(false) {
+        return None;
     }
     if !v6.is_empty() {
         device.insert("dhcp6", false);
@@ -158,7 +181,7 @@ fn device(ini: &Ini<'_>, nic: &str, mac: &str, name: &str, has_primary: bool) ->
     if !nameservers.is_empty() {
         device.insert("nameservers", nameservers);
     }
-    Ok(device)
+    Some(device)
 }
 
 fn prefix(mask: &str, family: IpAddr) -> Result<u8, String> {
@@ -166,9 +189,8 @@ fn prefix(mask: &str, family: IpAddr) -> Result<u8, String> {
 }
 
 /// Returns the subnet of a gateway.
-fn subnet_of(gateway: &str, prefix: u8) -> Result<String, String> {
-    let ip: IpAddr = gateway.parse().map_err(|_| "expected an IP address")?;
-    Ok(format!("{}/{prefix}", Prefix::new(ip, prefix).network().address))
+fn subnet_of(gateway: IpAddr, prefix: u8) -> String {
+    format!("{}/{prefix}", Prefix::new(gateway, prefix).network().address)
 }
 
 #[cfg(test)]
@@ -219,12 +241,58 @@ mod tests {
         }
     }
 
+    /// An invalid value costs itself: a gateway its route, a mask its address, a MAC its NIC.
+    #[test]
+    fn invalid_values_cost_only_what_needs_them() {
+        let head =
+            format!("{}[NIC2]\nMACADDR = 00:50:56:A6:8C:09\n", HEAD.replace("NIC1\n[", "NIC1,NIC2\n["));
+        let nic = "[NIC1]\nBOOTPROTO=static\nIPADDR=10.0.0.2\nIPv6ADDR|1=fc00::2\n";
+        for (more, addresses, routes, key) in [
+            ("NETMASK=24\nIPv6NETMASK|1=64\nGATEWAY=10.0.0.1,x\n", 2, 1, "GATEWAY"),
+            (
+                "NETMASK=24\nIPv6NETMASK|1=64\nPRIMARY=yes\nGATEWAY=x\nIPv6GATEWAY|1=fc00::1\n",
+                2,
+                1,
+                "GATEWAY",
+            ),
+            ("NETMASK=24\nIPv6NETMASK|1=64\nGATEWAY=10.0.0.1\nIPv6GATEWAY|1=x\n", 2, 1, "IPv6GATEWAY|1"),
+            ("NETMASK=255.0.255.0\nIPv6NETMASK|1=64\nGATEWAY=10.0.0.1\n", 1, 0, "NETMASK"),
+            (
+                "NETMASK=24\nIPv6NETMASK|1=129\nGATEWAY=10.0.0.1\nIPv6GATEWAY|1=fc00::1\n",
+                1,
+                1,
+                "IPv6NETMASK|1",
+            ),
+            ("NETMASK=24\nGATEWAY=10.0.0.1\n", 1, 1, "IPv6NETMASK|1"),
+        ] {
+            let text = Node::from(format!("{head}{nic}{more}"));
+            let mut findings = Findings::default();
+            let config = to_v2(&text, &Facts::default(), &mut findings).unwrap();
+            let list = |nic: &str, key: &str| {
+                config.at_path(&["ethernets", nic, key]).and_then(Node::as_seq).map_or(0, <[Node]>::len)
+            };
+            assert_eq!((list("NIC1", "addresses"), list("NIC1", "routes")), (addresses, routes), "{more}");
+            assert!(config.at_path(&["ethernets", "NIC2"]).is_some(), "{more}");
+            let keys: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
+            assert_eq!(keys, [format!("NIC1.{key}")], "{more}");
+        }
+        let facts = Facts::from_pairs([("ens192", "00:50:56:a6:8c:09")]);
+        let mut findings = Findings::default();
+        let config = to_v2_on_machine(&Node::from(head.as_str()), &facts, &mut findings).unwrap();
+        assert!(config.at_path(&["ethernets", "ens192"]).is_some());
+        let keys: Vec<&str> = findings.iter().map(|finding| finding.key.as_str()).collect();
+        assert_eq!(keys, ["NIC1.MACADDR"]);
+    }
+
     #[test]
     fn invalid_configurations_are_rejected() {
         for (text, message) in [
             ("", "NIC-CONFIG.NICS: required"),
             ("[NIC-CONFIG]\nNICS=a,b\n[a]\nPRIMARY=yes\n[b]\nPRIMARY=yes\n", "more than one primary NIC"),
-            (&format!("{HEAD}IPv6ADDR|1=fc00::1\n"), "NIC1.IPv6NETMASK|1: required"),
+            (
+                &format!("{HEAD}BOOTPROTO=static\nIPv6ADDR|1=fc00::1\n"),
+                "NIC1.IPv6NETMASK|1: required, but missing; ignoring the address",
+            ),
             (
                 &format!("{HEAD}BOOTPROTO=static\nNETMASK=255.0.255.0\n"),
                 "cust.cfg:6:1: NIC1.NETMASK: expected a contiguous netmask",
@@ -233,7 +301,7 @@ mod tests {
             let error = convert(text).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
-        assert_eq!(convert("[NIC-CONFIG]\nNICS=a\nwhat\n"), Ok(("{}".into(), 2)));
+        assert!(convert("[NIC-CONFIG]\nNICS=a\nwhat\n").unwrap_err().contains("a.MACADDR: required"));
         let text = Node::from(HEAD);
         let on_machine = |facts: &Facts| to_v2_on_machine(&text, facts, &mut Findings::default());
         assert!(on_machine(&Facts::default()).unwrap_err().contains("no NIC"));

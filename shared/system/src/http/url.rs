@@ -285,20 +285,18 @@ pub fn redact(url: &str) -> String {
 /// Removes the credentials, the query and the words of the path that `paths` does not show.
 pub fn redact_except(url: &str, paths: Paths) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or(url);
-    match bare.split_once("://") {
-        Some((scheme, rest)) => {
-            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let host = authority.rsplit('@').next().unwrap_or(authority);
-            // A file is identified by its path.
-            let path = if host.is_empty() {
-                Cow::Borrowed(path)
-            } else {
-                paths.redact(without_port(host), path).into()
-            };
-            format!("{scheme}://{host}{path}")
-        }
-        None => bare.to_string(),
-    }
+    let (scheme, rest) = match bare.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None if local_path(bare).is_some() => return bare.to_string(),
+        // A URL whose scheme was forgotten has the same secrets.
+        None => (String::new(), bare),
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    // A file is identified by its path.
+    let path =
+        if host.is_empty() { Cow::Borrowed(path) } else { paths.redact(without_port(host), path).into() };
+    format!("{scheme}{host}{path}")
 }
 
 fn without_port(place: &str) -> &str {
@@ -403,6 +401,12 @@ mod tests {
             ("http://169.254.169.254/hooks/s3cret/user-data", "http://169.254.169.254/…/…/user-data"),
             ("http://[fe80::1%25eth0]/latest/x", "http://[fe80::1%25eth0]/latest/…"),
             ("file:///srv/a.yaml", "file:///srv/a.yaml"),
+            ("/srv/a.yaml?x", "/srv/a.yaml"),
+            ("file:/srv/a.yaml", "file:/srv/a.yaml"),
+            // The scheme was forgotten.
+            ("169.254.169.254/s3cret", "169.254.169.254/…"),
+            ("u:p@h:8080/s3cret/latest?token=x", "h:8080/…/latest"),
+            ("u:p@h", "h"),
         ] {
             assert_eq!(redact(url), expected);
         }
@@ -424,6 +428,7 @@ mod tests {
             ("http://[fd00:ec2::254]:80/latest/x", "http://[fd00:ec2::254]:80/latest/x"),
             ("http://[fe80::1%25eth0]/latest/x", "http://[fe80::1%25eth0]/latest/x"),
             ("http://169.254.169.254/a/0123456789abcdef0123/b", "http://169.254.169.254/a/0123…/b"),
+            ("169.254.169.254/latest/x", "169.254.169.254/latest/x"),
             (
                 "http://169.254.169.254/web-server-01-production-west/i-0abcdef1234567890/",
                 "http://169.254.169.254/web-server-01-production-west/i-0abcdef1234567890/",
