@@ -89,8 +89,7 @@ pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option
         let facts = facts::for_format(sys, row, content, renderers);
         let mut findings = Findings::default();
         let config = row.convert(content, &facts, &mut findings).map_err(Err)?;
-        let has_all = !findings.iter().any(|finding| finding.message.starts_with(parse::NO_NIC));
-        if has_all { Ok((config, findings)) } else { Err(Ok((config, findings))) }
+        if facts.is_nic_missing.get() { Err(Ok((config, findings))) } else { Ok((config, findings)) }
     });
     let (config, findings) = settled.or_else(|unsettled| unsettled).map_err(system::Error::new)?;
     for finding in findings.iter() {

@@ -1,5 +1,6 @@
 //! What parsers need to know about the system, as values: `crate::facts` and `crate::nics` read it.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use config::Node;
@@ -21,6 +22,8 @@ pub struct Facts {
     pub interfaces_dir: Option<String>,
     /// Paths and strings of the files that an interfaces file includes.
     pub includes: HashMap<Include, Vec<(String, String)>>,
+    /// Whether [`Facts::name_of_needed`] has not found a NIC, which may still appear.
+    pub is_nic_missing: Cell<bool>,
 }
 
 /// Facts about a NIC.
@@ -54,6 +57,13 @@ impl Facts {
         let same =
             |nic: &&NicFacts| nic.mac.eq_ignore_ascii_case(mac) || nic.short_mac().as_deref() == Some(mac);
         self.nics.iter().find(same).map(|nic| nic.name.as_str())
+    }
+
+    /// As [`Facts::name_of`], for a NIC without which a part of the configuration is lost; notes that it is missing.
+    pub fn name_of_needed(&self, mac: &str) -> Option<&str> {
+        let name = self.name_of(mac);
+        self.is_nic_missing.set(self.is_nic_missing.get() || name.is_none());
+        name
     }
 }
 

@@ -27,12 +27,9 @@ use config::{Findings, Node, Position, Value};
 pub use builder::Parsed;
 pub use facts::{Facts, Include, NicFacts};
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
-pub use network_data::{needed_macs, to_v1 as network_data_to_v1};
+pub use network_data::to_v1 as network_data_to_v1;
 pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, Unit};
 pub use section::{is_disabled, network_section, version};
-
-/// The start of a finding about a NIC that is left out because the machine does not have it, or not yet.
-pub const NO_NIC: &str = "no NIC has this MAC address";
 
 /// The syntax of a format's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

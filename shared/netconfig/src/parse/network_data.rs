@@ -5,7 +5,6 @@ use std::collections::{HashMap, HashSet};
 
 use config::{Finding, FindingKind, Findings, Map, Node};
 
-use super::NO_NIC;
 use super::facts::Facts;
 
 /// The members of networks and routes that version 1 has as well.
@@ -39,14 +38,6 @@ const PHYSICAL: [&str; 12] = [
 /// The names of a link's MAC.
 const MAC_KEYS: [&str; 2] = ["ethernet_mac_address", "mac_address"];
 const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "metric"];
-
-/// Returns the MACs, in lower case, of the physical links without a name, whose names must be known.
-pub fn needed_macs(data: &Node) -> Vec<String> {
-    items(data, "links")
-        .filter(|l| !has_type(l, "bond") && !has_type(l, "vlan") && l.get("name").is_none_or(Node::is_falsy))
-        .filter_map(mac_of)
-        .collect()
-}
 
 /// Converts the document to version 1. A link for which no NIC is found is reported and left out, with what is on it.
 ///
@@ -203,9 +194,9 @@ fn link_names<'a>(links: &[Link<'a>], facts: &Facts) -> Named<'a> {
 fn nic_name(link: &Link<'_>, facts: &Facts) -> Result<String, Option<Finding>> {
     let key = MAC_KEYS.iter().find(|key| link.node.get(key).is_some()).unwrap_or(&MAC_KEYS[0]);
     let message = match mac_of(link.node) {
-        Some(mac) => match facts.name_of(&mac) {
+        Some(mac) => match facts.name_of_needed(&mac) {
             Some(name) => return Ok(name.to_string()),
-            None => NO_NIC,
+            None => "no NIC has this MAC address",
         },
         None if link.node.get(key).is_some_and(Node::is_null) => return Err(None),
         None => "expected a MAC address, as the link has no name",

@@ -8,7 +8,6 @@ use system::Prefix;
 
 use crate::address;
 
-use super::NO_NIC;
 use super::facts::Facts;
 
 /// Converts for `net-convert`: NICs are named like their sections.
@@ -63,8 +62,8 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
             continue;
         };
         let mac = mac.to_ascii_lowercase();
-        let Some(name) = names.map_or(Some(*nic), |facts| facts.name_of(&mac)) else {
-            report("MACADDR", &format!("{NO_NIC}; ignoring the NIC"));
+        let Some(name) = names.map_or(Some(*nic), |facts| facts.name_of_needed(&mac)) else {
+            report("MACADDR", "no NIC has this MAC address; ignoring the NIC");
             continue;
         };
         if let Some(device) = device(&ini, nic, &mac, name, primaries > 0, &mut report) {
