@@ -11,6 +11,7 @@ use blkid_sys as blkid;
 use system::{Deadline, Error, Result, ResultExt, System};
 
 use crate::bounded::run_within;
+use crate::device::open;
 use crate::superblock::{Prober, Superblock};
 
 /// A disk that does not respond for this long is not overwritten.
@@ -64,7 +65,7 @@ pub struct TablePartition {
 /// # Errors
 /// Fails if the device cannot be opened or read, or does not respond.
 pub fn contents(sys: &System, path: &str) -> Result<Contents> {
-    let file = crate::open(sys, path)?;
+    let file = open(sys, path)?;
     let read = move || read_contents(&file);
     let late = || Err(Error::new("timed out"));
     run_within(Deadline::after(TIMEOUT), read).unwrap_or_else(late).context(format_args!("probing {path}"))

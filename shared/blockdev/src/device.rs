@@ -1,9 +1,10 @@
-//! The block devices that the kernel has, from /sys/class/block.
+//! The block devices that the kernel has, from /sys/class/block, and how one is opened.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
-use system::System;
+use system::{Error, Result, ResultExt, System};
 
 /// A block device with a readable medium.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +85,27 @@ fn is_partition_name(partition: &str, disk: &str) -> bool {
         let after_digit = disk.ends_with(|c: char| c.is_ascii_digit());
         is_number(if after_digit { rest.strip_prefix('p').unwrap_or_default() } else { rest })
     })
+}
+
+/// Opens a device (or an image of one) read-only, without waiting for it.
+///
+/// # Errors
+/// Fails if the device cannot be opened, or if the path is neither a block device nor a regular file.
+pub fn open(sys: &System, path: &str) -> Result<File> {
+    let what = || format!("opening {path}");
+    let host = sys.root().host_followed(path);
+    // O_NONBLOCK: a drive with an open tray must not close it.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY)
+        .open(host)
+        .context(what())?;
+    let kind = file.metadata().context(what())?.file_type();
+    // Only an image below another root is a plain file; a pipe or a tape with a disk's name is not a disk.
+    if kind.is_block_device() || kind.is_file() {
+        return Ok(file);
+    }
+    Err(Error::new(format!("{}: not a block device", what())))
 }
 
 // linux/cdrom.h: a drive's answers about its disc.

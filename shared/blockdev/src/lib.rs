@@ -9,13 +9,11 @@ mod contents;
 mod device;
 mod superblock;
 
-use std::fs::{File, OpenOptions};
 use std::io::Read;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 
 pub use bounded::{abandon_hung_reads, run_within};
 pub use contents::{Contents, PartitionTable, TablePartition, contents, is_in_use};
-pub use device::{Device, devices, is_drive_not_ready};
+pub use device::{Device, devices, is_drive_not_ready, open};
 use superblock::Prober;
 pub use superblock::{Superblock, probe};
 use system::{Deadline, Error, Result, ResultExt, System};
@@ -34,27 +32,6 @@ pub struct Scan {
 }
 
 type CreateProber = fn() -> Result<Prober>;
-
-/// Opens a device (or an image of one) read-only, without waiting for it.
-///
-/// # Errors
-/// Fails if the device cannot be opened, or if the path is neither a block device nor a regular file.
-pub fn open(sys: &System, path: &str) -> Result<File> {
-    let what = || format!("opening {path}");
-    let host = sys.root().host_followed(path);
-    // O_NONBLOCK: a drive with an open tray must not close it.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC | libc::O_NOCTTY)
-        .open(host)
-        .context(what())?;
-    let kind = file.metadata().context(what())?.file_type();
-    // Only an image below another root is a plain file; a pipe or a tape with a disk's name is not a disk.
-    if kind.is_block_device() || kind.is_file() {
-        return Ok(file);
-    }
-    Err(Error::new(format!("{}: not a block device", what())))
-}
 
 /// Returns the superblock of a device by its path (`/dev/vda1`); `None` if it has no known file system.
 ///

@@ -15,7 +15,7 @@ mod table;
 pub use ec2::{is_ec2_uuid, is_outscale};
 pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
 pub use rule::{DmiField, Match, Rule};
-pub use table::CLOUDS;
+pub use table::{CLOUDS, cloud};
 
 /// One cloud: a row of [`CLOUDS`].
 #[derive(Debug)]
@@ -46,11 +46,6 @@ impl Stages {
     pub(crate) const LOCAL: Stages = Stages { local: true, network: false };
     pub(crate) const NETWORK: Stages = Stages { local: false, network: true };
     pub(crate) const BOTH: Stages = Stages { local: true, network: true };
-}
-
-/// Returns the cloud with this name; upper and lower case are distinct.
-pub fn cloud(name: &str) -> Option<&'static Cloud> {
-    CLOUDS.iter().find(|cloud| cloud.name == name)
 }
 
 impl Cloud {

@@ -276,3 +276,8 @@ pub const CLOUDS: &[Cloud] = &[
         note: "nothing: the fallback if no other datasource is found",
     },
 ];
+
+/// Returns the cloud with this name; upper and lower case are distinct.
+pub fn cloud(name: &str) -> Option<&'static Cloud> {
+    CLOUDS.iter().find(|cloud| cloud.name == name)
+}

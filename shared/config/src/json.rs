@@ -327,7 +327,7 @@ fn float_text(f: f64, node: &Node) -> Cow<'static, str> {
 }
 
 /// Returns binary data as text.
-pub(crate) fn binary_text(bytes: &[u8]) -> String {
+fn binary_text(bytes: &[u8]) -> String {
     format!("ci-b64:{}", encoding::base64::encode(bytes))
 }
 
@@ -340,6 +340,49 @@ pub(crate) fn key_text(key: &Node) -> Cow<'_, str> {
         Value::Float(f) => float_text(*f, key),
         Value::Bytes(bytes) => binary_text(bytes).into(),
         _ => key.scalar_text().unwrap_or_default().into(),
+    }
+}
+
+impl Node {
+    /// Returns the value as JSON: keys as text, binary data as base64 after `ci-b64:`, non-finite numbers as null.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Bool(*b),
+            Value::Int(n) => match (i64::try_from(*n), u64::try_from(*n)) {
+                (Ok(n), _) => n.into(),
+                (_, Ok(n)) => n.into(),
+                _ => Json::String(n.to_string()),
+            },
+            Value::Float(f) => Json::from(*f),
+            Value::Str(text) => Json::String(text.clone()),
+            Value::Bytes(bytes) => Json::String(binary_text(bytes)),
+            Value::Seq(items) => Json::Array(items.iter().map(Node::to_json).collect()),
+            Value::Set(map) => Json::Array(map.iter().map(|(key, _)| key.to_json()).collect()),
+            Value::Map(map) => {
+                Json::Object(sort::collect(map.iter().map(|(k, v)| (key_text(k).into_owned(), v.to_json()))))
+            }
+        }
+    }
+
+    /// Returns a JSON value as a node without positions (see [`crate::source_map::from_json`]).
+    pub fn from_json(json: &serde_json::Value) -> Node {
+        use serde_json::Value as Json;
+        Node::from(match json {
+            Json::Null => Value::Null,
+            Json::Bool(b) => Value::Bool(*b),
+            Json::Number(n) => match (n.as_i64(), n.as_u64(), n.as_f64()) {
+                (Some(n), ..) => Value::Int(n.into()),
+                (_, Some(n), _) => Value::Int(n.into()),
+                (.., f) => Value::Float(f.unwrap_or_default()),
+            },
+            Json::String(text) => Value::Str(text.clone()),
+            Json::Array(items) => Value::Seq(items.iter().map(Node::from_json).collect()),
+            Json::Object(map) => {
+                Value::Map(map.iter().map(|(k, v)| (Node::from(k.as_str()), Node::from_json(v))).collect())
+            }
+        })
     }
 }
 

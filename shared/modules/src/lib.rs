@@ -286,7 +286,7 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
     let name = name.strip_prefix("cc_").unwrap_or(name);
-    let name = if name == run::RENAMED { ubuntu_pro::MODULE.name } else { name };
+    let name = if name == ubuntu_pro::FORMER_NAME { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
 }
 

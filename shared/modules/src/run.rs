@@ -13,9 +13,6 @@ use crate::{
 /// Names that upstream has removed; configurations still list them.
 const REMOVED: [&str; 4] = ["emit_upstart", "refresh_rmc_and_interface", "migrator", "rightscale_userdata"];
 
-/// The name of ubuntu_pro until 24.1, which lists of older images have.
-pub(crate) const RENAMED: &str = "ubuntu_advantage";
-
 /// The module that writes a script, and the one that runs it.
 const RUNCMD: &str = "runcmd";
 const SCRIPTS_USER: &str = "scripts_user";
@@ -142,7 +139,7 @@ fn select_module(
     let plain = entry.name.trim().replace('-', "_");
     let plain = plain.strip_suffix(".py").unwrap_or(&plain);
     let plain = plain.strip_prefix("cc_").unwrap_or(plain);
-    if plain == RENAMED {
+    if plain == ubuntu_pro::FORMER_NAME {
         let renamed = Deprecation::new("24.1", ubuntu_pro::MODULE.name);
         deprecated!(sys, "module {}: {}", entry.name, renamed.text(false));
     }

@@ -24,6 +24,9 @@ pub const MODULE: Module = Module {
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
+/// The name of the module until 24.1, which lists of older images have.
+pub const FORMER_NAME: &str = "ubuntu_advantage";
+
 /// Attaching and enabling install packages.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
 const PROXIES: [&str; 6] = [

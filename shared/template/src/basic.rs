@@ -2,8 +2,8 @@
 
 use config::Map;
 
+use crate::rendered::{Rendered, TemplateError};
 use crate::value::Val;
-use crate::{Rendered, TemplateError};
 
 /// Renders a basic template. Unknown names are left unchanged.
 pub fn render(text: &str, variables: &Map, first: usize) -> Result<Rendered, TemplateError> {

@@ -1,8 +1,7 @@
 //! Python's formatting: `%` of a string, `str.format`, and numbers as text.
 
 use crate::eval::Interpreter;
-use crate::operators::TOO_LARGE;
-use crate::value::{Number, Val, ValueResult};
+use crate::value::{Number, TOO_LARGE, Val, ValueResult};
 
 /// How a value is formatted: `[[fill]align][sign][#][0][width][,][.precision][kind]`.
 #[derive(Default)]

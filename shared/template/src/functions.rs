@@ -4,8 +4,7 @@ use std::cell::Cell;
 
 use crate::args::{Args, CallArgs, Row, find, int};
 use crate::eval::Interpreter;
-use crate::operators::check_hashable;
-use crate::value::{Callable, LoopState, Val, ValueResult};
+use crate::value::{Callable, LoopState, Val, ValueResult, check_hashable};
 
 pub type Function = Row<fn(&mut Interpreter<'_>, Args) -> ValueResult<Val>>;
 

@@ -1,7 +1,7 @@
 //! The lexer: text outside of braces, and tokens inside. Whitespace is handled as by Jinja with `trim_blocks`, which
 //! cloud-init sets: a newline after `%}` and `#}` is removed, `-` removes all whitespace on its side, `+` keeps it.
 
-use crate::TemplateError;
+use crate::rendered::TemplateError;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Token {

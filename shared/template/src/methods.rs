@@ -5,8 +5,7 @@ use std::rc::Rc;
 use crate::args::{Arg, Args, CallArgs, Row, find, text};
 use crate::eval::Interpreter;
 use crate::format::pad;
-use crate::operators::{check_hashable, resolve_index};
-use crate::value::{Callable, Dict, Seq, Val, ValueResult};
+use crate::value::{Callable, Dict, Seq, Val, ValueResult, check_hashable, resolve_index};
 
 /// The name of a method, its parameters, and what it returns.
 type Method<T> = Row<fn(&mut Interpreter<'_>, &T, Args) -> ValueResult<Val>>;

@@ -7,24 +7,7 @@ use crate::args::int;
 use crate::eval::Interpreter;
 use crate::functions::{callable_attribute, steps};
 use crate::methods::method_name;
-use crate::value::{Callable, Number, Val, ValueResult, order, undefined_error};
-
-pub const TOO_LARGE: &str = "a number that is too large";
-
-pub fn check_hashable(key: &Val) -> ValueResult<()> {
-    match key {
-        // A tuple of plain values is accepted; comparing deeper ones could cost too much.
-        Val::Seq(seq) if seq.tuple && seq.depth.get() == 1 => Ok(()),
-        Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.type_name())),
-        _ => Ok(()),
-    }
-}
-
-/// Returns the position of an index in a sequence of this length; a negative index counts from the end.
-pub fn resolve_index(index: i128, length: usize) -> Option<usize> {
-    let at = if index < 0 { index.saturating_add(length as i128) } else { index };
-    usize::try_from(at).ok().filter(|at| *at < length)
-}
+use crate::value::{Callable, Number, TOO_LARGE, Val, ValueResult, order, resolve_index, undefined_error};
 
 fn integer_op(sign: &str, a: i128, b: i128) -> ValueResult<Val> {
     let found = match sign {

@@ -9,13 +9,17 @@ use config::Node;
 use encoding::python::put_repr;
 
 use crate::ast::{Macro, Name};
-use crate::eval::Scope;
 
 /// The maximum nesting of containers.
 pub const MAX_NESTING: u16 = 60;
 
 /// The prefix that upstream prints for an undefined variable; users search their files for it.
 pub const MISSING_JINJA_PREFIX: &str = "CI_MISSING_JINJA_VAR/";
+
+pub const TOO_LARGE: &str = "a number that is too large";
+
+/// The variables of a scope, which macros and loops keep.
+pub type Scope = Rc<RefCell<Vec<(Name, Val)>>>;
 
 #[derive(Clone)]
 pub enum Val {
@@ -498,4 +502,19 @@ pub fn undefined_error(name: &Option<Rc<str>>) -> String {
         Some(name) => format!("'{name}' is undefined"),
         None => "undefined value used".into(),
     }
+}
+
+pub fn check_hashable(key: &Val) -> ValueResult<()> {
+    match key {
+        // A tuple of plain values is accepted; comparing deeper ones could cost too much.
+        Val::Seq(seq) if seq.tuple && seq.depth.get() == 1 => Ok(()),
+        Val::Seq(_) | Val::Map(_) => Err(format!("{} as a key", key.type_name())),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the position of an index in a sequence of this length; a negative index counts from the end.
+pub fn resolve_index(index: i128, length: usize) -> Option<usize> {
+    let at = if index < 0 { index.saturating_add(length as i128) } else { index };
+    usize::try_from(at).ok().filter(|at| *at < length)
 }

@@ -4,10 +4,8 @@ use config::settings::{Layer, LayerKind};
 use config::{Finding, FindingKind, Findings, Node, SourceMap};
 use system::{debug, info, warning};
 
-use crate::Stage;
+use crate::stage::{SOURCE_MAP_FILE, Stage};
 
-/// The file below the run directory with the positions of the values of this boot's merged cloud-configs.
-pub(crate) const SOURCE_MAP_FILE: &str = "cloud-config.origins";
 /// The findings of one source that are reported; of the rest the log has the number.
 const MAX_FINDINGS: usize = 200;
 

@@ -7,7 +7,7 @@ use config::settings::Settings;
 use state::{Cached, Instance, Layout, Status};
 use system::{System, debug, error, info};
 
-use crate::settings::{InstanceLayers, layout_of, load};
+use crate::layers::{InstanceLayers, layout_of, load};
 use crate::{Args, StageName, error_prefix, logging};
 
 /// The time that the stage's programs have to end; systemd gives the stage 90 seconds.

@@ -14,6 +14,7 @@ mod hooks;
 mod hotplug;
 mod interrupted;
 mod kernel_url;
+mod layers;
 mod log_findings;
 mod logging;
 mod machine;

@@ -10,8 +10,11 @@ use state::{Instance, Layout, StageStatus, Status};
 use system::{Step, System, debug, info, warning};
 
 use crate::args::{self, Args, Task};
-use crate::settings::{InstanceLayers, layout_of, load};
-use crate::{StageName, findings, interrupted, kernel_url, log_findings, logging, platform, undecided};
+use crate::layers::{InstanceLayers, layout_of, load};
+use crate::{StageName, interrupted, kernel_url, log_findings, logging, platform, undecided};
+
+/// The file below the run directory with the positions of the values of this boot's merged cloud-configs.
+pub(crate) const SOURCE_MAP_FILE: &str = "cloud-config.origins";
 
 /// A running stage.
 pub struct Stage {
@@ -104,7 +107,7 @@ impl Stage {
         if args.task == Task::Boot && args.plan.is_none() {
             sys.show_activities(name.status_key(), layout.run(state::ACTIVITY_FILE));
         }
-        let source_map = SourceMap::open(layout.run(findings::SOURCE_MAP_FILE));
+        let source_map = SourceMap::open(layout.run(SOURCE_MAP_FILE));
         let mut stage = Stage {
             name,
             args,

@@ -1,7 +1,7 @@
 //! AltCloud: RHEV and vSphere without guest agents, with user-data on a floppy disk or a CD-ROM. The answer is at most
 //! "maybe".
 
-use crate::checks::labels;
+use crate::checks::rules::labels;
 use crate::facts::Facts;
 use crate::paths::RootedPath;
 use crate::verdict::{Verdict, maybe, not_found};

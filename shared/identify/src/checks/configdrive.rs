@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use crate::checks::labels;
+use crate::checks::rules::labels;
 use crate::facts::Facts;
 use crate::paths::RootedPath;
 use crate::verdict::{Verdict, found, not_found};

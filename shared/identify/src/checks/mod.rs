@@ -14,8 +14,6 @@ mod smartos;
 mod vmware;
 pub(crate) mod wsl;
 
-use clouds::Cloud;
-
 use crate::facts::Facts;
 use crate::verdict::{Verdict, not_found};
 
@@ -46,11 +44,6 @@ pub fn check(name: &str, facts: &Facts<'_>) -> Option<Verdict> {
         None if cloud.rules.is_empty() => None,
         None => Some(rules::check(facts, name)),
     }
-}
-
-/// Returns the labels of the file systems that identify a cloud.
-fn labels(name: &str) -> &'static [&'static str] {
-    clouds::cloud(name).map(Cloud::labels).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use clouds::Rule;
 
-use crate::checks::labels;
+use crate::checks::rules::labels;
 use crate::facts::Facts;
 use crate::lookup;
 use crate::paths::RootedPath;

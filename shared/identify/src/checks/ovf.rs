@@ -1,6 +1,6 @@
 //! OVF: an environment document in a seed, from the hypervisor, or on a CD-ROM.
 
-use crate::checks::{labels, rules, vmware};
+use crate::checks::{rules, vmware};
 use crate::command::{CommandOutput, has_content};
 use crate::facts::Facts;
 use crate::verdict::{Answer, Verdict, found, not_found};
@@ -32,7 +32,7 @@ pub fn ovf(facts: &Facts<'_>) -> Verdict {
     let isos = &facts.file_systems().iso9660;
     for (device, label) in isos {
         let name = device.strip_prefix("/dev/").unwrap_or(device);
-        let has_label_of = |cloud: &str| labels(cloud).contains(&label.as_str());
+        let has_label_of = |cloud: &str| rules::labels(cloud).contains(&label.as_str());
         let is_other = OTHERS.into_iter().any(has_label_of) || label.starts_with(AZURE_LABEL_PREFIX);
         if !is_drive(name) || is_other {
             continue;

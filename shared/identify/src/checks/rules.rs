@@ -1,6 +1,6 @@
 //! The check of a cloud by the rules of its row: the first rule that matches identifies it.
 
-use clouds::{DmiField, Match, Rule};
+use clouds::{Cloud, DmiField, Match, Rule};
 
 use crate::dmi::Dmi;
 use crate::facts::Facts;
@@ -25,6 +25,11 @@ pub fn evidence_in_dmi(dmi: &Dmi, name: &str) -> Option<String> {
         _ => None,
     }));
     (verdict.answer == Answer::Found).then_some(verdict.reason)
+}
+
+/// Returns the labels of the file systems that identify a cloud.
+pub fn labels(name: &str) -> &'static [&'static str] {
+    clouds::cloud(name).map(Cloud::labels).unwrap_or_default()
 }
 
 fn rules_of(name: &str) -> &'static [Rule] {

@@ -2,6 +2,7 @@
 //! part is independent: a failure is reported and affects only that part.
 
 mod debconf;
+mod files;
 mod keys;
 mod mirrors;
 mod settings;
@@ -16,6 +17,7 @@ use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, 
 use crate::context::InvalidKeys;
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources};
+use files::{mode_for, write_or_remove};
 use keys::Key;
 use mirrors::{Location, Mirrors};
 use settings::{Apt, Keys, Mirror, OldKeys};
@@ -157,25 +159,6 @@ fn write_proxies(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
 
 fn write_conf(sys: &System, apt: &Apt, invalid: &InvalidKeys) -> Result<()> {
     write_or_remove(sys, CONF, apt.conf.as_deref().unwrap_or_default(), invalid.contains("apt.conf"))
-}
-
-/// Returns the mode of a file of apt. A file with a password in a URL is readable by root only, who fetches packages; apt
-/// skips it with a warning for other users.
-fn mode_for(text: &str) -> WriteOptions {
-    let has_password = text.split("://").skip(1).any(|rest| {
-        let place = rest.split(|c: char| c == '/' || c == '"' || c.is_whitespace()).next();
-        place.and_then(|place| place.rsplit_once('@')).is_some_and(|(user, _)| user.contains(':'))
-    });
-    WriteOptions::mode(if has_password { 0o600 } else { 0o644 })
-}
-
-/// Writes a file, or removes it if there is nothing to write, unless what should be written could not be read.
-fn write_or_remove(sys: &System, path: &str, text: &str, keep: bool) -> Result<()> {
-    match text.is_empty() {
-        false => sys.write(path, text, mode_for(text)).map(drop),
-        true if keep || !sys.is_file(path) => Ok(()),
-        true => sys.remove(path).map(drop),
-    }
 }
 
 impl Mirror {

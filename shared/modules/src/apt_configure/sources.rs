@@ -3,8 +3,8 @@
 use config::Map;
 use system::{Change, Command, Error, Result, System, debug, warning};
 
+use super::files::mode_for;
 use super::keys::{Key, NO_KEY};
-use super::mode_for;
 use super::settings::Source;
 use super::sources_list::{SourcesFormat, format_of};
 use crate::Context;

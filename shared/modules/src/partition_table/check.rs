@@ -2,7 +2,8 @@
 //! within the disk and changes nothing but the length of one partition.
 
 use super::gpt::{ENTRIES_CRC32, ENTRIES_LBA, ENTRY_COUNT, ENTRY_SIZE, HEADER_CRC32, HEADER_SIZE};
-use super::{Geometry, Growth, MIB, Patch, Plan, SectorRange, mbr, plan_growth, u32_at, u64_at};
+use super::growth::{Geometry, Growth, MIB, Patch, Plan, SectorRange, u32_at, u64_at};
+use super::{mbr, plan_growth};
 use encoding::gzip::crc32;
 
 /// A disk whose first bytes are given, and whose other bytes are zero until they are written.

@@ -1,11 +1,13 @@
 //! The GUID partition table (UEFI specification, chapter 5): a header and a list of entries at the beginning of the disk,
 //! copies of both at its end, and checksums.
 
-use super::{
-    Geometry, Growth, Patch, Plan, ReadAt, SectorRange, TableError, mbr, new_end, read_exact, table_error,
-};
-use super::{u32_at, u64_at};
 use encoding::gzip::crc32;
+
+use super::growth::{
+    Geometry, Growth, Patch, Plan, ReadAt, SectorRange, TableError, new_end, read_exact, table_error, u32_at,
+    u64_at,
+};
+use super::mbr;
 
 const SIGNATURE: &[u8; 8] = b"EFI PART";
 /// The size of the defined part of the header.

@@ -1,6 +1,6 @@
 //! The master boot record: four primary partitions, sector numbers of 32 bits.
 
-use super::{Geometry, Growth, Patch, Plan, SectorRange, TableError, new_end, table_error, u32_at};
+use super::growth::{Geometry, Growth, Patch, Plan, SectorRange, TableError, new_end, table_error, u32_at};
 
 const TABLE_OFFSET: usize = 446;
 const ENTRY_SIZE: usize = 16;

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use scratch::TempDir;
 
+use super::growth::MIB;
 use super::*;
 
 /// A directory with the image `disk`.

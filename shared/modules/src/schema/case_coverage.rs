@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use config::schema::{BaseType, Field, Type};
 use config::{Node, Value};
 
-use super::{Section, sections};
+use super::Section;
+use super::tables::sections;
 
 /// Keys without a recorded case: the beginning of the path, and the reason.
 const ELSEWHERE: &[(&str, &str)] = &[

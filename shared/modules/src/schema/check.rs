@@ -7,7 +7,7 @@ use config::{Finding, FindingKind, Findings, Map, Node, Position, Value, did_you
 
 use config::schema::{BaseType, Field, Format, Type};
 
-use super::{is_module_name, tables, top_level};
+use super::tables::{self, is_module_name, top_level};
 
 /// Checks a cloud-config. `where_key_belongs` names the place of a key that belongs to another configuration.
 pub fn check_cloud_config(root: &Node, where_key_belongs: &dyn Fn(&str) -> Option<&'static str>) -> Findings {

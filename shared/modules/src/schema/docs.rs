@@ -2,13 +2,9 @@
 
 use config::schema::{BaseType, Field, Type};
 
+use super::Section;
 use super::check::type_name;
-use super::{Section, sections};
-
-/// Returns the names of all modules, here and upstream.
-pub fn module_names() -> Vec<&'static str> {
-    sections().iter().map(|s| s.name).filter(|n| *n != "base").collect()
-}
+use super::tables::sections;
 
 /// Returns the documentation of a module (`cc_` and dashes are accepted), or of `all`.
 pub fn module_docs(name: &str) -> Option<String> {

@@ -120,7 +120,7 @@ fn children<'n>(node: &'n Node, step: &str) -> Vec<&'n Node> {
 #[test]
 fn examples_are_valid() {
     let examples = Examples::read();
-    let sections: Vec<&str> = super::sections().iter().map(|section| section.name).collect();
+    let sections: Vec<&str> = super::tables::sections().iter().map(|section| section.name).collect();
     for (name, text, root) in examples.all() {
         assert!(text.starts_with("#cloud-config\n"), "{name}");
         let module = name.split('-').next().unwrap_or_default();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use config::schema::{BaseType, DefaultValue, Field, Format, Type};
 
 use super::check::deprecated_spellings;
-use super::{module_names, tables, top_level};
+use super::tables::{self, module_names, top_level};
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 

@@ -11,30 +11,10 @@ mod section;
 mod tables;
 
 pub use check::{check_cloud_config, check_network};
-pub use docs::{module_docs, module_names};
+pub use docs::module_docs;
 pub use json::{cloud_config_schema, network_schema};
 pub use section::Section;
-
-use config::schema::Field;
-
-/// Returns the sections of a cloud-config: `base` first, then the modules by name.
-fn sections() -> Vec<&'static Section> {
-    let mut all: Vec<&Section> = tables::SECTIONS.into_iter().flatten().chain(crate::DOCS).collect();
-    sort::sort_by_key(&mut all, |section| (section.name != "base", section.name));
-    all
-}
-
-/// Returns the top-level keys of a cloud-config.
-fn top_level() -> impl Iterator<Item = &'static Field> {
-    sections().into_iter().flat_map(|section| section.keys)
-}
-
-/// Returns whether cloud-init has a module of that name, here or upstream. Dashes and underscores are equivalent.
-fn is_module_name(name: &str) -> bool {
-    let name = name.replace('-', "_");
-    // A former name, which lists may still have.
-    name == "ubuntu_advantage" || module_names().contains(&name.as_str())
-}
+pub use tables::module_names;
 
 #[cfg(test)]
 pub(crate) mod case_coverage;

@@ -8,9 +8,10 @@ use distro::Distro;
 use scratch::{Document, check_generated, source_path};
 use state::Frequency;
 
+use super::Section;
 use super::docs::types_text;
 use super::examples::Examples;
-use super::{Section, sections, tables};
+use super::tables::{self, sections};
 use crate::packaged_lists::PackagedLists;
 use crate::{Distros, MODULES, Module};
 

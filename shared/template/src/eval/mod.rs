@@ -2,7 +2,6 @@
 
 mod statements;
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use config::Map;
@@ -10,9 +9,8 @@ use config::Map;
 use crate::args::CallArgs;
 use crate::ast::{Args, Body, Expr, Filters, Name};
 use crate::functions::{global, next_of};
-use crate::operators::check_hashable;
-use crate::value::{Callable, Val, ValueResult, html_escaped, undefined_error};
-use crate::{Rendered, TemplateError};
+use crate::rendered::{Rendered, TemplateError};
+use crate::value::{Callable, Scope, Val, ValueResult, check_hashable, html_escaped, undefined_error};
 
 /// The maximum number of steps: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
@@ -21,7 +19,6 @@ const MAX_DEPTH: u32 = 120;
 /// The size limit of all values that are created, in bytes.
 const MAX_ALLOCATED: usize = 48 << 20;
 
-pub type Scope = Rc<RefCell<Vec<(Name, Val)>>>;
 pub type Result<T> = std::result::Result<T, TemplateError>;
 
 pub struct Interpreter<'v> {

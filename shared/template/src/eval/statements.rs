@@ -3,10 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Interpreter, Scope};
+use super::Interpreter;
 use crate::args::CallArgs;
 use crate::ast::{Body, For, Macro, Stmt, StmtKind, Target};
-use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Val, ValueResult};
+use crate::value::{Callable, LoopState, MISSING_JINJA_PREFIX, Scope, Val, ValueResult};
 
 impl Interpreter<'_> {
     /// Returns the output of `act`.

@@ -5,8 +5,7 @@ use crate::args::Args;
 use crate::eval::Interpreter;
 use crate::format::float_text;
 use crate::lexer::radix_of_prefix;
-use crate::operators::TOO_LARGE;
-use crate::value::{Number, Val, ValueResult, undefined_error};
+use crate::value::{Number, TOO_LARGE, Val, ValueResult, undefined_error};
 
 pub const FILTERS: &[Filter] = &[
     ("abs", "", |_, value, _| match value.number() {

@@ -4,9 +4,9 @@ mod expressions;
 
 use std::rc::Rc;
 
-use crate::TemplateError;
 use crate::ast::{Body, Expr, Filters, For, Macro, Name, Stmt, StmtKind, Target};
 use crate::lexer::Token;
+use crate::rendered::TemplateError;
 
 type Result<T> = std::result::Result<T, TemplateError>;
 

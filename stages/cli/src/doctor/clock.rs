@@ -4,8 +4,8 @@ use std::os::unix::fs::MetadataExt;
 
 use serde_json::json;
 
-use super::Page;
 use super::boot_log::BootLog;
+use super::page::Page;
 use crate::finding::Finding;
 use crate::machine::Machine;
 

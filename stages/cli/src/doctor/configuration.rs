@@ -4,7 +4,7 @@ use config::{Node, Position, Value};
 use serde_json::json;
 use state::layout::RAW_DATA;
 
-use super::Page;
+use super::page::Page;
 use super::results::{add_config_finding, split_position};
 use crate::finding::Finding;
 use crate::machine::Machine;

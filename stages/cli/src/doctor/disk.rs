@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use serde_json::json;
 use system::FileSystemUse;
 
-use super::Page;
+use super::page::Page;
 use crate::finding::Finding;
 use crate::machine::Machine;
 

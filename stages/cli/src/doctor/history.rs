@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::Page;
 use super::boot_log::{Boot, BootLog};
+use super::page::Page;
 use crate::analyze::event::Kind;
 use crate::finding::Finding;
 use crate::machine::Machine;

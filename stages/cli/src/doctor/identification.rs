@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use system::{Command, System, libexec};
 
-use super::Page;
+use super::page::Page;
 use crate::arguments::GlobalOptions;
 use crate::finding::Finding;
 use crate::machine::Machine;

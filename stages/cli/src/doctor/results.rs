@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use state::StageStatus;
 
-use super::Page;
 use super::boot_log::BootLog;
+use super::page::Page;
 use crate::finding::Finding;
 use crate::machine::Machine;
 

@@ -9,7 +9,7 @@ use system::{Command, OutputMode, Result, Subreaper};
 use super::boot::{
     INTERRUPTED_CODES, SEED_DIR, host, identify, select_datasource, wanted_datasource, write_seed,
 };
-use super::{Request, STAGE_TIMEOUT as PLAN_TIMEOUT, has_errors, plan_stages};
+use super::dry_run::{Request, STAGE_TIMEOUT as PLAN_TIMEOUT, has_errors, plan_stages};
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use crate::stage_table::{STAGES, StageRow};

@@ -6,25 +6,21 @@
 mod apply;
 mod boot;
 mod diff;
+mod dry_run;
 mod show;
 mod unified;
 
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use serde_json::{Value, json};
-use system::{Command, PlanDir, Result, System, libexec};
+use serde_json::Value;
+use system::Result;
 
 use crate::arguments::{GlobalOptions, Plan};
 use crate::machine::Machine;
-use crate::stage_table::STAGES;
-use boot::{INTERRUPTED_CODES, host, identify, select_datasource, wanted_datasource, write_seed};
+use dry_run::{STAGE_TIMEOUT, has_errors};
 
 pub use apply::run as apply;
-
-/// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
-const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
+pub use dry_run::{Request, plan_stages};
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
     match plan(machine, global, args) {
@@ -34,19 +30,6 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-/// The subject of a plan.
-#[derive(Default)]
-pub struct Request {
-    /// Plan the boot of a new instance with the user-data in this file.
-    pub user_data: Option<String>,
-    /// The instance-id of that user-data.
-    pub id: &'static str,
-    /// The datasource; the detected one by default.
-    pub datasource: Option<String>,
-    /// Plan the boot of a new instance.
-    pub fresh: bool,
 }
 
 /// Prints the plan. Returns whether the boot would end with errors.
@@ -63,85 +46,4 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
     let (text, reports) = plan_stages(machine, global, &request, (STAGE_TIMEOUT, args.sensitive), show)?;
     print!("{text}");
     Ok(has_errors(&reports))
-}
-
-/// Returns whether a stage would end with errors.
-pub fn has_errors(reports: &[Value]) -> bool {
-    reports.iter().any(|report| report["errors"].as_array().is_some_and(|e| !e.is_empty()))
-}
-
-/// Plans a boot. Returns what `show` makes of the plan, whose files exist until then, and the reports of the stages.
-pub fn plan_stages(
-    machine: &Machine,
-    global: &GlobalOptions,
-    request: &Request,
-    (timeout, sensitive): (Duration, bool),
-    show: impl FnOnce(&show::PlanView<'_>, &[Value]) -> String,
-) -> Result<(String, Vec<Value>)> {
-    let wanted = wanted_datasource(request.datasource.as_deref(), request.user_data.as_deref())?;
-    // An interrupt must not end this process before the directory is removed.
-    let _guard = system::block_interrupts();
-    let plan_dir = PlanDir::new(&machine.sys)?;
-    let sys = System::dry_run(&global.root, plan_dir.path());
-    // A boot starts with an empty /run.
-    sys.remove_dir_all(machine.layout.run(""))?;
-    if request.fresh {
-        clear_instance(&sys, machine)?;
-    }
-    if let Some(file) = &request.user_data {
-        write_seed(&sys, machine, file, request.id)?;
-    }
-    let disabled = match wanted {
-        Some(name) => select_datasource(&sys, machine, &name).map(|()| false)?,
-        None => !identify(global, &plan_dir.path().join("files/run")),
-    };
-    let mut reports = Vec::new();
-    if disabled {
-        let why = "cloud-init would be disabled: no datasource found (see query --identify)";
-        reports.push(json!({"stage": "generator", "errors": [], "warnings": [why], "effects": []}));
-    }
-    for stage in STAGES.iter().filter(|_| !disabled) {
-        reports.push(run_stage(global, plan_dir.path(), stage.program, stage.key, timeout)?);
-    }
-    let view = show::PlanView { real: &machine.sys, planned: &sys, layout: &machine.layout, sensitive };
-    // The caller prints after the directory is removed, as a closed pipe would end this process.
-    Ok((show(&view, &reports), reports))
-}
-
-/// Removes the state of earlier instances.
-fn clear_instance(sys: &System, machine: &Machine) -> Result<()> {
-    for name in ["instance", "instances", "data", "sem"] {
-        sys.remove_dir_all(machine.layout.cloud(name))?;
-    }
-    Ok(())
-}
-
-/// Runs one stage of the plan and reads its report. Fails if the stage is not installed or was interrupted.
-fn run_stage(
-    global: &GlobalOptions,
-    plan_dir: &Path,
-    program: &str,
-    stage: &str,
-    timeout: Duration,
-) -> Result<Value> {
-    let Some(path) = libexec::find(program) else {
-        return Err(system::Error::new(format!("{program} is not installed")));
-    };
-    let command =
-        Command::new([path.as_os_str()]).arg("--root").arg(&global.root).arg("--plan").arg(plan_dir);
-    let nothing = |errors: &[String], warnings: &[String]| json!({"stage": stage, "errors": errors, "warnings": warnings, "effects": []});
-    let ended = match host().run(&command.timeout(timeout).accept_all().kill_on_exit()) {
-        // Ctrl-C, or the terminal was closed.
-        Ok(ended) if INTERRUPTED_CODES.contains(&ended.code) => {
-            return Err(system::Error::new("interrupted"));
-        }
-        Ok(ended) => ended,
-        Err(e) => return Ok(nothing(&[e.to_string()], &[])),
-    };
-    let Ok(bytes) = host().read(plan_dir.join(format!("{stage}.json"))) else {
-        // Disabled, or without a datasource: the stage printed the reason.
-        let output = [ended.stdout, ended.stderr].concat();
-        return Ok(nothing(&[], &[String::from_utf8_lossy(&output).trim().to_string()]));
-    };
-    state::parse_json(&format!("{program}: report"), &bytes)
 }

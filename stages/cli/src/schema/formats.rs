@@ -6,7 +6,7 @@ use config::{Finding, FindingKind};
 use encoding::percent;
 use serde_json::{Value, json};
 
-use super::{Document, Severity, Validation};
+use super::validation::{Document, Severity, Validation};
 
 /// A document, and its validation or the reason why it was not validated.
 type Results = [(Document, Result<Validation, String>)];

@@ -4,6 +4,7 @@
 
 mod formats;
 mod report;
+mod validation;
 
 use std::process::ExitCode;
 
@@ -14,33 +15,10 @@ use system::{System, warning};
 
 use crate::arguments::Schema;
 use crate::machine::Machine;
+use validation::{Document, SchemaType, Validation};
 
 const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
                        #cloud-config-jsonp, #include, #include-once, #part-handler";
-
-/// The expected type of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SchemaType {
-    CloudConfig,
-    NetworkConfig,
-}
-
-impl SchemaType {
-    fn word(self) -> &'static str {
-        match self {
-            SchemaType::CloudConfig => "cloud-config",
-            SchemaType::NetworkConfig => "network-config",
-        }
-    }
-}
-
-/// A document to validate.
-struct Document {
-    /// The name in messages: `user-data`, `network-config`.
-    name: &'static str,
-    schema_type: SchemaType,
-    path: String,
-}
 
 pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
     if let Some(name) = &args.docs {
@@ -170,41 +148,6 @@ fn instance_documents(machine: &Machine) -> Vec<Document> {
         });
     }
     parts
-}
-
-/// The severity of a finding for the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Severity {
-    /// The document is invalid.
-    Error,
-    /// The document is valid.
-    Warning,
-}
-
-impl Severity {
-    fn of(finding: &Finding) -> Severity {
-        match finding.kind {
-            FindingKind::Invalid | FindingKind::Unknown => Severity::Error,
-            FindingKind::Deprecated | FindingKind::Duplicate => Severity::Warning,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        }
-    }
-}
-
-/// A validated file.
-struct Validation {
-    text: String,
-    /// The document is not a map of keys, so that nothing in it can be validated.
-    is_other_type: bool,
-    findings: Vec<Finding>,
-    /// Printed, but does not make the file invalid.
-    warnings: Vec<Finding>,
 }
 
 /// The reason why a file is not validated.
@@ -426,26 +369,4 @@ fn datasource_none_data(machine: &Machine) -> Node {
     };
     let config = machine.settings.system.to_json();
     Node::from_json(&state::fallback_instance_data(&platform, &config))
-}
-
-impl Validation {
-    fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown))
-    }
-
-    fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(move |f| f.kind == kind)
-    }
-
-    fn is_valid(&self) -> bool {
-        self.errors().next().is_none()
-    }
-
-    /// Returns every finding with its severity, errors or not, by position.
-    fn by_position(&self) -> Vec<(&Finding, Severity)> {
-        let mut all: Vec<_> = self.findings.iter().map(|f| (f, Severity::of(f))).collect();
-        all.extend(self.warnings.iter().map(|f| (f, Severity::Warning)));
-        sort::sort_by_key(&mut all, |(f, _)| (f.at.line, f.at.column));
-        all
-    }
 }

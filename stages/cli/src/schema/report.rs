@@ -9,7 +9,7 @@ use std::io::IsTerminal as _;
 
 use config::{Finding, FindingKind};
 
-use super::{Document, Severity, Validation};
+use super::validation::{Document, Severity, Validation};
 use crate::arguments::Schema;
 
 /// How much of a line is shown.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use state::{Layout, layout::RAW_DATA};
 use system::{Result, System};
 
-use super::{Checked, Repair};
+use super::checked::{Checked, Repair};
 use crate::finding::Finding;
 use crate::machine::Machine;
 

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use state::layout::{RESULT, STATUS};
 
-use super::{Checked, Repair};
+use super::checked::{Checked, Repair};
 use crate::finding::Finding;
 use crate::machine::Machine;
 

@@ -2,7 +2,7 @@
 
 use state::Frequency;
 
-use super::Checked;
+use super::checked::Checked;
 use crate::finding::Finding;
 use crate::machine::Machine;
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use oauth::Signer;
 use serde_json::json;
+use state::Layout;
 use system::{Deadline, Error, Event, EventSink, Request, Result, System, debug, redacted_url, warning};
 
 use super::keys::WebhookSettings;
-use super::{Parts, store_unsent};
+use super::unsent::store_unsent;
 
 /// The most events that wait for the server; a boot has about a hundred.
 const MAX_QUEUE: usize = 2000;
@@ -20,6 +21,19 @@ const RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_RESPONSE: usize = 64 << 10;
 /// After this number of consecutive failures, remaining events are dropped at the end of the stage.
 const MAX_FAILURES: usize = 3;
+
+/// What a handler is made from.
+pub struct Parts<'a> {
+    pub sys: &'a System,
+    pub layout: &'a Layout,
+    pub name: &'a str,
+    /// Events of an earlier stage.
+    pub unsent: Vec<String>,
+    /// Where unsent events are stored for the next stage; `None` in the last one.
+    pub unsent_file: Option<String>,
+    /// There may be no network yet: a failure is no reason to drop an event.
+    pub before_network: bool,
+}
 
 pub struct Webhook {
     name: String,

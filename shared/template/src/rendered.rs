@@ -1,0 +1,67 @@
+//! The result of rendering, and its error.
+
+/// The size limit of the output in bytes.
+const MAX_OUTPUT: usize = 16 << 20;
+
+/// An undefined variable and the first line that prints it. It is quoted in messages, which scripts search for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndefinedVariable {
+    /// The name of the variable.
+    pub name: String,
+    /// The line, counted from the header's.
+    pub line: usize,
+}
+
+impl std::fmt::Display for UndefinedVariable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "'{}' (line {})", self.name, self.line)
+    }
+}
+
+/// The result of rendering.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rendered {
+    /// The rendered text.
+    pub text: String,
+    /// The undefined variables, each once.
+    pub undefined: Vec<UndefinedVariable>,
+}
+
+impl Rendered {
+    /// Returns the undefined variables as one line for messages; `None` if there are none.
+    pub fn undefined_names(&self) -> Option<String> {
+        let names: Vec<String> = self.undefined.iter().map(UndefinedVariable::to_string).collect();
+        (!names.is_empty()).then(|| names.join(", "))
+    }
+
+    /// Adds text, up to the size limit of the output.
+    pub(crate) fn push(&mut self, text: &str) -> Result<(), String> {
+        if self.text.len() + text.len() > MAX_OUTPUT {
+            return Err(format!("output limit of {} MiB exceeded", MAX_OUTPUT >> 20));
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    /// Adds an undefined variable, unless it is known or there are already very many.
+    pub(crate) fn add_undefined(&mut self, name: &str, line: usize) {
+        if self.undefined.len() < 100 && !self.undefined.iter().any(|u| u.name == name) {
+            self.undefined.push(UndefinedVariable { name: name.to_string(), line });
+        }
+    }
+}
+
+/// The reason why a template was not rendered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateError {
+    /// The line, counted from the header's.
+    pub line: usize,
+    /// The problem.
+    pub message: String,
+}
+
+impl std::fmt::Display for TemplateError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "template line {}: {}", self.line, self.message)
+    }
+}

@@ -1,0 +1,84 @@
+//! A document and the result of its validation.
+
+use config::{Finding, FindingKind};
+
+/// The expected type of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SchemaType {
+    CloudConfig,
+    NetworkConfig,
+}
+
+impl SchemaType {
+    pub fn word(self) -> &'static str {
+        match self {
+            SchemaType::CloudConfig => "cloud-config",
+            SchemaType::NetworkConfig => "network-config",
+        }
+    }
+}
+
+/// A document to validate.
+pub struct Document {
+    /// The name in messages: `user-data`, `network-config`.
+    pub name: &'static str,
+    pub schema_type: SchemaType,
+    pub path: String,
+}
+
+/// The severity of a finding for the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Severity {
+    /// The document is invalid.
+    Error,
+    /// The document is valid.
+    Warning,
+}
+
+impl Severity {
+    fn of(finding: &Finding) -> Severity {
+        match finding.kind {
+            FindingKind::Invalid | FindingKind::Unknown => Severity::Error,
+            FindingKind::Deprecated | FindingKind::Duplicate => Severity::Warning,
+        }
+    }
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+/// A validated file.
+pub struct Validation {
+    pub text: String,
+    /// The document is not a map of keys, so that nothing in it can be validated.
+    pub is_other_type: bool,
+    pub findings: Vec<Finding>,
+    /// Printed, but does not make the file invalid.
+    pub warnings: Vec<Finding>,
+}
+
+impl Validation {
+    pub fn errors(&self) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown))
+    }
+
+    pub fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
+        self.findings.iter().filter(move |f| f.kind == kind)
+    }
+
+    pub fn is_valid(&self) -> bool {
+        self.errors().next().is_none()
+    }
+
+    /// Returns every finding with its severity, errors or not, by position.
+    pub fn by_position(&self) -> Vec<(&Finding, Severity)> {
+        let mut all: Vec<_> = self.findings.iter().map(|f| (f, Severity::of(f))).collect();
+        all.extend(self.warnings.iter().map(|f| (f, Severity::Warning)));
+        sort::sort_by_key(&mut all, |(f, _)| (f.at.line, f.at.column));
+        all
+    }
+}
