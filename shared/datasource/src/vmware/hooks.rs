@@ -8,8 +8,9 @@ use serde_json::{Map, Value};
 use state::Instance;
 use system::{Deadline, Error, Result, System, debug, info, warning};
 
+use super::data::CUSTOMIZATION;
 use super::host::{self, Network};
-use super::{CUSTOMIZATION, VMWARE, customization};
+use super::{VMWARE, customization};
 use crate::guestinfo::Guestinfo;
 use crate::{HOTPLUG_UDEV_MATCH, Search};
 

@@ -2,6 +2,7 @@
 //! variables of this process, guestinfo variables, and a customization file (IMC) that VMware's tools unpack at boot.
 //!
 //! ```text
+//! data           what a transport provides
 //! metadata       values of variables ─► metadata, user-data        (pure)
 //! transport      reads the variables
 //! customization  the file ─► metadata; scripts, passwords, reports
@@ -15,17 +16,19 @@
 //! | `vmware_cust_file_max_wait` | seconds | `15` | Time limit for the customization file. 0: it is not read. |
 
 pub(crate) mod customization;
+mod data;
 mod hooks;
 mod host;
 pub(crate) mod metadata;
 pub(crate) mod transport;
 
 use config::Node;
-use state::{Blobs, Cached, Instance, NetworkConfig};
+use state::{Cached, Instance};
 use system::{Error, Result, debug, info, warning};
 
 use crate::field_types::{self, Field, FieldType};
 use crate::{Datasource, Search, UpdateEvents, document, guestinfo, standard};
+use data::{CUSTOMIZATION, Data};
 
 pub const VMWARE: Datasource = Datasource {
     events: UpdateEvents {
@@ -39,33 +42,8 @@ pub const VMWARE: Datasource = Datasource {
     ..Datasource::new("VMware", find)
 };
 
-/// The transport of customization files, in descriptions.
-const CUSTOMIZATION: &str = "imc";
 /// The names of SSH keys; the first one that exists is used.
 const PUBLIC_KEYS: [&str; 4] = ["public-keys-data", "public_keys_data", "public-keys", "public_keys"];
-
-/// The data that a transport provides.
-#[derive(Default)]
-pub(crate) struct Data {
-    transport: &'static str,
-    /// The name of the metadata in the transport.
-    key: &'static str,
-    /// A map; `None` if there is metadata that cannot be used, which is logged.
-    metadata: Option<Node>,
-    user_data: Blobs,
-    vendor_data: Blobs,
-    /// Cloud-config of the datasource itself.
-    config: serde_json::Value,
-    /// A network configuration in a format of the transport.
-    network: Option<NetworkConfig>,
-}
-
-impl Data {
-    fn is_empty(&self) -> bool {
-        let has_metadata = self.metadata.as_ref().is_some_and(|map| !map.is_falsy());
-        !has_metadata && self.network.is_none() && self.user_data.is_empty() && self.vendor_data.is_empty()
-    }
-}
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     if let Some(data) = transport::read_environment(ctx.sys) {

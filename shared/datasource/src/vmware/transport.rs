@@ -2,8 +2,9 @@
 
 use system::{Result, System};
 
+use super::VMWARE;
+use super::data::Data;
 use super::metadata::{blobs, non_empty, parse};
-use super::{Data, VMWARE};
 use crate::Search;
 use crate::guestinfo::Guestinfo;
 

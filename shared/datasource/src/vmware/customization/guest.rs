@@ -5,8 +5,8 @@ use std::time::Duration;
 use config::Ini;
 use system::{Command, Error, Result, System, WriteOptions, debug, info, parse_passwd};
 
+use super::directory::{DIRECTORY, path_of};
 use super::report::{ErrorCode, Reporter};
-use super::{DIRECTORY, path_of};
 use crate::Search;
 
 const SCRIPT_DIR: &str = "/root/.customization";

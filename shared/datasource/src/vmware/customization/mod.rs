@@ -2,6 +2,7 @@
 //! names files with metadata and user-data, or holds a hostname, NICs, a password and scripts. A failure is reported to the
 //! hypervisor and does not affect the other steps, so that the machine stays reachable.
 
+mod directory;
 mod guest;
 pub(crate) mod nics;
 mod report;
@@ -11,20 +12,18 @@ use std::time::Duration;
 use config::{Ini, Map, Node, Timeout};
 use serde_json::json;
 use state::{Blobs, NetworkConfig};
-use system::{Deadline, Error, Result, System, debug, info, warning};
+use system::{Deadline, Result, System, debug, info, warning};
 
-use super::{CUSTOMIZATION, Data};
+use super::data::{CUSTOMIZATION, Data};
 use crate::{Search, document, fields};
 
+pub use directory::remove_files;
+use directory::{DIRECTORY, path_of};
 use report::{ErrorCode, Reporter};
 
-/// Where the tools unpack.
-const DIRECTORY: &str = "/var/run/vmware-imc";
 const FILE: &str = "cust.cfg";
 const MAX_FILE_SIZE: u64 = 1 << 20;
 const MAX_DATA_SIZE: u64 = 16 << 20;
-/// The limit of file systems.
-const MAX_FILE_NAME: usize = 255;
 /// In seconds; the tools start at the same time as this program.
 const DEFAULT_WAIT: u64 = 15;
 const POLL: Duration = Duration::from_millis(250);
@@ -94,13 +93,6 @@ pub fn find(ctx: &Search<'_>) -> Result<Option<Data>> {
     Ok(Some(Data { transport: CUSTOMIZATION, key: "vmware-tools", ..data }))
 }
 
-/// Removes the tools' files, which may contain a password.
-pub fn remove_files(sys: &System) {
-    if let Err(e) = sys.remove_dir_all(DIRECTORY) {
-        warning!(sys, "{e}");
-    }
-}
-
 /// Returns the value of a setting that is true by default.
 fn is_true(node: Option<&Node>) -> bool {
     let Some(node) = node else { return true };
@@ -134,18 +126,6 @@ fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
         ctx.sys.clock().sleep(POLL.min(deadline.remaining()));
     }
     false
-}
-
-/// Returns the path of a file beside the customization file. `key` is the setting that has its name.
-fn path_of(key: &str, name: &str) -> Result<String> {
-    let problem = match name {
-        "" | "." | ".." => "found none",
-        name if name.contains(char::is_control) => "found control characters",
-        name if name.contains('/') => "found a path",
-        name if name.len() > MAX_FILE_NAME => "found a longer string",
-        name => return Ok(format!("{DIRECTORY}/{name}")),
-    };
-    Err(Error::new(format!("{key}: expected the name of a file, {problem}")))
 }
 
 /// Reads the files of metadata and user-data.
@@ -219,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_names_cannot_leave_their_directory() {
+    fn settings_are_true_by_default() {
         for (text, expected) in [
             ("{}", true),
             ("a: false", false),
@@ -230,11 +210,6 @@ mod tests {
         ] {
             let root = config::yaml::parse("t", text).unwrap().root;
             assert_eq!(is_true(root.get("a")), expected, "{text}");
-        }
-        assert_eq!(path_of("A.B", "meta").unwrap(), "/var/run/vmware-imc/meta");
-        for name in ["", ".", "..", "../../etc/shadow", "/etc/shadow", "a\0", "a\u{1b}", &"x".repeat(256)] {
-            let e = path_of("A.B", name).unwrap_err().to_string();
-            assert!(e.starts_with("A.B: expected the name of a file, ") && e.len() < 80, "{e:?}");
         }
     }
 }
