@@ -89,6 +89,34 @@ fn local_stage_is_ordered_after_udev() {
     assert_eq!(order, "[Unit]\nAfter=systemd-udevd.service systemd-udev-trigger.service\n");
 }
 
+/// A boot then need not wait until udev comes to the bus.
+#[test]
+fn driver_of_a_nic_is_wanted_by_the_local_stage() {
+    const WANTS: &str = "/early/cloud-init-local.service.wants";
+    for (name, has_source, has_driver) in
+        [("driver", true, false), ("driver-bound", true, true), ("driver-off", false, false)]
+    {
+        let sandbox = machine(name);
+        sandbox.write("/usr/lib/systemd/system/modprobe@.service", "");
+        sandbox.write("/sys/bus/virtio/devices/virtio0/device", "0x0001\n");
+        sandbox.write("/sys/bus/virtio/devices/virtio0/modalias", "virtio:d00000001v00001AF4\n");
+        if has_source {
+            sandbox.device("sr0", &iso("cidata"));
+        }
+        if has_driver {
+            sandbox.write("/sys/bus/virtio/devices/virtio0/driver/x", "");
+        }
+        assert_eq!(generate(&sandbox, &[]), 0);
+        assert_eq!(state(&sandbox).0.is_some(), has_source);
+        let unit = sandbox.path(&format!("{WANTS}/modprobe@virtio:d00000001v00001AF4.service"));
+        let target = std::fs::read_link(unit).ok();
+        let expected =
+            (has_source && !has_driver).then(|| "/usr/lib/systemd/system/modprobe@.service".into());
+        assert_eq!(target, expected, "{name}");
+        assert_eq!(sandbox.path(WANTS).exists(), expected.is_some(), "{name}");
+    }
+}
+
 #[test]
 fn target_is_linked_in_the_only_directory_argument() {
     let sandbox = machine("one");

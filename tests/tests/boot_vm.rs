@@ -18,6 +18,9 @@ fn nocloud_iso_boots_twice() {
     first_boot(&first, "i-first-0001", "nocloud");
     let order = first.mode("/run/systemd/generator.early/cloud-init-local.service.d/after-udev.conf");
     assert_eq!(order, "f 644 root:root");
+    // The initrd has no driver for the NIC.
+    let driver = "cloud-init-local.service.wants/modprobe@virtio:d00000001v00001AF4.service";
+    assert_eq!(first.mode(&format!("/run/systemd/generator.early/{driver}")), "l 777 root:root");
     assert_root_grew(&first);
     let detail = first.text("status");
     assert!(detail.contains("DataSourceNoCloud [seed=/dev/vdb]"), "{detail}");

@@ -1,10 +1,11 @@
-//! Enables or disables cloud-init in systemd: a link that makes cloud-init.target wanted, the order of the local stage, and a
-//! flag that `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the same output each time.
+//! Enables or disables cloud-init in systemd: a link that makes cloud-init.target wanted, the order of the local stage, the
+//! drivers that it wants, and a flag that `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the same output each time.
 
 use std::io::Write as _;
 
 use system::{Result, System, WriteOptions};
 
+use crate::nic_drivers;
 use crate::paths::{RootedPath, Roots};
 use crate::run::Outcome;
 use crate::verdict::Enablement;
@@ -36,6 +37,12 @@ pub fn apply(outcome: &Outcome, roots: &Roots, undecided: &RootedPath, early: &s
             let order = format!("{early}/cloud-init-local.service.d/after-udev.conf");
             let change = outside.write(&order, AFTER_UDEV, WriteOptions::default())?;
             lines.push(format!("{order} ({change:?})"));
+            let (template, units) = nic_drivers::units(sys);
+            for unit in units {
+                let link = format!("{early}/cloud-init-local.service.wants/{unit}");
+                let change = outside.link(&template, &link)?;
+                lines.push(format!("{link} -> {template} ({change:?})"));
+            }
         }
     } else {
         let removed = outside.remove(&link)?;

@@ -20,6 +20,7 @@ mod facts;
 mod file_systems;
 mod log;
 mod lookup;
+mod nic_drivers;
 pub mod parsers;
 mod paths;
 mod pending;
