@@ -1,5 +1,6 @@
 //! Enables or disables cloud-init in systemd: a link that makes cloud-init.target wanted, the order of the local stage, the
-//! drivers that it wants, and a flag that `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the same output each time.
+//! drivers that it wants, and a flag that `cloud-init status` reads. As systemd.generator(7) requires: no fork, no network, the
+//! same output each time.
 
 use std::io::Write as _;
 

@@ -9,7 +9,7 @@ use system::System;
 /// The unit that loads a module or, as here, that of a device's alias; systemd before 246 does not have it.
 const TEMPLATE: &str = "modprobe@.service";
 /// More kinds of NICs are udev's alone: each alias costs a program.
-const MOST: usize = 8;
+const MAX_UNITS: usize = 8;
 
 /// The buses of NICs: the devices, the attribute that says what a device is, and how it begins for a NIC.
 const BUSES: [(&str, &str, &str); 4] = [
@@ -44,7 +44,7 @@ fn aliases(sys: &System) -> Vec<String> {
             }
         }
     }
-    found.into_iter().filter(|alias| is_plain(alias)).take(MOST).collect()
+    found.into_iter().filter(|alias| is_plain(alias)).take(MAX_UNITS).collect()
 }
 
 /// Returns whether the alias is itself as the name of a unit's instance: unescaped, and no option of modprobe(8).
