@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use blockdev::probe_path;
+use serde_json::json;
 use state::{Frequency, Instance};
 use system::{Command, Error, Result, System, debug, info, warning};
 
@@ -15,19 +16,24 @@ const IGNORED_FILES: [&str; 2] = ["dataloss_warning_readme.txt", "system volume 
 /// The program that mounts NTFS in user space.
 const HELPER: &str = "mount.ntfs";
 const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long udev may take to name the disk.
+const UDEV_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of partitions that are looked for.
 const MAX_PARTITIONS: u32 = 16;
 
-/// Lets the generated `disk_setup` overwrite the disk only if it holds nothing but Azure's notice. The modules for the disk
-/// are then due again.
+/// Generates the `disk_setup` of the disk, if there is one. It overwrites the disk only if that holds nothing but Azure's notice.
+/// The modules for the disk are then due again.
+///
+/// # Errors
+/// Fails if the modules cannot be made due.
 pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, is_new: bool) -> Result<()> {
     let sys = ctx.sys;
-    if sys.is_container() || !sys.exists(RESOURCE_DISK) {
-        set_overwrite(instance, false);
+    if !has_disk(sys) {
+        generate(instance, None);
         return Ok(());
     }
     let may_format = may_format(ctx);
-    set_overwrite(instance, may_format.is_ok());
+    generate(instance, Some(may_format.is_ok()));
     match may_format {
         // At an instance's first boot the modules are due anyway.
         Ok(why) if is_new => info!(sys, "Azure: {RESOURCE_DISK} may be formatted: {why}"),
@@ -42,10 +48,25 @@ pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, is_new: bool) -> Result
     Ok(())
 }
 
-/// Sets whether the generated configuration overwrites the disk. An empty disk is partitioned in any case.
-fn set_overwrite(instance: &mut Instance, may_format: bool) {
-    if let Some(overwrite) = instance.config.pointer_mut("/disk_setup/ephemeral0/overwrite") {
-        *overwrite = may_format.into();
+/// Returns whether the machine has a temporary disk. udev, which names it, may still be busy in the network stage.
+fn has_disk(sys: &System) -> bool {
+    let is_named = || sys.exists(RESOURCE_DISK);
+    if sys.is_live() && !sys.is_container() {
+        sys.settle_udev_unless(UDEV_TIMEOUT, is_named);
+    }
+    !sys.is_container() && is_named()
+}
+
+/// Replaces the generated configuration: that of a disk which may be overwritten or not, or of none. An empty disk is
+/// partitioned in any case.
+fn generate(instance: &mut Instance, overwrite: Option<bool>) {
+    if let Some(overwrite) = overwrite {
+        let disk = json!({ "table_type": "gpt", "layout": [100], "overwrite": overwrite });
+        instance.config["disk_setup"] = json!({ "ephemeral0": disk });
+        instance.config["fs_setup"] = json!([{ "filesystem": "ext4", "device": "ephemeral0.1" }]);
+    } else if let Some(config) = instance.config.as_object_mut() {
+        config.remove("disk_setup");
+        config.remove("fs_setup");
     }
 }
 
@@ -186,18 +207,25 @@ mod tests {
         assert!(knows_ntfs("nodev\tsysfs\n\text4\n\tntfs3\n") && !knows_ntfs("\text4\n\tntfs4\n"));
     }
 
+    /// The disk may have come, gone or been replaced since the configuration was generated.
     #[test]
-    fn only_the_generated_overwrite_is_set() {
-        use serde_json::json;
-        let generated = json!({ "disk_setup": { "ephemeral0": { "layout": [100], "overwrite": true } } });
-        for (config, may_format, pointer, expected) in [
-            (generated.clone(), false, "/disk_setup/ephemeral0/overwrite", json!(false)),
-            (generated.clone(), true, "/disk_setup/ephemeral0/overwrite", json!(true)),
-            (json!({}), true, "", json!({})),
-        ] {
-            let mut instance = Instance { config, ..Instance::default() };
-            set_overwrite(&mut instance, may_format);
-            assert_eq!(instance.config.pointer(pointer), Some(&expected));
+    fn configuration_is_of_the_disk_that_the_machine_has_now() {
+        let generated = |overwrite: bool| {
+            json!({
+                "ssh_pwauth": true,
+                "disk_setup": {"ephemeral0": {"table_type": "gpt", "layout": [100], "overwrite": overwrite}},
+                "fs_setup": [{"filesystem": "ext4", "device": "ephemeral0.1"}],
+            })
+        };
+        let without = json!({ "ssh_pwauth": true });
+        for before in [without.clone(), generated(false), generated(true)] {
+            for (overwrite, after) in
+                [(None, without.clone()), (Some(false), generated(false)), (Some(true), generated(true))]
+            {
+                let mut instance = Instance { config: before.clone(), ..Instance::default() };
+                generate(&mut instance, overwrite);
+                assert_eq!(instance.config, after, "{before}");
+            }
         }
     }
 }

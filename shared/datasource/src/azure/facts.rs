@@ -48,7 +48,6 @@ pub struct ProvisioningData<'a> {
     pub hash: Option<String>,
     /// The keys of the certificates that the file names by their fingerprints.
     pub certificate_keys: &'a CertificateKeys,
-    pub has_resource_disk: bool,
 }
 
 impl ProvisioningData<'_> {
@@ -123,7 +122,7 @@ impl ProvisioningData<'_> {
         }
     }
 
-    /// Returns the cloud-config of the datasource: the first user, password authentication and the temporary disk.
+    /// Returns the cloud-config of the datasource: the first user and password authentication.
     fn config(&self) -> Json {
         let mut config = json!({});
         let of_service = text(self.document, &["compute", "osProfile", "adminUsername"]);
@@ -144,11 +143,6 @@ impl ProvisioningData<'_> {
         let of_ovf_env = self.ovf.disable_password.or(self.ovf.password.is_some().then_some(false));
         if let Some(disabled) = self.is_password_disabled().or(of_ovf_env) {
             config["ssh_pwauth"] = (!disabled).into();
-        }
-        if self.has_resource_disk {
-            config["disk_setup"] =
-                json!({ "ephemeral0": { "table_type": "gpt", "layout": [100], "overwrite": true } });
-            config["fs_setup"] = json!([{ "filesystem": "ext4", "device": "ephemeral0.1" }]);
         }
         config
     }
@@ -217,7 +211,7 @@ mod tests {
         let document = &Node::from_json(document);
         let certificate_keys = &vec![("cd".into(), "ssh-rsa CD".into())];
         let hash = hash.map(Into::into);
-        let data = ProvisioningData { ovf, document, hash, certificate_keys, has_resource_disk: false };
+        let data = ProvisioningData { ovf, document, hash, certificate_keys };
         let warnings = data.fill(&mut instance);
         (instance, warnings)
     }

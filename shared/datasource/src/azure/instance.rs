@@ -9,7 +9,7 @@ use super::facts::{self, ProvisioningData};
 use super::ovf::{Key, Ovf};
 use super::previous::CertificateKeys;
 use super::seed::{OVF_ENV, Seed};
-use super::settings::{RESOURCE_DISK, Settings};
+use super::settings::Settings;
 use crate::{Search, fields, standard};
 
 /// Random bytes that the host gives its guests.
@@ -47,13 +47,8 @@ impl InstanceData<'_> {
             disc if disc.starts_with("/dev") => format!("config-disk ({disc})"),
             directory => format!("seed-dir ({directory})"),
         };
-        let data = ProvisioningData {
-            ovf,
-            document: self.document,
-            hash,
-            certificate_keys: self.certificate_keys,
-            has_resource_disk: sys.exists(RESOURCE_DISK),
-        };
+        let data =
+            ProvisioningData { ovf, document: self.document, hash, certificate_keys: self.certificate_keys };
         for message in data.fill(&mut instance) {
             warning!(sys, "Azure: {message}");
         }
