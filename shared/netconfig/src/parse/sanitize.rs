@@ -71,7 +71,6 @@ const ESSENTIAL_KEYS: [(&[&str], &[&str]); 2] = [
     ),
     (&["routing-policy"], &["from", "to", "mark", "type-of-service", "table"]),
 ];
-const IGNORING_ENTRY: &str = "ignoring the entry";
 
 /// The level of a map in a configuration, as far as it determines the readers of its keys.
 #[derive(Debug, Clone, Copy)]
@@ -136,12 +135,9 @@ pub fn sanitize<'a>(config: &'a Node, path: &str, consumer: Consumer) -> Sanitiz
     Sanitized { config, findings: sanitizer.findings }
 }
 
-/// Returns the outcome of a value that is removed from an item of the list `list`.
-fn outcome(list: &str, name: &str) -> &'static str {
-    match ESSENTIAL_KEYS.iter().any(|(lists, keys)| lists.contains(&list) && keys.contains(&name)) {
-        true => IGNORING_ENTRY,
-        false => "ignored",
-    }
+/// Returns whether an item of the list `list` is removed with its value `name`.
+fn is_essential(list: &str, name: &str) -> bool {
+    ESSENTIAL_KEYS.iter().any(|(lists, keys)| lists.contains(&list) && keys.contains(&name))
 }
 
 struct Sanitizer {
@@ -199,7 +195,8 @@ impl Sanitizer {
                     if self.consumer == Consumer::Renderers && level.is_netplan_only(&name) {
                         kept.insert(key.clone(), value.clone());
                     } else if self.is_unsafe(value) && !self.is_word_list(value, &name, parent) {
-                        self.discard(value, &path, outcome(parent, &name));
+                        let whole = is_essential(parent, &name);
+                        self.discard(value, &path, if whole { "ignoring the entry" } else { "ignored" });
                     } else {
                         kept.insert(key.clone(), self.node(value, &path, &name, level.nested(&name)));
                     }
@@ -213,10 +210,10 @@ impl Sanitizer {
 
     /// Returns whether a value of an item of the list `list` is removed without which the item would be another one.
     fn loses_essential(&self, item: &Node, list: &str) -> bool {
-        item.as_map().into_iter().flat_map(Map::iter).any(|(key, value)| {
-            let name = key.as_str().unwrap_or_default();
-            self.is_unsafe(value) && outcome(list, name) == IGNORING_ENTRY
-        })
+        item.as_map()
+            .into_iter()
+            .flat_map(Map::iter)
+            .any(|(key, value)| self.is_unsafe(value) && is_essential(list, key.as_str().unwrap_or_default()))
     }
 
     fn is_word_list(&self, value: &Node, name: &str, parent: &str) -> bool {
