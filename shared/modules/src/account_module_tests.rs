@@ -444,6 +444,15 @@ fn login_keys_of_the_default_user_and_root() {
 }
 
 #[test]
+fn login_keys_do_not_wait_for_host_keys() {
+    let sandbox = machine(&format!("users: []\nssh_genkeytypes: [rsa]\nssh_authorized_keys: [{KEY}]"));
+    sandbox.stub("ssh-keygen", &format!("[ -s /root/.ssh/authorized_keys ] || exit 1; {KEYGEN}"));
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.logged_warnings(), [""; 0]);
+    assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
+}
+
+#[test]
 fn a_link_to_a_directory_of_another_user_is_not_followed() {
     let sandbox = machine(&format!("users: [{{name: old, ssh_authorized_keys: [{KEY}]}}]"));
     sandbox.sys.create_dir_all("/root/.ssh", 0o700).unwrap();

@@ -197,7 +197,8 @@ fn run(context: &Context<'_>) -> Result<()> {
             warning!(sys, "ssh-keygen is not installed: keeping the existing host keys");
         }
     }
-    // The login keys are installed even if the host keys fail.
+    // Before the host keys, which may still be in generation, and even if they fail.
+    let login_keys = apply_credentials(context, &keys);
     let written = match given {
         Some(given) => write_host_keys(context, given),
         None => {
@@ -210,7 +211,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let blacklist = publish.map(|p| &p.blacklist[..]).unwrap_or_default();
         publish_host_keys(sys, context.instance.host_key_service.as_ref(), &public_host_keys(sys, blacklist));
     }
-    match apply_credentials(context, &keys) {
+    match login_keys {
         Ok(()) => {
             if let Err(e) = sys.remove(&kept) {
                 debug!(sys, "{e}");
