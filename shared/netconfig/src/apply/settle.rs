@@ -57,7 +57,7 @@ pub(super) fn wait_for_nics(sys: &System, config: &Node, most: Duration) -> (Vec
 
 /// Waits for udev if a link may get another name, because udev names links too: until it has processed every NIC, or its
 /// queue is empty. Returns the NICs with the names that they have then.
-pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink], nics: Vec<Nic>) -> Vec<Nic> {
+pub(super) fn settle_udev(sys: &System, wanted: &[DesiredLink], nics: Vec<Nic>) -> Vec<Nic> {
     // Reads little, because it is repeated while udev needs the CPU. Without rules for it, the loopback interface has no record.
     let all_processed = || {
         let is_nic = |name: &&String| *name != "lo" && sys.is_dir(format!("{SYS_CLASS_NET}/{name}"));
@@ -66,13 +66,24 @@ pub(super) fn settle_udev(sys: &System, wanted: &[rename::DesiredLink], nics: Ve
         sys.list(SYS_CLASS_NET).is_ok_and(are_processed)
     };
     let is_idle = || !sys.udev_is_busy() && sys.udev_has_started();
-    if wanted.is_empty() || !sys.is_live() || is_idle() || all_processed() {
+    if !may_be_renamed(wanted, &nics, &sys.kernel_command_line())
+        || !sys.is_live()
+        || is_idle()
+        || all_processed()
+    {
         return nics;
     }
     if !sys.settle_udev_unless(DEFAULT_WAIT, all_processed) {
         warning!(sys, "udev is still busy after {} s; renaming interfaces anyway", DEFAULT_WAIT.as_secs());
     }
     nics::read(sys)
+}
+
+/// Returns whether this program or udev may rename one of the links: not if all have the wanted names, and udev has named all
+/// NICs or does not name them.
+fn may_be_renamed(wanted: &[DesiredLink], nics: &[Nic], command_line: &str) -> bool {
+    let has_name = |link: &DesiredLink| nics.iter().any(|nic| nic.mac == link.mac && nic.name == link.name);
+    !wanted.iter().all(has_name) || (!wanted.is_empty() && !nics::names_settled(nics, command_line))
 }
 
 /// Converts a datasource's configuration from any format to version 1 or 2. A format that names NICs by their addresses
@@ -143,5 +154,33 @@ fn retry_until_settled<T, E>(
         wait.get_or_insert_with(|| sys.begin_wait("network interfaces to get their names"));
         sys.clock().sleep(pause);
         quiet = if sys.udev_is_busy() { Duration::ZERO } else { quiet + pause };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_with_their_names_do_not_wait_for_udev() {
+        let nic = |name: &str, named_by_user_space| Nic {
+            name: name.into(),
+            mac: "00:00:00:00:00:01".into(),
+            named_by_user_space,
+            ..Nic::default()
+        };
+        let wanted = |name: &str| {
+            vec![DesiredLink { name: name.into(), mac: "00:00:00:00:00:01".into(), ..Default::default() }]
+        };
+        for (wanted, nic, command_line, expected) in [
+            (wanted("eth0"), nic("eth0", false), "quiet", true),
+            (wanted("eth0"), nic("eth0", false), "quiet net.ifnames=0", false),
+            (wanted("lan0"), nic("eth0", false), "net.ifnames=0", true),
+            (wanted("ens3"), nic("ens3", true), "quiet", false),
+            (wanted("lan0"), nic("ens3", true), "quiet", true),
+            (Vec::new(), nic("eth0", false), "quiet", false),
+        ] {
+            assert_eq!(may_be_renamed(&wanted, &[nic], command_line), expected, "{wanted:?} {command_line}");
+        }
     }
 }
