@@ -31,7 +31,7 @@ MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
 .PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole slow record-check check-units package-tests \
-    root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide image test-all clean
+    root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide image bootable-image test-all clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -173,7 +173,12 @@ image: root deb ## build minimal Debian images with mkosi, boot them, compare wi
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image
 	$(AS_ROOT) $(if $(BOOTS),BOOTS=$(BOOTS)) images/measure build/image
 
-test-all: test slow record-check fuzz-all init-systems tutorial guide dist-tests architectures image ## run all tests, also the slow ones: virtual machines, records of upstream, fuzzing, init systems, tutorial, guide, source release, architectures, images (root)
+bootable-image: root deb ## build a minimal Debian image with a kernel and a boot loader, boot it with UEFI (root, 10 min)
+	@packaging/deps test
+	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image bootable
+	$(AS_ROOT) images/measure build/image bootable
+
+test-all: test slow record-check fuzz-all init-systems tutorial guide dist-tests architectures image bootable-image ## run all tests, also the slow ones: virtual machines, records of upstream, fuzzing, init systems, tutorial, guide, source release, architectures, images (root)
 
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
