@@ -145,7 +145,9 @@ fn failing_settings_do_not_affect_the_others() {
 fn customization_of_the_first_boot_is_kept() {
     let store = |machine: &Machine, instance: &Instance| {
         let layout = Layout::default();
-        state::instancify(&machine.sys, &layout, instance).unwrap();
+        let mut files = machine.sys.write_group();
+        state::instancify(&mut files, &layout, instance).unwrap();
+        files.finish().unwrap();
         instance.store(&machine.sys, &layout).unwrap();
     };
     let machine = customized(SETTINGS);

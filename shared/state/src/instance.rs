@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use system::{Error, Result, System, WriteOptions, debug, warning};
+use system::{Error, Result, System, WriteGroup, WriteOptions, debug, warning};
 
 use crate::layout::RAW_DATA;
 use crate::previous_id::PreviousId;
@@ -179,13 +179,22 @@ impl Instance {
     /// # Errors
     /// Fails if a file cannot be written.
     pub fn store(&self, sys: &System, layout: &Layout) -> Result<()> {
+        let mut files = sys.write_group();
+        self.store_in(&mut files, layout)?;
+        files.finish().map(drop)
+    }
+
+    /// Does the same as [`Instance::store`] in a group of files.
+    ///
+    /// # Errors
+    /// As for [`Instance::store`].
+    pub fn store_in<'a>(&'a self, files: &mut WriteGroup<'a>, layout: &Layout) -> Result<()> {
         // If any raw file could not be read, none is overwritten: the data here is empty or incomplete.
         for (name, raw) in self.raw_files().into_iter().filter(|_| self.raw_data_error.is_none()) {
-            let path = layout.instance(name);
             // As upstream, an empty file if there is no data.
-            sys.write(&path, raw_file_content(raw), WriteOptions::secret().durable())?;
+            files.write(layout.instance(name), raw_file_content(raw), WriteOptions::secret().durable())?;
         }
-        self.store_without_raw_data(sys, layout)
+        self.store_cache(files, layout)
     }
 
     /// Does the same as [`Instance::store`] for the cache alone.
@@ -193,6 +202,13 @@ impl Instance {
     /// # Errors
     /// Fails if the cache cannot be written.
     pub fn store_without_raw_data(&self, sys: &System, layout: &Layout) -> Result<()> {
+        let mut files = sys.write_group();
+        self.store_cache(&mut files, layout)?;
+        files.finish().map(drop)
+    }
+
+    fn store_cache(&self, files: &mut WriteGroup<'_>, layout: &Layout) -> Result<()> {
+        let sys = files.system();
         let how = WriteOptions::mode(0o400).durable();
         let of_this_boot = self.is_reconstructed || is_pickle(sys, layout);
         let path = if of_this_boot { layout.runtime_cache() } else { layout.cache() };
@@ -200,8 +216,7 @@ impl Instance {
         if let Ok(stored) = json::read(sys, &path) {
             keep_unknown_fields(&mut all, stored);
         }
-        json::write(sys, &path, &all, how)?;
-        Ok(())
+        files.write(path, json::to_text(&all, 1).into_bytes(), how)
     }
 
     fn raw_files(&self) -> [(&'static str, &Blobs); 3] {

@@ -1,6 +1,6 @@
 //! The instance of the previous boot, and the switch to another one.
 
-use system::{Result, System, WriteOptions};
+use system::{Result, System, WriteGroup, WriteOptions};
 
 use crate::previous_id::{NO_PREVIOUS_ID, PreviousId};
 use crate::{Cached, Instance, Layout};
@@ -52,12 +52,14 @@ impl Previous {
 }
 
 /// Makes `instance` the current one: creates its directories, points the link at them, and writes the files with its ID.
-/// Returns the previous instance.
+/// Returns the previous instance. The file that marks the instance as known is one of `files`, which are to be finished also after an
+/// error.
 ///
 /// # Errors
 /// Fails if a file cannot be written. After an error of directories or link the previous instance is still the current
 /// one; after any other error the new one is.
-pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<Previous> {
+pub fn instancify(files: &mut WriteGroup<'_>, layout: &Layout, instance: &Instance) -> Result<Previous> {
+    let sys = files.system();
     let previous = Previous::read(sys, layout);
     let line = |text: &str| format!("{text}\n");
     // First: if a later step fails, the later stages see that the link points at another instance.
@@ -101,8 +103,9 @@ pub fn instancify(sys: &System, layout: &Layout, instance: &Instance) -> Result<
     let before = previous.id().unwrap_or(NO_PREVIOUS_ID);
     keep(layout.previous_instance_id(), line(before), WriteOptions::default());
     // Last: this file marks the instance as known.
-    keep(layout.instance_id(), line(&instance.id), WriteOptions::default().durable());
-    failed.map_or(Ok(previous), Err)
+    let known =
+        files.write(layout.instance_id(), line(&instance.id).into_bytes(), WriteOptions::default().durable());
+    failed.map_or(known, Err).map(|()| previous)
 }
 
 fn class_of(description: &str) -> &str {
@@ -121,7 +124,9 @@ mod tests {
         let instance = |id: &str| Instance { id: id.into(), ..Instance::default() };
         let is_new = |id| Previous::read(&sys, &layout).is_new(&layout, &instance(id));
         assert!(is_new("i-1"));
-        instancify(&sys, &layout, &instance("i-1")).unwrap();
+        let mut files = sys.write_group();
+        instancify(&mut files, &layout, &instance("i-1")).unwrap();
+        files.finish().unwrap();
         assert!(!is_new("i-1"));
         assert!(is_new("i-2"));
         sys.write(layout.instance_id(), "", WriteOptions::default()).unwrap();

@@ -84,6 +84,7 @@ mod truncate;
 mod udev;
 mod varlink;
 mod write;
+mod write_group;
 
 pub use account::{Group, User, parse_group, parse_passwd};
 pub use activity::{Activity, CurrentWork, Wait};
@@ -115,6 +116,7 @@ pub use stream::Streams;
 pub use subreaper::{Subreaper, terminate_programs};
 pub use udev::UdevProgress;
 pub use varlink::Varlink;
+pub use write_group::WriteGroup;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,6 +1,7 @@
 //! Writing files: atomically, with their final mode from the first byte on, and not at all if they are unchanged.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
@@ -11,6 +12,28 @@ use nix::fcntl::OFlag;
 use crate::large_files::FileStat;
 use crate::path::{DEFAULT_PARENTS, ResolvedPath, TrailingLink, is_directory, is_regular};
 use crate::{Change, Effect, Error, Result, ResultExt, System, WriteOptions};
+
+/// What [`System::begin_write`] has done.
+pub(crate) enum Begun {
+    /// Everything.
+    Done(Change),
+    /// The content is written.
+    Unnamed(Box<UnnamedFile>),
+}
+
+/// A file with its content, mode and owner, whose name is still a temporary one.
+pub(crate) struct UnnamedFile {
+    resolved: ResolvedPath,
+    temporary: OsString,
+    pub(crate) file: fs::File,
+    pub(crate) must_be_flushed: bool,
+}
+
+impl UnnamedFile {
+    pub(crate) fn discard(&self) {
+        self.resolved.discard(&self.temporary);
+    }
+}
 
 impl System {
     /// Writes a file atomically: to a temporary name in the same directory, with the final mode and owner, which is then
@@ -40,27 +63,74 @@ impl System {
         how: WriteOptions,
     ) -> Result<Change> {
         let path = path.as_ref();
+        match self.begin_write(path, content, how)? {
+            Begun::Done(change) => Ok(change),
+            Begun::Unnamed(new) => {
+                let flushed = if new.must_be_flushed { new.file.sync_data() } else { Ok(()) };
+                self.end_write(path, &new, flushed, content, how)
+            }
+        }
+    }
+
+    /// Does what [`System::write`] does until the file is flushed and gets its name.
+    pub(crate) fn begin_write(
+        &self,
+        path: &Path,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+    ) -> Result<Begun> {
         let what = || format!("writing {}", path.display());
         let resolved = self.resolve(path, TrailingLink::Follow, DEFAULT_PARENTS).context(what())?;
         self.record_parents(path, &resolved);
         let old = resolved.old.as_ref();
         if old.is_some_and(|old| self.is_unchanged(path, &resolved, old, content, how)) {
-            return Ok(Change::Unchanged);
+            return Ok(Begun::Done(Change::Unchanged));
         }
         if old.is_some_and(is_directory) {
             return Err(Error::new(format!("{}: is a directory", what())));
         }
         // A device (/dev/console, /dev/urandom) must not be replaced; it is written to.
         if old.is_some_and(|old| !is_regular(old)) {
-            return self.write_to_device(path, &resolved, content);
+            return self.write_to_device(path, &resolved, content).map(Begun::Done);
         }
-        match (self.write_and_rename(&resolved, content, how), old) {
-            (Err(e), Some(old)) if must_write_in_place(&e) => {
-                self.write_in_place(&resolved, content, how, old)
+        match (self.write_temporary(&resolved, content, how), old) {
+            (Ok((temporary, file)), _) => {
+                // Before the rename: else a power failure could leave an empty file with the new name. The rename itself is
+                // not flushed: either file is complete.
+                let must_be_flushed = how.durable && content.iter().any(|piece| !piece.is_empty());
+                Ok(Begun::Unnamed(UnnamedFile { resolved, temporary, file, must_be_flushed }.into()))
             }
-            (result, _) => result,
+            (Err(e), Some(old)) if must_write_in_place(&e) => {
+                self.write_in_place(&resolved, content, how, old).context(what())?;
+                self.record(how.effect(path, Change::Replaced));
+                Ok(Begun::Done(Change::Replaced))
+            }
+            (Err(e), _) => Err(e).context(what()),
         }
-        .context(what())?;
+    }
+
+    /// Gives a file its name, if it is flushed.
+    pub(crate) fn end_write(
+        &self,
+        path: &Path,
+        new: &UnnamedFile,
+        flushed: io::Result<()>,
+        content: &[Cow<'_, [u8]>],
+        how: WriteOptions,
+    ) -> Result<Change> {
+        let UnnamedFile { resolved, temporary, .. } = new;
+        let named = flushed.and_then(|()| resolved.replace_with(temporary));
+        if named.is_err() {
+            new.discard();
+        }
+        let old = resolved.old.as_ref();
+        match (named, old) {
+            (Err(e), Some(old)) if must_write_in_place(&e) => {
+                self.write_in_place(resolved, content, how, old)
+            }
+            (named, _) => named,
+        }
+        .context(format_args!("writing {}", path.display()))?;
         let change = if old.is_some() { Change::Replaced } else { Change::Created };
         self.record(how.effect(path, change));
         Ok(change)
@@ -124,29 +194,27 @@ impl System {
         if how.durable { file.sync_data() } else { Ok(()) }
     }
 
-    fn write_and_rename(
+    /// Writes a temporary file in the directory of a file. Returns its name and the file.
+    fn write_temporary(
         &self,
         resolved: &ResolvedPath,
         content: &[Cow<'_, [u8]>],
         how: WriteOptions,
-    ) -> io::Result<()> {
+    ) -> io::Result<(OsString, fs::File)> {
         let (temporary, mut file) = resolved.temporary(how.mode)?;
         let result = (|| {
             self.chown(&file, how.uid, how.gid)?;
             // After chown, which clears set-user-ID bits; before the content, so that it is never wider.
             file.set_permissions(fs::Permissions::from_mode(how.mode))?;
-            write_pieces_to(&mut file, content)?;
-            // Before the rename: else a power failure could leave an empty file with the new name. The rename itself is
-            // not flushed: either file is complete.
-            if how.durable && content.iter().any(|piece| !piece.is_empty()) {
-                file.sync_data()?;
-            }
-            resolved.replace_with(&temporary)
+            write_pieces_to(&mut file, content)
         })();
-        if result.is_err() {
-            resolved.discard(&temporary);
+        match result {
+            Ok(()) => Ok((temporary, file)),
+            Err(e) => {
+                resolved.discard(&temporary);
+                Err(e)
+            }
         }
-        result
     }
 
     /// Appends to a file, which is created with the mode and owner of `how` if it is missing. Links are followed as by

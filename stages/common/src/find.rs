@@ -295,8 +295,11 @@ impl Stage {
                 // Before the instance is recorded: after a power cut the next boot must still apply the network.
                 self.sys.write(self.network_due_marker(instance), "", WriteOptions::default().durable())?;
             }
-            instancify(&self.sys, &self.layout, instance)?;
-            instance.store(&self.sys, &self.layout)?;
+            let mut files = self.sys.write_group();
+            let recorded = instancify(&mut files, &self.layout, instance)
+                .and_then(|_| instance.store_in(&mut files, &self.layout));
+            // What could be written is kept, also after an error.
+            files.finish().and(recorded)?;
             let config = self.settings.system.to_json();
             write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)?;
             if self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {

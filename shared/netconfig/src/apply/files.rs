@@ -71,13 +71,14 @@ pub(super) fn write_files(
     is_new: bool,
     applied: &mut Applied,
 ) -> Result<Vec<(String, Change)>> {
-    let mut changes = Vec::with_capacity(files.len());
     let mut earlier = Vec::with_capacity(files.len());
-    let put = |file: &File| {
+    let options = |file: &File| {
         let options = write_options(sys, file);
         // Once they are written, the first boot of an instance removes its mark that the network is due.
-        sys.write(&file.path, &file.content, if is_new { options.durable() } else { options })
+        if is_new { options.durable() } else { options }
     };
+    let mut group = sys.write_group();
+    let mut written = Ok(());
     for file in files.iter().filter(|file| !file.optional) {
         let before = match sys.read(&file.path) {
             Ok(content) => Previous::Content(content),
@@ -85,21 +86,19 @@ pub(super) fn write_files(
             Err(_) => Previous::Unreadable,
         };
         earlier.push((file, before));
-        match put(file) {
-            Ok(change) => changes.push((file.path.clone(), change)),
-            Err(error) => {
-                restore_files(sys, &earlier, true);
-                return Err(error);
-            }
-        }
+        written = written.and_then(|()| group.write(&file.path, file.content.as_bytes(), options(file)));
     }
+    let written =
+        written.and_then(|()| group.finish()).inspect_err(|_| restore_files(sys, &earlier, true))?;
+    let mut changes: Vec<(String, Change)> =
+        earlier.iter().map(|(file, _)| file.path.clone()).zip(written).collect();
     for file in files.iter().filter(|file| file.optional) {
         // Other programs' content of the file is part of the new content: unread, it would be lost.
         let readable = match sys.read(&file.path) {
             Err(e) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         };
-        match readable.and_then(|()| put(file)) {
+        match readable.and_then(|()| sys.write(&file.path, &file.content, options(file))) {
             Ok(change) => changes.push((file.path.clone(), change)),
             failed => applied.record_problem(sys, failed),
         }
