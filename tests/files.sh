@@ -82,7 +82,7 @@ else
   ! command -v musl-gcc >/dev/null || has_musl_headers musl-gcc || fail "musl-gcc has no headers of musl"
 fi
 
-for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
+for script in packaging/render packaging/install packaging/build packaging/deps packaging/libblkid packaging/extensions packaging/extra/*.sh packaging/openrc/* packaging/sysvinit/* \
   packaging/service-stage deb/build \
   deb/postinst deb/postrm deb/tests/installed deb/tests/boots packaging/dist rpm/build; do
   sh -n "$script" || fail "$script"

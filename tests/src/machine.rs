@@ -130,10 +130,10 @@ impl Machine {
         write(&self.dir.join("credentials").join(name), content);
     }
 
-    /// Sets additional arguments of systemd-nspawn for later boots; `MACHINE/` in them is the machine's directory on this host
-    /// (see [`Machine::scratch`]).
-    pub fn container_arguments(&self, arguments: &[&str]) {
-        write(&self.dir.join("nspawn"), arguments.join("\n"));
+    /// Sets a shell script that runs on this host before later boots, in the container's mount namespace, and mounts what an initrd
+    /// would. Its argument is the machine's root directory (`tests/lib/container`).
+    pub fn initrd(&self, script: &str) {
+        write(&self.dir.join("initrd"), script);
     }
 
     /// Boots the machine as a container and returns the facts.
