@@ -7,14 +7,16 @@ use std::thread;
 use crate::write::Begun;
 use crate::{Change, Result, ResultExt as _, System, WriteOptions};
 
-/// The maximum number of files that are flushed at the same time.
-const MAX_FLUSHES: usize = 16;
+/// The maximum number of files without their names; each has two open descriptors, and a thread when it is flushed.
+const MAX_PENDING: usize = 16;
 
 /// Files that are flushed at the same time, as far as they are durable, and then get their names in the order in which they
-/// were written. Dropped before [`WriteGroup::finish`], the group changes no file but those that are written in place.
+/// were written: at the latest by [`WriteGroup::finish`], of many files [`MAX_PENDING`] at a time. A group that is dropped
+/// before does not name the rest.
 pub struct WriteGroup<'a> {
     sys: &'a System,
     writes: Vec<Write<'a>>,
+    changes: Vec<Change>,
 }
 
 struct Write<'a> {
@@ -27,7 +29,7 @@ struct Write<'a> {
 impl System {
     /// Returns a group without files.
     pub fn write_group(&self) -> WriteGroup<'_> {
-        WriteGroup { sys: self, writes: Vec::new() }
+        WriteGroup { sys: self, writes: Vec::new(), changes: Vec::new() }
     }
 }
 
@@ -37,16 +39,19 @@ impl<'a> WriteGroup<'a> {
         self.sys
     }
 
-    /// Adds a file, which is written as by [`System::write`] but keeps a temporary name until [`WriteGroup::finish`].
+    /// Adds a file, which is written as by [`System::write`] but keeps a temporary name for a while.
     ///
     /// # Errors
-    /// As for [`System::write`].
+    /// As for [`System::write`], and for [`WriteGroup::finish`] if the group is full.
     pub fn write(
         &mut self,
         path: impl Into<PathBuf>,
         content: impl Into<Cow<'a, [u8]>>,
         how: WriteOptions,
     ) -> Result<()> {
+        if self.writes.len() == MAX_PENDING {
+            self.name_pending()?;
+        }
         let (path, content) = (path.into(), content.into());
         let begun = Some(self.sys.begin_write(&path, std::slice::from_ref(&content), how)?);
         self.writes.push(Write { path, content, how, begun });
@@ -59,13 +64,19 @@ impl<'a> WriteGroup<'a> {
     /// Fails if a file cannot be flushed, then none gets its name, or if one cannot be renamed. Those before it have their
     /// names then, those after it do not.
     pub fn finish(mut self) -> Result<Vec<Change>> {
-        let durable: Vec<&Write<'_>> = self.writes.iter().filter(|write| write.must_be_flushed()).collect();
-        for some in durable.chunks(MAX_FLUSHES) {
-            flush(some)?;
-        }
-        let mut changes = Vec::with_capacity(self.writes.len());
+        self.name_pending()?;
+        Ok(std::mem::take(&mut self.changes))
+    }
+
+    fn name_pending(&mut self) -> Result<()> {
+        // After an error nothing is left: a second flush would succeed although content is lost (fsync(2)).
+        self.flush_and_name().inspect_err(|_| self.discard())
+    }
+
+    fn flush_and_name(&mut self) -> Result<()> {
+        flush(&self.writes.iter().filter(|write| write.must_be_flushed()).collect::<Vec<_>>())?;
         for Write { path, content, how, begun } in &mut self.writes {
-            changes.push(match begun.take() {
+            self.changes.push(match begun.take() {
                 Some(Begun::Unnamed(new)) => {
                     self.sys.end_write(path, &new, Ok(()), std::slice::from_ref(content), *how)?
                 }
@@ -73,7 +84,16 @@ impl<'a> WriteGroup<'a> {
                 None => Change::Unchanged,
             });
         }
-        Ok(changes)
+        self.writes.clear();
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        for write in self.writes.drain(..) {
+            if let Some(Begun::Unnamed(new)) = write.begun {
+                new.discard();
+            }
+        }
     }
 }
 
@@ -113,11 +133,7 @@ fn flush(writes: &[&Write<'_>]) -> Result<()> {
 
 impl Drop for WriteGroup<'_> {
     fn drop(&mut self) {
-        for write in &self.writes {
-            if let Some(Begun::Unnamed(new)) = &write.begun {
-                new.discard();
-            }
-        }
+        self.discard();
     }
 }
 
@@ -153,17 +169,19 @@ mod tests {
     }
 
     #[test]
-    fn more_files_than_are_flushed_at_once() {
+    fn full_group_names_its_files() {
         let top = TempDir::new();
         let sys = System::new(&top);
         let mut group = sys.write_group();
-        for n in 0..2 * MAX_FLUSHES + 1 {
-            group
-                .write(format!("/d/{n}"), n.to_string().into_bytes(), WriteOptions::default().durable())
-                .unwrap();
+        let most = 2 * MAX_PENDING + 1;
+        for n in 0..most {
+            let how = WriteOptions::default().durable();
+            group.write(format!("/d/{n}"), n.to_string().into_bytes(), how).unwrap();
+            assert!(group.writes.len() <= MAX_PENDING);
         }
-        assert_eq!(group.finish().unwrap().len(), 2 * MAX_FLUSHES + 1);
-        assert_eq!(sys.list("/d").unwrap().len(), 2 * MAX_FLUSHES + 1);
+        assert_eq!(sys.list("/d").unwrap().len(), 2 * MAX_PENDING);
+        assert_eq!(group.finish().unwrap(), vec![Change::Created; most]);
+        assert_eq!(sys.list("/d").unwrap().len(), most);
     }
 
     #[test]
