@@ -123,16 +123,24 @@ pub fn script_with(variables: &[(&str, &str)], name: &str, args: &[&str]) -> Str
     text
 }
 
-/// Creates a directory in the cache that belongs to this test.
+/// Creates a directory in the cache that belongs to this test. Its name is unique: a failed test keeps its directory, and a
+/// later one may have the same process ID.
 pub(crate) fn work_dir(name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let cache = std::env::var_os("FIRSTLIGHT_CACHE")
         .map_or_else(|| "/var/tmp/firstlight-cache".into(), PathBuf::from);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let dir = cache.join("run").join(format!("{name}-{}-{number}", std::process::id()));
-    create_dir_all(&dir);
-    dir
+    let parent = cache.join("run");
+    create_dir_all(&parent);
+    loop {
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let dir = parent.join(format!("{name}-{}-{number}", std::process::id()));
+        match std::fs::create_dir(&dir) {
+            Ok(()) => return dir,
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => fail(&format!("{}: {e}", dir.display())),
+        }
+    }
 }
 
 pub(crate) fn create_dir_all(dir: &Path) {

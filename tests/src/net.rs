@@ -4,7 +4,6 @@
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::{clean_up, fail, tests_dir, work_dir};
@@ -63,10 +62,11 @@ fn run(words: &[&str]) -> String {
 impl Net {
     /// Creates the namespaces. The machine's end is down; the cloud's is up and has these addresses.
     pub fn new(addresses: &[&str]) -> Net {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let dir = work_dir("net");
+        // The name of the directory is unique.
+        let id = dir.file_name().unwrap_or_default().to_string_lossy();
         let (cloud, machine) = (format!("fl-cloud-{id}"), format!("fl-machine-{id}"));
-        let net = Net { cloud, machine, dir: work_dir("net"), servers: Vec::new() };
+        let net = Net { cloud, machine, dir, servers: Vec::new() };
         for name in [&net.cloud, &net.machine] {
             run(&["ip", "netns", "add", name]);
         }

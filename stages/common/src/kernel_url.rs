@@ -65,9 +65,8 @@ mod tests {
 
     #[test]
     fn local_file_is_stored_once() {
-        let dir = std::env::temp_dir().join(format!("kernel-url-{}", std::process::id()));
-        std::fs::create_dir_all(dir.join("seed")).unwrap();
-        let sys = System::new(&dir);
+        let dir = scratch::TempDir::new();
+        let sys = System::new(&*dir);
         let kept = || sys.read_text(FILE).ok();
         sys.write("/seed/no", "a: 1\n", WriteOptions::default()).unwrap();
         sys.write("/seed/yes", "#cloud-config\na: 1\n", WriteOptions::default()).unwrap();
@@ -81,6 +80,5 @@ mod tests {
         assert_eq!(kept().as_deref(), Some("#cloud-config\na: 1\n"));
         let logged_warnings = sys.log().logged_warnings();
         assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
-        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

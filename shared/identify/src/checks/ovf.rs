@@ -93,17 +93,12 @@ mod tests {
     /// A disc that cannot be read may have an environment; another one that has decides.
     #[test]
     fn unreadable_disc_leaves_the_answer_unknown() {
-        let top = std::env::temp_dir().join(format!("ovf-{}", std::process::id()));
-        let put = |path: &str, text: &str| {
-            let path = top.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
+        let top = scratch::TempDir::new();
         let discs = "DI_BLKID_EXPORT_OUT='DEVNAME=/dev/sr0\nLABEL=a\nTYPE=iso9660\n\n\
                      DEVNAME=/dev/sr1\nLABEL=b\nTYPE=iso9660\n'\n";
-        put("presets", discs);
+        top.put("presets", discs);
         for drive in ["sr0", "sr1"] {
-            put(&format!("sys/class/block/{drive}/size"), "8\n");
+            top.put(&format!("sys/class/block/{drive}/size"), "8\n");
         }
         let presets = top.join("presets").to_string_lossy().into_owned();
         let env: Env = [("PATH_DI_ENV".to_string(), presets)].into();
@@ -116,13 +111,12 @@ mod tests {
         let verdict = check();
         assert_eq!(verdict.answer, Answer::Unknown, "{}", verdict.reason);
         assert!(verdict.reason.ends_with("; no answer from the disc in /dev/sr0 and the disc in /dev/sr1"));
-        put("dev/sr1", "<Environment xmlns=\"http://schemas.dmtf.org/ovf/environment/1\">");
+        top.put("dev/sr1", "<Environment xmlns=\"http://schemas.dmtf.org/ovf/environment/1\">");
         assert_eq!(check().answer, Answer::Found);
-        put("dev/sr1", "<Environment>");
+        top.put("dev/sr1", "<Environment>");
         assert_eq!(check().answer, Answer::Unknown);
-        put("dev/sr0", "");
+        top.put("dev/sr0", "");
         assert_eq!(check().answer, Answer::NotFound);
-        std::fs::remove_dir_all(top).unwrap();
     }
 
     #[test]
