@@ -35,6 +35,20 @@ pub const CASES: &[Case] = cases! {
         files: &[("/etc/cloud/cloud.cfg", "datasource_list: Ec2, None\n")],
         config: "datasource_list: [ Ec2, None ]\n",
     }
+    "a list without commas" {
+        files: &[("/etc/cloud/cloud.cfg", "datasource_list: [ NoCloud ConfigDrive None ]\n")],
+        devices: ISO_CIDATA,
+        config: NOCLOUD,
+    }
+    "a string without commas" {
+        files: &[("/etc/cloud/cloud.cfg", "datasource_list: NoCloud ConfigDrive None\n")],
+        devices: ISO_CIDATA,
+        config: NOCLOUD,
+    }
+    "a list without commas on the command line" {
+        files: &[LIST, ("/proc/cmdline", "cc: datasource_list: [ Ec2 None ] end_cc\n")],
+        config: "datasource_list: [ Ec2, None ]\n",
+    }
     "a block list" {
         files: &[("/etc/cloud/cloud.cfg", "datasource_list:\n - Hetzner\n - None\n")],
         config: "datasource_list: [ Hetzner, None ]\n",
@@ -93,6 +107,33 @@ pub const CASES: &[Case] = cases! {
     "named on the command line" {
         files: &[LIST, ("/proc/cmdline", "quiet ds=nocloud-net;s=http://x/ \n")],
         config: "datasource_list: [ nocloud-net, None ]\n",
+    }
+    "named on the command line, with the backslash for GRUB" {
+        files: &[LIST, ("/proc/cmdline", "quiet ds=nocloud\\;s=http://x/\n")],
+        config: "datasource_list: [ nocloud, None ]\n",
+    }
+    "named on the command line, after a tab" {
+        files: &[LIST, ("/proc/cmdline", "quiet\tds=nocloud\n")],
+        config: "datasource_list: [ nocloud, None ]\n",
+    }
+    "named on the command line, in quotes" {
+        files: &[LIST, ("/proc/cmdline", "\"ds=nocloud;s=http://x/\" quiet\n")],
+        config: "datasource_list: [ nocloud, None ]\n",
+        differs: Some("upstream takes the quote for a part of the key"),
+    }
+    "named on the command line, its value in quotes" {
+        files: &[LIST, ("/proc/cmdline", "ds=\"nocloud;s=http://x/\" quiet\n")],
+        config: "datasource_list: [ nocloud, None ]\n",
+        differs: Some("upstream writes the first quote to cloud.cfg, which is not valid YAML then"),
+    }
+    "two named in the file" {
+        files: &[LIST, ("/etc/cloud/ds-identify.cfg", "datasource: Ec2, None\n")],
+        config: "datasource_list: [ Ec2, None ]\n",
+    }
+    "two named in the file, in brackets" {
+        files: &[LIST, ("/etc/cloud/ds-identify.cfg", "datasource: [ NoCloud, Ec2 ]\n")],
+        config: "datasource_list: [ NoCloud, Ec2, None ]\n",
+        differs: Some("upstream writes a list in the list"),
     }
     "named none" { files: &[LIST, ("/proc/cmdline", "ci.ds=None")], config: "datasource_list: [ None ]\n" }
     "taken back on the command line" {

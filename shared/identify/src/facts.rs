@@ -143,8 +143,8 @@ impl<'a> Facts<'a> {
                 let line = self.roots.text(&self.paths.pid1_command_line);
                 return line.map_or("unavailable:container".into(), |l| l.replace('\0', " "));
             }
-            let text = self.roots.text(&self.paths.command_line);
-            text.map_or("unavailable:no-cmdline".into(), |t| t.lines().next().unwrap_or_default().into())
+            // As the shell reads it: the backslash of `ds=nocloud\;s=…`, which GRUB's configuration needs, may be left.
+            self.roots.line(&self.paths.command_line).unwrap_or_else(|| "unavailable:no-cmdline".into())
         })
     }
 

@@ -54,8 +54,8 @@ fn names(node: &Node) -> Vec<String> {
         Value::Seq(items) => items
             .iter()
             .filter_map(|item| if item.is_null() { None } else { item.scalar_text() })
-            .map(|name| name.trim().to_string())
-            .filter(|name| !name.is_empty())
+            // `[ NoCloud None ]` is one text, but no name contains whitespace.
+            .flat_map(|text| text.split_whitespace().map(str::to_string).collect::<Vec<_>>())
             .collect(),
         Value::Str(text) => list_items(text),
         _ => Vec::new(),
@@ -121,6 +121,8 @@ mod tests {
             (&["datasource_list: [A]", "datasource_list:"], Some(&[]), 0),
             (&["\"datasource_list\" : A, B"], Some(&["A", "B"]), 0),
             (&["datasource_list: 'A, B]'\r\n"], Some(&["A", "B"]), 0),
+            (&["datasource_list: [ A B ]"], Some(&["A", "B"]), 0),
+            (&["datasource_list: A B"], Some(&["A", "B"]), 0),
             (&["datasource_list: [A, {b: c}, null, 7]"], Some(&["A", "7"]), 0),
             // Mistakes that images depend on.
             (&["system_info:\n  datasource_list: [A]\n"], Some(&["A"]), 1),

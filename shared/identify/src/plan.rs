@@ -5,6 +5,7 @@ use crate::checks;
 use crate::facts::Facts;
 use crate::paths::RootedPath;
 use crate::policy::{Mode, OnFound, Policy};
+use crate::text::{command_line_words, list_items};
 use crate::verdict::{self, Answer, Enablement, Selection, Verdict};
 
 /// The decision of a run of ds-identify.
@@ -49,8 +50,12 @@ pub fn plan_with_policy(policy: &Policy, facts: &Facts<'_>) -> Plan {
         Mode::Disabled => return Plan::new(Enablement::Disabled, None, why_mode()),
         Mode::Search | Mode::Report => {}
     }
-    if let Some(name) = &settings.datasource {
-        let named = Selection::Use { names: vec![name.clone()], extra: Vec::new() };
+    // A list is accepted too: `datasource: Ec2, None`.
+    if let Some(name) = &settings.datasource
+        && let names = list_items(name)
+        && !names.is_empty()
+    {
+        let named = Selection::Use { names, extra: Vec::new() };
         let reason = format!("datasource '{name}' is named explicitly");
         return enable(verdict::config_text(&named, policy), reason);
     }
@@ -98,7 +103,7 @@ pub fn plan_with_policy(policy: &Policy, facts: &Facts<'_>) -> Plan {
 /// Returns the instruction that sets a policy: on the command line if it has one, since that overrides the file.
 pub fn policy_hint(policy: &str, facts: &Facts<'_>) -> String {
     const WORD: &str = "ci.di.policy=";
-    if facts.command_line().split(' ').any(|word| word.starts_with(WORD)) {
+    if command_line_words(facts.command_line()).any(|word| word.starts_with(WORD)) {
         return format!("on the kernel command line, set {WORD}{policy}");
     }
     format!("in /etc/cloud/ds-identify.cfg, add the line policy: {policy}")

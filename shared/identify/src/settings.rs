@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::policy::{self, Policy};
-use crate::text::{list_items, unquote_backslashes, unquoted};
+use crate::text::{command_line_words, list_items, unquote_backslashes, unquoted};
 
 /// The merged settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub fn parse(file: Option<&str>, command_line: &str) -> (Settings, Vec<String>) 
         }
     }
     let mut strict_id_on_command_line = None;
-    for word in command_line.split(' ') {
+    for word in command_line_words(command_line) {
         let Some((key, value)) = word.split_once('=') else { continue };
         let first = || value.split(';').next().unwrap_or_default().to_string();
         match key {
@@ -135,6 +135,10 @@ mod tests {
             ("datasource: Ec2", "ds=nocloud;s=http://x/ quiet", Some("nocloud")),
             ("datasource: Ec2", "ds=", None),
             ("", "ci.ds=A ci.datasource=B", Some("B")),
+            ("", "quiet\tds=A\nx", Some("A")),
+            ("", "\"ds=nocloud;h=a b\" quiet", Some("nocloud")),
+            ("", "ds=\"nocloud;s=http://x/\"", Some("nocloud")),
+            ("", "x=\" ds=A", Some("A")),
             // A word without a value is ignored.
             ("", "ds quiet", None),
             ("", "xds=A", None),

@@ -29,13 +29,20 @@ pub fn unquoted(text: &str) -> &str {
     inside('"').or_else(|| inside('\'')).unwrap_or(text)
 }
 
-/// Returns the items of a list that was read as text; either bracket may be missing.
+/// Returns the names in a list that was read as text, separated by commas or whitespace; either bracket may be missing.
 pub fn list_items(text: &str) -> Vec<String> {
     let text = text.trim();
     let text = text.strip_prefix('[').unwrap_or(text);
     let text = text.strip_suffix(']').unwrap_or(text);
-    let items = text.split(',').map(|item| unquoted(item.trim()).to_string());
-    items.filter(|item| !item.is_empty()).collect()
+    let items = text.split(',').flat_map(|item| unquoted(item.trim()).split_whitespace());
+    items.map(str::to_string).collect()
+}
+
+/// Returns the words of a kernel command line without double quotes, which may surround a word or its value (the kernel's
+/// documentation of parameters). Whitespace also separates words between quotes: a quote that is not closed must not hide
+/// the words after it.
+pub fn command_line_words(line: &str) -> impl Iterator<Item = String> + '_ {
+    line.split_ascii_whitespace().map(|word| word.replace('"', ""))
 }
 
 /// Replaces control characters: text from firmware and labels is not trusted with a terminal.
@@ -50,6 +57,21 @@ mod tests {
     #[test]
     fn backslashes_quote_the_next_character() {
         assert_eq!(unquote_backslashes(r"a\b\\c\"), r"ab\c");
+    }
+
+    #[test]
+    fn names_are_separated_by_commas_or_whitespace() {
+        for text in ["A, B", "[A,B]", "[ A B ]", "'A',\t\"B\",", "A B", "[ 'A B' ", ",A,,B]"] {
+            assert_eq!(list_items(text), ["A", "B"], "{text}");
+        }
+        assert!(list_items("[ , '' ]").is_empty());
+    }
+
+    #[test]
+    fn words_of_the_command_line_have_no_quotes() {
+        let words = |line| command_line_words(line).collect::<Vec<_>>();
+        assert_eq!(words(" a\t\"b=c;d\" e=\"f\"\ng "), ["a", "b=c;d", "e=f", "g"]);
+        assert_eq!(words("a=\" b='c'"), ["a=", "b='c'"]);
     }
 
     #[test]
