@@ -16,7 +16,7 @@ use crate::field_types::FieldType::{Str, StrList};
 use crate::fields::Fields;
 use crate::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, IdentityCheck, NetworkSource, Search, document, field_types, standard};
+use crate::{Datasource, IdentityCheck, NetworkSource, Search, class_name, document, field_types, standard};
 
 pub const ORACLE: Datasource = Datasource {
     check,
@@ -63,7 +63,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let documents =
         SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s, wants_vnics))?;
     let Some(Documents { document, vnics, base }) = documents else { return Ok(None) };
-    let mut instance = instance(ctx.sys, &document, &base)?;
+    let mut instance = instance(ctx.sys, &class_name(&ORACLE, ctx.stage), &document, &base)?;
     if vnics.is_some() || has_initramfs {
         instance.network = Some(NetworkConfig {
             format: "oracle-imds".into(),
@@ -120,10 +120,10 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
     Ok(Documents { document, vnics, base: format!("{}/{version}/", session.base) })
 }
 
-fn instance(sys: &System, document: &Node, base: &str) -> Result<Instance> {
+fn instance(sys: &System, class: &str, document: &Node, base: &str) -> Result<Instance> {
     let fields = Fields::of(sys, "Oracle's metadata", document);
     let id = fields.text("id").ok_or_else(|| Error::new("Oracle's metadata: id: expected a string"))?;
-    let mut instance = standard::instance("Oracle", "DataSourceOracle", format!("metadata ({base})"));
+    let mut instance = standard::instance("Oracle", class, format!("metadata ({base})"));
     instance.id = id;
     instance.availability_zone = fields.expected_text("ociAdName");
     instance.local_hostname = fields.expected_text("hostname");

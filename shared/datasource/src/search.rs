@@ -175,9 +175,9 @@ pub fn class_name(row: &Datasource, stage: Stage) -> String {
     let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
     let end = match (is_in_both_stages, stage, row.name) {
         (true, _, "VMware") => "",
-        (true, Stage::Network, "NoCloud" | "OVF") => "Net",
-        (true, Stage::Local, name) if !matches!(name, "NoCloud" | "OVF") => "Local",
-        _ => "",
+        (true, Stage::Network, "NoCloud" | "OVF" | "Oracle") => "Net",
+        (true, _, "NoCloud" | "OVF" | "Oracle") | (true, Stage::Network, _) | (false, ..) => "",
+        (true, Stage::Local, _) => "Local",
     };
     format!("DataSource{}{end}", row.name)
 }
@@ -189,6 +189,22 @@ fn python_class(row: &Datasource, class: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn class_names_are_upstreams() {
+        for (name, local, network) in [
+            ("NoCloud", "DataSourceNoCloud", "DataSourceNoCloudNet"),
+            ("OVF", "DataSourceOVF", "DataSourceOVFNet"),
+            ("Oracle", "DataSourceOracle", "DataSourceOracleNet"),
+            ("VMware", "DataSourceVMware", "DataSourceVMware"),
+            ("Ec2", "DataSourceEc2Local", "DataSourceEc2"),
+            ("Azure", "DataSourceAzure", "DataSourceAzure"),
+        ] {
+            let row = datasource(name).unwrap();
+            assert_eq!(class_name(row, Stage::Local), local);
+            assert_eq!(class_name(row, Stage::Network), network);
+        }
+    }
 
     #[test]
     fn configured_urls_without_a_scheme_lose_their_secrets() {
