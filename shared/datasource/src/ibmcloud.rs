@@ -13,7 +13,7 @@ use system::{Error, Result, System, debug, error, warning};
 use crate::field_types::FieldType::{Data, Keys, Text};
 use crate::field_types::{self, Field};
 use crate::openstack_format::{self, json_file, node_file};
-use crate::{Datasource, IdentityCheck, Search, media, standard};
+use crate::{Datasource, IdentityCheck, Search, is_name, media, standard};
 
 pub const IBMCLOUD: Datasource = Datasource { check, ..Datasource::new("IBMCloud", find) };
 
@@ -58,7 +58,7 @@ pub(crate) fn variant(superblock: &Superblock) -> Option<Variant> {
 pub(crate) fn is_searched(ctx: &Search<'_>) -> bool {
     let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
     let mut names = list.iter().filter_map(Node::as_str);
-    names.any(|name| name.eq_ignore_ascii_case("IBMCloud")) && is_xen(ctx.sys)
+    names.any(|entry| is_name(entry, "IBMCloud")) && is_xen(ctx.sys)
 }
 
 fn is_xen(sys: &System) -> bool {

@@ -324,8 +324,8 @@ impl Search<'_> {
     /// or by a list that contains nothing else.
     pub fn is_forced(&self, name: &str) -> bool {
         let list = self.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
-        let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
-        is_alone || named_datasource(self.command_line).is_some_and(|n| n.eq_ignore_ascii_case(name))
+        let is_alone = list.len() == 1 && list[0].as_str().is_some_and(|entry| is_name(entry, name));
+        is_alone || named_datasource(self.command_line).is_some_and(|entry| is_name(&entry, name))
     }
 
     /// Returns whether this machine is on the cloud of this name: the firmware matches its row in the crate `clouds`, or
@@ -486,9 +486,17 @@ pub fn hotplug_udev_match(instance: &Instance) -> &str {
     of_instance.or_else(of_row).unwrap_or_default()
 }
 
-/// Returns the datasource with this name, in any case.
-pub fn datasource(name: &str) -> Option<&'static Datasource> {
-    DATASOURCES.iter().find(|d| d.name.eq_ignore_ascii_case(name)).copied()
+/// Returns the datasource that an entry of `datasource_list` means.
+pub fn datasource(entry: &str) -> Option<&'static Datasource> {
+    DATASOURCES.iter().find(|d| is_name(entry, d.name)).copied()
+}
+
+/// Returns whether an entry of `datasource_list`, or a value on the kernel command line, means the datasource `name`. As in
+/// upstream it may have any case, may be the name of the class, and NoCloud is also `nocloud-net`, which ds-identify copies from
+/// `ds=nocloud-net;s=URL`.
+pub fn is_name(entry: &str, name: &str) -> bool {
+    let of_class = entry.strip_prefix("DataSource").unwrap_or(entry);
+    of_class.eq_ignore_ascii_case(name) || (name == "NoCloud" && entry.eq_ignore_ascii_case("nocloud-net"))
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use system::{Deadline, Error, Request, Result, System, debug, error, info};
 use crate::field_types::{self, FieldType};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::{
-    Datasource, IdentityCheck, NetworkSource, Search, Stage, metadata_network, openstack_format, standard,
+    Datasource, IdentityCheck, NetworkSource, Search, Stage, is_name, metadata_network, openstack_format,
+    standard,
 };
 
 pub const MAAS: Datasource = Datasource {
@@ -96,9 +97,8 @@ fn setting(ctx: &Search<'_>, key: &str) -> Option<String> {
 /// administrator selects it, or ds-identify has written a list of it and None.
 fn is_requested(ctx: &Search<'_>) -> bool {
     let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
-    let mut names = list.iter().filter_map(Node::as_str).filter(|name| !name.eq_ignore_ascii_case("None"));
-    let is_alone =
-        names.next().is_some_and(|name| name.eq_ignore_ascii_case("MAAS")) && names.next().is_none();
+    let mut names = list.iter().filter_map(Node::as_str).filter(|entry| !is_name(entry, "None"));
+    let is_alone = names.next().is_some_and(|entry| is_name(entry, "MAAS")) && names.next().is_none();
     let has_keys =
         ["metadata_url", "consumer_key", "token_key"].iter().any(|key| setting(ctx, key).is_some());
     is_alone || ctx.is_forced("MAAS") || has_keys

@@ -13,7 +13,7 @@ use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
 use crate::openstack_format::{self, OpenStackData};
 use crate::retry::{Defaults, RetryPolicy};
 use crate::search::without_secrets;
-use crate::{Datasource, Search, dmi, document, field_types, metadata_network, standard, tree};
+use crate::{Datasource, Search, dmi, document, field_types, is_name, metadata_network, standard, tree};
 
 pub const OPENSTACK: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::with_requests("OpenStack", &DEFAULTS, find) };
@@ -37,7 +37,7 @@ fn is_openstack(ctx: &Search<'_>) -> bool {
     }
     let has_oracle = || {
         let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
-        list.iter().any(|n| n.as_str().is_some_and(|n| n.eq_ignore_ascii_case("Oracle")))
+        list.iter().any(|n| n.as_str().is_some_and(|entry| is_name(entry, "Oracle")))
     };
     let is_oracle = || dmi::read(ctx.sys, "chassis-asset-tag").as_deref() == Some("OracleCloud.com");
     (is_oracle() && has_oracle()) || ctx.is_on("OpenStack")

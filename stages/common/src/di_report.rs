@@ -1,7 +1,7 @@
 //! Compares the datasource with those that ds-identify expected, when its policy is to report only (`di_report`).
 
 use config::Node;
-use datasource::{LoginWarning, Search, warn_at_login};
+use datasource::{LoginWarning, Search, is_name, warn_at_login};
 use state::Instance;
 use system::{debug, warning};
 
@@ -23,7 +23,7 @@ impl Stage {
         let name = &instance.datasource;
         match expected(self.settings.merged.get("di_report")) {
             Ok(None) => debug!(self.sys, "no di_report found in config."),
-            Ok(Some(list)) if list.iter().any(|one| one == name) => {
+            Ok(Some(list)) if list.iter().any(|entry| is_name(entry, name)) => {
                 debug!(self.sys, "datasource {name} is in di_report's list: {}", list.join(", "));
             }
             Ok(Some(list)) => {

@@ -1,7 +1,7 @@
 //! Determines the instance of this boot: from the cache if that can be trusted or confirmed, otherwise by a search.
 
 use config::Node;
-use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_same_machine, search};
+use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_name, is_same_machine, search};
 use netconfig::events::Event;
 use state::{Cached, Instance, Previous, instancify, write_instance_data};
 use system::{Step, StepResult, WriteOptions, debug, info, warning};
@@ -121,7 +121,7 @@ impl Stage {
 
     fn check(&self, instance: &Instance) -> IdentityCheck {
         match datasource(&instance.datasource) {
-            Some(row) if self.datasource_list().iter().any(|n| n.eq_ignore_ascii_case(row.name)) => {
+            Some(row) if self.datasource_list().iter().any(|entry| is_name(entry, row.name)) => {
                 (row.check)(&self.search_context(), instance)
             }
             Some(row) => IdentityCheck::Different(format!("datasource_list no longer contains {}", row.name)),

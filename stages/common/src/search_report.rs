@@ -1,7 +1,7 @@
 //! Records problems of a search in the status: unknown names in `datasource_list`, and a cloud that was recognized but could
 //! not be read.
 
-use datasource::{Outcome, datasource};
+use datasource::{Outcome, datasource, is_name};
 use serde_json::Value;
 use state::Instance;
 use system::{error, warning};
@@ -78,7 +78,7 @@ impl Stage {
 
 /// Returns whether `datasource_list`, whose names may have any case, has the datasource of a failure.
 fn is_listed(list: &[String], failure: &str) -> bool {
-    list.iter().any(|name| name.eq_ignore_ascii_case(failed_datasource(failure)))
+    list.iter().any(|entry| is_name(entry, failed_datasource(failure)))
 }
 
 /// Returns the name in a failure of a search.

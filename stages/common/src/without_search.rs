@@ -1,6 +1,6 @@
 //! Modules that run before any stage has searched: `cloud-init single` in a container or while an image is built.
 
-use datasource::none_instance;
+use datasource::{is_name, none_instance};
 use state::{Status, write_instance_data};
 use system::{info, warning};
 
@@ -16,7 +16,7 @@ impl Stage {
     pub(crate) fn instance_without_search(&mut self) -> Option<FoundInstance> {
         let status = Status::read(&self.sys, &self.layout);
         let has_begun = |stage: StageName| status.get(stage.status_key()).start.is_some();
-        let is_listed = self.datasource_list().iter().any(|name| name.eq_ignore_ascii_case("None"));
+        let is_listed = self.datasource_list().iter().any(|entry| is_name(entry, "None"));
         // In a boot the generator has run, and the stages that search may have been killed before they began.
         let is_boot = !self.args.task.is_manual()
             && GENERATOR_LOGS.iter().any(|log| self.sys.exists(self.layout.run(log)));

@@ -294,6 +294,25 @@ fn changed_datasource_list_ends_the_instance() {
     assert_eq!(machine.link().as_deref(), Some("i-1"));
 }
 
+/// ds-identify writes the name of `ds=nocloud-net;s=URL` to the list as it is.
+#[test]
+fn datasource_may_be_named_as_upstream_accepts_it() {
+    for entry in ["nocloud-net", "NoCloud-Net", "DataSourceNoCloud"] {
+        let machine = Machine::new("i-1");
+        machine.put("etc/cloud/cloud.cfg.d/1.cfg", format!("datasource_list: [ {entry}, None ]\n"));
+        for loaded in ["Loaded datasource", "restored from checked cache"] {
+            let log = machine.boot();
+            assert!(log.contains(loaded) && !log.contains("[ERROR]"), "{entry}: {log}");
+            assert_eq!(machine.id(), "i-1", "{entry}: {log}");
+        }
+    }
+    // No datasource has this name.
+    let machine = Machine::new("i-1");
+    machine.put("etc/cloud/cloud.cfg.d/1.cfg", "datasource_list: [ NoCloudNet ]\n");
+    let log = machine.boot();
+    assert!(log.contains("no datasource named NoCloudNet") && machine.id().is_empty(), "{log}");
+}
+
 #[test]
 fn manual_cache_clean_keeps_the_instance_at_the_boot_event() {
     let machine = Machine::new("i-1");
