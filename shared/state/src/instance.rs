@@ -231,8 +231,10 @@ impl Instance {
         let described = sys.read_text(layout.datasource()).ok()?;
         // `DataSourceNoCloud: DataSourceNoCloud [seed=/dev/sr0]`
         let (class, description) = described.trim().split_once(": ")?;
-        let datasource =
-            class.strip_prefix("DataSource").unwrap_or(class).trim_end_matches("Net").to_string();
+        let name = class.strip_prefix("DataSource").unwrap_or(class);
+        // The classes of the two stages: no datasource has a name that ends so.
+        let without_stage = ["Local", "Net"].into_iter().find_map(|end| name.strip_suffix(end));
+        let datasource = without_stage.unwrap_or(name).to_string();
         let mut instance = Instance {
             id,
             platform: datasource.to_lowercase(),

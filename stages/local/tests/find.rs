@@ -276,6 +276,29 @@ fn upgrade_from_python_survives_a_missing_seed() {
     assert_eq!(later.link().as_deref(), Some("i-1"));
 }
 
+/// The names of Oracle's classes do not follow the rule of the others.
+#[test]
+fn instance_of_python_belongs_to_the_stage_that_found_it() {
+    for (name, class, is_kept) in [
+        ("Oracle", "DataSourceOracle", true),
+        ("Oracle", "DataSourceOracleNet", false),
+        ("Ec2", "DataSourceEc2Local", true),
+        ("Ec2", "DataSourceEc2", false),
+    ] {
+        let machine = Machine::new("i-1");
+        machine.put("etc/cloud/cloud.cfg.d/1.cfg", format!("datasource_list: [{name}, None]\n"));
+        machine.put_python_state("i-1", class);
+        let log = machine.boot();
+        assert_eq!(log.contains("could not verify instance"), is_kept, "{class}: {log}");
+        assert_eq!(log.contains("may be found in the network stage"), !is_kept, "{class}: {log}");
+        if is_kept {
+            let data: serde_json::Value =
+                serde_json::from_str(&machine.get("run/cloud-init/instance-data.json")).unwrap();
+            assert_eq!(data["v1"]["platform"], name.to_lowercase(), "{class}: {data}");
+        }
+    }
+}
+
 #[test]
 fn changed_datasource_list_ends_the_instance() {
     let machine = Machine::new("i-1");
