@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::args::{Arg, Args, CallArgs, Row, find, text};
+use crate::args::{Arg, Args, CallArgs, Row, find, int, text};
 use crate::eval::Interpreter;
 use crate::format::pad;
 use crate::value::{Callable, Dict, Seq, Val, ValueResult, check_hashable, resolve_index};
@@ -14,21 +14,27 @@ const TEXT: &[Method<str>] = &[
     ("capitalize", "", |run, text, _| run.text(capitalized(text))),
     ("casefold", "", |run, text, _| run.text(text.to_lowercase())),
     ("center", "width fillchar", |run, text, args| run.justified(text, args, 'c')),
-    ("count", "!", |_, text, [part, ..]| Ok(Val::int(text.matches(part.text()?).count()))),
+    ("count", "! start end", |_, text, args| {
+        let part = args[0].text()?;
+        Ok(Val::int(range(text, &args)?.map_or(0, |(_, range)| range.matches(part).count())))
+    }),
     ("encode", "encoding errors", |run, text, [encoding, ..]| {
         check_utf8_encoding(&encoding)?;
         run.charge_memory(text.len())?;
         Ok(Val::Bytes(text.as_bytes().into()))
     }),
-    ("endswith", "!", |run, text, args| run.any_part(args, |part| text.ends_with(part))),
-    ("find", "!", |_, text, [part, ..]| Ok(place(text, text.find(part.text()?)).unwrap_or(Val::Int(-1)))),
+    ("endswith", "! start end", |run, text, args| {
+        run.any_part(text, args, |range, part| range.ends_with(part))
+    }),
+    ("find", "! start end", |_, text, args| Ok(place(text, &args, false)?.unwrap_or(Val::Int(-1)))),
     ("format", "*", |run, text, [values, named, ..]| {
         let text = run.str_format(text, &values.or(Val::None), &named.or(Val::None))?;
         run.text(text)
     }),
-    ("index", "!", |_, text, [part, ..]| place(text, text.find(part.text()?)).ok_or_else(not_found)),
+    ("index", "! start end", |_, text, args| place(text, &args, false)?.ok_or_else(not_found)),
     ("isalnum", "", |_, text, _| all(text, char::is_alphanumeric)),
     ("isalpha", "", |_, text, _| all(text, char::is_alphabetic)),
+    ("isascii", "", |_, text, _| Ok(Val::Bool(text.is_ascii()))),
     ("isdecimal", "", |_, text, _| all(text, char::is_numeric)),
     ("isdigit", "", |_, text, _| all(text, char::is_numeric)),
     ("islower", "", |_, text, _| all_letters(text, char::is_lowercase)),
@@ -55,8 +61,8 @@ const TEXT: &[Method<str>] = &[
     ("replace", "old new count", |run, text, [old, new, count, _]| {
         run.replaced(text, old.text()?, new.text()?, &count)
     }),
-    ("rfind", "!", |_, text, [part, ..]| Ok(place(text, text.rfind(part.text()?)).unwrap_or(Val::Int(-1)))),
-    ("rindex", "!", |_, text, [part, ..]| place(text, text.rfind(part.text()?)).ok_or_else(not_found)),
+    ("rfind", "! start end", |_, text, args| Ok(place(text, &args, true)?.unwrap_or(Val::Int(-1)))),
+    ("rindex", "! start end", |_, text, args| place(text, &args, true)?.ok_or_else(not_found)),
     ("rjust", "width fillchar", |run, text, args| run.justified(text, args, '>')),
     ("rpartition", "!", |run, text, [between, ..]| {
         let between = between.text()?;
@@ -65,8 +71,17 @@ const TEXT: &[Method<str>] = &[
     ("rsplit", "sep maxsplit", |run, text, args| run.split(text, args, true)),
     ("rstrip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, false, true)?.into())),
     ("split", "sep maxsplit", |run, text, args| run.split(text, args, false)),
-    ("splitlines", "", |run, text, _| run.text_parts(text, text.lines().collect())),
-    ("startswith", "!", |run, text, args| run.any_part(args, |part| text.starts_with(part))),
+    ("splitlines", "keepends", |run, text, [keep_ends, ..]| {
+        let lines = if keep_ends.is_true(false) {
+            text.split_inclusive('\n').collect()
+        } else {
+            text.lines().collect()
+        };
+        run.text_parts(text, lines)
+    }),
+    ("startswith", "! start end", |run, text, args| {
+        run.any_part(text, args, |range, part| range.starts_with(part))
+    }),
     ("strip", "chars", |run, text, [chars, ..]| run.text(stripped(text, &chars, true, true)?.into())),
     ("swapcase", "", |run, text, _| {
         let mut out = String::new();
@@ -363,14 +378,17 @@ impl Interpreter<'_> {
         Val::tuple(parts.map(Val::text).into())
     }
 
-    /// Returns whether a condition is true for a string or for one of several.
-    fn any_part(&mut self, [parts, ..]: Args, fits: impl Fn(&str) -> bool) -> ValueResult<Val> {
+    /// Returns whether a condition is true for a string or for one of several, in a range of the text.
+    fn any_part(&mut self, text: &str, args: Args, fits: fn(&str, &str) -> bool) -> ValueResult<Val> {
+        let range = range(text, &args)?;
+        let [parts, ..] = args;
         let parts = match parts.or(Val::None) {
             parts @ Val::Seq(_) => self.items(&parts)?,
             part => vec![part],
         };
         for part in &parts {
-            if fits(text(part)?) {
+            let part = crate::args::text(part)?;
+            if range.is_some_and(|(_, range)| fits(range, part)) {
                 return Ok(Val::Bool(true));
             }
         }
@@ -385,9 +403,30 @@ impl Seq {
     }
 }
 
-/// Returns a place in bytes as one in characters.
-fn place(text: &str, at: Option<usize>) -> Option<Val> {
-    at.map(|at| Val::int(text[..at].chars().count()))
+/// Returns the text between the second and the third argument, which count characters as in a slice, and where it begins
+/// in bytes. Returns `None` if it would end before it begins: then not even an empty string is in it.
+fn range<'t>(text: &'t str, [_, start, end, _]: &Args) -> ValueResult<Option<(usize, &'t str)>> {
+    if start.some().or(end.some()).is_none() {
+        return Ok(Some((0, text)));
+    }
+    let length = text.chars().count() as i128;
+    let resolve = |at: i128| if at < 0 { at.saturating_add(length).max(0) } else { at };
+    let start = start.some().map_or(Ok(0), int).map(resolve)?;
+    let end = end.some().map_or(Ok(length), int).map(resolve)?.min(length);
+    if start > end {
+        return Ok(None);
+    }
+    let byte = |at: i128| text.char_indices().nth(at as usize).map_or(text.len(), |(byte, _)| byte);
+    let begin = byte(start);
+    Ok(text.get(begin..byte(end)).map(|range| (begin, range)))
+}
+
+/// Returns the place of a string within a range of the text, in characters.
+fn place(text: &str, args: &Args, from_end: bool) -> ValueResult<Option<Val>> {
+    let part = args[0].text()?;
+    let Some((begin, range)) = range(text, args)? else { return Ok(None) };
+    let found = if from_end { range.rfind(part) } else { range.find(part) };
+    Ok(found.map(|at| Val::int(text[..begin + at].chars().count())))
 }
 
 /// Fails for any encoding but UTF-8.

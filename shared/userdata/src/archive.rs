@@ -46,7 +46,8 @@ fn item(node: &Node, warnings: &mut Vec<String>) -> Option<Part<'static>> {
                     }
                 },
             };
-            let mut part = match map.get("type").and_then(Node::as_str) {
+            // Upstream treats an empty type as a missing one; programs that fill in templates write it.
+            let mut part = match map.get("type").and_then(Node::as_str).filter(|given| !given.is_empty()) {
                 // The parameters declare a charset, but the text is already decoded.
                 Some(given) => {
                     let bare = given.split(';').next().unwrap_or_default();

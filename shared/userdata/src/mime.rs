@@ -19,6 +19,8 @@ pub struct Leaf<'a> {
     pub headers: Headers,
     /// The body, with its transfer encoding.
     pub body: &'a [u8],
+    /// Whether the leaf is the whole message, which then has no container.
+    pub is_whole: bool,
 }
 
 /// Returns the leaves of a message.
@@ -53,10 +55,10 @@ fn walk<'a>(entity: &'a [u8], depth: usize, max: usize, found: &mut Vec<Leaf<'a>
     }
     if content_type == MESSAGE_RFC822 {
         // The body is empty, because the leaves of the embedded message follow.
-        found.push(Leaf { headers, body: b"" });
+        found.push(Leaf { headers, body: b"", is_whole: depth == 0 });
         return walk(body, depth + 1, max, found);
     }
-    found.push(Leaf { headers, body });
+    found.push(Leaf { headers, body, is_whole: depth == 0 });
     Ok(())
 }
 

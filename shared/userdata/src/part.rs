@@ -77,6 +77,13 @@ impl<'a> Part<'a> {
         self.headers.set("Content-Type", content_type);
     }
 
+    /// Replaces the header `Content-Type`, and with it a file name that only its parameter `name` gave. Upstream numbers
+    /// such a part, and the names of scripts decide in which order they run.
+    pub(crate) fn replace_content_type(&mut self, content_type: &str) {
+        self.set_content_type(content_type);
+        self.filename = self.headers.filename().unwrap_or_default();
+    }
+
     pub(crate) fn set_filename(&mut self, filename: &str) {
         self.filename = filename.to_string();
         let quoted = filename.replace('\\', "\\\\").replace('"', "\\\"");

@@ -85,7 +85,12 @@ impl<'a> Expander<'a, '_> {
         }
         for leaf in leaves {
             self.charge(leaf.body.len())?;
-            let part = keep(Part::from_leaf(leaf));
+            let is_whole = leaf.is_whole;
+            let mut part = keep(Part::from_leaf(leaf));
+            // Upstream replaces the type of the message that a part comes from, even by the same type.
+            if is_whole && !is_compressed(&part.content_type) {
+                part.replace_content_type(&part.content_type.clone());
+            }
             if part.content_type == mime::MESSAGE_RFC822 {
                 // Upstream counts the embedded message when it numbers parts. The leaves of that message follow.
                 self.number += 1;
@@ -125,7 +130,7 @@ impl<'a> Expander<'a, '_> {
             && let Some(content_type) = detect(&part.payload)
             && content_type != part.content_type
         {
-            part.set_content_type(content_type);
+            part.replace_content_type(content_type);
         }
         if part.content_type == detect::NOT_MULTIPART
             && let Some(content) = self.unwrap_encoded(&part.payload)?

@@ -33,12 +33,12 @@ fn quoted_printable(body: &[u8]) -> Vec<u8> {
             out.push((high * 16 + low) as u8);
             i += 2;
         } else {
-            // A soft line break; relays may add spaces after the `=`.
+            // A soft line break. Relays may add spaces after the `=`, and a second CR to a line that has one.
             let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t')).count();
-            match &rest[blanks..] {
-                [b'\n', ..] => i += blanks + 1,
-                [b'\r', b'\n', ..] => i += blanks + 2,
-                [] => i += blanks,
+            let returns = rest[blanks..].iter().take_while(|b| **b == b'\r').count();
+            match rest.get(blanks + returns) {
+                Some(b'\n') => i += blanks + returns + 1,
+                None if returns == 0 => i += blanks,
                 _ => out.push(b'='),
             }
         }
@@ -147,6 +147,7 @@ mod tests {
             (Some("base64"), "*aGVsbG8=*", "hello"),
             (Some(" Quoted-Printable "), "a=C3=A9=\n b =3d \n=\r\nx=zz=", "aé b = \nx=zz"),
             (Some("quoted-printable"), "a= \t\nb=", "ab"),
+            (Some("quoted-printable"), "a=\r\r\nb\r\r\n=\rc=\r", "ab\r\r\n=\rc=\r"),
             (Some("quoted-printable"), "=4", "=4"),
             (Some("x-uuencode"), "begin 644 x\n%:&5L;&\\\n`\nend\n", "hello"),
             (Some("uue"), "no begin", "no begin"),
