@@ -58,7 +58,8 @@ fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     (KEY_TYPES.contains(&kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
 }
 
-/// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them.
+/// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them. As for sshd, a
+/// backslash always escapes the quote that follows it: it does not escape another backslash.
 fn split_options(text: &str) -> (&str, &str) {
     let (mut quoted, mut escaped) = (false, false);
     for (i, c) in text.char_indices() {
@@ -67,7 +68,7 @@ fn split_options(text: &str) -> (&str, &str) {
             ' ' | '\t' if !quoted => return (&text[..i], text[i..].trim_start()),
             _ => {}
         }
-        escaped = c == '\\' && !escaped;
+        escaped = c == '\\';
     }
     (text, "")
 }
@@ -388,6 +389,10 @@ mod tests {
             (
                 "no-pty,command=\"echo \\\"a b\\\" c\" ssh-rsa AAA a b",
                 Some(("no-pty,command=\"echo \\\"a b\\\" c\"", "ssh-rsa", "AAA", "a b")),
+            ),
+            (
+                "command=\"echo \\\\\" b\" ssh-rsa AAA c",
+                Some(("command=\"echo \\\\\" b\"", "ssh-rsa", "AAA", "c")),
             ),
             ("# ssh-rsa AAA", None),
             ("ssh-dss AAA", None),
