@@ -169,7 +169,7 @@ const ARCH: Distro = Distro {
     localhost_ip: "127.0.0.1",
     hostname: HostnameMethod::FileAndHostnamectl,
     locale: LocaleMethod::ArchGen,
-    default_locale: "C.UTF-8",
+    default_locale: "en_US.UTF-8",
     package_manager: PackageManager::Pacman,
     ssh_service: "sshd",
     ntp: NtpSettings { verified: false, ..NtpSettings::DEFAULT },

@@ -195,6 +195,19 @@ fn an_invalid_user_does_not_affect_the_others() {
 }
 
 #[test]
+fn an_empty_list_of_keys_needs_no_home_directory() {
+    let list = ["ssh_authorized_keys: []", "ssh_authorized_keys: ''", "ssh_import_id: []"];
+    for (without, argv) in [("no_create_home", "useradd e -M\n"), ("system", "useradd e --system -M\n")] {
+        for keys in list {
+            let sandbox = machine(&format!("users: [{{name: e, {without}: true, {keys}}}]"));
+            sandbox.run(&users_groups::MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{argv}passwd -l e\n"), "{keys}");
+            assert!(!sandbox.sys.exists("/home/e"), "{without} {keys}");
+        }
+    }
+}
+
+#[test]
 fn missing_account_programs_are_reported() {
     let sandbox = Sandbox::new("users: [a, b]\ngroups: [g]");
     assert!(sandbox.run(&users_groups::MODULE).is_err());

@@ -58,7 +58,8 @@ fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
     (KEY_TYPES.contains(&kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
 }
 
-/// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them.
+/// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them. As for sshd, a
+/// backslash always escapes the quote that follows it: it does not escape another backslash.
 fn split_options(text: &str) -> (&str, &str) {
     let (mut quoted, mut escaped) = (false, false);
     for (i, c) in text.char_indices() {
@@ -67,7 +68,7 @@ fn split_options(text: &str) -> (&str, &str) {
             ' ' | '\t' if !quoted => return (&text[..i], text[i..].trim_start()),
             _ => {}
         }
-        escaped = c == '\\' && !escaped;
+        escaped = c == '\\';
     }
     (text, "")
 }
@@ -94,18 +95,24 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
 }
 
 /// Returns the text of a file with keys added: a key with the same base64 is replaced in its place, others are appended,
-/// each line once; lines that are not keys are kept.
+/// each line once; lines that are not keys are kept. If several new keys have that base64 (with other comments or options),
+/// the line stays if it is one of them, and none of them is appended: the file would grow each time.
 pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
     let mut used = vec![false; keys.len()];
     let mut out = String::new();
     for line in text.lines() {
         let old = parse_line(line);
-        let new = old.and_then(|old| keys.iter().position(|k| k.base64 == old.base64));
-        match new {
-            Some(i) => {
-                used[i] = true;
-                out.push_str(&keys[i].line());
+        let mut new = None;
+        for (key, used) in keys.iter().zip(&mut used) {
+            if old.as_ref().is_some_and(|old| old.base64 == key.base64) {
+                *used = true;
+                if new.is_none() || old.as_ref() == Some(key) {
+                    new = Some(key);
+                }
             }
+        }
+        match new {
+            Some(key) => out.push_str(&key.line()),
             None => out.push_str(line),
         }
         out.push('\n');
@@ -389,6 +396,10 @@ mod tests {
                 "no-pty,command=\"echo \\\"a b\\\" c\" ssh-rsa AAA a b",
                 Some(("no-pty,command=\"echo \\\"a b\\\" c\"", "ssh-rsa", "AAA", "a b")),
             ),
+            (
+                "command=\"echo \\\\\" b\" ssh-rsa AAA c",
+                Some(("command=\"echo \\\\\" b\"", "ssh-rsa", "AAA", "c")),
+            ),
             ("# ssh-rsa AAA", None),
             ("ssh-dss AAA", None),
             ("ssh-rsa", None),
@@ -414,6 +425,21 @@ mod tests {
             "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\nno-pty ssh-rsa CCC again\n"
         );
         assert_eq!(merge_keys("", &[]), "");
+    }
+
+    #[test]
+    fn same_key_with_other_comments_is_not_added_again() {
+        let new: Vec<AuthorizedKey> =
+            ["ssh-rsa AAA cloud", "no-pty ssh-rsa AAA config"].iter().filter_map(|l| parse_line(l)).collect();
+        let both = "ssh-rsa AAA cloud\nno-pty ssh-rsa AAA config\n";
+        for (old, text) in [
+            ("", both),
+            (both, both),
+            ("ssh-rsa AAA old\n", "ssh-rsa AAA cloud\n"),
+            ("no-pty ssh-rsa AAA config\n", "no-pty ssh-rsa AAA config\n"),
+        ] {
+            assert_eq!(merge_keys(old, &new), text, "{old}");
+        }
     }
 
     #[test]

@@ -115,6 +115,26 @@ mod tests {
         }
     }
 
+    /// As from upstream's datasource and classes of distributions, for machines without a configured locale.
+    #[test]
+    fn without_a_locale_the_default_of_the_distribution_is_used() {
+        for (distro, locale) in [
+            ("debian", "C.UTF-8"),
+            ("ubuntu", "C.UTF-8"),
+            ("alpine", "C.UTF-8"),
+            ("arch", "en_US.UTF-8"),
+            ("aosc", "en_US.UTF-8"),
+            ("fedora", "en_US.UTF-8"),
+            ("gentoo", "en_US.UTF-8"),
+            ("opensuse", "en_US.UTF-8"),
+            ("photon", "en_US.UTF-8"),
+        ] {
+            let sandbox = Sandbox::new("{}");
+            let found = Distro::named(distro).unwrap().current_locale(&sandbox.sys);
+            assert_eq!(found, locale, "{distro}");
+        }
+    }
+
     /// There a program writes the locale to a file of its own choice.
     #[test]
     fn other_files_are_ignored_with_a_warning() {

@@ -76,9 +76,11 @@ fn requested_ids(accounts: &Accounts, top_level: &[ImportId]) -> Vec<(String, Ve
     let ids_of = |user: &crate::users::User| {
         let top_level = if user.is_default { top_level } else { &[] };
         let mut ids: Vec<String> = Vec::new();
-        for ImportId(id) in top_level.iter().chain(&user.keys.ssh_import_id) {
-            if !ids.contains(id) {
-                ids.push(id.clone());
+        let of_user = top_level.iter().chain(&user.keys.ssh_import_id);
+        // No ID has a comma: a string may be a list of them, as in `groups`.
+        for id in of_user.flat_map(|ImportId(id)| id.split(',')).filter(|id| !id.is_empty()) {
+            if !ids.iter().any(|known| known == id) {
+                ids.push(id.into());
             }
         }
         (user.name.clone(), ids)
@@ -144,12 +146,13 @@ mod tests {
 
     #[test]
     fn every_user_gets_its_keys() {
-        let config = "{ssh_import_id: [gh:a, lp:b, gh:a], users: [default, {name: ann, ssh_import_id: [gh:ann]}, bob]}";
+        let config = "{ssh_import_id: [gh:a, lp:b, gh:a], \
+                      users: [default, {name: ann, ssh_import_id: 'gh:ann,lp:ann,'}, bob]}";
         let sandbox = sandbox(config, &BOTH);
         sandbox.run(&MODULE).unwrap();
         assert_eq!(
             sandbox.calls(),
-            "sudo --preserve-env=https_proxy -Hu ann ssh-import-id gh:ann\n\
+            "sudo --preserve-env=https_proxy -Hu ann ssh-import-id gh:ann lp:ann\n\
              sudo --preserve-env=https_proxy -Hu debian ssh-import-id gh:a lp:b\n"
         );
     }

@@ -96,7 +96,7 @@ fn config_key_of(name: &str, is_default: bool, config: &Node) -> String {
 fn conflicting_keys(keys: &UserKeys) -> Option<String> {
     let without = [("no_create_home", keys.no_create_home), ("system", keys.system)];
     let needing = [
-        ("ssh_authorized_keys", keys.ssh_authorized_keys.is_some()),
+        ("ssh_authorized_keys", keys.ssh_authorized_keys.as_ref().is_some_and(|keys| !keys.0.is_empty())),
         ("ssh_import_id", !keys.ssh_import_id.is_empty()),
         ("ssh_redirect_user", keys.ssh_redirect_user.0),
     ];
@@ -172,8 +172,11 @@ impl<'a> UserCreator<'a> {
         if !keys.sudo.0.is_empty() {
             failed.extend(context.distro.write_sudo_rules(sys, name, &keys.sudo.0).err());
         }
-        if let Some(keys) = &keys.ssh_authorized_keys {
-            failed.extend(authorized_keys::install(sys, name, &keys.0, "").err());
+        if let Some(list) = &keys.ssh_authorized_keys {
+            // An empty list does not create the home directory of an account that is to have none.
+            if !list.0.is_empty() || !(keys.system || keys.no_create_home) {
+                failed.extend(authorized_keys::install(sys, name, &list.0, "").err());
+            }
         }
         if keys.ssh_redirect_user.0 {
             failed.extend(redirect_to_default_user(context, name, self.default).err());
