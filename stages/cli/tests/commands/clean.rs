@@ -25,6 +25,24 @@ fn clean_removes_only_what_is_requested() {
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
+/// `output:` may name a target for each stream. A program that reads the output is no log.
+#[test]
+fn clean_removes_the_logs_of_each_stream() {
+    let machine = enabled();
+    let output = "output:\n  all: {output: '>> /var/log/a.log', error: '> /var/log/b.log'}\n  \
+                  final: ['| tee -a /var/log/c.log', '&1']\n  init: '| /srv/filter'\n";
+    machine.put("etc/cloud/cloud.cfg", output);
+    let logs = ["var/log/a.log", "var/log/b.log", "var/log/c.log"];
+    for path in logs.iter().chain(&["srv/filter"]) {
+        machine.put(path, "");
+    }
+    assert_eq!(machine.run("clean --logs").0, 0);
+    for path in logs {
+        assert!(!machine.exists(path), "{path}");
+    }
+    assert!(machine.exists("srv/filter"));
+}
+
 /// Commands read the generator's configuration in the directory that the configuration names.
 #[test]
 fn clean_uses_the_configured_directories() {
