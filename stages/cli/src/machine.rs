@@ -2,9 +2,9 @@
 
 use config::json::JsonError;
 use config::settings::{Settings, Sources};
-use config::{Node, Value};
+use config::{Finding, FindingKind, Node, Value};
 use state::Layout;
-use system::{Level, Result, System};
+use system::{Level, Result, System, warning};
 
 use crate::arguments::GlobalOptions;
 
@@ -26,6 +26,15 @@ impl Machine {
             settings = load_settings(&sys, &layout);
         }
         Machine { sys, layout, settings }
+    }
+
+    /// Warns of files of the system configuration that are ignored as a whole: the command does not have their settings, such
+    /// as directories and logs.
+    pub fn report_ignored_files(&self) {
+        let of_file = |finding: &&Finding| finding.kind == FindingKind::Invalid && finding.key.is_empty();
+        for finding in self.settings.findings.iter().filter(of_file) {
+            warning!(self.sys, "{finding}");
+        }
     }
 
     pub fn is_root() -> bool {

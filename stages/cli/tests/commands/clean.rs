@@ -94,3 +94,18 @@ fn clean_continues_after_a_script_that_fails() {
     assert!(err.contains("clean.d/30-plain is skipped: it is not executable"), "{err}");
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
+
+/// The logs that such a file names are not removed.
+#[test]
+fn ignored_files_of_the_configuration_are_reported() {
+    let machine = done();
+    machine.put("etc/cloud/cloud.cfg.d/10.cfg", "def_log_file: [\n");
+    for words in ["clean --logs", "status", "query v1"] {
+        let (_, _, err) = machine.run(words);
+        assert_eq!(
+            err.matches("/etc/cloud/cloud.cfg.d/10.cfg:2:1: file ignored").count(),
+            1,
+            "{words}: {err}"
+        );
+    }
+}
