@@ -46,6 +46,7 @@ pub struct Command {
     pub(crate) redacted: Option<String>,
     pub(crate) program: Option<String>,
     pub(crate) kill_on_exit: bool,
+    pub(crate) inherit_stdin: bool,
 }
 
 /// The exit code of a program, and its output if that was captured: at most 16 MiB of each stream.
@@ -86,6 +87,7 @@ impl Command {
             redacted: None,
             program: None,
             kill_on_exit: false,
+            inherit_stdin: false,
         }
     }
 
@@ -106,6 +108,13 @@ impl Command {
     /// Sets the bytes that the program gets on standard input. Secrets are passed this way.
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Command {
         self.stdin = bytes.into();
+        self
+    }
+
+    /// Gives the program the standard input of this process. If that is a terminal, only a program in this process's group
+    /// can read it ([`Command::kill_on_exit`]).
+    pub fn inherit_stdin(mut self) -> Command {
+        self.inherit_stdin = true;
         self
     }
 

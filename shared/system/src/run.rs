@@ -177,7 +177,11 @@ impl System {
         let mut run = std::process::Command::new(program);
         run.arg0(&command.argv[0])
             .args(&command.argv[1..])
-            .stdin(if command.stdin.is_empty() { Stdio::null() } else { Stdio::piped() })
+            .stdin(match (command.inherit_stdin, command.stdin.is_empty()) {
+                (true, _) => Stdio::inherit(),
+                (false, true) => Stdio::null(),
+                (false, false) => Stdio::piped(),
+            })
             .stdout(output()?)
             .stderr(output()?);
         if std::env::var_os("PATH").is_none() || !self.is_live() {

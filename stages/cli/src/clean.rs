@@ -4,20 +4,20 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use state::{Cached, Instance};
-use system::{Command, Effect, OutputMode, PlanDir, RecordedEffect, Result, System, WriteOptions};
+use system::{Command, Effect, Error, OutputMode, PlanDir, RecordedEffect, Result, System, WriteOptions};
 
 use crate::arguments::{Clean, GlobalOptions};
 use crate::machine::Machine;
 
-/// Generated network files: directory, and prefix and suffix of their names.
-const NETWORK_FILES: [(&str, &str, &str); 7] = [
-    ("/etc/netplan", "50-cloud-init", ".yaml"),
-    ("/etc/NetworkManager/conf.d", "99-cloud-init", ".conf"),
-    ("/etc/NetworkManager/conf.d", "30-cloud-init-ip6-addr-gen-mode", ".conf"),
-    ("/etc/NetworkManager/system-connections", "cloud-init-", ".nmconnection"),
-    ("/etc/systemd/network", "10-cloud-init-", ".network"),
-    ("/etc/systemd/network", "10-cloud-init-", ".netdev"),
-    ("/etc/network/interfaces.d", "50-cloud-init", ".cfg"),
+/// Generated network files: directory and name, in which `*` is any text.
+const NETWORK_FILES: [(&str, &str); 7] = [
+    ("/etc/netplan", "50-cloud-init.yaml"),
+    ("/etc/NetworkManager/conf.d", "99-cloud-init.conf"),
+    ("/etc/NetworkManager/conf.d", "30-cloud-init-ip6-addr-gen-mode.conf"),
+    ("/etc/NetworkManager/system-connections", "cloud-init-*.nmconnection"),
+    ("/etc/systemd/network", "10-cloud-init-*.network"),
+    ("/etc/systemd/network", "10-cloud-init-*.netdev"),
+    ("/etc/network/interfaces.d", "50-cloud-init.cfg"),
 ];
 
 /// The heading of a plan for the files that are removed without any option.
@@ -89,6 +89,28 @@ fn line(effect: &Effect) -> String {
 
 fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
+    let removed = remove_artifacts(machine, args);
+    // An image in which a script has failed must not share its id with the machines that are made from it either.
+    sys.set_cause("--machine-id", "");
+    if args.machine_id {
+        if sys.is_dir("/run/systemd/system") || !sys.is_live() {
+            // For machine-id(5) this means that the image was never booted.
+            sys.write("/etc/machine-id", "uninitialized\n", WriteOptions::mode(0o444))?;
+        } else {
+            sys.remove("/etc/machine-id")?;
+        }
+    }
+    removed?;
+    if args.reboot {
+        sys.set_cause("--reboot", "");
+        sys.run(&Command::new(["shutdown", "-r", "now"]))?;
+    }
+    Ok(())
+}
+
+/// Removes the files, and runs the scripts.
+fn remove_artifacts(machine: &Machine, args: &Clean) -> Result<()> {
+    let sys = &machine.sys;
     if args.logs {
         sys.set_cause("--logs", "");
         for file in machine.log_files() {
@@ -108,33 +130,25 @@ fn clean(machine: &Machine, args: &Clean) -> Result<()> {
         eprintln!("Artifacts already cleaned.");
     }
     sys.set_cause("scripts in /etc/cloud/clean.d", "");
-    run_parts(machine)?;
-    sys.set_cause("--machine-id", "");
-    if args.machine_id {
-        if sys.is_dir("/run/systemd/system") || !sys.is_live() {
-            // For machine-id(5) this means that the image was never booted.
-            sys.write("/etc/machine-id", "uninitialized\n", WriteOptions::mode(0o444))?;
-        } else {
-            sys.remove("/etc/machine-id")?;
-        }
-    }
-    if args.reboot {
-        sys.set_cause("--reboot", "");
-        sys.run(&Command::new(["shutdown", "-r", "now"]))?;
-    }
-    Ok(())
+    run_parts(machine)
 }
 
-/// Runs the administrator's clean-up scripts.
+/// Runs the administrator's clean-up scripts: all of them, also after a failure.
 fn run_parts(machine: &Machine) -> Result<()> {
-    for name in machine.sys.list("/etc/cloud/clean.d")? {
+    let sys = &machine.sys;
+    let mut failures = Vec::new();
+    for name in sys.list("/etc/cloud/clean.d")? {
         let path = format!("/etc/cloud/clean.d/{name}");
-        if machine.sys.which(&path).is_some() {
+        if sys.which(&path).is_some() {
             let script = Command::new([path]).output(OutputMode::Inherit).timeout(Duration::from_secs(600));
-            machine.sys.run(&script)?;
+            if let Err(e) = sys.run(&script) {
+                failures.push(e.to_string());
+            }
+        } else if sys.is_file(&path) {
+            eprintln!("WARNING: {path} is skipped: it is not executable");
         }
     }
-    Ok(())
+    if failures.is_empty() { Ok(()) } else { Err(Error::new(failures.join("\n"))) }
 }
 
 fn configs(machine: &Machine, args: &Clean) -> Result<()> {
@@ -155,11 +169,9 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     }
     if wanted("network") {
         sys.set_cause("--configs network", "");
-        for (directory, begin, end) in NETWORK_FILES {
-            for name in sys.list(directory)? {
-                if name.starts_with(begin) && name.ends_with(end) {
-                    sys.remove(format!("{directory}/{name}"))?;
-                }
+        for (directory, pattern) in NETWORK_FILES {
+            for name in sys.list(directory)?.into_iter().filter(|name| matches(pattern, name)) {
+                sys.remove(format!("{directory}/{name}"))?;
             }
         }
     }
@@ -168,6 +180,14 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
         clean_fstab(sys, &[GENERATED_ENTRY])?;
     }
     Ok(())
+}
+
+/// Returns whether a name is the pattern, in which one `*` is any text.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        Some((begin, end)) => name.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)),
+        None => name == pattern,
+    }
 }
 
 /// Removes the lines of /etc/fstab that contain all of these strings.

@@ -1,10 +1,10 @@
 //! The machine or image that a command operates on: its files, its configuration, its paths.
 
-use config::Node;
 use config::json::JsonError;
 use config::settings::{Settings, Sources};
+use config::{Finding, FindingKind, Node, Value};
 use state::Layout;
-use system::{Level, Result, System};
+use system::{Level, Result, System, warning};
 
 use crate::arguments::GlobalOptions;
 
@@ -26,6 +26,15 @@ impl Machine {
             settings = load_settings(&sys, &layout);
         }
         Machine { sys, layout, settings }
+    }
+
+    /// Warns of files of the system configuration that are ignored as a whole: the command does not have their settings, such
+    /// as directories and logs.
+    pub fn report_ignored_files(&self) {
+        let of_file = |finding: &&Finding| finding.kind == FindingKind::Invalid && finding.key.is_empty();
+        for finding in self.settings.findings.iter().filter(of_file) {
+            warning!(self.sys, "{finding}");
+        }
     }
 
     pub fn is_root() -> bool {
@@ -56,17 +65,35 @@ impl Machine {
         let log = config.get("def_log_file").and_then(Node::as_str).unwrap_or("/var/log/cloud-init.log");
         let mut files = vec![log.to_string()];
         let output = config.get("output").and_then(Node::as_map);
-        for (_, value) in output.into_iter().flat_map(|m| m.iter()) {
-            let Some(text) = value.as_str() else { continue };
-            // `>> FILE`, `> FILE`, `| tee -a FILE`
-            let last = text.split_whitespace().last().map(|w| w.trim_start_matches('>')).unwrap_or_default();
-            if last.starts_with('/') {
-                files.push(last.to_string());
+        for (_, target) in output.into_iter().flat_map(|modes| modes.iter()) {
+            // Standard output and standard error together, or each by its own.
+            let texts: Vec<&str> = match &target.value {
+                Value::Seq(both) => both.iter().filter_map(Node::as_str).collect(),
+                Value::Map(both) => both.iter().filter_map(|(_, text)| text.as_str()).collect(),
+                _ => target.as_str().into_iter().collect(),
+            };
+            for file in texts.into_iter().filter_map(output_file) {
+                if !files.iter().any(|known| known == file) {
+                    files.push(file.to_string());
+                }
             }
         }
-        files.dedup();
         files
     }
+}
+
+/// Returns the file that a value of `output:` writes: `>> FILE`, `> FILE`, `FILE` or `| tee -a FILE`. A pipe to another
+/// program has none: its words may be any files, such as the program.
+fn output_file(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let file = match text.strip_prefix('|') {
+        Some(command) => match command.split_whitespace().collect::<Vec<_>>()[..] {
+            ["tee", "-a", file, ..] | ["tee", file, ..] => file,
+            _ => return None,
+        },
+        None => text.trim_start_matches('>').trim(),
+    };
+    (file.starts_with('/') && !file.contains(char::is_whitespace)).then_some(file)
 }
 
 fn load_settings(sys: &System, layout: &Layout) -> Settings {
@@ -87,5 +114,30 @@ pub fn output_path(path: &str) -> String {
     match std::env::current_dir() {
         Ok(here) if !path.starts_with('/') => here.join(path).display().to_string(),
         _ => path.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_an_output_is_found_in_each_form() {
+        for (text, file) in [
+            (">> /var/log/a.log", Some("/var/log/a.log")),
+            (">/var/log/a.log", Some("/var/log/a.log")),
+            (" /var/log/a.log ", Some("/var/log/a.log")),
+            ("| tee -a /var/log/a.log", Some("/var/log/a.log")),
+            ("|tee /var/log/a.log", Some("/var/log/a.log")),
+            ("&1", None),
+            ("> relative", None),
+            ("", None),
+            // `clean --logs` removes the file.
+            ("| /usr/local/bin/filter", None),
+            ("| logger -f /etc/passwd", None),
+            ("| tee -a /var/log/a.log | filter /etc/rules", Some("/var/log/a.log")),
+        ] {
+            assert_eq!(output_file(text), file, "{text}");
+        }
     }
 }

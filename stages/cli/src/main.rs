@@ -54,6 +54,9 @@ fn main() -> ExitCode {
                 eprintln!("warning: {warning}");
             }
             let machine = Machine::open(&global);
+            if depends_on_settings(&command) {
+                machine.report_ignored_files();
+            }
             match command {
                 Command::Init(args) => stages::init(&global, &args),
                 Command::Modules(args) => stages::modules(&global, &args),
@@ -87,5 +90,15 @@ fn main() -> ExitCode {
             eprintln!("error: {message}\n\n{}", help.trim_end());
             ExitCode::from(USAGE)
         }
+    }
+}
+
+/// Returns whether a command only uses the settings. The stages, `doctor`, `schema`, `plan` and the like report what is wrong
+/// with them.
+fn depends_on_settings(command: &Command) -> bool {
+    match command {
+        Command::Query(args) => !args.identify && args.explain.is_none(),
+        Command::Status(_) | Command::CollectLogs(_) | Command::Clean(_) | Command::CloudId(_) => true,
+        _ => false,
     }
 }

@@ -49,26 +49,26 @@ pub fn run(words: &[String]) -> ExitCode {
     let (sys, layout) = (System::new(root), Layout::default());
     let directory =
         if frequency == "instance" { layout.instance_semaphores() } else { layout.machine_semaphores() };
-    let marker = format!("{directory}/bootper.{}.{frequency}", name.replace('-', "_"));
-    let legacy_marker = format!("{directory}/bootper.{name}.{frequency}");
-    if legacy_marker != marker
-        && sys.exists(&legacy_marker)
-        && !sys.exists(&marker)
-        && let Err(e) = sys.rename(&legacy_marker, &marker)
-    {
-        return fail(&e.to_string());
+    let semaphore = |name: &str| format!("{directory}/bootper.{name}.{frequency}");
+    let marker = semaphore(&name.replace('-', "_"));
+    // Older releases kept the dashes of the name, and a caller may write the same name either way.
+    for legacy in [semaphore(name), semaphore(&name.replace('_', "-"))] {
+        if legacy != marker
+            && sys.exists(&legacy)
+            && !sys.exists(&marker)
+            && let Err(e) = sys.rename(&legacy, &marker)
+        {
+            return fail(&e.to_string());
+        }
     }
     if frequency != "always" && sys.exists(&marker) {
         return ExitCode::SUCCESS;
     }
-    let mut run = Command::new(command).output(OutputMode::Inherit).accept_all().timeout(TIMEOUT);
+    let mut run = shell_command(command);
     // The caller's working directory does not exist in an image.
     if sys.is_live()
         && let Ok(here) = std::env::current_dir()
     {
-        if command[0].contains('/') {
-            run = run.program(here.join(&command[0]).to_string_lossy());
-        }
         run = run.current_dir(&here.to_string_lossy());
     }
     let code = match sys.run(&run) {
@@ -83,6 +83,20 @@ pub fn run(words: &[String]) -> ExitCode {
         return fail(&e.to_string());
     }
     ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+/// Returns the command as a shell runs it: it may be a builtin (`.`, `eval`) or a script without `#!`, and a program that is
+/// missing or not executable gives 127 or 126. It reads the caller's input, and stays in the caller's process group, so that
+/// it reads a terminal and ends with the caller.
+fn shell_command(words: &[String]) -> Command {
+    let shell = ["sh", "-c", "\"$@\"", "cloud-init-per"];
+    let words = shell.into_iter().chain(words.iter().map(String::as_str));
+    Command::new(words)
+        .output(OutputMode::Inherit)
+        .inherit_stdin()
+        .kill_on_exit()
+        .accept_all()
+        .timeout(TIMEOUT)
 }
 
 fn usage() -> ExitCode {

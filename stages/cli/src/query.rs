@@ -138,14 +138,23 @@ fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
         ("userdata", given(&args.user_data, RAW_DATA[0])),
         ("vendordata", given(&args.vendor_data, RAW_DATA[1])),
     ] {
-        let value = if is_root { read_raw(machine, &file) } else { Ok(redacted_text(&file)) };
-        data.insert(key, value.unwrap_or_else(|_| redacted_text(&file)));
+        let value = match is_root {
+            true => read_raw(machine, &file).map_err(|e| e.to_string())?,
+            false => redacted_text(&file),
+        };
+        data.insert(key, value);
     }
     let combined = machine.layout.combined_config();
-    let value = if is_root {
-        Machine::read_json(&machine.sys, &combined).unwrap_or_default()
-    } else {
-        redacted_text(&combined)
+    let value = match is_root.then(|| Machine::read_json(&machine.sys, &combined)) {
+        None => redacted_text(&combined),
+        Some(Ok(value)) => value,
+        Some(Err(e)) => {
+            // The local stage does not write it.
+            if !e.is_not_found() {
+                warning!(machine.sys, "combined_cloud_config is not available: {e}");
+            }
+            Node::default()
+        }
     };
     data.insert("combined_cloud_config", value);
     Ok(Node::from(data))

@@ -1,5 +1,7 @@
 //! `clean`.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::prepared::{done, enabled};
 
 #[test]
@@ -9,13 +11,36 @@ fn clean_removes_only_what_is_requested() {
     machine.put("var/log/cloud-init.log", "");
     machine.put("etc/netplan/50-cloud-init.yaml", "");
     machine.put("etc/netplan/60-mine.yaml", "");
+    machine.put("etc/netplan/50-cloud-init-mine.yaml", "");
+    machine.put("etc/systemd/network/10-cloud-init-eth0.network", "");
     assert_eq!(machine.run("clean"), (0, String::new(), String::new()));
     assert!(!machine.exists("var/lib/cloud/data") && machine.exists("var/lib/cloud/seed/nocloud"));
     assert!(machine.exists("var/log/cloud-init.log") && machine.exists("etc/netplan/50-cloud-init.yaml"));
     assert_eq!(machine.run("clean --logs --seed --machine-id --configs network ssh_config").0, 0);
     assert!(!machine.exists("var/lib/cloud/seed") && !machine.exists("var/log/cloud-init.log"));
     assert!(!machine.exists("etc/netplan/50-cloud-init.yaml") && machine.exists("etc/netplan/60-mine.yaml"));
+    // Not a generated name.
+    assert!(machine.exists("etc/netplan/50-cloud-init-mine.yaml"));
+    assert!(!machine.exists("etc/systemd/network/10-cloud-init-eth0.network"));
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
+}
+
+/// `output:` may name a target for each stream. A program that reads the output is no log.
+#[test]
+fn clean_removes_the_logs_of_each_stream() {
+    let machine = enabled();
+    let output = "output:\n  all: {output: '>> /var/log/a.log', error: '> /var/log/b.log'}\n  \
+                  final: ['| tee -a /var/log/c.log', '&1']\n  init: '| /srv/filter'\n";
+    machine.put("etc/cloud/cloud.cfg", output);
+    let logs = ["var/log/a.log", "var/log/b.log", "var/log/c.log"];
+    for path in logs.iter().chain(&["srv/filter"]) {
+        machine.put(path, "");
+    }
+    assert_eq!(machine.run("clean --logs").0, 0);
+    for path in logs {
+        assert!(!machine.exists(path), "{path}");
+    }
+    assert!(machine.exists("srv/filter"));
 }
 
 /// Commands read the generator's configuration in the directory that the configuration names.
@@ -49,4 +74,38 @@ fn clean_of_datasource_configuration_is_reported_as_ignored() {
     let machine = enabled();
     let (code, _, err) = machine.run("clean -c datasource");
     assert!(code == 0 && err.contains("Ignoring --configs datasource"), "{err}");
+}
+
+/// A script that fails ends neither the others nor the work of the options.
+#[test]
+fn clean_continues_after_a_script_that_fails() {
+    let machine = done();
+    machine.put("etc/cloud/clean.d/30-plain", "");
+    // Without an interpreter below this root neither can run.
+    for name in ["10-fails", "20-fails"] {
+        machine.put(&format!("etc/cloud/clean.d/{name}"), "#!/nonexistent\n");
+        let path = machine.root.join(format!("etc/cloud/clean.d/{name}"));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    machine.put("etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+    let (code, out, err) = machine.run("clean --machine-id");
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("10-fails") && err.contains("20-fails"), "{err}");
+    assert!(err.contains("clean.d/30-plain is skipped: it is not executable"), "{err}");
+    assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
+}
+
+/// The logs that such a file names are not removed.
+#[test]
+fn ignored_files_of_the_configuration_are_reported() {
+    let machine = done();
+    machine.put("etc/cloud/cloud.cfg.d/10.cfg", "def_log_file: [\n");
+    for words in ["clean --logs", "status", "query v1"] {
+        let (_, _, err) = machine.run(words);
+        assert_eq!(
+            err.matches("/etc/cloud/cloud.cfg.d/10.cfg:2:1: file ignored").count(),
+            1,
+            "{words}: {err}"
+        );
+    }
 }

@@ -7,6 +7,7 @@ mod clean;
 #[path = "../common/mod.rs"]
 mod common;
 mod devel;
+mod per;
 mod prepared;
 mod query;
 mod status;

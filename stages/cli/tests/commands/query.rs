@@ -127,3 +127,20 @@ fn query_reads_relative_paths_and_ends_at_a_closed_pipe() {
     let done = command().args(["query", "-a"]).stdout(writer).output().unwrap();
     assert_eq!((done.status.signal(), done.stderr.as_slice()), (Some(13), &b""[..]));
 }
+
+/// Only other users get a note that data is redacted.
+#[test]
+fn query_as_root_fails_on_raw_data_that_cannot_be_read() {
+    if !scratch::is_root("query_as_root_fails_on_raw_data_that_cannot_be_read") {
+        return;
+    }
+    let machine = done();
+    machine.put("srv/directory/file", "");
+    let (code, out, err) = machine.run("query userdata --user-data /srv/directory");
+    assert_eq!((code, out.as_str()), (1, ""), "{err}");
+    assert!(err.contains("/srv/directory"), "{err}");
+    machine.put("run/cloud-init/combined-cloud-config.json", "{\"a\": ");
+    let (code, out, err) = machine.run("query combined_cloud_config");
+    assert_eq!((code, out.as_str()), (0, "null\n"), "{err}");
+    assert!(err.contains("combined-cloud-config.json:1:"), "{err}");
+}
