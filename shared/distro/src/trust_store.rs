@@ -86,8 +86,9 @@ impl TrustStore {
         ..TrustStore::DEBIAN
     };
 
-    /// Returns the same for a distribution that upstream's module does not support.
+    /// Returns the same for a distribution that upstream's module does not support. The list of certificates and debconf are
+    /// Debian's, so that only certificates can be added.
     pub(crate) const fn unverified(self) -> TrustStore {
-        TrustStore { verified: false, ..self }
+        TrustStore { verified: false, remove_defaults: RemoveDefaults::Unsupported, ..self }
     }
 }

@@ -39,6 +39,9 @@ const GENERATED: &str = "/etc/pki/ca-trust/extracted";
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
+    if ["ca_certs", "ca-certs"].iter().all(|name| context.config.get(name).is_some()) {
+        warning!(sys, "ca-certs: ignored, because ca_certs is set");
+    }
     // Certificates are removed only if the new ones are valid.
     let Some(wanted) = fully_valid_key(context, &["ca_certs", "ca-certs"], Keys::read_known, |k| k.ca_certs)?
     else {
@@ -205,11 +208,21 @@ mod tests {
         assert!(sandbox.file("/etc/ca-certificates.conf").0.ends_with("\n!A.crt\n"));
         assert_eq!(sandbox.file("/etc/ca-certificates.conf").1, 0o640);
         assert_eq!(sandbox.logged_warnings().len(), 2, "two old spellings: {:?}", sandbox.logged_warnings());
-        for (distro, left) in [("rhel", 0), ("fedora", 1)] {
+        for (distro, left) in [("rhel", 0), ("fedora", 1), ("arch", 1)] {
             let (sandbox, _) = run_on(distro, "ca_certs: {remove_defaults: true}");
             assert_eq!(sandbox.sys.list("/etc/pki/ca-trust").unwrap().len(), left, "{distro}");
             assert_eq!(sandbox.logged_warnings().len(), left, "{distro}: {:?}", sandbox.logged_warnings());
+            assert_eq!(sandbox.file("/etc/ca-certificates.conf").0, "A.crt\n", "{distro}");
         }
+    }
+
+    #[test]
+    fn old_spelling_beside_the_new_one_is_reported() {
+        let config = format!("ca-certs: {{remove-defaults: true}}\nca_certs: {{trusted: [{PEM:?}]}}");
+        let (sandbox, message) = run_on("debian", &config);
+        assert!(message.starts_with("running update-ca-certificates: "), "{message}");
+        assert_eq!(sandbox.logged_warnings(), ["ca-certs: ignored, because ca_certs is set"]);
+        assert_eq!(sandbox.file("/etc/ca-certificates.conf").0, "A.crt\n");
     }
 
     #[test]

@@ -116,15 +116,23 @@ fn read_package(
     wanted: &str,
     is_second: fn(&str) -> bool,
 ) -> Option<Package> {
+    let is_unset = |version: &Node| version.is_null() || version.as_str() == Some("");
     let parts = match &node.value {
-        Value::Seq(parts) => &parts[..],
-        Value::Null | Value::Map(_) => return reader.type_error(node, wanted),
+        // Without a value for the version, any is wanted.
+        Value::Seq(parts) => match &parts[..] {
+            [name, version] if is_unset(version) => std::slice::from_ref(name),
+            parts => parts,
+        },
         _ => std::slice::from_ref(node),
     };
-    let words: Option<Vec<String>> = parts.iter().map(Node::scalar_text).collect();
+    let word = |part: &Node| match &part.value {
+        Value::Null | Value::Bool(_) => None,
+        _ => part.scalar_text(),
+    };
+    let words: Option<Vec<String>> = parts.iter().map(word).collect();
     // A name that begins with a hyphen would be an option of the manager.
     match words.as_deref() {
-        Some([name]) if is_word(name) => Some(Package::new(name)),
+        Some([name]) if is_word(name) || is_group(name) => Some(Package::new(name)),
         Some([name, version]) if is_word(name) && is_second(version) => {
             Some(Package { name: name.clone(), version: Some(version.clone()) })
         }
@@ -136,6 +144,11 @@ fn is_word(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with('-')
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
+
+/// Returns whether a string names a group of packages by its title (`@Development Tools`), as dnf and yum accept it.
+fn is_group(text: &str) -> bool {
+    text.starts_with('@') && text.trim_end() == text && !text.contains(char::is_control)
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
@@ -219,6 +232,10 @@ mod tests {
         assert_eq!(wanted.snap, [with("f", "edge"), with("h", "--channel=1/edge")]);
         assert!(findings.is_empty(), "{findings:?}");
         assert_eq!(read("vim").0.any, [Package::new("vim")]);
+        assert_eq!(read("[[a, null], [b, '']]").0.any, [Package::new("a"), Package::new("b")]);
+        let (wanted, findings) = read("['@Development Tools', '@^Server with GUI']");
+        assert_eq!(wanted.any, [Package::new("@Development Tools"), Package::new("@^Server with GUI")]);
+        assert!(findings.is_empty(), "{findings:?}");
         assert_eq!(read("null").0, PackageRequest::default());
     }
 
@@ -228,8 +245,13 @@ mod tests {
             ("[a, {yum: [b]}]", "test.yaml:1:6: [1]", "expected apt or snap"),
             ("[a, [b, c, d]]", "test.yaml:1:5: [1]", "found a list"),
             ("[a, null]", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, true]", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, [null]]", "test.yaml:1:5: [1]", "found a list"),
+            ("[a, [b, true]]", "test.yaml:1:5: [1]", "found a list"),
             ("[a, --purge]", "test.yaml:1:5: [1]", "expected a package's name"),
             ("[a, 'b c']", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, \"@b\\nc\"]", "test.yaml:1:5: [1]", "expected a package's name"),
+            ("[a, ['@b c', '1']]", "test.yaml:1:5: [1]", "found a list"),
             ("[a, {apt: [{b: c}]}]", "test.yaml:1:12: [1].apt[0]", "found a map"),
             ("[a, []]", "test.yaml:1:5: [1]", "found a list"),
             ("[a, [b, --purge]]", "test.yaml:1:5: [1]", "found a list"),

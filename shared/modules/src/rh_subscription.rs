@@ -93,8 +93,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether there is something to log in with. Values are often filled in by a tool, and may be empty.
 fn is_configured(wanted: &Subscription) -> bool {
-    (wanted.username.is_some() && wanted.password.is_some()) || wanted.activation_key.is_some()
+    let is_set = |value: &Option<Line>| value.as_ref().is_some_and(|Line(text)| !text.is_empty());
+    (is_set(&wanted.username) && is_set(&wanted.password)) || is_set(&wanted.activation_key)
 }
 
 fn subscribe(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
@@ -117,7 +119,7 @@ fn subscribe(context: &Context<'_>, wanted: &Subscription) -> Result<()> {
     if !wanted.enable_repo.is_empty() || !wanted.disable_repo.is_empty() {
         update_repositories(context, &wanted.enable_repo, &wanted.disable_repo)?;
     }
-    if let Some(Line(release)) = &wanted.release_version {
+    if let Some(Line(release)) = wanted.release_version.as_ref().filter(|Line(release)| !release.is_empty()) {
         manager(context, &["release", &format!("--set={release}")])?;
         // The cache belongs to another release.
         for directory in ["/var/cache/dnf", "/var/cache/yum"] {
@@ -253,6 +255,9 @@ mod tests {
     fn failed_registration_is_an_error() {
         for (config, body, calls, warnings, fails) in [
             ("{username: u}", MANAGER, 0, 0, false),
+            ("{username: '', password: p}", MANAGER, 0, 0, false),
+            ("{activation_key: '', org: ''}", MANAGER, 0, 0, false),
+            ("{username: u, password: p, release_version: ''}", MANAGER, 2, 0, false),
             ("{username: u, password: p}", "", 1, 0, false),
             ("{username: u, password: p}", MANAGER, 2, 0, false),
             ("{username: u, password: p}", "exit 1", 2, 1, false),

@@ -97,10 +97,12 @@ pub fn add(
     variables.insert("KEY_FILE", path);
     let text = template::render_file(sys, &format!("apt.sources.{name}.source"), text, &variables)?;
     if matcher.matches(sys, &text) {
-        if text.starts_with('-') || text.contains(char::is_control) {
+        // A block scalar (`source: |`) ends with a line break.
+        let repository = text.trim_end();
+        if repository.starts_with('-') || repository.contains(char::is_control) {
             return Err(Error::new("source: expected the name of a repository, such as ppa:OWNER/NAME"));
         }
-        sys.run(&Command::new(["add-apt-repository", "--no-update", &text]))?;
+        sys.run(&Command::new(["add-apt-repository", "--no-update", repository]))?;
         return key.map(|_| true);
     }
     let change = write(sys, file, &text, source.append)?;

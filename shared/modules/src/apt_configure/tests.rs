@@ -38,7 +38,7 @@ fn typical_configuration_writes_its_files_once() {
         "apt:\n  http_proxy: http://proxy:3128\n  conf: 'APT::X \"y\";'\n  disable_suites: [backports]\n  \
          primary: [{{arches: [default], uri: http://192.0.2.7/debian}}]\n  sources:\n    mine:\n      \
          source: deb [signed-by=$KEY_FILE] $MIRROR $RELEASE main\n      key: {}\n    \
-         stanza:\n      source: \"Types: deb\\nURIs: http://x\\nSuites: y\"\n    ppa: {{source: 'ppa:a/b'}}\n",
+         stanza:\n      source: \"Types: deb\\nURIs: http://x\\nSuites: y\"\n    ppa: {{source: \"ppa:a/b\\n\"}}\n",
         serde_json::to_string(KEY).unwrap()
     );
     let sandbox = machine(&config);
