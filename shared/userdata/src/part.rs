@@ -81,6 +81,8 @@ impl<'a> Part<'a> {
     /// such a part, and the names of scripts decide in which order they run.
     pub(crate) fn replace_content_type(&mut self, content_type: &str) {
         self.set_content_type(content_type);
+        // As a reader of the stored message finds both: a header has no control characters.
+        self.content_type = self.headers.content_type();
         self.filename = self.headers.filename().unwrap_or_default();
     }
 
