@@ -58,7 +58,9 @@ pub fn parse_network(
         None => (raw, None),
     };
     let ip: IpAddr = address.parse().map_err(|_| "an IP address with an optional /prefix")?;
-    let prefix = match (behind, prefix.filter(|n| !n.is_falsy()), netmask.filter(|n| !n.is_falsy())) {
+    // 0 is the length of a default route's prefix, not a missing value.
+    let prefix = prefix.filter(|n| n.as_int() == Some(0) || !n.is_falsy());
+    let prefix = match (behind, prefix, netmask.filter(|n| !n.is_falsy())) {
         (Some(behind), ..) => parse_prefix(behind, ip)?,
         (None, Some(prefix), _) => parse_prefix_node(prefix, ip)?,
         (None, None, Some(mask)) => parse_prefix_node(mask, ip)?,
@@ -109,6 +111,9 @@ mod tests {
             ("10.0.0.5", Some(Node::from(20)), Some(Node::from("255.0.0.0")), Ok(20)),
             ("10.0.0.5", None, Some(Node::from("255.255.255.255")), Ok(32)),
             ("10.0.0.5", None, Some(Node::from("0.0.0.0")), Ok(0)),
+            ("0.0.0.0", Some(Node::from(0)), None, Ok(0)),
+            ("::", Some(Node::from(0)), Some(Node::from("ffff::")), Ok(0)),
+            ("10.0.0.5", Some(Node::from("")), None, Ok(24)),
             ("10.0.0.5", None, None, Ok(24)),
             ("2001:DB8::1", None, Some(Node::from("ffff:ffff::")), Ok(32)),
             ("2001:DB8::1", None, None, Ok(64)),

@@ -241,6 +241,25 @@ fn findings_have_positions_and_the_rest_is_parsed() {
             ],
             &["good:1", "a:0", "c:0", "d:2", "e:2"],
         ),
+        (
+            v2,
+            "  e: {dhcp4: true, dhcp4-overrides: {use-dns: null, use-ntp: 1.5}, dhcp4domain: maybe, dhcp6domain: [true]}\n  f: {dhcp4: true, dhcp4domain: Route, dhcp6domain: null}\n",
+            &[
+                "net:4:62: network.ethernets.e.dhcp4-overrides.use-ntp: expected true or false, found a number; ignored",
+                "net:4:81: network.ethernets.e.dhcp4domain: expected true, false or route, found a string; ignored",
+                "net:4:101: network.ethernets.e.dhcp6domain: expected true, false or route, found a list; ignored",
+            ],
+            &["good:1", "e:1", "f:1"],
+        ),
+        (
+            v1,
+            "- {type: physical, name: a, keep_configuration: forever}\n- {type: physical, name: b, keep_configuration: 'yes'}\n- {type: physical, name: c, keep_configuration: [true]}\n- {type: physical, name: d, keep_configuration: null}\n",
+            &[
+                "net:4:49: network.config[1].keep_configuration: expected true or false, found a string; ignored",
+                "net:6:49: network.config[3].keep_configuration: expected true or false, found a list; ignored",
+            ],
+            &["good:1", "a:0", "b:0", "c:0", "d:0"],
+        ),
     ] {
         let (mut reported, found) = read(&format!("{head}{text}")).unwrap();
         let mut messages: Vec<String> = messages.iter().map(ToString::to_string).collect();

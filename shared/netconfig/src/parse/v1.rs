@@ -9,6 +9,7 @@ use super::builder::{Builder, string_text};
 use super::key_path::{error_at, join_key};
 use super::options;
 use super::route::{self, RawRoute};
+use super::value_type::ValueType;
 
 const COMMON_KEYS: [&str; 9] = [
     "type",
@@ -95,7 +96,7 @@ fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) 
         accept_ra: build.flag(entry, path, "accept-ra"),
         wakeonlan: build.flag(entry, path, "wakeonlan"),
         optional: build.flag(entry, path, "optional"),
-        keep_configuration: entry.get("keep_configuration").filter(|n| !n.is_null()).cloned(),
+        keep_configuration: build.typed(entry, path, "keep_configuration", ValueType::Flag),
         subnets: subnets(build, entry, path),
         ..Link::default()
     })

@@ -11,6 +11,7 @@ use super::key_path::join_key;
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
 use super::route::{self, RawRoute};
+use super::value_type::{ValueType, is_on};
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 
@@ -85,7 +86,10 @@ fn common_fields(build: &mut Builder, id: &str, device: &Node, path: &str, kind:
 }
 
 fn dhcp(build: &mut Builder, device: &Node, path: &str, overrides: &str, domain: &str) -> Dhcp {
-    Dhcp { overrides: build.overrides(device, path, overrides), domain: device.get(domain).cloned() }
+    Dhcp {
+        overrides: build.overrides(device, path, overrides),
+        domain: build.typed(device, path, domain, ValueType::FlagOrRoute),
+    }
 }
 
 fn rules(build: &mut Builder, device: &Node, path: &str) -> Vec<Node> {
@@ -167,7 +171,11 @@ fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
         let name = key.scalar_text().unwrap_or_default();
         match BRIDGE_OPTIONS.iter().find(|k| k.netplan == name) {
             Some(known) => {
-                if let Some(value) = build.option(value, &join_key(&at, &name), known.value_type) {
+                if let Some(mut value) = build.option(value, &join_key(&at, &name), known.value_type) {
+                    // Renderers write this one in their own words, as version 1's, which is a boolean by then.
+                    if known.ifupdown == "bridge_stp" && value.as_str() != Some("") {
+                        value.value = Value::Bool(is_on(&value));
+                    }
                     link.params.insert(known.ifupdown, value);
                 }
             }

@@ -19,7 +19,7 @@ pub enum ValueType {
     Duration,
     /// A boolean, 0 or 1, or a string with one of YAML's booleans.
     Flag,
-    /// As [`ValueType::Flag`], or the string `route`.
+    /// As [`ValueType::Flag`], or the string `route`, in any case.
     FlagOrRoute,
     /// A string, or a list of strings.
     StrList,
@@ -39,6 +39,23 @@ fn is_flag(node: &Node) -> bool {
         Value::Str(text) => BOOLEANS.contains(&text.trim().to_ascii_lowercase().as_str()),
         _ => false,
     }
+}
+
+/// Returns whether a value of the type [`ValueType::Flag`] is true.
+pub fn is_on(node: &Node) -> bool {
+    match &node.value {
+        Value::Bool(on) => *on,
+        Value::Int(number) => *number == 1,
+        Value::Str(text) => {
+            matches!(text.trim().to_ascii_lowercase().as_str(), "true" | "yes" | "on" | "y" | "1")
+        }
+        _ => false,
+    }
+}
+
+/// Returns whether a value is the word `route`, in any case.
+fn is_route(node: &Node) -> bool {
+    node.as_str().is_some_and(|text| text.trim().eq_ignore_ascii_case("route"))
 }
 
 fn is_duration(node: &Node) -> bool {
@@ -61,7 +78,7 @@ impl ValueType {
                 ValueType::Number => address::parse_number(node).is_some(),
                 ValueType::Duration => is_duration(node),
                 ValueType::Flag => is_flag(node),
-                ValueType::FlagOrRoute => is_flag(node) || node.as_str() == Some("route"),
+                ValueType::FlagOrRoute => is_flag(node) || is_route(node),
                 ValueType::StrList | ValueType::Ports => string_text(node).is_some(),
                 ValueType::Any => is_scalar,
             }
@@ -159,13 +176,10 @@ impl Builder {
                 // Unknown, and reported as such.
                 _ => ValueType::Any,
             };
-            // networkd ignores both; upstream writes them, as in the golden case `v2-quoting`.
-            let is_copied = match value.value {
-                Value::Null => true,
-                Value::Float(_) => value_type == ValueType::Flag,
-                _ => false,
-            };
-            match value_type.problem(value).filter(|_| !is_copied) {
+            if value.is_null() {
+                continue;
+            }
+            match value_type.problem(value) {
                 Some(problem) => {
                     let path = join_key(&join_key(path, key), &text);
                     self.report(value, &path, format!("{problem}; ignored"));
@@ -176,5 +190,12 @@ impl Builder {
             }
         }
         kept
+    }
+    /// Returns a single value of this type as it is written, `None` if it is empty; anything else is reported and ignored.
+    pub fn typed(&mut self, map: &Node, path: &str, key: &str, value_type: ValueType) -> Option<Node> {
+        let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
+        let Some(problem) = value_type.problem(node) else { return Some(node.clone()) };
+        self.report(node, &join_key(path, key), format!("{problem}; ignored"));
+        None
     }
 }

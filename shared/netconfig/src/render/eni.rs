@@ -1,7 +1,10 @@
 //! ifupdown's interfaces file. Every subnet is a stanza; settings of the link itself (an MTU, the options of a bond)
 //! are in its first stanza.
 
-use config::{Node, Value};
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use config::{Map, Node, Value};
 use system::System;
 
 use crate::address::is_ipv6;
@@ -86,9 +89,10 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         links.push(&loopback);
     }
     sort::sort_by_key(&mut links, |l| (rank(l), &l.name));
+    let names = links.iter().map(|l| (l.id.as_str(), l.name.as_str())).collect();
     let mut blocks = Vec::new();
     for link in links {
-        let writer = Writer { link, has_ip: target.has_ip };
+        let writer = Writer { link, names: &names, has_ip: target.has_ip };
         blocks.extend(writer.stanzas(if link.name == "lo" { Some(&model.dns) } else { None }, &mut rendered));
     }
     for route in &model.routes {
@@ -116,6 +120,8 @@ fn rank(link: &Link) -> u8 {
 
 struct Writer<'a> {
     link: &'a Link,
+    /// The names of all links by their IDs.
+    names: &'a HashMap<&'a str, &'a str>,
     /// Uses `ip` if it exists, else the old `route`.
     has_ip: bool,
 }
@@ -202,6 +208,22 @@ impl Writer<'_> {
         lines
     }
 
+    /// Returns the name of the link that version 2 refers to by its ID.
+    fn name_of<'t>(&'t self, id: &'t str) -> &'t str {
+        self.names.get(id).copied().unwrap_or(id)
+    }
+
+    /// Returns an option with a value for each port with the names of the ports.
+    fn with_port_names<'t>(&self, value: &'t Node) -> Cow<'t, Node> {
+        let Some(ports) = value.as_map() else { return Cow::Borrowed(value) };
+        let mut named = Map::new();
+        for (port, number) in ports.iter() {
+            let name = port.as_str().map_or_else(|| port.clone(), |id| Node::from(self.name_of(id)));
+            named.insert(name, number.clone());
+        }
+        Cow::Owned(Node { value: Value::Map(named), at: value.at.clone() })
+    }
+
     /// Returns all settings of the link except subnets, sorted.
     fn link_options(&self, first: Option<&Subnet>) -> Vec<String> {
         let link = self.link;
@@ -211,7 +233,7 @@ impl Writer<'_> {
             // Any other key would be a line of another kind: a command, or another stanza.
             let is_option = ["bond", "bridge"].iter().any(|kind| key.starts_with(kind));
             if is_option && !key.contains(' ') && !NON_IFUPDOWN_KEYS.contains(&key.as_str()) {
-                push_option(&mut lines, &key.replace('_', "-"), value);
+                push_option(&mut lines, &key.replace('_', "-"), &self.with_port_names(value));
             }
         }
         if let Some(bond) = &link.bond {
@@ -221,14 +243,15 @@ impl Writer<'_> {
             lines.push("bond-slaves none".into());
         }
         if !link.ports.is_empty() {
-            lines.push(format!("bridge-ports {}", link.ports.join(" ")));
+            let ports = link.ports.iter().map(|port| self.name_of(port));
+            lines.push(format!("bridge-ports {}", ports.collect::<Vec<_>>().join(" ")));
         }
         if let Some(id) = &link.vlan_id {
             // 0 is an ID, unlike the other options, for which it means that they are not set.
             lines.push(format!("vlan-id {}", python_str(id)));
         }
         if let Some(below) = &link.vlan_link {
-            lines.push(format!("vlan-raw-device {below}"));
+            lines.push(format!("vlan-raw-device {}", self.name_of(below)));
         }
         let has_hwaddress = !matches!(link.kind, LinkKind::Physical | LinkKind::Loopback | LinkKind::Unknown);
         if let Some(mac) = link.mac.as_ref().filter(|_| has_hwaddress) {
@@ -240,6 +263,12 @@ impl Writer<'_> {
         }
         if let Some(on) = link.accept_ra.filter(|_| first.is_some_and(takes_accept_ra)) {
             lines.push(format!("accept-ra {}", u8::from(on)));
+        }
+        match first.map(|subnet| subnet.method) {
+            // ifupdown's default; upstream writes it in the first stanza only.
+            Some(Method::Slaac) => lines.push("dhcp 0".into()),
+            Some(Method::Dhcp6Stateless) => lines.push("dhcp 1".into()),
+            _ => {}
         }
         if link.wakeonlan == Some(true) {
             lines.push("ethernet-wol g".into());
@@ -297,11 +326,9 @@ fn subnet_options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Ve
     lines.extend(
         nodes.iter().filter_map(|(key, node)| node.as_ref().map(|n| format!("{key} {}", python_str(n)))),
     );
-    match subnet.method {
-        // ifupdown's default; upstream writes it in the first stanza only.
-        Method::Slaac if is_first => lines.push("dhcp 0".into()),
-        Method::Dhcp6Stateless => lines.push("dhcp 1".into()),
-        _ => {}
+    // In the first stanza it is among the settings of the link, as in upstream.
+    if subnet.method == Method::Dhcp6Stateless && !is_first {
+        lines.push("dhcp 1".into());
     }
     sort::sort(&mut lines);
     lines

@@ -102,7 +102,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
                     device.insert("set-name", link.name.as_str());
                 }
                 if let Some(keep) = &link.keep_configuration {
-                    device.insert("critical", keep.clone());
+                    device.insert("critical", boolean(keep));
                 }
                 &mut ethernets
             }
@@ -179,6 +179,15 @@ fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
 
 fn text_list(items: &[String]) -> Node {
     Node::from(items.iter().map(|i| Node::from(i.as_str())).collect::<Vec<Node>>())
+}
+
+/// netplan rejects a boolean that is written as a number.
+fn boolean(node: &Node) -> Node {
+    match node.scalar_text().as_deref().map(str::trim) {
+        Some("0") => Node::from(false),
+        Some("1") => Node::from(true),
+        _ => node.clone(),
+    }
 }
 
 /// netplan rejects the other form.

@@ -85,10 +85,12 @@ fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
     File { owner: Some("systemd-network"), ..File::new(&path, unit.text()) }
 }
 
-/// The vlans on each link and the bridges that it is a port of, by its name; and the bonds.
+/// What is on top of each link. Version 2 refers to links by their IDs, which may differ from their names.
 #[derive(Default)]
 struct Topology<'a> {
+    /// The VLANs on a link, by its name.
     vlans: HashMap<&'a str, Vec<&'a str>>,
+    /// The bridges that a link is a port of, by its name.
     bridges: HashMap<&'a str, Vec<&'a Link>>,
     /// Bonds that have members, by id.
     bonds: HashSet<&'a str>,
@@ -97,12 +99,18 @@ struct Topology<'a> {
 impl Topology<'_> {
     fn of(model: &Model) -> Topology<'_> {
         let mut topology = Topology::default();
+        let mut names: HashMap<&str, &str> = HashMap::new();
         for link in &model.links {
-            if let Some(below) = &link.vlan_link {
+            names.entry(&link.id).or_insert(&link.name);
+        }
+        for link in &model.links {
+            if let Some(below) = link.vlan_link.as_deref() {
+                let below = names.get(below).copied().unwrap_or(below);
                 topology.vlans.entry(below).or_default().push(&link.name);
             }
             topology.bonds.extend(link.bond.as_deref());
             for port in &link.ports {
+                let port = names.get(port.as_str()).copied().unwrap_or(port);
                 topology.bridges.entry(port).or_default().push(link);
             }
         }
@@ -145,7 +153,7 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFi
     for bridge in topology.bridges.get(&*link.name).into_iter().flatten() {
         unit.add("Network", "Bridge", &bridge.name);
         for (flat, key) in [("bridge_pathcost", "Cost"), ("bridge_portprio", "Priority")] {
-            if let Some(value) = bridge.params.get(flat).and_then(|n| port_value(n, &link.name)) {
+            if let Some(value) = bridge.params.get(flat).and_then(|n| port_value(n, link)) {
                 unit.add("Bridge", key, value);
             }
         }
@@ -160,12 +168,10 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFi
         }
     }
     addresses_and_routes(&mut unit, link, model);
-    // Upstream reads overrides in `ethernets` only.
-    if dhcp4 && link.kind == LinkKind::Physical {
-        overrides(&mut unit, "DHCPv4", &link.dhcp4, OVERRIDES)?;
-    }
-    if dhcp6 && link.kind == LinkKind::Physical {
-        overrides(&mut unit, "DHCPv6", &link.dhcp6, &OVERRIDES[..4])?;
+    // Upstream reads both in `ethernets` only.
+    if link.kind == LinkKind::Physical {
+        dhcp_settings(&mut unit, "DHCPv4", &link.dhcp4, dhcp4, OVERRIDES)?;
+        dhcp_settings(&mut unit, "DHCPv6", &link.dhcp6, dhcp6, &OVERRIDES[..4])?;
     }
     for rule in &link.rules {
         let lines = rule.as_map().into_iter().flat_map(|map| map.iter());
@@ -263,23 +269,29 @@ const OVERRIDES: &[(&str, &str)] = &[
     ("use-routes", "UseRoutes"),
 ];
 
-fn overrides(
+/// Adds the settings of DHCP for one family: the overrides if it is enabled, and VMware's domain key in any case, because
+/// a router's advertisement starts DHCPv6 without `DHCP=`.
+fn dhcp_settings(
     unit: &mut UnitFile,
     section: &'static str,
     dhcp: &Dhcp,
+    is_enabled: bool,
     keys: &[(&str, &str)],
 ) -> Result<(), String> {
-    for (key, name) in keys {
+    for (key, name) in keys.iter().filter(|_| is_enabled) {
         if let Some(value) = dhcp.overrides.get(key) {
-            unit.add(section, name, python_str(value));
+            let text = python_str(value);
+            // networkd accepts this word in lower case only.
+            let is_route = text.trim().eq_ignore_ascii_case("route");
+            unit.add(section, name, if is_route && *key == "use-domains" { "route".into() } else { text });
         }
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };
-    if let Some(twice) = dhcp.overrides.get("use-domains") {
+    if let Some(twice) = dhcp.overrides.get("use-domains").filter(|_| is_enabled) {
         return Err(format!("{}: use-domains: conflicts with {section}'s domain key", twice.at));
     }
     let use_domains = match python_str(domain).trim().to_ascii_lowercase().as_str() {
-        "true" | "1" | "on" | "yes" => "yes",
+        "true" | "1" | "on" | "yes" | "y" => "yes",
         "route" => "route",
         _ => "no",
     };
@@ -344,12 +356,13 @@ fn bond(unit: &mut UnitFile, link: &Link) {
 }
 
 /// Returns the value of a port in `{eth0: 50}`, or in version 1's `["eth0 50"]`.
-fn port_value(values: &Node, port: &str) -> Option<String> {
+fn port_value(values: &Node, port: &Link) -> Option<String> {
+    let keys = [port.id.as_str(), port.name.as_str()];
     match &values.value {
-        Value::Map(map) => map.get(port).map(python_str),
+        Value::Map(map) => keys.iter().find_map(|key| map.get(key)).map(python_str),
         Value::Seq(items) => items.iter().filter_map(Node::as_str).find_map(|item| {
             let (name, value) = item.trim().split_once(char::is_whitespace)?;
-            (name == port).then(|| value.trim().to_string())
+            keys.contains(&name).then(|| value.trim().to_string())
         }),
         _ => None,
     }

@@ -288,12 +288,12 @@ fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, flavour
         }
         LinkKind::Vlan => {
             let below = link.vlan_link.as_deref().unwrap_or_default();
+            let below = topology.by_id.get(below).map_or(below, |l| l.name.as_str());
             if red_hat {
                 file.set("VLAN", "yes");
                 file.set("PHYSDEV", below);
             } else {
                 file.set("VLAN_ID", link.vlan_id.as_ref().map(python_str).unwrap_or_default());
-                let below = topology.by_id.get(below).map_or(below, |l| l.name.as_str());
                 file.set("ETHERDEVICE", below);
             }
         }
