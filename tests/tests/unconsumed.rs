@@ -123,10 +123,18 @@ fn modules_wait_for_a_server_that_is_down() {
     check_boot!(machine, boot, boot.succeeded());
     check_boot!(machine, boot, host_key(&machine) == configured);
 
-    // Down again: consumed user-data stays effective.
+    // Down again: a confirmed instance needs no server.
     let machine = machine.without_faults();
     let boot = machine.boot();
     is_whole(&machine, &boot, 3);
+    check_boot!(machine, boot, boot.succeeded());
+    check_boot!(machine, boot, machine.status().contains("status: done"));
+
+    // The user-data is read again and so are its includes, in vain: consumed user-data stays effective.
+    let cache = machine.path("/var/lib/cloud/instance/obj.pkl");
+    std::fs::remove_file(cache).expect("the cache");
+    let boot = machine.boot();
+    is_whole(&machine, &boot, 4);
     check_boot!(machine, boot, boot.code("network") > 0 && boot.code("final") == 0);
     check_boot!(machine, boot, machine.status().contains("using the configuration of an earlier boot"));
 }

@@ -11,12 +11,17 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: u32 = 10;
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
+/// The directory of what was included once, in that of the instance. It and the names in it are upstream's.
+const ONCE: &str = "data/urlcache";
+/// The directory of what was included otherwise.
+const WITH_USER_DATA: &str = "data/includes";
+
 /// A URL to include.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Include {
     /// The URL.
     pub url: String,
-    /// Whether the content is cached for later boots of the instance.
+    /// Whether the content is kept although the user-data is fetched again.
     pub once: bool,
 }
 
@@ -39,17 +44,19 @@ pub fn parse_includes(text: &str, mut once: bool) -> Vec<Include> {
     found
 }
 
-/// Returns the content of a URL, from the instance's cache if it was fetched once before.
+/// Returns the content of a URL, from the instance's directory if it was fetched before. As in upstream, a boot that need not
+/// fetch the user-data itself does not fetch its includes either: their server may be gone. [`forget`] ends that.
 ///
 /// Servers that request a client certificate get `data/ssl/cert.pem` of the instance, or of the machine.
 ///
 /// # Errors
 ///
-/// Fails if the URL cannot be fetched or the content cannot be written to the cache.
+/// Fails if the URL cannot be fetched or the content cannot be kept.
 pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
-    let cached = format!("{}/data/urlcache/{}", dirs.instance, encoding::md5::hex(include.url.as_bytes()));
-    if include.once && sys.is_file(&cached) {
-        match sys.read(&cached) {
+    let directory = if include.once { ONCE } else { WITH_USER_DATA };
+    let kept = format!("{}/{directory}/{}", dirs.instance, encoding::md5::hex(include.url.as_bytes()));
+    if sys.is_file(&kept) {
+        match sys.read(&kept) {
             Ok(content) => return Ok(content),
             Err(e) => debug!(sys, "{e}; fetching again"),
         }
@@ -60,10 +67,17 @@ pub fn fetch(sys: &System, dirs: &Dirs, include: &Include) -> Result<Vec<u8>> {
         .retries(RETRIES, RETRY_DELAY)
         .client_certificates(&identities);
     let content = sys.fetch(&ask)?.body;
-    if include.once {
-        sys.write(&cached, &content, WriteOptions::secret())?;
-    }
+    sys.write(&kept, &content, WriteOptions::secret())?;
     Ok(content)
+}
+
+/// Removes what was included without `-once`, because the user-data of the instance has been fetched again.
+///
+/// # Errors
+///
+/// Fails if it cannot be removed.
+pub fn forget(sys: &System, dirs: &Dirs) -> Result<()> {
+    sys.remove_dir_all(format!("{}/{WITH_USER_DATA}", dirs.instance)).map(drop)
 }
 
 #[cfg(test)]

@@ -26,6 +26,7 @@ mod write;
 pub use consume::{Consumed, VendorRules, consume};
 pub use detect::{detect, is_mime};
 pub use handle::Counts;
+pub use include::forget as forget_includes;
 pub use options::{Dirs, Options};
 pub use part::Part;
 pub use store::{Data, RawData, Source, Stored, store};

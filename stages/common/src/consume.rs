@@ -10,7 +10,7 @@ use config::{Findings, Node};
 use modules::{KEEP_HOST_KEYS, RunMode};
 use state::{Blobs, Cached, Frequency, Instance, acquire, has_run};
 use system::{Command, OutputMode, System, WriteOptions, debug, info, warning};
-use userdata::{Consumed, Data, Dirs, Options, RawData, Source, consume, store};
+use userdata::{Consumed, Data, Dirs, Options, RawData, Source, consume, forget_includes, store};
 
 use crate::{FoundInstance, Stage, StageName, error_prefix, logging};
 
@@ -69,7 +69,7 @@ impl Stage {
     }
 
     fn consume_blobs(&self, instance: &Instance, blobs: &[Blobs; 3], already_stored: bool) -> Consumed {
-        let dirs = Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") };
+        let dirs = self.user_data_dirs();
         let [user, vendor, vendor2] = blobs.each_ref().map(to_data);
         let raw = RawData { user, vendor, vendor2, already_stored };
         // Includes are fetched while it is stored.
@@ -92,8 +92,15 @@ impl Stage {
             } else if let Err(e) = self.sys.remove(self.layout.instance(KEEP_HOST_KEYS)) {
                 debug!(self.sys, "{e}");
             }
+        } else if first && let Err(e) = forget_includes(&self.sys, &dirs) {
+            // The owner may have to change one of them.
+            warning!(self.sys, "{e}");
         }
         consumed
+    }
+
+    pub(crate) fn user_data_dirs(&self) -> Dirs {
+        Dirs { cloud: self.layout.cloud(""), instance: self.layout.instance("") }
     }
 
     /// Returns whether the instance's user-data is not consumed yet.

@@ -300,6 +300,9 @@ impl Stage {
                 .and_then(|_| instance.store_in(&mut files, &self.layout));
             // What could be written is kept, also after an error.
             files.finish().and(recorded)?;
+            if !found.is_cached {
+                userdata::forget_includes(&self.sys, &self.user_data_dirs())?;
+            }
             let config = self.settings.system.to_json();
             write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)?;
             if self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {

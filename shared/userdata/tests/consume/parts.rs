@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpListener;
 
+use system::System;
+
 use crate::machine::{INSTANCE_DATA, Machine, multipart};
 
 #[test]
@@ -115,12 +117,24 @@ fn http_includes_are_fetched_and_cached() {
     assert!(machine.read("instance/cloud-config.txt").contains("a: 1"));
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["/script", "/config", "/config"]);
 
-    let kept = format!("instance/data/urlcache/{}", encoding::md5::hex(format!("{url}/config").as_bytes()));
-    assert_eq!((machine.read(&kept).as_str(), machine.mode(&kept)), ("#cloud-config\na: 1\n", 0o600));
-    assert_eq!(fs::read_dir(machine.top.join("instance/data/urlcache")).unwrap().count(), 1);
+    for (directory, path, content) in
+        [("urlcache", "config", "#cloud-config\na: 1\n"), ("includes", "script", "#!/bin/sh\necho fetched\n")]
+    {
+        let name = encoding::md5::hex(format!("{url}/{path}").as_bytes());
+        let directory = format!("instance/data/{directory}");
+        let kept = format!("{directory}/{name}");
+        assert_eq!((machine.read(&kept).as_str(), machine.mode(&kept)), (content, 0o600));
+        assert_eq!(fs::read_dir(machine.top.join(&directory)).unwrap().count(), 1);
+    }
 
+    // A boot that has not fetched the user-data needs no server.
     let second = machine.boot(&user, "", "");
     assert_eq!((second.warnings.len(), second.written), (0, Vec::new()));
+    assert_eq!(seen.try_iter().count(), 0);
+
+    userdata::forget_includes(&System::new("/"), &machine.dirs()).unwrap();
+    let third = machine.boot(&user, "", "");
+    assert_eq!((third.warnings.len(), third.written.len()), (0, 1));
     assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["/script"]);
 }
 
