@@ -163,6 +163,11 @@ impl Machine {
         script("vm", &[&text(&self.dir), "late", &text(seed)]);
     }
 
+    /// Plugs in a second NIC with this MAC address when the local stage has started.
+    pub fn attach_late_nic(&self, mac: &str) {
+        script("vm", &[&text(&self.dir), "late-nic", mac]);
+    }
+
     /// Sets additional words of the kernel command line for later boots.
     pub fn kernel_words(&self, words: &str) {
         write(&self.dir.join("words"), words);

@@ -1,3 +1,5 @@
+//! Machines whose hardware appears late. A NIC that a configuration names by its MAC address is waited for.
+//!
 //! Machines whose generator finds no datasource while drives may still appear: it is undecided, and the local stage
 //! identifies again. A disc that is plugged in after the generator ran is found; without one the boot continues at once.
 //! The deadline is the default one: without KVM udev needs ten times as long, but it makes progress.
@@ -78,4 +80,41 @@ fn no_datasource_disables_cloud_init() {
     }
     assert!(unit_duration(&facts, "cloud-init-local.service").is_some(), "{}", facts.diagnostics());
     assert!(facts.file("/var/log/cloud-init.log").is_none_or(|log| !log.contains("[ERROR]")));
+}
+
+/// The driver is loaded by then, for the first NIC; udev is still processing the devices of the boot.
+#[test]
+fn late_nic_is_configured() {
+    if testing_upstream() {
+        return not_tried("late_nic_is_configured", "upstream does not wait for NICs of network_data.json");
+    }
+    let (links, networks): (Vec<String>, Vec<String>) = (6..=7)
+        .map(|id| {
+            (
+                format!(r#"{{"id": "l{id}", "type": "phy", "ethernet_mac_address": "52:54:00:12:34:5{id}"}}"#),
+                format!(
+                    r#"{{"id": "n{id}", "link": "l{id}", "type": "ipv4", "ip_address": "10.8.{id}.2", "netmask": "255.255.255.0"}}"#
+                ),
+            )
+        })
+        .unzip();
+    let network = format!(
+        r#"{{"links": [{}], "networks": [{}], "services": []}}"#,
+        links.join(", "),
+        networks.join(", ")
+    );
+    let drive = "/var/lib/cloud/seed/config_drive/openstack/latest";
+    let machine = Machine::new("vm-late-nic");
+    machine.write(&format!("{drive}/meta_data.json"), r#"{"uuid": "i-late-nic", "hostname": "late"}"#);
+    machine.write(&format!("{drive}/network_data.json"), &network);
+    machine.write(&format!("{drive}/user_data"), "#cloud-config\nssh_genkeytypes: [ed25519]\n");
+    machine.attach_late_nic("52:54:00:12:34:57");
+    machine.make_disk();
+    let facts = machine.boot_vm();
+    let log = facts.file("/var/log/cloud-init.log").unwrap_or_default();
+    assert!(!log.contains("[WARNING]"), "{log}\n{}", facts.diagnostics());
+    let addresses = facts.text("addresses");
+    for address in ["10.8.6.2/24", "10.8.7.2/24"] {
+        assert!(addresses.contains(address), "{address}: {addresses}\n{log}");
+    }
 }
