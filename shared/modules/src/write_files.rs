@@ -134,7 +134,7 @@ impl FromNode for Mode {
                 Some(*n)
             }
             Value::Float(f) if f.is_finite() => Some(*f as i128),
-            Value::Str(text) => parse_octal(text),
+            Value::Str(text) => parse_octal(text).map(without_file_type),
             Value::Null => Some(0o644),
             _ => None,
         };
@@ -143,6 +143,12 @@ impl FromNode for Mode {
             None => reader.type_error(node, "an octal string such as '0644' (using 0644)"),
         }
     }
+}
+
+/// Returns a mode without the type of a regular file, which stat and git print before it (`100755`).
+fn without_file_type(mode: i128) -> i128 {
+    const REGULAR_FILE: i128 = 0o100_000;
+    if mode & !0o7777 == REGULAR_FILE { mode - REGULAR_FILE } else { mode }
 }
 
 fn parse_octal(text: &str) -> Option<i128> {
@@ -359,10 +365,12 @@ mod tests {
             ("420", Some(0o644)),
             ("644", Some(644)),
             ("' 755 '", Some(0o755)),
+            ("'100755'", Some(0o755)),
+            ("'40755'", None),
             ("420.0", Some(0o644)),
             ("'rw-r--r--'", None),
             ("'0988'", None),
-            ("'100644'", None),
+            ("'100644'", Some(0o644)),
             ("'-644'", None),
             ("[0644]", None),
             ("-1", None),
