@@ -191,6 +191,7 @@ impl Builder {
         }
         kept
     }
+
     /// Returns a single value of this type as it is written, `None` if it is empty; anything else is reported and ignored.
     pub fn typed(&mut self, map: &Node, path: &str, key: &str, value_type: ValueType) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
