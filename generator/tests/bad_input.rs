@@ -210,13 +210,13 @@ fn any_text_is_parsed_without_panic() {
     for _ in 0..30_000 {
         let count = 1 + next(24);
         let text: String = (0..count).map(|_| PIECES[next(PIECES.len())]).collect();
-        identify::parsers::policy(&text);
-        identify::parsers::settings(&text, &text);
-        identify::parsers::configuration(&text);
-        identify::parsers::presets(&text);
-        identify::parsers::windows(text.as_bytes(), &text);
-        identify::parsers::undecided_state(&text);
-        identify::parsers::firmware(&text);
-        identify::parsers::processes(text.as_bytes(), &text);
+        identify::fuzzing::policy(&text);
+        identify::fuzzing::settings(&text, &text);
+        identify::fuzzing::configuration(&text);
+        identify::fuzzing::presets(&text);
+        identify::fuzzing::windows(text.as_bytes(), &text);
+        identify::fuzzing::undecided_state(&text);
+        identify::fuzzing::firmware(&text);
+        identify::fuzzing::processes(text.as_bytes(), &text);
     }
 }

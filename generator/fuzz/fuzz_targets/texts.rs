@@ -2,22 +2,22 @@
 //! corpus serves all of them.
 #![no_main]
 
-use identify::parsers;
+use identify::fuzzing;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((which, bytes)) = data.split_first() else { return };
     let text = String::from_utf8_lossy(bytes);
     match which % 8 {
-        0 => parsers::policy(&text),
+        0 => fuzzing::policy(&text),
         1 => {
             let (file, line) = text.split_once('\0').unwrap_or((&text, ""));
-            parsers::settings(file, line);
+            fuzzing::settings(file, line);
         }
-        2 => parsers::configuration(&text),
-        3 => parsers::presets(&text),
-        4 => parsers::windows(bytes, &text),
-        5 => parsers::undecided_state(&text),
-        6 => parsers::firmware(&text),
-        _ => parsers::processes(bytes, &text),
+        2 => fuzzing::configuration(&text),
+        3 => fuzzing::presets(&text),
+        4 => fuzzing::windows(bytes, &text),
+        5 => fuzzing::undecided_state(&text),
+        6 => fuzzing::firmware(&text),
+        _ => fuzzing::processes(bytes, &text),
     }
 });

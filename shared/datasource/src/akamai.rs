@@ -17,10 +17,11 @@
 use state::Instance;
 use system::{Request, Result, warning};
 
-use crate::field_types::{Field, FieldType::Text};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types::{Field, FieldType::Text};
+use crate::firmware::dmi;
+use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, dmi, standard};
+use crate::{Datasource, Search, standard};
 
 pub const AKAMAI: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::of_service(&SERVICE, find) };

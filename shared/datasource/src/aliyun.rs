@@ -12,14 +12,15 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Request, Result, warning};
 
-use crate::field_types::{
-    Field,
+use crate::document::field_types::{
+    self, Field,
     FieldType::{self, Text},
     OPENSSH_KEY,
 };
-use crate::retry::{Defaults, RetryPolicy};
+use crate::service::retry::{Defaults, RetryPolicy};
+use crate::service::tree;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard, tree};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 
 pub const ALIYUN: Datasource = Datasource {
     events: UpdateEvents {

@@ -7,7 +7,9 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Command, Result, System, debug, warning};
 
-use crate::{Datasource, Search, dmi, fields, media, standard};
+use crate::document::fields;
+use crate::firmware::dmi;
+use crate::{Datasource, Search, media, standard};
 
 pub const ALTCLOUD: Datasource = Datasource::new("AltCloud", find);
 

@@ -5,10 +5,13 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, debug};
 
-use crate::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::retry::Defaults;
+use crate::document::field_types::{
+    self,
+    FieldType::{Data, Keys, Map, Text},
+};
 use crate::service::MetadataService;
-use crate::{Datasource, Search, field_types, standard};
+use crate::service::retry::Defaults;
+use crate::{Datasource, Search, standard};
 
 pub const BIGSTEP: Datasource = Datasource::of_service(&SERVICE, find);
 

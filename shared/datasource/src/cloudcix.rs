@@ -4,10 +4,13 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Result, warning};
 
-use crate::field_types::FieldType::{Keys, Map, Text};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types::{
+    self,
+    FieldType::{Keys, Map, Text},
+};
+use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, document, field_types, standard};
+use crate::{Datasource, Search, document, standard};
 
 pub const CLOUDCIX: Datasource = Datasource::of_service(&SERVICE, find);
 

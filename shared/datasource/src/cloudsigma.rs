@@ -6,8 +6,10 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Result, System};
 
-use crate::fields::Fields;
-use crate::{Datasource, Search, dmi, retry, standard};
+use crate::document::fields::Fields;
+use crate::firmware::dmi;
+use crate::service::retry;
+use crate::{Datasource, Search, standard};
 
 pub const CLOUDSIGMA: Datasource = Datasource::new("CloudSigma", find);
 

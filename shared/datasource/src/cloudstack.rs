@@ -7,10 +7,13 @@ use ephemeral::Lease;
 use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, info};
 
-use crate::metadata_network::{self, MetadataNetwork};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types;
+use crate::media::seed;
+use crate::service::metadata_network::{self, MetadataNetwork};
+use crate::service::password_server;
+use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, field_types, password_server, seed, standard};
+use crate::{Datasource, Search, standard};
 
 pub const CLOUDSTACK: Datasource = Datasource::of_service(&SERVICE, find);
 

@@ -11,9 +11,9 @@ use config::{Map, Node};
 use state::Instance;
 use system::{Error, Result, System, debug, warning};
 
-use crate::field_types::{self, Field, FieldType};
-use crate::fields;
-use crate::openstack_format::{self, OpenStackData};
+use crate::document::field_types::{self, Field, FieldType};
+use crate::document::fields;
+use crate::document::openstack_format::{self, OpenStackData};
 use crate::{Datasource, Search, document, ibmcloud, media, standard};
 
 pub const CONFIGDRIVE: Datasource =

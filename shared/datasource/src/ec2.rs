@@ -13,16 +13,17 @@ use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use ephemeral::{Ipv4Method, Ipv6Method};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Map, Text};
-use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types::FieldType::{Map, Text};
+use crate::document::field_types::{self, Field};
+use crate::firmware::dmi;
 use crate::search::without_secrets;
+use crate::service::metadata_network::{self, MetadataNetwork, NetworkRequirements};
 use crate::service::parse_token;
-use crate::tree::{self, Prefetched};
+use crate::service::retry::{Defaults, RetryPolicy};
+use crate::service::tree::{self, Prefetched};
 use crate::{
-    ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, dmi, document, field_types,
-    metadata_network, standard, warn_at_login,
+    ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, document, standard,
+    warn_at_login,
 };
 
 pub const EC2: Datasource = Datasource {

@@ -10,9 +10,11 @@ use config::Node;
 use state::Instance;
 use system::{Result, debug, warning};
 
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types;
+use crate::service::password_server;
+use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, Search, field_types, password_server, standard};
+use crate::{Datasource, Search, standard};
 
 pub const EXOSCALE: Datasource =
     Datasource { activate: Some(activate), ..Datasource::of_service(&SERVICE, find) };

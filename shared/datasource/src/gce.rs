@@ -5,11 +5,11 @@ use serde_json::json;
 use state::{Blobs, HostKeyService, Instance};
 use system::{Error, Result, System, warning};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, Text};
-use crate::retry::Defaults;
+use crate::document::field_types::FieldType::{Data, Keys, Text};
+use crate::document::field_types::{self, Field};
+use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 
 pub const GCE: Datasource = Datasource {
     events: UpdateEvents {

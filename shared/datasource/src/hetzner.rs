@@ -11,11 +11,13 @@ use ephemeral::Ipv6Method;
 use state::{Blobs, Instance};
 use system::{Error, Result, warning};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types::Field;
+use crate::document::field_types::FieldType::{Data, Keys, Map, Text};
+use crate::document::{field_types, v1};
+use crate::firmware::dmi;
+use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, dmi, document, field_types, standard, v1};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 
 pub const HETZNER: Datasource = Datasource {
     check: standard::check_serial,

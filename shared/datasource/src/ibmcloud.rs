@@ -10,9 +10,9 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::field_types::FieldType::{Data, Keys, Text};
-use crate::field_types::{self, Field};
-use crate::openstack_format::{self, json_file, node_file};
+use crate::document::field_types::FieldType::{Data, Keys, Text};
+use crate::document::field_types::{self, Field};
+use crate::document::openstack_format::{self, json_file, node_file};
 use crate::{Datasource, IdentityCheck, Search, is_name, media, standard};
 
 pub const IBMCLOUD: Datasource = Datasource { check, ..Datasource::new("IBMCloud", find) };

@@ -38,40 +38,19 @@ mod wsl;
 // End of clouds.
 
 // What they share.
-mod assignments;
-mod command_line;
-mod credentials;
-mod dmi;
 mod document;
-mod field_types;
-mod fields;
-mod guestinfo;
-mod login_warning;
+mod firmware;
 mod media;
-mod metadata_network;
-mod openstack_format;
-#[doc(hidden)]
-pub mod parsers;
-mod parts;
-mod password_server;
-mod privileged_ports;
-#[cfg(test)]
-mod reference;
-mod retry;
 mod search;
-mod seed;
 mod service;
 mod standard;
-mod tree;
-mod v1;
-#[cfg(test)]
-mod wait_limits;
-mod xml;
+#[doc(hidden)]
+pub mod testing;
 
-pub use command_line::named_datasource;
-pub use login_warning::{LoginWarning, warn_at_login};
+pub use firmware::command_line::named_datasource;
 pub use lxd::lists_hotplugged_nics;
 pub use none::instance as none_instance;
+pub use search::login_warning::{LoginWarning, warn_at_login};
 pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
@@ -147,9 +126,9 @@ enum Requests {
     /// Requests to a metadata service.
     Service(&'static service::MetadataService<'static>),
     /// Requests to a metadata service whose first request is the datasource's own.
-    Own(&'static retry::Defaults),
+    Own(&'static service::retry::Defaults),
     /// Requests for a seed: the number of attempts is limited, the total time is not.
-    Seed(&'static retry::Defaults),
+    Seed(&'static service::retry::Defaults),
 }
 
 /// A datasource's own step in the stage that processes user-data. The flag is true until the instance's user-data was
@@ -191,7 +170,7 @@ impl Datasource {
     #[cfg_attr(not(test), expect(unused_variables))]
     const fn with_requests(
         name: &'static str,
-        defaults: &'static retry::Defaults,
+        defaults: &'static service::retry::Defaults,
         find: fn(&Search<'_>) -> Result<Option<Instance>>,
     ) -> Datasource {
         Datasource {

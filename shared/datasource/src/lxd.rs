@@ -11,7 +11,10 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
 
-use crate::{Datasource, IdentityCheck, Search, document, field_types, retry, seed, standard, v1};
+use crate::document::{field_types, v1};
+use crate::media::seed;
+use crate::service::retry;
+use crate::{Datasource, IdentityCheck, Search, document, standard};
 
 pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) };
 

@@ -15,12 +15,11 @@ use oauth::{Credentials, Signer};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, debug, error, info};
 
-use crate::field_types::{self, FieldType};
-use crate::retry::{Defaults, RetryPolicy};
-use crate::{
-    Datasource, IdentityCheck, NetworkSource, Search, Stage, is_name, metadata_network, openstack_format,
-    standard,
-};
+use crate::document::field_types::{self, FieldType};
+use crate::document::openstack_format;
+use crate::service::metadata_network;
+use crate::service::retry::{Defaults, RetryPolicy};
+use crate::{Datasource, IdentityCheck, NetworkSource, Search, Stage, is_name, standard};
 
 pub const MAAS: Datasource = Datasource {
     check,

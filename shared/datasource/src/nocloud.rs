@@ -20,11 +20,12 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, debug, info, warning};
 
-use crate::command_line::{self, DsOption};
-use crate::credentials::{self, Credentials};
-use crate::retry::{Defaults, RetryPolicy};
-use crate::seed::{self, Seed};
-use crate::{Datasource, IdentityCheck, Search, Stage, dmi, document, media, standard};
+use crate::firmware::command_line::{self, DsOption};
+use crate::firmware::dmi;
+use crate::media::credentials::{self, Credentials};
+use crate::media::seed::{self, Seed};
+use crate::service::retry::{Defaults, RetryPolicy};
+use crate::{Datasource, IdentityCheck, Search, Stage, document, media, standard};
 
 pub const NOCLOUD: Datasource = Datasource {
     check,

@@ -4,10 +4,11 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::retry::Defaults;
+use crate::document::field_types::FieldType::{Data, Keys, Map, Text};
+use crate::document::{field_types, v1};
 use crate::service::MetadataService;
-use crate::{Datasource, Search, document, field_types, standard, v1};
+use crate::service::retry::Defaults;
+use crate::{Datasource, Search, document, standard};
 
 pub const NWCS: Datasource = Datasource::of_service(&SERVICE, find);
 

@@ -9,11 +9,14 @@ use ephemeral::{Ipv4Method, Ipv6Method};
 use state::Instance;
 use system::{Deadline, Request, Result, System, debug, info, warning};
 
-use crate::metadata_network::{MetadataNetwork, NetworkRequirements};
-use crate::openstack_format::{self, OpenStackData};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::document::field_types;
+use crate::document::openstack_format::{self, OpenStackData};
+use crate::firmware::dmi;
 use crate::search::without_secrets;
-use crate::{Datasource, Search, dmi, document, field_types, is_name, metadata_network, standard, tree};
+use crate::service::metadata_network::{MetadataNetwork, NetworkRequirements};
+use crate::service::retry::{Defaults, RetryPolicy};
+use crate::service::{metadata_network, tree};
+use crate::{Datasource, Search, document, is_name, standard};
 
 pub const OPENSTACK: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::with_requests("OpenStack", &DEFAULTS, find) };

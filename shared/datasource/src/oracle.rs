@@ -11,12 +11,12 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, warning};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Str, StrList};
-use crate::fields::Fields;
-use crate::retry::Defaults;
+use crate::document::field_types::FieldType::{Str, StrList};
+use crate::document::field_types::{self, Field};
+use crate::document::fields::Fields;
+use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, IdentityCheck, NetworkSource, Search, class_name, document, field_types, standard};
+use crate::{Datasource, IdentityCheck, NetworkSource, Search, class_name, document, standard};
 
 pub const ORACLE: Datasource = Datasource {
     check,

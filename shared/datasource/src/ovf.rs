@@ -6,9 +6,11 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Error, Result, debug, warning};
 
-use crate::guestinfo::{self, Guestinfo};
-use crate::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, Search, Stage, document, field_types, fields, media, seed, standard, xml};
+use crate::document::{field_types, fields, xml};
+use crate::firmware::guestinfo::{self, Guestinfo};
+use crate::media::seed;
+use crate::service::retry::{Defaults, RetryPolicy};
+use crate::{Datasource, Search, Stage, document, media, standard};
 
 pub const OVF: Datasource = Datasource {
     #[cfg(test)]

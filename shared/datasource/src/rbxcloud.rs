@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use state::{Blobs, Instance};
 use system::{Command, Deadline, Error, Result, System, warning};
 
-use crate::fields::Fields;
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, media, standard, v1};
+use crate::document::fields::Fields;
+use crate::document::v1;
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, media, standard};
 
 pub const RBXCLOUD: Datasource = Datasource {
     events: UpdateEvents {

@@ -7,8 +7,9 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
-use crate::field_types::{Field, FieldType};
-use crate::{IdentityCheck, Search, dmi, document};
+use crate::document::field_types::{Field, FieldType};
+use crate::firmware::dmi;
+use crate::{IdentityCheck, Search, document};
 
 /// The fields of a tree of EC2's kind that are used; [`FIELDS`] come first.
 pub const TREE_FIELDS: [Field; 17] = [

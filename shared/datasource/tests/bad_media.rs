@@ -8,7 +8,7 @@ mod common;
 mod mutated;
 
 use common::Machine;
-use datasource::parsers::READERS;
+use datasource::testing::readers::READERS;
 use mutated::{Documents, Rules, Run, check};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
 use super::previous::CertificateKeys;
 use super::wire_server::WireServer;
-use crate::xml;
+use crate::document::xml;
 
 /// The time limit of each command. Making the key takes longest, on a slow machine some seconds.
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -4,9 +4,9 @@ use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, info, warning};
 
 use super::failure::Failure;
-use crate::field_types::{Field, FieldType};
-use crate::retry::RetryPolicy;
-use crate::{field_types, standard};
+use crate::document::field_types::{self, Field, FieldType};
+use crate::service::retry::RetryPolicy;
+use crate::standard;
 
 /// Paths of the document: the newest supported API version, and the oldest, which every installation provides.
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";

@@ -10,7 +10,8 @@ use super::ovf::{Key, Ovf};
 use super::previous::CertificateKeys;
 use super::seed::{OVF_ENV, Seed};
 use super::settings::Settings;
-use crate::{Search, fields, standard};
+use crate::document::fields;
+use crate::{Search, standard};
 
 /// Random bytes that the host gives its guests.
 const RANDOM_SEED: &str = "/sys/firmware/acpi/tables/OEM0";

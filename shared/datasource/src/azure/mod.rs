@@ -44,7 +44,8 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, info, warning};
 
-use crate::{ALL_EVENTS, Datasource, IdentityCheck, Search, UpdateEvents, dmi};
+use crate::firmware::dmi;
+use crate::{ALL_EVENTS, Datasource, IdentityCheck, Search, UpdateEvents};
 
 use provision::Provisioning;
 use settings::Settings;

@@ -3,8 +3,8 @@
 
 use roxmltree::Node;
 
-use crate::field_types::parse_switch;
-use crate::xml::{self, escape};
+use crate::document::field_types::parse_switch;
+use crate::document::xml::{self, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";
 /// Replaces a password.

@@ -18,8 +18,8 @@ use super::seed::{self, Seed};
 use super::settings::Settings;
 use super::wire_server::WireServer;
 use super::{certificates, facts, imds};
-use crate::metadata_network::{self, NetworkRequirements};
-use crate::retry::{Defaults, RetryPolicy};
+use crate::service::metadata_network::{self, NetworkRequirements};
+use crate::service::retry::{Defaults, RetryPolicy};
 use crate::{Nic, Search};
 
 pub const DEFAULTS: Defaults = Defaults {

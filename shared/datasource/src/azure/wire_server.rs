@@ -5,7 +5,7 @@ use std::time::Duration;
 use system::{Deadline, Error, Request, Response, Result, System, info};
 
 use super::imds::retry_until;
-use crate::xml::{self, escape};
+use crate::document::xml::{self, escape};
 
 /// For one response; it is slow while a host is busy.
 const TIMEOUT: Duration = Duration::from_secs(60);

@@ -3,9 +3,10 @@
 use config::{Map, Node};
 use system::{System, warning};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Map as MapType, Prefix, Str, StrList, Text};
-use crate::{Nics, document, v1};
+use crate::document::field_types::Field;
+use crate::document::field_types::FieldType::{Map as MapType, Prefix, Str, StrList, Text};
+use crate::document::v1;
+use crate::{Nics, document};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 16] = [

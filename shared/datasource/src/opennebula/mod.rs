@@ -13,7 +13,8 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Result, System, debug, error, warning};
 
-use crate::{Datasource, Search, assignments, document, fields, media, standard};
+use crate::document::{assignments, fields};
+use crate::{Datasource, Search, document, media, standard};
 
 pub const OPENNEBULA: Datasource = Datasource::new("OpenNebula", find);
 

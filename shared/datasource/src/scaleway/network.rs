@@ -4,7 +4,8 @@ use config::{Map, Node};
 use ephemeral::Lease;
 use system::{System, warning};
 
-use crate::{document, v1};
+use crate::document;
+use crate::document::v1;
 
 /// The metadata service's address and the router to it, which is on the link whatever the NIC's address.
 const SERVICE: (&str, &str) = ("169.254.42.42/32", "62.210.0.1");

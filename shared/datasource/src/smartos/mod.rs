@@ -24,8 +24,9 @@ use serde_json::json;
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, warning};
 
-use crate::retry::DEFAULT_MAX_WAIT_CACHED;
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, fields, standard};
+use crate::document::fields;
+use crate::service::retry::DEFAULT_MAX_WAIT_CACHED;
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 use client::{Client, Reply};
 
 pub const SMARTOS: Datasource = Datasource {
@@ -144,7 +145,7 @@ impl<'a> Settings<'a> {
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let [_, kernel_version, _] = ctx.sys.uname();
-    let product = crate::dmi::read(ctx.sys, "system-product-name");
+    let product = crate::firmware::dmi::read(ctx.sys, "system-product-name");
     match Kind::detect(&kernel_version, product.as_deref()) {
         Some(kind) => find_on(ctx, kind).map(Some),
         None => {

@@ -3,7 +3,8 @@
 use config::{Map, Node};
 use system::{System, warning};
 
-use crate::{document, v1};
+use crate::document;
+use crate::document::v1;
 
 /// Fields of a NIC that each of its static addresses gets.
 const SUBNET_FIELDS: [&str; 6] =

@@ -11,7 +11,7 @@ use system::{Deadline, Error, Result, System, debug, info, warning};
 use super::data::CUSTOMIZATION;
 use super::host::{self, Network};
 use super::{VMWARE, customization};
-use crate::guestinfo::Guestinfo;
+use crate::firmware::guestinfo::Guestinfo;
 use crate::{HOTPLUG_UDEV_MATCH, Search};
 
 /// Upstream waits without a limit; a boot that never ends hides the cause.

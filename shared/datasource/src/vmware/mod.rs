@@ -26,8 +26,9 @@ use config::Node;
 use state::{Cached, Instance};
 use system::{Error, Result, debug, info, warning};
 
-use crate::field_types::{self, Field, FieldType};
-use crate::{Datasource, Search, UpdateEvents, document, guestinfo, standard};
+use crate::document::field_types::{self, Field, FieldType};
+use crate::firmware::guestinfo;
+use crate::{Datasource, Search, UpdateEvents, document, standard};
 use data::{CUSTOMIZATION, Data};
 
 pub const VMWARE: Datasource = Datasource {

@@ -6,7 +6,7 @@ use super::VMWARE;
 use super::data::Data;
 use super::metadata::{blobs, non_empty, parse};
 use crate::Search;
-use crate::guestinfo::Guestinfo;
+use crate::firmware::guestinfo::Guestinfo;
 
 /// A variable's encoding and value.
 pub type Variable = Option<(Option<String>, String)>;

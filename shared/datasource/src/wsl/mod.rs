@@ -8,7 +8,8 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Command, Error, Result, System, debug, error, info, warning};
 
-use crate::{Datasource, IdentityCheck, Search, assignments, document, field_types, standard};
+use crate::document::{assignments, field_types};
+use crate::{Datasource, IdentityCheck, Search, document, standard};
 use merge::UserData;
 
 pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) };

@@ -15,7 +15,8 @@ use state::{Blobs, NetworkConfig};
 use system::{Deadline, Result, System, debug, info, warning};
 
 use super::data::{CUSTOMIZATION, Data};
-use crate::{Search, document, fields};
+use crate::document::fields;
+use crate::{Search, document};
 
 pub use directory::remove_files;
 use directory::{DIRECTORY, path_of};

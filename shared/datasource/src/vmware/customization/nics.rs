@@ -6,7 +6,7 @@ use config::{Ini, Node};
 use system::{Error, Result, System, WriteOptions, debug, info, warning};
 
 use super::report::{ErrorCode, Reporter};
-use crate::fields::line_problem;
+use crate::document::fields::line_problem;
 use crate::{Nics, Search};
 
 const ATTEMPTS: u32 = 5;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use system::{Error, System, debug, warning};
 
-use crate::guestinfo::Guestinfo;
+use crate::firmware::guestinfo::Guestinfo;
 
 const LOG_FILE: &str = "/var/log/cloud-init.log";
 const RUNNING: u32 = 4;

@@ -6,7 +6,8 @@ use state::Blobs;
 use system::{Deadline, Error, Request, Result, warning};
 
 use crate::service::Session;
-use crate::{standard, tree};
+use crate::service::tree;
+use crate::standard;
 
 /// The minimum number of ports that are tried for a path: another request may still hold one.
 const MIN_PORTS: u32 = 2;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use system::{Deadline, Error, Request, Result, System, debug, warning};
 
-use crate::retry::RetryPolicy;
+use crate::service::retry::RetryPolicy;
 
 /// The port of the server.
 pub const PORT: u16 = 8080;

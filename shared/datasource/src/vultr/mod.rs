@@ -13,11 +13,12 @@ use config::Node;
 use state::Instance;
 use system::{Command, Error, Result, System, warning};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, List, Map, Text};
-use crate::retry::Defaults;
+use crate::document::field_types::Field;
+use crate::document::field_types::FieldType::{Data, Keys, List, Map, Text};
+use crate::document::{field_types, v1};
 use crate::service::MetadataService;
-use crate::{Datasource, Nic, Search, document, field_types, standard, v1};
+use crate::service::retry::Defaults;
+use crate::{Datasource, Nic, Search, document, standard};
 
 /// Vultr's images have this script if their hardware needs it.
 const NIC_SCRIPT: &str = "/opt/vultr/find_candidate_nics.sh";

@@ -11,11 +11,12 @@ use ephemeral::Ipv4Method;
 use state::Instance;
 use system::{Error, Result, System};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::retry::Defaults;
+use crate::document::field_types::FieldType::{Data, Keys, Map, Text};
+use crate::document::field_types::{self, Field};
+use crate::firmware::dmi;
 use crate::service::MetadataService;
-use crate::{Datasource, Nic, Search, dmi, document, field_types, standard};
+use crate::service::retry::Defaults;
+use crate::{Datasource, Nic, Search, document, standard};
 
 pub const DIGITALOCEAN: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::of_service(&SERVICE, find) };

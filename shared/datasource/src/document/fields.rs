@@ -1,5 +1,5 @@
 //! Checks the fields of a metadata document: an invalid field is reported with its path, ignored, and costs nothing else.
-//! [`Fields`] reads fields one by one; [`crate::field_types::drop_invalid`] checks a document that is then used as a whole.
+//! [`Fields`] reads fields one by one; [`crate::document::field_types::drop_invalid`] checks a document that is then used as a whole.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -10,12 +10,12 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Error, Result, System};
 
-use crate::field_types::{Field, FieldType};
-use crate::metadata_network::LINK_TIMEOUT;
-use crate::privileged_ports::PrivilegedPorts;
-use crate::retry::Defaults;
+use crate::document::field_types::{self, Field, FieldType};
+use crate::service::metadata_network::LINK_TIMEOUT;
+use crate::service::privileged_ports::PrivilegedPorts;
+use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, field_types, standard};
+use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
 
 pub const SCALEWAY: Datasource = Datasource {
     events: UpdateEvents {

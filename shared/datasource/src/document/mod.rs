@@ -1,5 +1,12 @@
 //! Metadata documents: text in YAML or JSON becomes a value, and fields of the value become text.
 
+pub mod assignments;
+pub mod field_types;
+pub mod fields;
+pub mod openstack_format;
+pub mod v1;
+pub mod xml;
+
 use config::{Map, Node};
 use system::{Error, Result};
 

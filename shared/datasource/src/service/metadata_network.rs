@@ -10,8 +10,8 @@ use ephemeral::{
 };
 use system::{Deadline, Error, KeptConnection, Request, Response, Result, System, debug, info, warning};
 
-use crate::retry::RetryPolicy;
-use crate::tree::{self, Prefetched};
+use crate::service::retry::RetryPolicy;
+use crate::service::tree::{self, Prefetched};
 use crate::{Nic, Search, Stage};
 
 /// The time limit for a NIC to come up. A cloud's DHCP server responds within a second.

@@ -8,9 +8,9 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::field_types::Field;
-use crate::field_types::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
-use crate::{document, field_types, standard};
+use crate::document::field_types::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
+use crate::document::field_types::{self, Field};
+use crate::{document, standard};
 
 const FIELDS: [Field; 12] = [
     ("uuid", Text, true),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use state::Layout;
 use system::System;
 
-use crate::retry::{self, RetryPolicy, TRANSIENT_ERROR_TIMEOUT};
+use crate::service::retry::{self, RetryPolicy, TRANSIENT_ERROR_TIMEOUT};
 use crate::{DATASOURCES, Datasource, Nics, Requests, Search, Stage};
 
 /// The datasources that wait longer than cloud-init, by how much, and a part of the row of DIFFERENCES.md that says so.

@@ -6,10 +6,14 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::retry::Defaults;
+use crate::document::field_types::{
+    self,
+    FieldType::{Data, Keys, Map, Text},
+};
+use crate::firmware::dmi;
 use crate::service::MetadataService;
-use crate::{Datasource, Search, dmi, document, field_types, standard};
+use crate::service::retry::Defaults;
+use crate::{Datasource, Search, document, standard};
 
 pub const UPCLOUD: Datasource =
     Datasource { check: standard::check_uuid, ..Datasource::of_service(&SERVICE, find) };

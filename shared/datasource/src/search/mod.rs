@@ -1,5 +1,7 @@
 //! Searches the datasources of the list, in its order, until one finds an instance.
 
+pub mod login_warning;
+
 use config::{Map, Node, Value};
 use state::Instance;
 use system::{Error, Request, Result, StepResult, debug, info};

@@ -3,8 +3,8 @@
 use config::Node;
 use system::{Request, Result, System, error, warning};
 
-use crate::field_types::{self, Field, FieldType};
-use crate::retry::RetryPolicy;
+use crate::document::field_types::{self, Field, FieldType};
+use crate::service::retry::RetryPolicy;
 use crate::{document, standard};
 
 /// The files of a seed. Only metadata and user-data are required.

@@ -3,7 +3,7 @@
 use config::{Node, Value};
 use system::{System, warning};
 
-use crate::fields::line_problem;
+use crate::document::fields::line_problem;
 
 /// The number of invalid fields of one document that are reported one by one.
 const MAX_REPORTED: usize = 20;

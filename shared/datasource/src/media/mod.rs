@@ -1,12 +1,15 @@
 //! Seeds on disks: finds the file system by its label and mounts it read-only while it is read.
 
+pub mod credentials;
+pub mod seed;
+
 use std::time::Duration;
 
 use blockdev::{Device, Superblock};
 use system::{Deadline, Error, Result, System, debug, info, warning};
 
+use self::seed::Seed;
 use crate::Search;
-use crate::seed::{self, Seed};
 
 /// The time limit for probing all devices: a drive that hangs must not delay the boot.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@
 use config::Node;
 use system::{Result, System, warning};
 
-use crate::seed;
+use crate::media::seed;
 use crate::standard;
 
 /// The system's credentials, as PID 1 imported them: from the container manager, SMBIOS type 11, fw_cfg, the kernel command

@@ -2,6 +2,13 @@
 //! request that selects one of them, and paths below it. A cloud describes its service by a [`MetadataService`] and
 //! reads it by [`MetadataService::document`] or [`MetadataService::fetch`].
 
+pub mod metadata_network;
+pub mod parts;
+pub mod password_server;
+pub mod privileged_ports;
+pub mod retry;
+pub mod tree;
+
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -10,12 +17,12 @@ use ephemeral::{Ipv4Method, Ipv6Method};
 use state::Blobs;
 use system::{Deadline, Error, Request, Response, Result, System, info, warning};
 
-use crate::field_types::{self, Field};
-use crate::metadata_network::{self, MetadataNetwork, NetworkRequirements};
-use crate::parts::Parts;
-use crate::retry::{Defaults, RetryPolicy};
+use self::metadata_network::{MetadataNetwork, NetworkRequirements};
+use self::parts::Parts;
+use self::retry::{Defaults, RetryPolicy};
+use self::tree::Prefetched;
+use crate::document::field_types::{self, Field};
 use crate::search::without_secrets;
-use crate::tree::{self, Prefetched};
 use crate::{Nic, Search, document, standard};
 
 /// The description of a metadata service. A cloud sets only the fields that differ from [`MetadataService::COMMON`].

@@ -5,8 +5,9 @@
 use config::{Map, Node};
 use system::{Deadline, Result, System};
 
-use crate::retry::RetryPolicy;
-use crate::{metadata_network, standard, tree};
+use crate::service::retry::RetryPolicy;
+use crate::service::{metadata_network, tree};
+use crate::standard;
 
 /// A document as a tree of directories and values.
 pub struct Parts<'p> {

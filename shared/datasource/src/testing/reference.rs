@@ -3,7 +3,7 @@
 
 use scratch::{Document, check_generated, source_path};
 
-use crate::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
+use crate::service::retry::{DEFAULT_MAX_WAIT_CACHED, Defaults};
 use crate::{DATASOURCES, Datasource, NetworkSource, Requests};
 
 const SOURCE: &str = "shared/datasource/src and shared/clouds/src";

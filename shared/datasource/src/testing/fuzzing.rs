@@ -1,5 +1,4 @@
-//! The parsers of what clouds have in other places than metadata services, for tests and the fuzz targets `metadata` and
-//! `xml`.
+//! The parsers of data that does not come from metadata services, for the fuzz targets `metadata` and `xml`.
 
 use std::collections::BTreeMap;
 
@@ -8,69 +7,11 @@ use state::{Blobs, Instance};
 use system::Result;
 
 use crate::azure::{certificates, ovf as ovf_env, wire_server};
-use crate::vmware::{self, metadata as guestinfo, transport};
+use crate::service::password_server;
+use crate::vmware::{self, metadata as guestinfo};
 use crate::wsl::merge::{UserData, merge};
-use crate::wsl::{self, windows};
-use crate::{
-    Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, password_server, rbxcloud, scaleway, smartos,
-};
-
-/// Reads an instance from files in a directory, each of which is a file of a disk, or a value of another medium.
-pub type Reader = fn(&Search<'_>, &str) -> Result<Option<Instance>>;
-
-/// Clouds whose medium a test cannot attach without privileges, or whose service serves privileged ports only.
-pub const READERS: [(&str, Reader); 10] = [
-    ("AltCloud", |ctx, at| {
-        let (_, name) = altcloud::detect(ctx)?.unwrap_or((altcloud::Kind::Vsphere, String::new()));
-        let user_data = altcloud::user_data(ctx.sys, at)?;
-        Ok(user_data.map(|data| altcloud::instance(ctx.sys, &name, at, data)))
-    }),
-    ("CloudSigma", |ctx, at| {
-        let context = cloudsigma::parse_context(&ctx.sys.read(format!("{at}/context"))?)?;
-        cloudsigma::instance(ctx.sys, &context).map(Some)
-    }),
-    ("IBMCloud", |ctx, at| {
-        let (_, instance) = ibmcloud::read(ctx.sys, at, "/dev/xvdh", ibmcloud::Variant::OsCode)?;
-        Ok(Some(instance))
-    }),
-    ("LXD", |ctx, at| {
-        let mut values = values(ctx, at)?;
-        let metadata = values.remove("meta-data").unwrap_or_default();
-        let devices = values.remove("devices").unwrap_or_default();
-        let devices = config::json::value(&devices).unwrap_or_default();
-        let parsed = document::parse_map("LXD /1.0/meta-data", &metadata)?;
-        lxd::instance(ctx, &metadata, parsed, &values, &devices).map(Some)
-    }),
-    ("OVF", ovf::read_mounted_disc),
-    ("RbxCloud", |ctx, at| rbxcloud::read(ctx.sys, at)),
-    ("Scaleway", |ctx, at| {
-        let mut values = values(ctx, at)?;
-        let mut file = |name: &str| values.remove(name).unwrap_or_default();
-        scaleway_instance(ctx, &file("conf"), file("user_data"), file("vendor_data")).map(Some)
-    }),
-    ("SmartOS", |ctx, at| {
-        let mut values = values(ctx, at)?;
-        let names = smartos::KEYS.map(|(name, key, _)| (name, key)).into_iter().chain(smartos::JSON_KEYS);
-        let values = names.filter_map(|(name, key)| Some((name, values.remove(key)?))).collect();
-        smartos::instance(ctx, values, String::new()).map(Some)
-    }),
-    ("VMware", |ctx, at| {
-        let values = values(ctx, at)?;
-        let variable = |key: &str| Some((None, text(values.get(key)?)));
-        let names = ["metadata", "userdata", "vendordata"];
-        let data = transport::to_data(ctx.sys, "guestinfo", names, names.map(variable));
-        data.map(|data| vmware::build_instance(ctx, data)).transpose()
-    }),
-    ("WSL", |ctx, at| {
-        wsl::read_instance(ctx, &wsl::Paths { name: "i".into(), pro: format!("{at}/pro"), user: at.into() })
-    }),
-];
-
-/// Returns the content of each file of a directory.
-fn values(ctx: &Search<'_>, at: &str) -> Result<BTreeMap<String, Vec<u8>>> {
-    let names = ctx.sys.list(at)?;
-    names.into_iter().map(|name| Ok((name.clone(), ctx.sys.read(format!("{at}/{name}"))?))).collect()
-}
+use crate::wsl::windows;
+use crate::{Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, rbxcloud, scaleway, smartos};
 
 /// A parser of data from outside the machine. Its result is discarded.
 pub type Parser = fn(&Search<'_>, &[u8]);
@@ -95,7 +36,7 @@ pub const PARSERS: [(&str, Parser); 15] = [
 ];
 
 /// Builds the instance of Scaleway's document, fetched over IPv6.
-fn scaleway_instance(
+pub(super) fn scaleway_instance(
     ctx: &Search<'_>,
     conf: &[u8],
     user_data: Vec<u8>,
@@ -111,7 +52,7 @@ fn scaleway_instance(
     )
 }
 
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -123,9 +64,9 @@ fn halves(bytes: &[u8]) -> (&[u8], &[u8]) {
 
 /// Parses a string by each parser of XML.
 pub fn xml(text: &str) {
-    if let Ok(document) = crate::xml::parse(text) {
+    if let Ok(document) = crate::document::xml::parse(text) {
         for element in document.descendants().filter(roxmltree::Node::is_element) {
-            assert!(text.get(crate::xml::content_range(element)).is_some());
+            assert!(text.get(crate::document::xml::content_range(element)).is_some());
         }
     }
     azure_xml(text);

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use system::{Command, Deadline, Error, Result, System, debug, warning};
 
-use crate::{Search, dmi, retry};
+use crate::Search;
+use crate::firmware::dmi;
+use crate::service::retry;
 
 /// The tools answer at once; one that does not waits for a hypervisor that is not there.
 const TIMEOUT: Duration = Duration::from_secs(10);
