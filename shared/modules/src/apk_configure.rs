@@ -5,7 +5,7 @@ use state::Frequency;
 use system::{Result, WriteOptions, debug};
 
 use crate::schema::Section;
-use crate::text_values::Line;
+use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -90,7 +90,7 @@ fn render(alpine: &Alpine, local: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     const HEAD: &str =
         "#\n# Created by cloud-init\n#\n# This file is written on first boot of an instance\n#\n\n";

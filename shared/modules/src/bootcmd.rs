@@ -5,7 +5,7 @@ use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, debug};
 
 use crate::schema::Section;
-use crate::shell::Commands;
+use crate::user_scripts::shell::Commands;
 use crate::{Context, Distros, Module, valid_key};
 
 pub const MODULE: Module = Module {
@@ -50,13 +50,13 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn runs_with_the_instance_id_and_removes_its_script() {
         let mut sandbox = Sandbox::live("");
         let out = sandbox.top.join("out").to_string_lossy().into_owned();
-        sandbox.config = crate::test_sandbox::yaml(&format!(
+        sandbox.config = crate::tests::sandbox::yaml(&format!(
             "bootcmd:\n- echo \"$INSTANCE_ID\" > {out}\n- [sh, -c, 'echo \"$1\" >> {out}', x, \"it's $HOME\"]"
         ));
         sandbox.run(&MODULE).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     fn an_invalid_item_prevents_the_run() {
         let mut sandbox = Sandbox::live("");
         let out = sandbox.top.join("out");
-        sandbox.config = crate::test_sandbox::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
+        sandbox.config = crate::tests::sandbox::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
         assert!(sandbox.run(&MODULE).is_err());
         assert_eq!(
             sandbox.logged_warnings(),

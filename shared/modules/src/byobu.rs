@@ -4,10 +4,11 @@ use config::Node;
 use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
-use crate::activation::Activation;
+use crate::accounts::users::Accounts;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::users::Accounts;
-use crate::{Context, Distros, Module, ModuleFlag, package_sources};
+use crate::services::activation::Activation;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "byobu",
@@ -120,7 +121,7 @@ fn set_for_system(context: &Context<'_>, enable: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
 
     const USER_ON: &str = "sudo -Hu ann byobu-launcher-install\n";
     const USER_OFF: &str = "sudo -Hu ann byobu-launcher-uninstall\n";

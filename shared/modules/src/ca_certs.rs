@@ -4,8 +4,8 @@ use distro::{RemoveDefaults, TrustStore};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, warning};
 
-use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
+use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -152,7 +152,7 @@ fn deselect_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
     use std::os::unix::fs::MetadataExt;
 

@@ -6,9 +6,11 @@ use distro::make_header;
 use state::Frequency;
 use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
+use crate::packages::downloaded_script;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, downloaded_script, package_sources, valid_key};
+use crate::values::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "chef",
@@ -384,7 +386,7 @@ fn install_gem(context: &Context<'_>, ruby: &str, version: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     const SHIPPED: &str = include_str!("../../../packaging/etc-cloud/templates/chef_client.rb.tmpl");
 

@@ -4,10 +4,11 @@ use distro::ServiceAction::{Enable, Start, Stop};
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::activation::{Activation, is_changed};
+use crate::accounts::user_keys::SingleLine;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::user_keys::SingleLine;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+use crate::services::activation::{Activation, is_changed};
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "fan",
@@ -72,7 +73,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use system::WriteOptions;
 
     #[test]

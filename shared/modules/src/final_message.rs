@@ -88,7 +88,7 @@ fn is_none_the_only_datasource(config: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn placeholders_of_both_template_types_are_filled() {

@@ -6,9 +6,9 @@ use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
-use crate::block_device::{Partition, find_block_device};
-use crate::mountinfo::{MountInfo, read_mountinfo};
-use crate::partition_table::{Geometry, Growth, Plan, plan_growth};
+use crate::disks::block_device::{Partition, find_block_device};
+use crate::disks::mountinfo::{MountInfo, read_mountinfo};
+use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, fully_valid_key};
 
@@ -237,7 +237,7 @@ fn parse_key_file(text: &str) -> Option<(Vec<u8>, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn invalid_modes_change_nothing() {

@@ -6,7 +6,7 @@ use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
 use crate::schema::Section;
-use crate::text_values::Line;
+use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -123,7 +123,7 @@ fn boot_device(context: &Context<'_>, is_efi: bool) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     fn answers(config: &str, is_efi: bool, probe: &str) -> String {
         let sandbox = Sandbox::new(config);

@@ -151,7 +151,7 @@ fn rule_text(libexec: &str, udev_match: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
 
     #[test]
     fn hotplug_is_enabled_by_updates_or_an_operator() {

@@ -6,8 +6,8 @@ use distro::{Family, Keymap};
 use state::Frequency;
 use system::{Result, debug};
 
-use crate::activation::{Activation, is_changed};
 use crate::schema::Section;
+use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -85,7 +85,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
     use system::WriteOptions;
 
@@ -136,7 +136,7 @@ mod tests {
             let first = sandbox.calls();
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.calls(), first, "{distro}");
-            sandbox.config = crate::test_sandbox::yaml("keyboard: {layout: de, variant: intl}");
+            sandbox.config = crate::tests::sandbox::yaml("keyboard: {layout: de, variant: intl}");
             sandbox.run(&MODULE).unwrap();
             let second = first.replace(" us ", " de ");
             assert_eq!(sandbox.calls(), format!("{first}{second}"), "{distro}");

@@ -173,7 +173,7 @@ fn mpint_bits(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use system::WriteOptions;
 
     // Created for this test with ssh-keygen, which also printed the fingerprints.

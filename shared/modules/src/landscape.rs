@@ -9,8 +9,9 @@ use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Command, Result, debug, warning};
 
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "landscape",
@@ -152,7 +153,7 @@ fn client_settings(text: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use distro::Distro;
     use system::WriteOptions;
 

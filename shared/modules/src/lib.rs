@@ -63,67 +63,28 @@ mod yum_add_repo;
 mod zypper_add_repo;
 // End of modules.
 
-// What they share, the runner, and tests.
-#[cfg(test)]
-mod account_module_tests;
-mod activation;
-mod authorized_keys;
-mod block_device;
-mod config_obj;
-mod context;
-mod data_loss_notice;
-mod device_aliases;
-mod downloaded_script;
-mod encoded_content;
-mod exit_codes;
-mod fstab;
-#[cfg(test)]
-mod grow_device_tests;
-#[cfg(test)]
-mod hostile_command_tests;
-#[cfg(test)]
-mod hostile_sibling_tests;
-#[cfg(test)]
-mod hostile_value_tests;
-mod hostname_info;
-mod image_keys;
-mod ineffective_keys;
-mod ini_repository;
-mod metadata_devices;
-mod module_list;
-mod mountinfo;
-mod package_sources;
-#[cfg(test)]
-mod packaged_lists;
-mod partition_table;
-mod reboot;
-mod run;
-mod run_parts;
+// What modules share, the runner, and tests.
+mod accounts;
+mod disks;
+mod hostname;
+mod packages;
+mod runner;
 pub mod schema;
-mod script_reruns;
-mod shell;
-mod snap_seeding;
-mod sshd_config;
-mod swap;
+mod services;
 #[cfg(test)]
-mod symlink_tests;
-#[cfg(test)]
-mod test_sandbox;
-mod text_values;
-mod user_keys;
-mod users;
-#[cfg(test)]
-mod users_tests;
+mod tests;
+mod user_scripts;
+mod values;
 
-pub use context::{Context, HotplugPolicy, fully_valid_key, valid_key};
-pub use image_keys::where_key_belongs;
-pub use ineffective_keys::report_ineffective_keys;
-pub use install_hotplug::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
-pub use module_list::{ModuleEntry, parse_module_list};
 #[doc(hidden)]
-pub use partition_table::check as partition_table_check;
+pub use disks::partition_table::check as partition_table_check;
+pub use install_hotplug::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use power_state_change::reboot_if_requested;
-pub use run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
+pub use runner::context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use runner::image_keys::where_key_belongs;
+pub use runner::ineffective_keys::report_ineffective_keys;
+pub use runner::module_list::{ModuleEntry, parse_module_list};
+pub use runner::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use set_hostname::set_hostname_early;
 pub use ssh::KEEP_HOST_KEYS;
 
@@ -288,76 +249,4 @@ pub fn find_module(name: &str) -> Option<&'static Module> {
     let name = name.strip_prefix("cc_").unwrap_or(name);
     let name = if name == ubuntu_pro::FORMER_NAME { ubuntu_pro::MODULE.name } else { name };
     MODULES.iter().find(|m| m.name == name).copied()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The distributions that upstream's documentation of a module names, and `suse` with those of its family. A module that
-    /// upstream does not have needs no line here.
-    #[test]
-    fn distributions_of_restricted_modules() {
-        let restricted = [
-            (&apt_configure::MODULE, "debian raspberry-pi-os ubuntu"),
-            (&apt_pipelining::MODULE, "debian raspberry-pi-os ubuntu"),
-            (&byobu::MODULE, "debian raspberry-pi-os ubuntu"),
-            (&fan::MODULE, "ubuntu"),
-            (
-                &keyboard::MODULE,
-                "almalinux alpine amazon arch azurelinux centos cloudlinux debian eurolinux fedora mariner miraclelinux \
-                 openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed photon raspberry-pi-os rhel \
-                 rocky sle-micro sle_hpc sles suse ubuntu virtuozzo",
-            ),
-            (&landscape::MODULE, "ubuntu"),
-            (&lxd::MODULE, "ubuntu"),
-            (&raspberry_pi::MODULE, "raspberry-pi-os"),
-            (
-                &resolv_conf::MODULE,
-                "alpine azurelinux fedora mariner openeuler opensuse opensuse-leap opensuse-microos \
-                 opensuse-tumbleweed photon rhel sle-micro sle_hpc sles suse",
-            ),
-            (&ssh_import_id::MODULE, "alpine cos debian raspberry-pi-os ubuntu"),
-            (&ubuntu_autoinstall::MODULE, "ubuntu"),
-            (&ubuntu_drivers::MODULE, "ubuntu"),
-            (&ubuntu_pro::MODULE, "ubuntu"),
-            (&wireguard::MODULE, "ubuntu"),
-            (
-                &ca_certs::MODULE,
-                "almalinux alpine amazon aosc centos cloudlinux debian fedora opensuse opensuse-leap opensuse-microos \
-                 opensuse-tumbleweed photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles suse ubuntu",
-            ),
-            (
-                &ntp::MODULE,
-                "almalinux alpine aosc azurelinux centos cloudlinux cos debian eurolinux fedora mariner miraclelinux \
-                 OpenCloudOS openeuler openmandriva opensuse opensuse-leap opensuse-microos opensuse-tumbleweed \
-                 photon raspberry-pi-os rhel rocky sle-micro sle_hpc sles suse TencentOS ubuntu virtuozzo",
-            ),
-            (&apk_configure::MODULE, "alpine"),
-            (&grub_dpkg::MODULE, "debian ubuntu"),
-            (&rh_subscription::MODULE, "fedora rhel"),
-            (&snap::MODULE, "ubuntu"),
-            (&spacewalk::MODULE, "fedora openeuler rhel"),
-            (
-                &yum_add_repo::MODULE,
-                "almalinux amazon azurelinux centos cloudlinux eurolinux fedora mariner OpenCloudOS openeuler \
-                 openmandriva photon rhel rocky TencentOS virtuozzo",
-            ),
-            (
-                &zypper_add_repo::MODULE,
-                "opensuse opensuse-leap opensuse-microos opensuse-tumbleweed sle-micro sle_hpc sles suse",
-            ),
-        ];
-        let mut listed: Vec<&str> = restricted.iter().map(|(module, _)| module.name).collect();
-        listed.sort_unstable();
-        let is_restricted =
-            |m: &&&Module| packaged_lists::is_upstream(m) && !matches!(m.distros, Distros::All);
-        let mut found: Vec<&str> = MODULES.iter().filter(is_restricted).map(|m| m.name).collect();
-        found.sort_unstable();
-        assert_eq!(listed, found);
-        for (module, names) in restricted {
-            let included = Distro::all().iter().filter(|d| module.distros.contains(d)).map(|d| d.name);
-            assert_eq!(included.collect::<Vec<_>>().join(" "), names, "{}", module.name);
-        }
-    }
 }

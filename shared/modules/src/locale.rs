@@ -6,9 +6,9 @@ use distro::LocaleMethod;
 use state::Frequency;
 use system::{Error, Result, debug, warning};
 
-use crate::activation::Activation;
 use crate::schema::Section;
-use crate::text_values::Line;
+use crate::services::activation::Activation;
+use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -91,7 +91,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
     use system::WriteOptions;
 

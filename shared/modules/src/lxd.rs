@@ -7,10 +7,11 @@ use config::{FromNode, Node, Reader, yaml};
 use state::Frequency;
 use system::{Command, Error, Result, debug, info, warning};
 
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::snap_seeding::wait_until_seeded;
-use crate::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+use crate::services::snap_seeding::wait_until_seeded;
+use crate::values::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "lxd",
@@ -364,7 +365,7 @@ fn debconf_answers(bridge: &Bridge) -> Vec<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     /// `lxd` and `lxc` are shell, after which the call counts as successful.
     fn machine(config: &str, snap: &str, lxd: &str, lxc: &str) -> Sandbox {

@@ -5,10 +5,12 @@ use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
-use crate::activation::{Activation, is_changed};
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, config_obj, package_sources, valid_key};
+use crate::services::activation::{Activation, is_changed};
+use crate::values::config_obj;
+use crate::values::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "mcollective",
@@ -145,7 +147,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn settings_and_certificates_are_written() {

@@ -5,15 +5,16 @@ use config::{FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
-use crate::device_aliases::Aliases;
-use crate::fstab::{
+use crate::disks::data_loss_notice;
+use crate::disks::device_aliases::Aliases;
+use crate::disks::fstab::{
     DeviceLookup, FIELD_COUNT, FstabEntry, MountConfig, plan_entries, render_fstab, resolve_device,
 };
-use crate::metadata_devices::MetadataDevices;
-use crate::mountinfo::{mounted_at, read_mountinfo};
+use crate::disks::metadata_devices::MetadataDevices;
+use crate::disks::mountinfo::{mounted_at, read_mountinfo};
+use crate::disks::swap::{self, Swap};
 use crate::schema::Section;
-use crate::swap::{self, Swap};
-use crate::{Context, Distros, Module, ModuleFlag, data_loss_notice};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "mounts",
@@ -249,7 +250,7 @@ fn activate(sys: &System, mounts: &[FstabEntry], changed: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     const DEFAULT_OPTIONS: &str =
         "defaults,nofail,x-systemd.after=cloud-init-network.service,_netdev,comment=cloudconfig";

@@ -7,9 +7,10 @@ use distro::{Family, NtpClient, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, package_sources};
+use crate::values::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "ntp",
@@ -211,7 +212,7 @@ fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use distro::Distro;
 
     /// The templates of the packages.

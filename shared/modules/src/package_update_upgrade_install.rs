@@ -6,9 +6,10 @@ use distro::{Package, PackageRequest};
 use state::Frequency;
 use system::{Error, Result, warning};
 
-use crate::reboot::reboot;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, package_sources};
+use crate::services::reboot::reboot;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "package_update_upgrade_install",
@@ -206,7 +207,7 @@ fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use system::WriteOptions;
 
     fn read(text: &str) -> (PackageRequest, Vec<String>) {

@@ -8,7 +8,7 @@ use encoding::percent;
 use state::Frequency;
 use system::{Error, Request, Result, info, warning};
 
-use crate::hostname_info::{self, HostnameInfo};
+use crate::hostname::{self, HostnameInfo};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
@@ -112,7 +112,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     };
     // The names of the cloud, else the machine's; those of the configuration are not used.
-    let HostnameInfo { hostname, fqdn, .. } = hostname_info::from_metadata_or_system(context);
+    let HostnameInfo { hostname, fqdn, .. } = hostname::from_metadata_or_system(context);
     let value = |name: &str| match name {
         "instance_id" => Some(context.instance.id.clone()),
         "hostname" => Some(hostname.clone()),
@@ -175,7 +175,7 @@ mod tests {
     use system::WriteOptions;
 
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     /// Answers requests on a loopback port with the given statuses; returns the requests.
     fn serve(listener: TcpListener, statuses: Vec<u16>) -> std::thread::JoinHandle<Vec<String>> {

@@ -13,7 +13,8 @@ use state::Frequency;
 use system::{Command, Result, debug, warning};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, exit_codes};
+use crate::user_scripts::exit_codes;
+use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
     name: "power_state_change",
@@ -281,7 +282,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
 
     fn read(text: &str) -> Option<PowerState> {
         PowerState::read(&yaml(text), &mut Reader::new())

@@ -7,11 +7,12 @@ use distro::{Package, PackageRequest, ServiceAction};
 use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 
+use crate::hostname;
+use crate::packages::downloaded_script;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::{Line, Word};
-use crate::{
-    Context, Distros, Module, ModuleFlag, downloaded_script, hostname_info, package_sources, valid_key,
-};
+use crate::values::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "puppet",
@@ -266,7 +267,7 @@ fn write_certificate(context: &Context<'_>, ssl_dir: &str, certificate: &str, ow
 fn write_conf(context: &Context<'_>, path: &str, conf: &Conf) -> Result<()> {
     let sys = context.sys;
     let before = sys.read_text(path)?;
-    let names = hostname_info::from_metadata_or_system(context);
+    let names = hostname::from_metadata_or_system(context);
     let mut sections = parse(&before);
     for (section, key, value) in &conf.settings {
         let value = match key.as_str() {
@@ -336,7 +337,7 @@ fn manage_service(context: &Context<'_>, action: ServiceAction, done: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     fn machine(config: &str) -> Sandbox {
         let mut sandbox = Sandbox::new(config);

@@ -7,9 +7,9 @@ use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value};
 use state::Frequency;
 use system::{Command, Result, error};
 
-use crate::activation::Activation;
-use crate::reboot::reboot;
 use crate::schema::Section;
+use crate::services::activation::Activation;
+use crate::services::reboot::reboot;
 use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
@@ -150,7 +150,7 @@ fn switch_usb_gadget(context: &Context<'_>, enable: bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     fn board(config: &str, raspi_config: &str) -> Sandbox {
         let mut sandbox = Sandbox::new(config);

@@ -52,7 +52,7 @@ fn node_id(sys: &System) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use system::WriteOptions;
 
     fn sandbox(recfgct: &str) -> Sandbox {

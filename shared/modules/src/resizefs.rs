@@ -6,8 +6,8 @@ use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
-use crate::block_device::{find_block_device, mount_device};
-use crate::mountinfo::{MountInfo, mounted_at, read_mountinfo};
+use crate::disks::block_device::{find_block_device, mount_device};
+use crate::disks::mountinfo::{MountInfo, mounted_at, read_mountinfo};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
@@ -200,7 +200,7 @@ fn online_disk_of_pool<'t>(status: &'t str, pool: &str) -> Option<&'t str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
 
     #[test]
     fn resize_rootfs_is_a_boolean_or_noblock() {

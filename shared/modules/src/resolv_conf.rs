@@ -158,7 +158,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
 
     const RESOLV: &str = include_str!("../../../packaging/etc-cloud/templates/resolv.conf.tmpl");

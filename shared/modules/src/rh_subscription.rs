@@ -7,7 +7,7 @@ use state::Frequency;
 use system::{Command, Error, Result, debug, info, warning};
 
 use crate::schema::Section;
-use crate::text_values::Line;
+use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -205,7 +205,7 @@ fn update_repositories(context: &Context<'_>, enable: &[Line], disable: &[Line])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     const MANAGER: &str = "case \"$*\" in identity) exit 1 ;; *--available*) printf 'p1\\np2\\n' ;; *--consumed*) echo p2 ;;\n\
                            *--list-enabled) printf 'Repo ID:   r1\\nRepo Name: x\\n' ;; *--list-disabled) echo 'Repo ID: r2' ;; esac";

@@ -7,9 +7,10 @@ use distro::ServiceAction;
 use state::Frequency;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
+use crate::accounts::user_keys::SingleLine;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::user_keys::SingleLine;
-use crate::{Context, Distros, Module, ModuleFlag, package_sources};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "rsyslog",
@@ -270,7 +271,7 @@ fn forwarding_line(name: &str, text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
 
     #[test]
     fn invalid_forwarding_targets_are_rejected() {

@@ -4,7 +4,7 @@ use state::Frequency;
 use system::{Result, WriteOptions};
 
 use crate::schema::Section;
-use crate::shell::Commands;
+use crate::user_scripts::shell::Commands;
 use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
@@ -41,7 +41,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn writes_a_private_script() {

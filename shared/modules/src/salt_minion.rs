@@ -7,10 +7,11 @@ use distro::ServiceAction;
 use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
-use crate::activation::{Activation, is_changed};
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, package_sources, valid_key};
+use crate::services::activation::{Activation, is_changed};
+use crate::values::text_values::{Line, Word};
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "salt_minion",
@@ -114,7 +115,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     fn ready(config: &str) -> Sandbox {
         let mut sandbox = Sandbox::new(config);

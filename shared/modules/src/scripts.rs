@@ -4,9 +4,9 @@
 use state::Frequency;
 use system::Result;
 
-use crate::exit_codes;
-use crate::run_parts::run_parts;
 use crate::schema::Section;
+use crate::user_scripts::exit_codes;
+use crate::user_scripts::run_parts::run_parts;
 use crate::{Context, Distros, Module};
 
 const fn script_module(

@@ -4,8 +4,8 @@ use config::schema::{BOOL, Deprecation, INT, STR, list};
 use state::Frequency;
 use system::{Error, Result};
 
-use crate::run_parts::run_parts;
 use crate::schema::Section;
+use crate::user_scripts::run_parts::run_parts;
 use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {

@@ -6,8 +6,9 @@ use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
 use crate::schema::Section;
-use crate::text_values::FilePath;
-use crate::{Context, Distros, Module, ModuleFlag, encoded_content, fully_valid_key};
+use crate::values::encoded_content;
+use crate::values::text_values::FilePath;
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "seed_random",
@@ -117,7 +118,7 @@ fn run_seed_command(context: &Context<'_>, keys: &RandomSeed) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
 
     #[test]
     fn configured_seed_precedes_the_clouds() {

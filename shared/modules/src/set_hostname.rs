@@ -6,7 +6,7 @@ use serde_json::json;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
-use crate::hostname_info::{self, Keys};
+use crate::hostname::{self, Keys};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
@@ -49,7 +49,7 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());
     }
-    let Some(names) = hostname_info::resolve(context, keys, metadata_only) else {
+    let Some(names) = hostname::resolve(context, keys, metadata_only) else {
         debug!(sys, "no hostname is known yet");
         return Ok(());
     };
@@ -91,7 +91,7 @@ pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
 
     fn hostname_file(sandbox: &Sandbox) -> Option<String> {
@@ -109,7 +109,7 @@ mod tests {
         sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("mine\n"));
-        sandbox.config = crate::test_sandbox::yaml("hostname: other");
+        sandbox.config = crate::tests::sandbox::yaml("hostname: other");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(hostname_file(&sandbox).as_deref(), Some("other\n"));
     }

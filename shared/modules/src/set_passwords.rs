@@ -6,10 +6,11 @@ use distro::{InitSystem, ServiceAction};
 use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
+use crate::accounts::sshd_config;
+use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
+use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::user_keys::{Secret, UserName, is_valid_name};
-use crate::users::Accounts;
-use crate::{Context, Distros, Module, ModuleFlag, sshd_config};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "set_passwords",
@@ -327,7 +328,7 @@ fn random_password(sys: &System) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn names_that_would_be_options_are_rejected() {
@@ -352,7 +353,7 @@ mod tests {
     #[test]
     fn passwords_of_the_old_form_keep_their_blanks() {
         for text in ["\"amy: a b \\n\\n  bob:c\\t\\r\\n\"", "[\"amy: a b \", \" bob:c\\t\"]"] {
-            let node = crate::test_sandbox::yaml(text);
+            let node = crate::tests::sandbox::yaml(text);
             let lines = UserPasswordLines::read(&node, &mut Reader::new()).unwrap().0;
             assert_eq!(lines, [("amy".into(), " a b ".into()), ("bob".into(), "c\t".into())], "{text}");
         }
@@ -376,7 +377,7 @@ mod tests {
 
     #[test]
     fn passwords_are_sorted_into_plain_hashed_and_random() {
-        let node = crate::test_sandbox::yaml(
+        let node = crate::tests::sandbox::yaml(
             "users:\n- {name: a, password: x, type: text}\n- {name: b, password: $6$s$h}\n- {name: c, type: RANDOM}\n- {name: d}\n",
         );
         let chpasswd = Chpasswd::read(&node, &mut Reader::new()).unwrap();

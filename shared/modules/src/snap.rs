@@ -6,8 +6,8 @@ use state::Frequency;
 use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
 use crate::schema::Section;
-use crate::snap_seeding::wait_until_seeded;
-use crate::text_values::in_key_order;
+use crate::services::snap_seeding::wait_until_seeded;
+use crate::values::text_values::in_key_order;
 use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
@@ -169,7 +169,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn commands_run_in_the_order_of_their_keys() {

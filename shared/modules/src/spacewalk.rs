@@ -3,9 +3,11 @@
 use state::Frequency;
 use system::{Command, OutputMode, Result, debug, info};
 
+use crate::hostname;
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::Word;
-use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources, valid_key};
+use crate::values::text_values::Word;
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "spacewalk",
@@ -52,7 +54,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if sys.run(&sync)?.code == 0 {
         return Ok(());
     }
-    let profile = hostname_info::from_metadata_or_system(context).fqdn;
+    let profile = hostname::from_metadata_or_system(context).fqdn;
     info!(sys, "registering {profile} with {server}");
     let url = format!("https://{server}/XMLRPC");
     let mut argv = vec!["rhnreg_ks", "--serverUrl", &url, "--profilename", &profile];
@@ -71,7 +73,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     fn calls(config: &str, code: u8) -> (Sandbox, bool) {
         let mut sandbox = Sandbox::new(&format!("spacewalk: {config}"));

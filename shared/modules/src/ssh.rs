@@ -7,10 +7,12 @@ use config::{FindingKind, FromNode, Node, Reader};
 use state::{Frequency, HostKeyService};
 use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
 
+use crate::accounts::authorized_keys;
+use crate::accounts::sshd_config;
+use crate::accounts::user_keys::{SingleLine, SshKeys};
+use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::user_keys::{SingleLine, SshKeys};
-use crate::users::Accounts;
-use crate::{Context, Distros, Module, ModuleFlag, authorized_keys, sshd_config};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {

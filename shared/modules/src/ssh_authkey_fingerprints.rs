@@ -5,9 +5,9 @@ use encoding::{base64, md5};
 use state::Frequency;
 use system::{Result, debug, warning};
 
-use crate::authorized_keys::{self, AuthorizedKey};
+use crate::accounts::authorized_keys::{self, AuthorizedKey};
+use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::users::Accounts;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -158,7 +158,7 @@ fn centered(text: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use system::WriteOptions;
 
     fn entry(line: &str) -> AuthorizedKey {

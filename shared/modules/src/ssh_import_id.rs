@@ -7,9 +7,9 @@ use config::Node;
 use state::Frequency;
 use system::{Command, Error, OutputMode, Result, debug, error, warning};
 
+use crate::accounts::user_keys::ImportId;
+use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::user_keys::ImportId;
-use crate::users::Accounts;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -73,7 +73,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 
 /// Returns the users and the IDs of their keys. The default user has the top-level key's IDs and those of its own entry.
 fn requested_ids(accounts: &Accounts, top_level: &[ImportId]) -> Vec<(String, Vec<String>)> {
-    let ids_of = |user: &crate::users::User| {
+    let ids_of = |user: &crate::accounts::users::User| {
         let top_level = if user.is_default { top_level } else { &[] };
         let mut ids: Vec<String> = Vec::new();
         let of_user = top_level.iter().chain(&user.keys.ssh_import_id);
@@ -128,7 +128,7 @@ fn import(context: &Context<'_>, user: &str, ids: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use system::WriteOptions;
 
     fn sandbox(config: &str, programs: &[(&str, &str)]) -> Sandbox {

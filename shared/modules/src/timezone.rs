@@ -48,7 +48,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use distro::Distro;
     use system::WriteOptions;
 

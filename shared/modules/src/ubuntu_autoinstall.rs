@@ -7,7 +7,7 @@ use state::Frequency;
 use system::{Command, Result, debug, warning};
 
 use crate::schema::Section;
-use crate::snap_seeding::wait_until_seeded;
+use crate::services::snap_seeding::wait_until_seeded;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -74,7 +74,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn a_missing_installer_is_reported() {

@@ -4,8 +4,9 @@ use config::schema::{BOOL, STR};
 use state::Frequency;
 use system::{Command, Error, Result, WriteOptions, debug, warning};
 
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "ubuntu_drivers",
@@ -100,7 +101,7 @@ fn register_template(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use distro::Distro;
 
     fn sandbox(config: &str, debconf: &str, drivers: &str) -> Sandbox {

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use state::Frequency;
 use system::{Command, Error, Result, debug, error, warning};
 
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key, package_sources};
+use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
     name: "ubuntu_pro",
@@ -329,7 +330,7 @@ fn enable(context: &Context<'_>, services: &[String]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
 
     /// The program `pro` on a machine that can, or cannot, be attached without a token.

@@ -6,7 +6,7 @@ use distro::make_header;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::hostname_info::{self, HostnameInfo};
+use crate::hostname::{self, HostnameInfo};
 use crate::schema::Section;
 use crate::{Context, Distros, Module};
 
@@ -16,7 +16,7 @@ pub const MODULE: Module = Module {
     distros: Distros::All,
     flags: &[],
     activation: &["manage_etc_hosts"],
-    keys: &[Keys::KEYS, hostname_info::Keys::KEYS],
+    keys: &[Keys::KEYS, hostname::Keys::KEYS],
     run,
 };
 
@@ -73,8 +73,8 @@ fn run(context: &Context<'_>) -> Result<()> {
         return Ok(());
     }
     // Its findings are reported by the modules that own the keys.
-    let keys = hostname_info::Keys::read_known(context.config, &mut Reader::new());
-    let Some(names) = keys.and_then(|keys| hostname_info::resolve(context, &keys, false)) else {
+    let keys = hostname::Keys::read_known(context.config, &mut Reader::new());
+    let Some(names) = keys.and_then(|keys| hostname::resolve(context, &keys, false)) else {
         warning!(sys, "manage_etc_hosts: no hostname is known");
         return Ok(());
     };
@@ -144,7 +144,7 @@ fn with_entry(text: &str, address: &str, names: &HostnameInfo) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
 
     /// The template of the packages.

@@ -4,7 +4,7 @@ use distro::{HostnameMethod, parse_hostname};
 use state::Frequency;
 use system::{Result, WriteOptions, debug, info};
 
-use crate::hostname_info::{self, Keys};
+use crate::hostname::{self, Keys};
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, set_hostname};
 
@@ -50,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         debug!(sys, "preserve_hostname is set; keeping the hostname");
         return Ok(());
     }
-    let Some(names) = hostname_info::resolve(context, &keys, false) else { return Ok(()) };
+    let Some(names) = hostname::resolve(context, &keys, false) else { return Ok(()) };
     if (names.is_default && names.hostname == "localhost") || !names.is_valid() {
         debug!(sys, "no hostname is configured");
         return Ok(());
@@ -86,7 +86,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn changed_hostname_of_the_administrator_is_kept() {
@@ -108,11 +108,11 @@ mod tests {
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "one\n");
         assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname"), ("one\n".into(), 0o644));
-        sandbox.config = crate::test_sandbox::yaml("hostname: two");
+        sandbox.config = crate::tests::sandbox::yaml("hostname: two");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "two\n");
         sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
-        sandbox.config = crate::test_sandbox::yaml("hostname: three");
+        sandbox.config = crate::tests::sandbox::yaml("hostname: three");
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/hostname").0, "mine\n");
         assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname").0, "two\n");

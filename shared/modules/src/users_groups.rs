@@ -7,10 +7,11 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
+use crate::accounts::authorized_keys;
+use crate::accounts::user_keys::{OptionalSecret, UserKeys};
+use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
 use crate::schema::Section;
-use crate::user_keys::{OptionalSecret, UserKeys};
-use crate::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
-use crate::{Context, Distros, Module, ModuleFlag, authorized_keys};
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "users_groups",
@@ -254,8 +255,8 @@ impl<'a> UserCreator<'a> {
 /// Converts the configuration of a user into the arguments of useradd.
 fn new_user(user: &User) -> NewUser {
     let keys = &user.keys;
-    let line = |l: &Option<crate::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
-    let field = |f: &Option<crate::user_keys::PasswdField>| f.as_ref().map(|f| f.0.clone());
+    let line = |l: &Option<crate::accounts::user_keys::UserOption>| l.as_ref().map(|l| l.0.clone());
+    let field = |f: &Option<crate::accounts::user_keys::PasswdField>| f.as_ref().map(|f| f.0.clone());
     NewUser {
         name: user.name.clone(),
         uid: keys.uid.as_ref().map(|u| u.0.clone()),

@@ -7,9 +7,10 @@ use distro::ServiceAction::{Enable, Restart};
 use state::Frequency;
 use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
-use crate::activation::{Activation, is_changed};
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, package_sources, valid_key};
+use crate::services::activation::{Activation, is_changed};
+use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
     name: "wireguard",
@@ -140,7 +141,7 @@ fn kernel_version(sys: &System) -> Option<(u32, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
     use distro::Distro;
 
     fn sandbox(config: &str) -> Sandbox {

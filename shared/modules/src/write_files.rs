@@ -9,8 +9,9 @@ use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
 use crate::schema::Section;
-use crate::text_values::FilePath;
-use crate::{Context, Distros, Module, ModuleFlag, encoded_content};
+use crate::values::encoded_content;
+use crate::values::text_values::FilePath;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "write_files",
@@ -322,7 +323,7 @@ fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::{Sandbox, yaml};
+    use crate::tests::sandbox::{Sandbox, yaml};
     use crate::write_files_deferred;
 
     #[test]

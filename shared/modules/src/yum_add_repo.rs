@@ -5,9 +5,9 @@ use config::{FindingKind, FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Result, rfc2822};
 
-use crate::ini_repository::{Repository, has_option, read_id, read_options, write_files};
+use crate::packages::ini_repository::{Repository, has_option, read_id, read_options, write_files};
 use crate::schema::Section;
-use crate::text_values::Line;
+use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
@@ -158,7 +158,7 @@ mod tests {
     use system::WriteOptions;
 
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn repositories_become_files() {

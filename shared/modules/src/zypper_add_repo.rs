@@ -6,10 +6,11 @@ use config::{FindingKind, FromNode, Node, Reader, Value};
 use state::Frequency;
 use system::{Result, WriteOptions, warning};
 
-use crate::ini_repository::{Repository, has_option, read_id, read_options, write_files};
+use crate::packages::ini_repository::{Repository, has_option, read_id, read_options, write_files};
 use crate::schema::Section;
-use crate::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, config_obj};
+use crate::values::config_obj;
+use crate::values::text_values::Line;
+use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
     name: "zypper_add_repo",
@@ -204,7 +205,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_sandbox::Sandbox;
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
     fn existing_repositories_are_not_overwritten() {

@@ -6,7 +6,7 @@ use config::schema::{
 };
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
-use crate::text_values::{Line, Operand, Word};
+use crate::values::text_values::{Line, Operand, Word};
 
 config::string_enum! {
     pub enum Method { Distro = "distro", Pip = "pip" }

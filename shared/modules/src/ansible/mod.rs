@@ -10,9 +10,10 @@ use encoding::shell::quote;
 use state::Frequency;
 use system::{Command, Error, Output, OutputMode, Result, warning};
 
+use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::text_values::{Line, Operand, Word};
-use crate::{Context, Distros, Module, fully_valid_key, package_sources};
+use crate::values::text_values::{Line, Operand, Word};
+use crate::{Context, Distros, Module, fully_valid_key};
 use keys::{Actions, Ansible, Controller, Galaxy, Keys, Method, Playbook, Pull};
 
 pub const MODULE: Module = Module {

@@ -4,7 +4,7 @@ use config::{FindingKind, Reader};
 
 use super::MODULE;
 use super::keys::Keys;
-use crate::test_sandbox::Sandbox;
+use crate::tests::sandbox::Sandbox;
 
 /// A machine with Ansible of that version.
 fn machine(config: &str, version: &str) -> Sandbox {
@@ -56,7 +56,7 @@ fn old_versions_pull_one_playbook_at_a_time() {
 
 #[test]
 fn the_old_form_of_pull_is_deprecated() {
-    let node = crate::test_sandbox::yaml("{ansible: {pull: {url: u, playbook_name: p}}}");
+    let node = crate::tests::sandbox::yaml("{ansible: {pull: {url: u, playbook_name: p}}}");
     let mut reader = Reader::new();
     let pull = Keys::read_known(&node, &mut reader).unwrap().ansible.unwrap().pull;
     assert_eq!(

@@ -14,9 +14,11 @@ use distro::{Distro, is_ubuntu_core};
 use state::Frequency;
 use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
 
-use crate::context::InvalidKeys;
+use crate::hostname;
+use crate::packages::package_sources;
+use crate::runner::context::InvalidKeys;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, hostname_info, package_sources};
+use crate::{Context, Distros, Module, ModuleFlag};
 use files::{mode_for, write_or_remove};
 use keys::Key;
 use mirrors::{Location, Mirrors};
@@ -201,8 +203,8 @@ impl Archive {
         let mut configured = |list: &[Mirror], key: &str, host: &str| {
             let mirror = mirrors::for_arch(list, &arch)?;
             let by_dns = || {
-                let names = context.read_keys(hostname_info::Keys::read_known);
-                let names = names.and_then(|keys| hostname_info::resolve(context, &keys, false));
+                let names = context.read_keys(hostname::Keys::read_known);
+                let names = names.and_then(|keys| hostname::resolve(context, &keys, false));
                 let fqdn = names.filter(|names| names.is_valid()).map(|names| names.fqdn).unwrap_or_default();
                 mirrors::urls_by_dns(distro, host, &fqdn)
             };

@@ -3,7 +3,7 @@
 use config::schema::{Format, STR, Type, key, list, map, map_of};
 use config::{FromNode, Node, Reader, Value};
 
-use crate::text_values::in_key_order;
+use crate::values::text_values::in_key_order;
 
 config::keys! {
     pub struct Mirror as "mirror" {

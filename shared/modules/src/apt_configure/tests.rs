@@ -3,7 +3,7 @@
 use scratch::is_root;
 
 use super::*;
-use crate::test_sandbox::{Sandbox, yaml};
+use crate::tests::sandbox::{Sandbox, yaml};
 
 const DEBIAN: &str =
     include_str!("../../../../packaging/etc-cloud/templates/sources.list.debian.deb822.tmpl");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::MODULE;
-use crate::test_sandbox::{Sandbox, yaml};
+use crate::tests::sandbox::{Sandbox, yaml};
 
 const MIB: u64 = 1 << 20;
 

@@ -4,7 +4,7 @@
 use config::schema::{BOOL, Format, INT, STR, Type, key, list, map, map_of, word};
 use config::{FromNode, Node, Reader, Value};
 
-use crate::user_keys::SingleLine;
+use crate::accounts::user_keys::SingleLine;
 
 config::string_enum! {
     pub enum TableKind {

@@ -20,8 +20,8 @@ use system::{Result, debug, info, warning};
 
 use self::keys::{Keys, Layout};
 use self::target::Names;
-use crate::device_aliases::Aliases;
-use crate::metadata_devices::MetadataDevices;
+use crate::disks::device_aliases::Aliases;
+use crate::disks::metadata_devices::MetadataDevices;
 use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 

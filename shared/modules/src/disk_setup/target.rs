@@ -6,8 +6,8 @@ use blockdev::{Contents, Superblock, contents, is_in_use};
 use system::{Error, Result, System};
 
 use super::layout::{is_boot_loader, is_extended};
-use crate::block_device::{BlockDevice, find_block_device};
-use crate::metadata_devices::MetadataDevices;
+use crate::disks::block_device::{BlockDevice, find_block_device};
+use crate::disks::metadata_devices::MetadataDevices;
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Sysfs gives an extended partition this size at most, in its sectors of 512 bytes.

@@ -6,8 +6,8 @@ use super::file_system::{fill_in, mkfs_arguments};
 use super::keys::{Disk, FileSystem, Layout, TableKind};
 use super::layout::{gpt_script, has_same_positions, matches, mbr_script, parts, sgdisk_arguments};
 use super::target::Names;
-use crate::metadata_devices::MetadataDevices;
-use crate::test_sandbox::{Sandbox, yaml};
+use crate::disks::metadata_devices::MetadataDevices;
+use crate::tests::sandbox::{Sandbox, yaml};
 
 fn layout(text: &str) -> Layout {
     Layout::read(&yaml(text), &mut Reader::new()).unwrap()

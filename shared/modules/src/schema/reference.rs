@@ -12,7 +12,7 @@ use super::Section;
 use super::docs::types_text;
 use super::examples::Examples;
 use super::tables::{self, sections};
-use crate::packaged_lists::PackagedLists;
+use crate::tests::packaged_lists::PackagedLists;
 use crate::{Distros, MODULES, Module};
 
 const SOURCE: &str = "shared/modules/src and docs/examples";

@@ -1,0 +1,456 @@
+//! Files of authorized keys (sshd(8)): parsed, merged, and written where this machine's server reads them and trusts
+//! them.
+
+use std::borrow::Cow;
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use system::{Error, Result, ResultExt as _, System, User, WriteOptions, debug, warning};
+
+use crate::accounts::sshd_config;
+
+const KEY_TYPES: &[&str] = &[
+    "rsa",
+    "ecdsa",
+    "ed25519",
+    "ssh-rsa",
+    "ssh-ed25519",
+    "ssh-xmss@openssh.com",
+    "ssh-xmss-cert-v01@openssh.com",
+    "ssh-rsa-cert-v01@openssh.com",
+    "ssh-ed25519-cert-v01@openssh.com",
+    "ecdsa-sha2-nistp256",
+    "ecdsa-sha2-nistp384",
+    "ecdsa-sha2-nistp521",
+    "ecdsa-sha2-nistp256-cert-v01@openssh.com",
+    "ecdsa-sha2-nistp384-cert-v01@openssh.com",
+    "ecdsa-sha2-nistp521-cert-v01@openssh.com",
+    "rsa-sha2-256-cert-v01@openssh.com",
+    "rsa-sha2-512-cert-v01@openssh.com",
+    "sk-ecdsa-sha2-nistp256@openssh.com",
+    "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
+    "sk-ssh-ed25519@openssh.com",
+    "sk-ssh-ed25519-cert-v01@openssh.com",
+];
+
+/// One key of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorizedKey {
+    pub options: String,
+    pub key_type: String,
+    pub base64: String,
+    pub comment: String,
+}
+
+impl AuthorizedKey {
+    fn line(&self) -> String {
+        let parts = [&self.options, &self.key_type, &self.base64, &self.comment];
+        parts.iter().filter(|p| !p.is_empty()).map(|p| p.as_str()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Parses `TYPE BASE64 [COMMENT]`.
+fn parse_key(text: &str) -> Option<(&str, &str, &str)> {
+    let (kind, rest) = text.trim().split_once(char::is_whitespace)?;
+    let rest = rest.trim_start();
+    let (base64, comment) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    (KEY_TYPES.contains(&kind) && !base64.is_empty()).then_some((kind, base64, comment.trim()))
+}
+
+/// Returns the options at the beginning of a line, and the rest. A blank within quotes does not end them. As for sshd, a
+/// backslash always escapes the quote that follows it: it does not escape another backslash.
+fn split_options(text: &str) -> (&str, &str) {
+    let (mut quoted, mut escaped) = (false, false);
+    for (i, c) in text.char_indices() {
+        match c {
+            '"' if !escaped => quoted = !quoted,
+            ' ' | '\t' if !quoted => return (&text[..i], text[i..].trim_start()),
+            _ => {}
+        }
+        escaped = c == '\\';
+    }
+    (text, "")
+}
+
+/// Parses a line; `None` for a comment, an empty line and anything but a key.
+pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
+    let line = line.trim();
+    if line.starts_with('#') {
+        return None;
+    }
+    let (options, (kind, base64, comment)) = match parse_key(line) {
+        Some(key) => ("", key),
+        None => {
+            let (options, rest) = split_options(line);
+            (options, parse_key(rest)?)
+        }
+    };
+    Some(AuthorizedKey {
+        options: options.into(),
+        key_type: kind.into(),
+        base64: base64.into(),
+        comment: comment.into(),
+    })
+}
+
+/// Returns the text of a file with keys added: a key with the same base64 is replaced in its place, others are appended,
+/// each line once; lines that are not keys are kept. If several new keys have that base64 (with other comments or options),
+/// the line stays if it is one of them, and none of them is appended: the file would grow each time.
+pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
+    let mut used = vec![false; keys.len()];
+    let mut out = String::new();
+    for line in text.lines() {
+        let old = parse_line(line);
+        let mut new = None;
+        for (key, used) in keys.iter().zip(&mut used) {
+            if old.as_ref().is_some_and(|old| old.base64 == key.base64) {
+                *used = true;
+                if new.is_none() || old.as_ref() == Some(key) {
+                    new = Some(key);
+                }
+            }
+        }
+        match new {
+            Some(key) => out.push_str(&key.line()),
+            None => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    for (i, key) in keys.iter().enumerate().filter(|(i, _)| !used[*i]) {
+        if !keys[..i].contains(key) {
+            out.push_str(&key.line());
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Returns the paths of AuthorizedKeysFile for a user (sshd_config(5): %h, %u, %%; relative ones are below the home
+/// directory), and whether each is the user's own.
+pub fn key_paths(setting: &str, user: &User) -> Vec<(String, bool)> {
+    setting
+        .split_whitespace()
+        .map(|pattern| {
+            let path = expand_tokens(pattern, user);
+            let home = user.home.trim_end_matches('/');
+            let path = if path.starts_with('/') { path } else { format!("{home}/{path}") };
+            let own = pattern.contains("%u")
+                || pattern.contains("%h")
+                || path.strip_prefix(home).is_some_and(|rest| rest.starts_with('/'));
+            (path, own)
+        })
+        .collect()
+}
+
+fn expand_tokens(pattern: &str, user: &User) -> String {
+    let mut out = String::new();
+    let mut chars = pattern.chars();
+    while let Some(c) = chars.next() {
+        match (c, c == '%') {
+            (_, true) => match chars.next() {
+                Some('h') => out.push_str(&user.home),
+                Some('u') => out.push_str(&user.name),
+                Some('%') => out.push('%'),
+                Some(other) => out.extend(['%', other]),
+                None => out.push('%'),
+            },
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+/// The size limit of a file of keys.
+const MAX_FILE_SIZE: u64 = 8 << 20;
+
+/// The server's settings for files of keys, read once for all users.
+pub struct KeysFileSettings {
+    /// `AuthorizedKeysFile`; `None` for the server's two default files.
+    authorized_keys_file: Option<String>,
+    strict_modes: bool,
+}
+
+impl KeysFileSettings {
+    pub fn read(sys: &System) -> Result<KeysFileSettings> {
+        let text = sshd_config::read_main_file(sys)?;
+        let authorized_keys_file = sshd_config::get(&text, "AuthorizedKeysFile").map(String::from);
+        let strict_modes = sshd_config::get(&text, "StrictModes").unwrap_or("yes") == "yes";
+        Ok(KeysFileSettings { authorized_keys_file, strict_modes })
+    }
+}
+
+/// A user's file of keys: its path, and its text and metadata if it exists.
+pub struct KeysFile {
+    pub path: String,
+    existing: Option<(Vec<u8>, Metadata)>,
+}
+
+impl KeysFile {
+    /// Returns the text; empty if the file does not exist.
+    pub fn text(&self) -> Cow<'_, str> {
+        self.existing.as_ref().map(|(bytes, _)| String::from_utf8_lossy(bytes)).unwrap_or_default()
+    }
+}
+
+/// Returns the user's file on this machine: the first of the server's files that belongs to the user and that the server
+/// trusts, else the default one. Nothing is created: a missing component counts as it would be created.
+pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) -> Result<KeysFile> {
+    let name = &user.name;
+    let is_trusted_path = |path: &str| match untrusted_path(sys, user, path, settings.strict_modes) {
+        Ok(None) => true,
+        Ok(Some(why)) => {
+            debug!(sys, "not using {path} for the keys of {name}: {why}");
+            false
+        }
+        Err(e) => {
+            debug!(sys, "not using {path} for the keys of {name}: {e}");
+            false
+        }
+    };
+    let directory = format!("{}/.ssh", user.home.trim_end_matches('/'));
+    let usual = format!("{directory}/authorized_keys");
+    let setting = settings.authorized_keys_file.as_deref().unwrap_or("%h/.ssh/authorized_keys");
+    let mut own = key_paths(setting, user).into_iter().filter(|(_, own)| *own).map(|(path, _)| path);
+    let path = match own.find(|path| is_trusted_path(path)) {
+        Some(path) => path,
+        None => {
+            // A link to another user's files must not make this program write there.
+            let owner = sys.metadata(&directory).ok().map(|meta| meta.uid());
+            if sys.is_privileged() && owner.is_some_and(|uid| uid != user.uid && uid != 0)
+                || sys.is_link(&directory) && owner != Some(user.uid)
+            {
+                return Err(Error::new(format!(
+                    "authorized keys of {name}: {directory} is not owned by the user"
+                )));
+            }
+            usual.clone()
+        }
+    };
+    let read =
+        |path: String| sys.read_to_change(&path, MAX_FILE_SIZE).map(|old| KeysFile { path, existing: old });
+    match read(path) {
+        Err(e) if e.kind() == Some(ErrorKind::PermissionDenied) => {
+            // The server also reads another file unless it is configured.
+            let second = format!("{usual}2");
+            if settings.authorized_keys_file.is_some() || !is_trusted_path(&second) {
+                return Err(e).context(format_args!("authorized keys of {name}"));
+            }
+            warning!(sys, "authorized keys of {name}: {e}; using {second} instead");
+            read(second)
+        }
+        found => found.context(format_args!("authorized keys of {name}")),
+    }
+}
+
+/// Returns why the server would not trust the file; `None` if it will.
+fn untrusted_path(sys: &System, user: &User, path: &str, strict: bool) -> Result<Option<String>> {
+    let parts: Vec<&str> = path.split('/').filter(|p| !p.is_empty()).collect();
+    if parts.contains(&"..") {
+        return Ok(Some("it leads upwards".into()));
+    }
+    for directory in parents(path) {
+        if sys.is_link(&directory) {
+            return Ok(Some(format!("{directory} is a link")));
+        }
+        if sys.is_file(&directory) {
+            return Ok(Some(format!("{directory} is a file")));
+        }
+        if is_home_or_above(user, &directory) {
+            continue;
+        }
+        if !sys.exists(&directory) {
+            return Ok(None);
+        }
+        if let Some(why) = untrusted_component(sys, user, &directory, false, strict)? {
+            return Ok(Some(why));
+        }
+    }
+    if sys.is_link(path) || sys.is_dir(path) {
+        return Ok(Some("it is not a regular file".into()));
+    }
+    if sys.exists(path) { untrusted_component(sys, user, path, true, strict) } else { Ok(None) }
+}
+
+/// Returns the directories of a path, beginning with the root.
+fn parents(path: &str) -> Vec<String> {
+    path.match_indices('/').skip(1).map(|(end, _)| path[..end].to_string()).collect()
+}
+
+/// Returns whether a path is the home directory or one above it, which are not created here.
+fn is_home_or_above(user: &User, directory: &str) -> bool {
+    let home = user.home.trim_end_matches('/');
+    directory == home || home.starts_with(&format!("{directory}/"))
+}
+
+/// Creates missing directories of a user's file: those in the home directory belong to the user.
+fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
+    let below = format!("{}/", user.home.trim_end_matches('/'));
+    for directory in parents(path) {
+        let is_in_home = directory.starts_with(&below);
+        if sys.exists(&directory) {
+            // A kill between creation and change of owner left it; it is empty.
+            let is_unfinished =
+                |meta: std::fs::Metadata| (meta.uid(), meta.permissions().mode() & 0o7777) == (0, 0o700);
+            if is_in_home
+                && user.uid != 0
+                && sys.metadata(&directory).is_ok_and(is_unfinished)
+                && sys.list(&directory).is_ok_and(|names| names.is_empty())
+            {
+                sys.set_owner(&directory, (Some(user.uid), Some(user.gid)))?;
+            }
+            continue;
+        }
+        if is_in_home {
+            sys.create_dir_all_owned(&directory, 0o700, (Some(user.uid), Some(user.gid)))?;
+        } else {
+            sys.create_dir_all_owned(&directory, 0o755, (Some(0), Some(0)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks one component of the path as sshd does.
+fn untrusted_component(
+    sys: &System,
+    user: &User,
+    path: &str,
+    file: bool,
+    strict: bool,
+) -> Result<Option<String>> {
+    let meta = sys.metadata(path)?;
+    let (mode, uid) = (meta.permissions().mode(), meta.uid());
+    // Files that are created without privileges (in an image) belong to the caller.
+    if !sys.is_privileged() {
+        return Ok(None);
+    }
+    if strict && uid != user.uid && uid != 0 {
+        return Ok(Some(format!("{path} is owned neither by the user nor by root")));
+    }
+    let wanted = if file { 0o644 } else { 0o711 };
+    let mask = if uid == user.uid {
+        0o700
+    } else if is_in_group(sys, user, meta.gid()) {
+        0o070
+    } else {
+        0o007
+    };
+    if mode & wanted & mask == 0 {
+        return Ok(Some(format!("the user cannot access {path}")));
+    }
+    if strict && mode & 0o022 != 0 {
+        return Ok(Some(format!("{path} is writable by others")));
+    }
+    Ok(None)
+}
+
+fn is_in_group(sys: &System, user: &User, gid: u32) -> bool {
+    user.gid == gid || sys.groups().iter().any(|g| g.gid == gid && g.members.contains(&user.name))
+}
+
+/// Adds keys to a user's file. `options` precede each key and replace a key's own options; if empty, those are kept.
+pub fn install(sys: &System, name: &str, keys: &[String], options: &str) -> Result<()> {
+    let Some(user) = sys.user(name) else {
+        return Err(Error::new(format!("authorized keys of {name}: no such user")));
+    };
+    let mut entries = Vec::new();
+    for line in keys.iter().flat_map(|k| k.lines()) {
+        match parse_line(line) {
+            Some(entry) if options.is_empty() => entries.push(entry),
+            Some(entry) => entries.push(AuthorizedKey { options: options.to_string(), ..entry }),
+            None if line.trim().is_empty() || line.trim_start().starts_with('#') => {}
+            None => debug!(sys, "authorized keys of {name}: ignoring a line that is not a key"),
+        }
+    }
+    let found = find_keys_file(sys, &KeysFileSettings::read(sys)?, &user)?;
+    let (mode, owner) = match &found.existing {
+        Some((_, meta)) => (meta.permissions().mode() & 0o7777, (Some(meta.uid()), Some(meta.gid()))),
+        None => (0o600, (Some(user.uid), Some(user.gid))),
+    };
+    create_parents(sys, &user, &found.path)?;
+    sys.write(&found.path, merge_keys(&found.text(), &entries), WriteOptions::mode(mode).owner(owner))
+        .map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user() -> User {
+        User {
+            name: "bob".into(),
+            uid: 1,
+            gid: 1,
+            gecos: String::new(),
+            home: "/home/bob".into(),
+            shell: String::new(),
+        }
+    }
+
+    #[test]
+    fn lines_are_split_outside_of_quotes() {
+        for (line, parts) in [
+            ("ssh-rsa AAA me@x", Some(("", "ssh-rsa", "AAA", "me@x"))),
+            ("ssh-ed25519\tAAA", Some(("", "ssh-ed25519", "AAA", ""))),
+            (
+                "no-pty,command=\"echo \\\"a b\\\" c\" ssh-rsa AAA a b",
+                Some(("no-pty,command=\"echo \\\"a b\\\" c\"", "ssh-rsa", "AAA", "a b")),
+            ),
+            (
+                "command=\"echo \\\\\" b\" ssh-rsa AAA c",
+                Some(("command=\"echo \\\\\" b\"", "ssh-rsa", "AAA", "c")),
+            ),
+            ("# ssh-rsa AAA", None),
+            ("ssh-dss AAA", None),
+            ("ssh-rsa", None),
+            ("command=\"open ssh-rsa AAA", None),
+            ("", None),
+        ] {
+            let entry = parse_line(line);
+            let got = entry.as_ref().map(|e| (&*e.options, &*e.key_type, &*e.base64, &*e.comment));
+            assert_eq!(got, parts, "{line}");
+        }
+    }
+
+    #[test]
+    fn new_keys_replace_equal_ones_and_the_rest_is_kept() {
+        let old = "# mine\nssh-rsa AAA old\nnonsense\nssh-rsa BBB\n";
+        let new: Vec<AuthorizedKey> =
+            ["ssh-rsa AAA new", "ssh-rsa CCC", "no-pty ssh-rsa CCC again", "ssh-rsa CCC"]
+                .iter()
+                .filter_map(|l| parse_line(l))
+                .collect();
+        assert_eq!(
+            merge_keys(old, &new),
+            "# mine\nssh-rsa AAA new\nnonsense\nssh-rsa BBB\nssh-rsa CCC\nno-pty ssh-rsa CCC again\n"
+        );
+        assert_eq!(merge_keys("", &[]), "");
+    }
+
+    #[test]
+    fn same_key_with_other_comments_is_not_added_again() {
+        let new: Vec<AuthorizedKey> =
+            ["ssh-rsa AAA cloud", "no-pty ssh-rsa AAA config"].iter().filter_map(|l| parse_line(l)).collect();
+        let both = "ssh-rsa AAA cloud\nno-pty ssh-rsa AAA config\n";
+        for (old, text) in [
+            ("", both),
+            (both, both),
+            ("ssh-rsa AAA old\n", "ssh-rsa AAA cloud\n"),
+            ("no-pty ssh-rsa AAA config\n", "no-pty ssh-rsa AAA config\n"),
+        ] {
+            assert_eq!(merge_keys(old, &new), text, "{old}");
+        }
+    }
+
+    #[test]
+    fn authorized_keys_file_paths_are_expanded() {
+        let wanted = [
+            ("/etc/keys/bob".to_string(), true),
+            ("/home/bob/.ssh/a%".to_string(), true),
+            ("/home/bob/x".to_string(), true),
+            ("/etc/all".to_string(), false),
+            ("/home/bobby/x".to_string(), false),
+        ];
+        assert_eq!(key_paths("/etc/keys/%u %h/.ssh/a%% x /etc/all /home/bobby/x", &user()), wanted);
+    }
+}

@@ -1,0 +1,415 @@
+//! Converts `users`, `user` and `groups` in each of their forms to one normal form: groups with members, and users with
+//! their keys, the default user of the distribution included. Pure; several modules need the list of users.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use config::schema::{
+    BOOL, Definition, Deprecation, Format, INT, RequiredKeys, STR, Type, key, list, map_of, reference,
+};
+use config::{FindingKind, Findings, FromNode, Map, Node, Reader, Value};
+
+use crate::Context;
+use crate::accounts::user_keys::{
+    GROUP_NAME, NameList, USER_NAME, UserKeys, UserName, is_valid_name, split_commas,
+};
+
+/// A group and its members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub name: String,
+    pub members: Vec<String>,
+}
+
+/// A user with all of its keys.
+#[derive(Debug, Clone)]
+pub struct User {
+    pub name: String,
+    /// Whether `default` refers to this user.
+    pub is_default: bool,
+    pub keys: UserKeys,
+}
+
+/// The normal form of the configured users and groups.
+#[derive(Debug, Clone, Default)]
+pub struct Accounts {
+    pub groups: Vec<Group>,
+    pub users: Vec<User>,
+}
+
+impl Accounts {
+    pub fn read(context: &Context<'_>) -> Accounts {
+        Self::read_with_report(context, false)
+    }
+
+    /// Does the same as [`Accounts::read`] and logs the findings, which a single module does.
+    pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
+        let mut reader = Reader::new();
+        let distro_default = context.system_info.get("default_user");
+        let accounts = normalize(context.config, distro_default, &mut reader);
+        if report {
+            reader.into_findings().iter().for_each(|finding| context.log_finding(finding));
+            // The image's own settings may be deprecated or unknown; the owner of an instance cannot change them.
+            let invalid = distro_default.map(invalid_default_user).unwrap_or_default();
+            invalid.of_kind(FindingKind::Invalid).for_each(|finding| context.log_finding(finding));
+        }
+        accounts
+    }
+
+    pub fn default_user(&self) -> Option<&User> {
+        self.users.iter().find(|u| u.is_default)
+    }
+}
+
+/// Returns the normal form of a configuration.
+pub fn normalize(config: &Node, distro_default: Option<&Node>, reader: &mut Reader) -> Accounts {
+    let groups = config.get("groups").and_then(|n| reader.nested("groups", |r| GroupList::read(n, r)));
+    let overrides =
+        config.get("user").and_then(|n| reader.nested("user", |r| DefaultUserOverrides::read(n, r)?.0));
+    let entries = config.get("users").and_then(|n| reader.nested("users", |r| UserList::read(n, r)));
+    let mut entries = entries.unwrap_or_default().0;
+    let distro_default = distro_default.and_then(Node::as_map).map(valid_keys);
+    let default = merge_missing(overrides.iter().chain(&distro_default));
+    if overrides.is_some() && !entries.iter().any(|(name, _)| name == "default") {
+        entries.push(("default".into(), Map::new()));
+    }
+    Accounts { groups: groups.unwrap_or_default().0, users: merge_default_user(entries, default) }
+}
+
+/// Returns the findings about the image's default user.
+fn invalid_default_user(node: &Node) -> Findings {
+    let mut reader = Reader::new();
+    reader.nested("system_info.default_user", |r| match node.value {
+        Value::Null => {}
+        _ => drop(UserKeys::read_known(node, r)),
+    });
+    reader.into_findings()
+}
+
+/// The value of `groups`, in its normal form.
+#[derive(Debug, Clone, Default)]
+pub struct GroupList(Vec<Group>);
+
+const GROUP: Definition = Definition {
+    name: "group",
+    types: &[map_of(
+        &key("<name>", &[STR, list(&[STR]).min(1)]).format(Format::Name).doc("The members of the group."),
+    )],
+};
+
+impl FromNode for GroupList {
+    const SCHEMA: &'static [Type] = &[STR, list(&[STR, reference(&GROUP)]).min(1), reference(&GROUP)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<GroupList> {
+        Some(GroupList(read_groups(node, reader)))
+    }
+}
+
+/// The value of `user`: settings that override those of the default user.
+#[derive(Debug, Clone)]
+pub struct DefaultUserOverrides(Option<Map>);
+
+const TEXT_USER: Deprecation = Deprecation::new("22.2", "a map");
+/// A user in a list, or the default user.
+const LISTED: Definition = Definition {
+    name: "listed",
+    types: &[UserKeys::SCHEMA[0].requires(&RequiredKeys { keys: &["name", "snapuser"], only_one: true })],
+};
+
+impl FromNode for DefaultUserOverrides {
+    const SCHEMA: &'static [Type] = &[STR.deprecated(&TEXT_USER), reference(&LISTED)];
+    fn read(node: &Node, reader: &mut Reader) -> Option<DefaultUserOverrides> {
+        Some(DefaultUserOverrides(read_default_user_overrides(node, reader)))
+    }
+}
+
+/// The value of `users`: names and settings, in order.
+#[derive(Debug, Clone, Default)]
+pub struct UserList(Vec<(String, Map)>);
+
+const NO_LIST: Deprecation = Deprecation::new("22.2", "a list");
+/// A user in a map, whose key is the name.
+const NAMED: Definition = Definition { name: "named", types: UserKeys::SCHEMA };
+
+impl FromNode for UserList {
+    const SCHEMA: &'static [Type] = &[
+        list(&[STR, list(&[STR]), reference(&LISTED)]),
+        STR.deprecated(&NO_LIST),
+        map_of(&key("<name>", &[reference(&NAMED), BOOL, STR, INT]).doc("The keys of the user, or true."))
+            .deprecated(&NO_LIST),
+    ];
+    fn read(node: &Node, reader: &mut Reader) -> Option<UserList> {
+        Some(UserList(read_users(node, reader)))
+    }
+}
+
+/// Entries in the order in which they are mentioned first. There may be thousands, so they are not searched.
+struct Named<T> {
+    entries: Vec<(String, T)>,
+    index: BTreeMap<String, usize>,
+}
+
+impl<T> Named<T> {
+    fn new() -> Named<T> {
+        Named { entries: Vec::new(), index: BTreeMap::new() }
+    }
+
+    /// Adds an entry, or merges it into the existing one of that name.
+    fn put(&mut self, name: &str, new: T, merge: impl FnOnce(&mut T, T)) {
+        match self.index.get(name).and_then(|at| self.entries.get_mut(*at)) {
+            Some((_, old)) => merge(old, new),
+            None => {
+                self.index.insert(name.to_string(), self.entries.len());
+                self.entries.push((name.to_string(), new));
+            }
+        }
+    }
+}
+
+/// Returns the map of a group without members whose name was written at `node`.
+fn one_group(name: String, node: &Node) -> Map {
+    let name = Node { value: Value::Str(name), at: node.at.clone() };
+    [(name, Node::null())].into_iter().collect()
+}
+
+fn read_groups(node: &Node, reader: &mut Reader) -> Vec<Group> {
+    let mut groups = Named::new();
+    let mut put = |name: &str, members: Vec<String>| groups.put(name, members, Vec::extend);
+    let mut map = |map: &Map, reader: &mut Reader| {
+        for (key, members) in map.iter() {
+            let Some(name) = key.scalar_text().filter(|n| is_valid_name(n)) else {
+                reader.type_error::<()>(key, GROUP_NAME);
+                continue;
+            };
+            if let Some(members) = reader.nested(&name, |r| NameList::read(members, r)) {
+                put(&name, members.0);
+            }
+        }
+    };
+    match &node.value {
+        Value::Null => {}
+        Value::Map(entries) => map(entries, reader),
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                reader.nested(&format!("[{i}]"), |reader| match &item.value {
+                    Value::Map(entries) => map(entries, reader),
+                    Value::Seq(_) | Value::Null => {
+                        reader.type_error::<()>(item, "a group, or a map of a group and its members");
+                    }
+                    _ => {
+                        let name = item.scalar_text().unwrap_or_default();
+                        map(&one_group(name, item), reader);
+                    }
+                });
+            }
+        }
+        Value::Str(text) => {
+            for name in split_commas(text) {
+                map(&one_group(name, node), reader);
+            }
+        }
+        _ => {
+            reader.type_error::<()>(node, "a list of groups");
+        }
+    }
+    let group = |(name, members)| Group { name, members: sorted_unique(members) };
+    groups.entries.into_iter().map(group).collect()
+}
+
+fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> {
+    match &node.value {
+        _ if node.is_falsy() => None,
+        Value::Str(_) => {
+            reader.report_deprecated_form(node, &TEXT_USER);
+            let name = UserName::read(node, reader).map(|_| (Node::from("name"), node.clone()));
+            Some(name.into_iter().collect())
+        }
+        Value::Map(map) => {
+            let _ = UserKeys::read(node, reader);
+            Some(valid_keys(map))
+        }
+        _ => reader.type_error(node, "a map of a user's keys"),
+    }
+}
+
+/// Returns the keys of a default user without those of an invalid value, instead of which the image's are used.
+fn valid_keys(map: &Map) -> Map {
+    let map = underscore_keys(map);
+    let mut reader = Reader::new();
+    let _ = UserKeys::read(&Node::from(map.clone()), &mut reader);
+    let findings = reader.into_findings();
+    let invalid: BTreeSet<&str> = findings.of_kind(FindingKind::Invalid).map(|f| f.key.as_str()).collect();
+    let is_valid = |key: &Node, value: &Node| match key.as_str() {
+        // Null means that no name is set; this is not invalid.
+        Some("name") => UserName::read(value, &mut Reader::new()).is_some(),
+        name => !name.is_some_and(|name| invalid.contains(name)),
+    };
+    map.iter().filter(|(key, value)| is_valid(key, value)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}
+
+/// Collects users by name in the order of their first mention; of duplicate keys the first value is used.
+fn read_users(node: &Node, reader: &mut Reader) -> Vec<(String, Map)> {
+    let mut users = Named::new();
+    match &node.value {
+        Value::Null => {
+            reader.type_error::<()>(node, "a list of users");
+        }
+        Value::Seq(items) => {
+            for (i, item) in items.iter().enumerate() {
+                reader.nested(&format!("[{i}]"), |r| read_user(item, None, &mut users, r));
+            }
+        }
+        Value::Str(text) => {
+            reader.report_deprecated_form(node, &NO_LIST);
+            for name in sorted_unique(split_commas(text)) {
+                read_user(&Node { value: Value::Str(name), at: node.at.clone() }, None, &mut users, reader);
+            }
+        }
+        Value::Map(map) => {
+            reader.report_deprecated_form(node, &NO_LIST);
+            for (key, value) in map.iter() {
+                let name = key.scalar_text().unwrap_or_default();
+                reader.nested(&name, |reader| match &value.value {
+                    Value::Map(_) => read_user(value, Some((&name, key)), &mut users, reader),
+                    Value::Seq(_) | Value::Null => {
+                        reader.type_error::<()>(value, "true, or a map of the user's keys");
+                    }
+                    _ => {
+                        let on = value.scalar_text().unwrap_or_default().trim().to_ascii_lowercase();
+                        match on.as_str() {
+                            "true" | "1" | "on" | "yes" => {
+                                let item = Node { value: Value::Str(name.clone()), at: key.at.clone() };
+                                read_user(&item, None, &mut users, reader);
+                            }
+                            "false" | "0" | "off" | "no" => {}
+                            _ => {
+                                reader.type_error::<()>(value, "true, false, or a map of the user's keys");
+                            }
+                        }
+                    }
+                });
+            }
+        }
+        _ => {
+            reader.type_error::<()>(node, "a list of users");
+        }
+    }
+    users.entries
+}
+
+/// Adds a user, or the missing keys of an existing one.
+fn read_user(item: &Node, named: Option<(&str, &Node)>, users: &mut Named<Map>, reader: &mut Reader) {
+    let mut put = |name: &str, at: &Node, map: Map, reader: &mut Reader| {
+        if is_valid_name(name) {
+            users.put(name, map, |old, map| *old = merge_missing([&*old, &map]));
+        } else {
+            reader.type_error::<()>(at, USER_NAME);
+        }
+    };
+    match &item.value {
+        Value::Map(map) => {
+            // Read for its findings only; the values are read after merging.
+            let _ = UserKeys::read(item, reader);
+            let mut map = underscore_keys(map);
+            let written = map.remove("name");
+            match (named, written) {
+                (Some((name, at)), _) => put(name, at, map, reader),
+                (None, None) => put("default", item, map, reader),
+                (None, Some(node)) => {
+                    // A name that is invalid was reported above, except for null.
+                    if node.is_null() {
+                        reader.nested("name", |r| r.type_error::<()>(&node, USER_NAME));
+                    } else if let Some(UserName(name)) = UserName::read(&node, &mut Reader::new()) {
+                        put(&name, &node, map, reader);
+                    }
+                }
+            }
+        }
+        Value::Seq(names) => {
+            for node in names {
+                match node.as_str() {
+                    Some(name) => put(name, node, Map::new(), reader),
+                    None => {
+                        reader.type_error::<()>(node, USER_NAME);
+                    }
+                }
+            }
+        }
+        Value::Str(text) => {
+            let names = split_commas(text);
+            if names.is_empty() {
+                reader.type_error::<()>(item, USER_NAME);
+            }
+            for name in names {
+                put(&name, item, Map::new(), reader);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Bytes(_) | Value::Set(_) => {
+            reader.type_error::<()>(item, "a name, or a map of a user's keys");
+        }
+        Value::Int(_) | Value::Float(_) => {
+            put(&item.scalar_text().unwrap_or_default(), item, Map::new(), reader);
+        }
+    }
+}
+
+/// Returns the keys of the first map and the missing ones from the following maps.
+fn merge_missing<'a>(maps: impl IntoIterator<Item = &'a Map>) -> Map {
+    let mut all = Map::new();
+    for (key, value) in maps.into_iter().flat_map(Map::iter) {
+        if all.get_node(key).is_none() {
+            all.insert(key.clone(), value.clone());
+        }
+    }
+    all
+}
+
+/// Returns the keys with `_` for `-`, a former spelling.
+fn underscore_keys(map: &Map) -> Map {
+    let mut out = Map::new();
+    for (key, value) in map.iter() {
+        let key = match key.as_str() {
+            Some(text) => {
+                Node { value: Value::Str(text.replace('-', "_").trim().to_string()), at: key.at.clone() }
+            }
+            None => key.clone(),
+        };
+        out.insert(key, value.clone());
+    }
+    out
+}
+
+/// Replaces `default` by the distribution's user: keys of an entry with the user's name come first, then those of
+/// `default`, then the distribution's; the groups are united. The user comes last, as in upstream: uids are assigned in
+/// this order.
+fn merge_default_user(mut entries: Vec<(String, Map)>, default: Map) -> Vec<User> {
+    let mut default_name = None;
+    if let Some(at) = entries.iter().position(|(n, _)| n == "default") {
+        let (_, default_entry) = entries.remove(at);
+        let mut default = underscore_keys(&default);
+        let name = default.remove("name").and_then(|n| n.scalar_text());
+        if let Some(name) = name {
+            let own = entries.iter().position(|(n, _)| *n == name).map(|i| entries.remove(i).1);
+            let mut own = own.unwrap_or_default();
+            let names = |map: &Map| {
+                map.get("groups").and_then(|n| NameList::read(n, &mut Reader::new())).unwrap_or_default().0
+            };
+            let groups = sorted_unique([names(&own), names(&default)].concat());
+            own.insert("groups", groups.into_iter().map(Node::from).collect::<Vec<_>>());
+            entries.push((name.clone(), merge_missing([&own, &default_entry, &default])));
+            default_name = Some(name);
+        }
+    }
+    entries
+        .into_iter()
+        .filter_map(|(name, map)| {
+            // Findings were reported at the positions of the keys.
+            let keys = UserKeys::read_known(&Node::from(map), &mut Reader::new())?;
+            Some(User { is_default: default_name.as_deref() == Some(&name), name, keys })
+        })
+        .collect()
+}
+
+fn sorted_unique(mut names: Vec<String>) -> Vec<String> {
+    sort::sort(&mut names);
+    names.dedup();
+    names
+}

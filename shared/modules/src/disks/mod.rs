@@ -1,0 +1,10 @@
+//! Block devices, partition tables, mounts and swap.
+
+pub mod block_device;
+pub mod data_loss_notice;
+pub mod device_aliases;
+pub mod fstab;
+pub mod metadata_devices;
+pub mod mountinfo;
+pub mod partition_table;
+pub mod swap;

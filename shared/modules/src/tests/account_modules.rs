@@ -1,0 +1,491 @@
+//! Whole modules on a machine in a directory whose account programs are stubs: they record their arguments and standard
+//! input, and make the changes that the next step reads. Programs run chrooted, which requires root or a user namespace
+//! (`unshare -r cargo test -p modules`).
+
+use std::os::unix::fs::MetadataExt;
+
+use system::WriteOptions;
+
+use crate::tests::sandbox::{Sandbox, yaml};
+use crate::{set_passwords, ssh, users_groups};
+
+const KEY: &str = "ssh-ed25519 AAAAC3Nz me@x";
+
+/// A machine with the users root and old, and the account programs.
+fn machine(config: &str) -> Sandbox {
+    let mut sandbox = Sandbox::new(config);
+    let me = std::fs::metadata(&sandbox.top).unwrap();
+    let ids = format!("{}:{}", me.uid(), me.gid());
+    let passwd = format!("root:x:{ids}::/root:/bin/sh\nold:x:{ids}::/home/old:/bin/sh\n");
+    let put = |path: &str, text: &str| sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
+    put("/etc/passwd", &passwd);
+    put("/etc/group", "root:x:0:\n");
+    put("/etc/shadow", "root:*:1::::::\nold:!:1::::::\n");
+    sandbox.stub("useradd", &format!("echo \"$1:x:{ids}::/home/$1:/bin/sh\" >> /etc/passwd"));
+    sandbox.stub("groupadd", "echo \"$1:x:9:\" >> /etc/group");
+    for quiet in ["usermod", "passwd", "chpasswd"] {
+        sandbox.stub(quiet, "");
+    }
+    sandbox.system_info =
+        yaml("default_user: {name: debian, groups: [adm], sudo: ['ALL=(ALL) NOPASSWD:ALL']}");
+    sandbox
+}
+
+#[test]
+fn users_are_created_in_order_with_the_default_user_last() {
+    let sandbox = machine(&format!(
+        "groups: [staff, {{ops: [old, nobody]}}]\n\
+         users:\n- default\n\
+         - {{name: eve, groups: [adm, ops], plain_text_passwd: hunter2, lock_passwd: false, sudo: ALL=(ALL) ALL}}\n\
+         - {{name: hash, passwd: $6$a$hunter2, uid: 7, ssh_authorized_keys: [{KEY}]}}\n"
+    ));
+    sandbox.run(&users_groups::MODULE).unwrap();
+    assert_eq!(
+        sandbox.calls(),
+        "groupadd staff\n\
+         groupadd ops\n\
+         usermod -a -G ops old\n\
+         groupadd adm\n\
+         useradd eve --groups adm,ops -m\n\
+         chpasswd\n< eve:hunter2\n\
+         passwd -u eve\n\
+         useradd hash --uid 7 -m\n\
+         chpasswd -e\n< hash:$6$a$hunter2\n\
+         passwd -l hash\n\
+         useradd debian --groups adm -m\n\
+         passwd -l debian\n"
+    );
+    let (sudoers, mode) = sandbox.file("/etc/sudoers.d/90-cloud-init-users");
+    let rules = sudoers.split_once('\n').unwrap().1;
+    assert_eq!(
+        rules,
+        "\n# User rules for eve\neve ALL=(ALL) ALL\n\n# User rules for debian\ndebian ALL=(ALL) NOPASSWD:ALL\n"
+    );
+    assert_eq!(mode, 0o440);
+    assert_eq!(sandbox.file("/home/hash/.ssh/authorized_keys"), (format!("{KEY}\n"), 0o600));
+    assert_eq!(sandbox.logged_warnings(), ["group ops: user nobody does not exist; not added"]);
+    assert!(!format!("{:?}", sandbox.sys.effects()).contains("hunter2"));
+}
+
+#[test]
+fn existing_users_keep_shell_groups_and_password() {
+    let sandbox =
+        machine("users: [{name: old, shell: /bin/zsh, groups: [adm], passwd: hunter2, lock_passwd: false}]");
+    sandbox.run(&users_groups::MODULE).unwrap();
+    assert_eq!(sandbox.calls(), "");
+    let logged_warnings = sandbox.logged_warnings().join("\n");
+    assert!(logged_warnings.contains("user old already exists; ignoring"), "{logged_warnings}");
+    assert!(logged_warnings.contains("Not unlocking the password of existing user old"), "{logged_warnings}");
+    assert!(!logged_warnings.contains("hunter2"));
+}
+
+#[test]
+fn a_password_that_cannot_be_unlocked_is_deleted() {
+    for (body, last) in
+        [("echo unchanged >&2; exit 3", "passwd -u e\npasswd -d e\n"), ("exit 0", "passwd -u e\n")]
+    {
+        let sandbox = machine("users: [{name: e, lock_passwd: false, plain_text_passwd: ''}]");
+        sandbox.stub("passwd", &format!("case $1 in -u) {body};; esac"));
+        sandbox.run(&users_groups::MODULE).unwrap();
+        assert_eq!(sandbox.calls(), format!("useradd e -m\n{last}"));
+    }
+}
+
+/// Alpine's passwd is busybox': it has no --expire, and fails for a password that is unlocked already.
+#[test]
+fn passwords_are_unlocked_and_expired_with_busybox() {
+    for (message, is_unlocked) in
+        [("passwd: password for old is already unlocked", true), ("passwd: must be suid", false)]
+    {
+        let sandbox = machine(
+            "users: [{name: old, lock_passwd: false, plain_text_passwd: hunter2}]\n\
+             chpasswd: {users: [{name: old, password: hunter2, type: text}]}",
+        );
+        std::fs::create_dir_all(sandbox.top.join("usr/bin")).unwrap();
+        std::os::unix::fs::symlink("/bin/bbsuid", sandbox.top.join("usr/bin/passwd")).unwrap();
+        sandbox.stub("passwd", &format!("echo '{message}' >&2; exit 1"));
+        assert_eq!(sandbox.run(&users_groups::MODULE).is_ok(), is_unlocked, "{message}");
+        sandbox.run(&set_passwords::MODULE).unwrap();
+        assert_eq!(
+            sandbox.calls(),
+            "chpasswd\n< old:hunter2\npasswd -u old\nchpasswd\n< old:hunter2\n",
+            "{message}"
+        );
+        assert_eq!(sandbox.file("/etc/shadow").0, "root:*:1::::::\nold:!:0::::::\n");
+    }
+}
+
+#[test]
+fn no_users_are_created() {
+    for config in ["users: []", "groups: []\nusers: []", "{}", "users: null", "users: 5"] {
+        let sandbox = machine(config);
+        sandbox.run(&users_groups::MODULE).unwrap();
+        assert_eq!(sandbox.calls(), "", "{config}");
+    }
+}
+
+/// An initrd has no useradd: the image's default user is left out, a user that user-data requests is an error.
+#[test]
+fn without_useradd_only_requested_users_are_errors() {
+    let of_image = machine("users: [default]");
+    of_image.sys.remove("/usr/sbin/useradd").unwrap();
+    of_image.run(&users_groups::MODULE).unwrap();
+    of_image.run(&ssh::MODULE).unwrap();
+    assert_eq!(of_image.logged_warnings(), [""; 0]);
+
+    let mut with_key = machine("users: [default]");
+    with_key.sys.remove("/usr/sbin/useradd").unwrap();
+    with_key.instance.public_keys = vec![KEY.into()];
+    with_key.run(&users_groups::MODULE).unwrap();
+    with_key.run(&ssh::MODULE).unwrap();
+    assert_eq!(with_key.logged_warnings(), ["login keys: authorized keys of debian: no such user"]);
+
+    for users in ["users: [default]", "users: [eve]", "user: {name: me}"] {
+        let mut requested = machine("");
+        requested.sys.remove("/usr/sbin/useradd").unwrap();
+        let source = requested.layout.merged_cloud_config();
+        requested.config = config::yaml::parse(&source, users).unwrap().root;
+        let error = requested.run(&users_groups::MODULE).unwrap_err().to_string();
+        assert!(error.contains("useradd: not found"), "{users}: {error}");
+    }
+}
+
+/// An account that useradd has locked is not locked again; an unlocked one is.
+#[test]
+fn new_users_passwords_are_locked_once() {
+    let sandbox = machine("users: [a, b, {name: c, passwd: $6$x}, {name: d, lock_passwd: false}]");
+    let shadow = "root:*:1:0:99999:7:::\na:!:1:::::\nb::1:::::\nc:$6$x:1:::::\nd:!:1:::::\n";
+    sandbox.sys.write("/etc/shadow", shadow, WriteOptions::mode(0o640)).unwrap();
+    sandbox.run(&users_groups::MODULE).unwrap();
+    let calls = sandbox.calls();
+    let locks: Vec<&str> = calls.lines().filter(|line| line.starts_with("passwd ")).collect();
+    assert_eq!(locks, ["passwd -l c", "passwd -l b"], "{calls}");
+}
+
+#[test]
+fn an_invalid_user_does_not_affect_the_others() {
+    let sandbox = machine(
+        "users:\n\
+         - [[x]]\n\
+         - {name: a, groups: {x: 1}, sudo: {y: 1}, shell: [z]}\n\
+         - {name: 'b:c'}\n\
+         - {name: d, system: true, ssh_import_id: [gh:d]}\n\
+         - {name: -rf}\n\
+         - {name: f, ssh_redirect_user: maybe, sudo: [ALL, 5], gecos: \"two\\nlines\"}\n",
+    );
+    let error = sandbox.run(&users_groups::MODULE).unwrap_err();
+    assert!(error.to_string().contains("ssh_import_id needs a home directory"), "{error}");
+    assert_eq!(
+        sandbox.calls(),
+        "groupadd x\nuseradd a --groups x -m\nuseradd f -m\npasswd -l a\npasswd -l f\n"
+    );
+    let logged_warnings = sandbox.logged_warnings().join("\n");
+    for part in [
+        "test.yaml:2:4: users[0]: expected a user name without whitespace",
+        "test.yaml:3:35: users[1].sudo: expected a rule, a list of rules or null, found a map",
+        "users[1].shell: expected a string, found a list",
+        "users[5].sudo: expected a rule, a list of rules or null",
+        "test.yaml:4:10: users[2].name: expected a user name without",
+        "test.yaml:6:10: users[4].name: expected a user name without",
+        "users[5].ssh_redirect_user: expected true, false or default",
+        "users[5].gecos: expected a single-line string",
+    ] {
+        assert!(logged_warnings.contains(part), "{part} not in {logged_warnings}");
+    }
+}
+
+#[test]
+fn an_empty_list_of_keys_needs_no_home_directory() {
+    let list = ["ssh_authorized_keys: []", "ssh_authorized_keys: ''", "ssh_import_id: []"];
+    for (without, argv) in [("no_create_home", "useradd e -M\n"), ("system", "useradd e --system -M\n")] {
+        for keys in list {
+            let sandbox = machine(&format!("users: [{{name: e, {without}: true, {keys}}}]"));
+            sandbox.run(&users_groups::MODULE).unwrap();
+            assert_eq!(sandbox.calls(), format!("{argv}passwd -l e\n"), "{keys}");
+            assert!(!sandbox.sys.exists("/home/e"), "{without} {keys}");
+        }
+    }
+}
+
+#[test]
+fn missing_account_programs_are_reported() {
+    let sandbox = Sandbox::new("users: [a, b]\ngroups: [g]");
+    assert!(sandbox.run(&users_groups::MODULE).is_err());
+    let logged_warnings = sandbox.logged_warnings();
+    assert_eq!(logged_warnings.len(), 3, "{logged_warnings:?}");
+    assert!(
+        logged_warnings.iter().all(|n| n.contains("not found") || n.contains("No such file")),
+        "{logged_warnings:?}"
+    );
+}
+
+#[test]
+fn an_unknown_user_does_not_keep_others_from_getting_passwords() {
+    let sandbox = machine(
+        "chpasswd:\n  users:\n  - {name: a, password: firstpw, type: text}\n  - {name: ghost, password: secondpw, type: text}\n\
+         \x20 - {name: r, type: RANDOM}\n  - {name: h, password: $6$s$thirdpw}\n",
+    );
+    sandbox.sys.write("/dev/console", "", WriteOptions::default()).unwrap();
+    // As chpasswd(8): nothing is changed if one line is invalid.
+    sandbox.stub("chpasswd", "case $all in *ghost*) exit 1;; esac");
+    assert!(sandbox.run(&set_passwords::MODULE).is_err());
+    let console = sandbox.sys.read_text("/dev/console").unwrap();
+    let random = console.lines().last().and_then(|l| l.strip_prefix("r:")).unwrap().to_string();
+    assert_eq!(random.len(), 20);
+    assert_eq!(console, format!("Set the following 'random' passwords\n\nr:{random}\n"));
+    assert_eq!(
+        sandbox.calls().replace(&random, "RANDOM"),
+        "chpasswd\n< a:firstpw\n< ghost:secondpw\n< r:RANDOM\n\
+         chpasswd\n< a:firstpw\nchpasswd\n< ghost:secondpw\nchpasswd\n< r:RANDOM\n\
+         chpasswd -e\n< h:$6$s$thirdpw\n\
+         passwd --expire a\npasswd --expire r\npasswd --expire h\n"
+    );
+    let messages = format!("{:?}{:?}", sandbox.logged_warnings(), sandbox.sys.effects());
+    assert!(messages.contains("ghost"));
+    for secret in ["firstpw", "secondpw", "thirdpw", &random] {
+        assert!(!messages.contains(secret), "{secret} in {messages}");
+    }
+}
+
+#[test]
+fn password_key_sets_the_default_users_password() {
+    for (config, calls) in [
+        ("users: [default]\npassword: p", "chpasswd\n< debian:p\npasswd --expire debian\n"),
+        ("users: [default]\npassword: $6$s$h\nchpasswd: {expire: false}", "chpasswd -e\n< debian:$6$s$h\n"),
+        // Users' passwords have precedence.
+        ("users: [default]\npassword: p\nchpasswd: {expire: false, list: ['a:b']}", "chpasswd\n< a:b\n"),
+        ("users: []\npassword: p", ""),
+        ("users: [default]\npassword: [p]", ""),
+        ("users: [default]\npassword: ''", ""),
+        // An invalid `expire` means no expiry.
+        ("users: [default]\npassword: p\nchpasswd: {expire: [no]}", "chpasswd\n< debian:p\n"),
+        // Text that is taken for a hash would be a password that nothing matches.
+        ("chpasswd: {users: [{name: a, password: p, type: txt}]}", ""),
+        ("chpasswd: {users: [{name: a, password: p, type: [text]}]}", ""),
+        ("chpasswd: {expire: false, users: [{name: a, password: h, type: null}]}", "chpasswd -e\n< a:h\n"),
+        ("chpasswd: {expire: false, list: [\"a:b\\0c\"]}", ""),
+    ] {
+        let sandbox = machine(config);
+        let _ = sandbox.run(&set_passwords::MODULE);
+        assert_eq!(sandbox.calls(), calls, "{config}");
+    }
+}
+
+const HOST_KEY: &str = "/etc/ssh/ssh_host_rsa_key";
+
+fn with_host_key(config: &str) -> Sandbox {
+    let sandbox = machine(config);
+    sandbox.sys.write(HOST_KEY, "of the image", WriteOptions::secret()).unwrap();
+    sandbox
+}
+
+const KEYGEN: &str = "for f; do :; done; case $1 in -y*) echo ssh-rsa AAAA;; *) echo new > $f; echo ssh-x NEW c > $f.pub; echo art;; esac";
+
+#[test]
+fn host_keys_are_regenerated() {
+    let sandbox = with_host_key("ssh_genkeytypes: [rsa, ed25519, 'bad type', -f]\nssh_quiet_keygen: true");
+    sandbox.stub("ssh-keygen", KEYGEN);
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(
+        sandbox.calls(),
+        "ssh-keygen -t rsa -N  -f /etc/ssh/ssh_host_rsa_key\n\
+         ssh-keygen -t ed25519 -N  -f /etc/ssh/ssh_host_ed25519_key\n"
+    );
+    assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
+    let expected = "expected a type of keys: rsa, ecdsa or ed25519, found a string";
+    assert_eq!(
+        sandbox.logged_warnings(),
+        [
+            format!("test.yaml:1:33: ssh_genkeytypes[2]: {expected}"),
+            format!("test.yaml:1:45: ssh_genkeytypes[3]: {expected}"),
+        ]
+    );
+}
+
+#[test]
+fn host_keys_are_kept() {
+    for (config, keygen) in [
+        // No new keys can be generated.
+        ("{}", None),
+        // No other types are requested.
+        ("ssh_deletekeys: false\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
+        // An invalid value must not delete keys.
+        ("ssh_deletekeys: flase\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
+        ("ssh_deletekeys: [false]\nssh_genkeytypes: [rsa]", Some(KEYGEN)),
+    ] {
+        let sandbox = with_host_key(config);
+        if let Some(body) = keygen {
+            sandbox.stub("ssh-keygen", body);
+        }
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.file(HOST_KEY).0, "of the image", "{config}");
+        assert_eq!(sandbox.calls(), "");
+    }
+}
+
+#[test]
+fn missing_openssh_is_reported_only_if_expected() {
+    // The configuration, a program of the machine, the number of warnings.
+    for (config, program, warnings) in
+        [("{}", None, 0), ("{}", Some("sshd"), 3), ("ssh_genkeytypes: [ed25519]", None, 1)]
+    {
+        let sandbox = machine(config);
+        // systemd has a drop-in of its own for the client.
+        sandbox.sys.create_dir_all("/etc/ssh/ssh_config.d", 0o755).unwrap();
+        if let Some(name) = program {
+            sandbox.stub(name, "");
+        }
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(
+            sandbox.logged_warnings().len(),
+            warnings,
+            "{config} {program:?}: {:?}",
+            sandbox.logged_warnings()
+        );
+    }
+}
+
+#[test]
+fn unusable_host_keys_are_replaced_by_new_ones() {
+    let sandbox = with_host_key(
+        "ssh_keys: {rsa_private: hunter2, rsa_certificate: cert, ecdsa_public: pub, ecdsa_private: [x]}",
+    );
+    sandbox.stub("ssh-keygen", KEYGEN);
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.file(HOST_KEY), ("hunter2".into(), 0o600));
+    assert_eq!(sandbox.file("/etc/ssh/ssh_host_rsa_key.pub").0, "ssh-rsa AAAA root@localhost\n");
+    assert_eq!(sandbox.file("/etc/ssh/ssh_host_ecdsa_key.pub"), ("pub".into(), 0o644));
+    assert_eq!(
+        sandbox.file("/etc/ssh/sshd_config").0,
+        "HostCertificate /etc/ssh/ssh_host_rsa_key-cert.pub\n"
+    );
+    assert_eq!(
+        sandbox.logged_warnings(),
+        ["test.yaml:1:91: ssh_keys.ecdsa_private: expected a string, found a list"]
+    );
+    // None of them is valid: a server without host keys would lock out all users.
+    for config in [
+        "ssh_keys: {dsa_private: x}\nssh_genkeytypes: [rsa]",
+        "ssh_keys: x\nssh_genkeytypes: [rsa]",
+        "ssh_keys: {rsa_public: x}\nssh_genkeytypes: [rsa]",
+        "ssh_keys: {rsa_private: '', rsa_public: x}\nssh_genkeytypes: [rsa]",
+        "ssh_genkeytypes: ['bad type']",
+        "ssh_genkeytypes: [[rsa]]",
+    ] {
+        let sandbox = with_host_key(config);
+        sandbox.stub("ssh-keygen", KEYGEN);
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.file(HOST_KEY).0, "new\n", "{config}");
+        assert!(!sandbox.logged_warnings().is_empty(), "{config}");
+    }
+}
+
+#[test]
+fn unchanged_host_keys_are_not_written_again() {
+    use std::os::unix::fs::MetadataExt;
+    let sandbox = with_host_key(
+        "ssh_keys: {rsa_private: key, rsa_certificate: cert, ed25519_private: p, ed25519_public: q}",
+    );
+    sandbox.stub("ssh-keygen", KEYGEN);
+    let stale = ["ssh_host_ecdsa_key", "ssh_host_rsa_key.pub"].map(|name| format!("/etc/ssh/{name}"));
+    for path in &stale {
+        sandbox.sys.write(path, "old", WriteOptions::default()).unwrap();
+    }
+    sandbox.run(&ssh::MODULE).unwrap();
+    let inodes = || {
+        let names = sandbox.sys.list("/etc/ssh").unwrap();
+        let inode = |name: &String| sandbox.sys.metadata(format!("/etc/ssh/{name}")).unwrap().ino();
+        names.iter().map(|name| (name.clone(), inode(name))).collect::<Vec<_>>()
+    };
+    let first = inodes();
+    assert!(!sandbox.sys.exists(&stale[0]));
+    assert_eq!(sandbox.file(&stale[1]).0, "ssh-rsa AAAA root@localhost\n");
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(inodes(), first);
+    // Another key of the image or of an earlier instance does not stay.
+    sandbox.sys.write(HOST_KEY, "other", WriteOptions::secret()).unwrap();
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.file(HOST_KEY), ("key".into(), 0o600));
+}
+
+#[test]
+fn host_key_mode_with_the_ssh_keys_group() {
+    for (distro, version, mode) in [
+        ("rocky", "8.7p1", 0o640),
+        ("fedora", "9.6p1", 0o600),
+        ("debian", "8.7p1", 0o600),
+        ("photon", "8.7p1", 0o600),
+    ] {
+        let mut sandbox = machine("ssh_genkeytypes: [rsa]\nssh_quiet_keygen: true");
+        sandbox.distro = distro::Distro::named(distro).unwrap();
+        sandbox.stub("ssh-keygen", &format!("umask 077; {KEYGEN}"));
+        sandbox.stub("sshd", &format!("echo 'OpenSSH_{version}, OpenSSL' >&2; exit 1"));
+        sandbox.run(&ssh::MODULE).unwrap();
+        assert_eq!(sandbox.file(HOST_KEY).1, mode, "{distro}");
+    }
+}
+
+#[test]
+fn login_keys_of_the_default_user_and_root() {
+    let as_debian = ssh::disable_options(ssh::DISABLE_USER_OPTS, "debian", "root");
+    let as_nobody = ssh::disable_options(ssh::DISABLE_USER_OPTS, "NONE", "root");
+    for (config, user, root) in [
+        ("users: [default]", Some("KEY\nCLOUD\n"), format!("{as_debian} KEY\n{as_debian} CLOUD\n")),
+        ("users: []", None, format!("{as_nobody} KEY\n{as_nobody} CLOUD\n")),
+        ("users: [default]\ndisable_root: false", Some("KEY\nCLOUD\n"), "KEY\nCLOUD\n".into()),
+        (
+            "users: [default]\nallow_public_ssh_keys: false\ndisable_root_opts: no-pty",
+            Some("KEY\n"),
+            "no-pty KEY\n".into(),
+        ),
+    ] {
+        let mut sandbox = machine(&format!("{config}\nssh_genkeytypes: []\nssh_authorized_keys: [{KEY}]"));
+        let cloud = "ssh-rsa BBBB cloud";
+        sandbox.instance.public_keys = vec![cloud.into()];
+        sandbox.run(&users_groups::MODULE).unwrap();
+        sandbox.run(&ssh::MODULE).unwrap();
+        let sorted = |text: &str| {
+            let mut lines: Vec<_> =
+                text.replace("KEY", KEY).replace("CLOUD", cloud).lines().map(String::from).collect();
+            lines.sort();
+            lines
+        };
+        let file = |path: &str| sandbox.sys.read_text(path).ok().map(|text| sorted(&text));
+        assert_eq!(file("/root/.ssh/authorized_keys"), Some(sorted(&root)), "{config}");
+        assert_eq!(file("/home/debian/.ssh/authorized_keys"), user.map(sorted), "{config}");
+    }
+}
+
+#[test]
+fn login_keys_do_not_wait_for_host_keys() {
+    let sandbox = machine(&format!("users: []\nssh_genkeytypes: [rsa]\nssh_authorized_keys: [{KEY}]"));
+    sandbox.stub("ssh-keygen", &format!("[ -s /root/.ssh/authorized_keys ] || exit 1; {KEYGEN}"));
+    sandbox.run(&ssh::MODULE).unwrap();
+    assert_eq!(sandbox.logged_warnings(), [""; 0]);
+    assert_eq!(sandbox.file(HOST_KEY).0, "new\n");
+}
+
+#[test]
+fn a_link_to_a_directory_of_another_user_is_not_followed() {
+    let sandbox = machine(&format!("users: [{{name: old, ssh_authorized_keys: [{KEY}]}}]"));
+    sandbox.sys.create_dir_all("/root/.ssh", 0o700).unwrap();
+    sandbox.sys.create_dir_all("/home/old", 0o755).unwrap();
+    sandbox.sys.link("/nowhere", "/home/old/.ssh").unwrap();
+    assert!(sandbox.run(&users_groups::MODULE).is_err());
+    assert!(
+        sandbox.logged_warnings()[0].contains("/home/old/.ssh is not owned by the user"),
+        "{:?}",
+        sandbox.logged_warnings()
+    );
+}
+
+/// If rules cannot be written, the keys are installed nevertheless, so that the owner can log in and repair the rules.
+#[test]
+fn keys_are_installed_when_sudo_rules_fail() {
+    let sandbox = machine(&format!(
+        "users: [{{name: old, sudo: 'ALL=(ALL) NOPASSWD:ALL', ssh_authorized_keys: ['{KEY}']}}]"
+    ));
+    sandbox.sys.write("/etc/sudoers.d", "no directory", WriteOptions::default()).unwrap();
+    sandbox.run(&users_groups::MODULE).unwrap_err();
+    assert!(sandbox.file("/home/old/.ssh/authorized_keys").0.contains(KEY));
+}

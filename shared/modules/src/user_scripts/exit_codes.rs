@@ -1,0 +1,256 @@
+//! Exit codes by which a script requests a reboot or another run, as cloudbase-init has them: `scripts: {exit_codes:
+//! cloudbase}`. A process has 8 bits for its exit code, so that 1001 is 233, 1002 is 234 and 1003 is 235.
+//!
+//! The scripts run at most once per boot, and the reboot waits for the end of the final stage. Reboots are counted, so that a
+//! script which always requests one does not reboot a machine for ever.
+
+use state::Frequency;
+use system::{Error, Result, WriteOptions, debug, info, warning};
+
+use crate::Context;
+
+/// The reboots of one instance that scripts may request.
+const MAX_REBOOTS: u32 = 10;
+/// The file below the run directory that names the script which requested the reboot of this boot.
+const REQUEST: &str = "script-reboot";
+/// The file of the instance with the number of reboots so far.
+const COUNT: &str = "script-reboots";
+const MAX_COUNT_FILE: u64 = 16;
+
+config::string_enum! {
+    /// The exit codes with a meaning.
+    pub enum ExitCodes { Cloudbase = "cloudbase" }
+}
+
+config::keys! {
+    /// The settings that control how scripts are run.
+    pub struct Scripts {
+        /// Exit statuses with a special meaning. With `cloudbase`, 1001 (233) reboots after this boot, 1002 (234) runs the
+        /// script again in the next boot, 1003 (235) does both. Applies to scripts that run once: user-data,
+        /// vendor-data, runcmd, scripts/per-instance and scripts/per-once. Limited to 10 reboots per instance.
+        exit_codes: Option<ExitCodes>;
+    }
+    /// The key of the modules that run scripts.
+    pub struct Keys {
+        /// Settings for scripts.
+        scripts: Option<Scripts>;
+    }
+}
+
+/// Returns the directory whose scripts a module runs once, and how often that is.
+pub fn directory(context: &Context<'_>, module: &str) -> Option<(String, Frequency)> {
+    let layout = context.layout;
+    Some(match module {
+        "scripts_user" => (layout.user_scripts(), Frequency::Instance),
+        "scripts_vendor" => (layout.vendor_scripts(), Frequency::Instance),
+        "scripts_per_instance" => (layout.instance_scripts(), Frequency::Instance),
+        "scripts_per_once" => (layout.once_scripts(), Frequency::Once),
+        _ => return None,
+    })
+}
+
+/// The modules whose scripts run once.
+const MODULES: [&str; 4] = ["scripts_user", "scripts_vendor", "scripts_per_instance", "scripts_per_once"];
+
+/// What a script requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Request {
+    reboots: bool,
+    runs_again: bool,
+}
+
+fn request(code: i32) -> Option<Request> {
+    match code {
+        233 => Some(Request { reboots: true, runs_again: false }),
+        234 => Some(Request { reboots: false, runs_again: true }),
+        235 => Some(Request { reboots: true, runs_again: true }),
+        _ => None,
+    }
+}
+
+/// Returns whether exit codes of the scripts in a directory have a meaning.
+pub fn are_enabled(context: &Context<'_>, of: &str) -> bool {
+    let is_once = MODULES.iter().any(|module| directory(context, module).is_some_and(|(path, _)| path == of));
+    is_once
+        && context.config.at_path(&["scripts", "exit_codes"]).and_then(config::Node::as_str)
+            == Some("cloudbase")
+}
+
+/// Returns the name of the semaphore of a script that is to run again.
+pub fn semaphore(module: &str, script: &str) -> String {
+    format!("again.{module}.{script}")
+}
+
+/// Does what the exit code of a script requests.
+///
+/// # Errors
+/// Fails if it is another code than 0, or if the request cannot be recorded.
+pub fn apply(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result<()> {
+    let (sys, layout) = (context.sys, context.layout);
+    let path = format!("{of}/{script}");
+    let Some(Request { reboots, runs_again }) = request(code) else {
+        return match code {
+            0 => Ok(()),
+            _ => Err(Error::new(format!("running {path}: exit code {code}"))),
+        };
+    };
+    if runs_again {
+        info!(sys, "{path}: exit code {code}; it runs again at the next boot");
+        for module in MODULES {
+            if let Some((_, frequency)) = directory(context, module).filter(|(path, _)| path == of) {
+                state::acquire(sys, layout, &semaphore(module, script), frequency)?;
+            }
+        }
+    }
+    if reboots {
+        info!(sys, "{path}: exit code {code}; the machine reboots after the boot");
+        sys.write(layout.run(REQUEST), format!("{path}\n"), WriteOptions::default())?;
+    }
+    Ok(())
+}
+
+/// Returns the scripts of a module that has run, which are to run again at this boot.
+pub fn requested_reruns(context: &Context<'_>, module: &str) -> Vec<String> {
+    let Some((path, frequency)) = directory(context, module).filter(|(path, _)| are_enabled(context, path))
+    else {
+        return Vec::new();
+    };
+    let is_due =
+        |name: &String| state::has_run(context.sys, context.layout, &semaphore(module, name), frequency);
+    context.sys.list(path).unwrap_or_default().into_iter().filter(is_due).collect()
+}
+
+/// Drops the reboot that a script has requested: the configuration has its own change of the power state.
+pub fn withdraw_reboot(context: &Context<'_>) {
+    let path = context.layout.run(REQUEST);
+    if context.sys.exists(&path) {
+        info!(context.sys, "power_state overrides the reboot that a script requested");
+        if let Err(e) = context.sys.remove(&path) {
+            warning!(context.sys, "{e}");
+        }
+    }
+}
+
+/// Removes the request of a script for a reboot, counts it, and returns the script's path; `None` without a request, and after
+/// too many reboots.
+///
+/// # Errors
+/// Fails if the reboot cannot be counted.
+pub fn take_reboot_request(context: &Context<'_>) -> Result<Option<String>> {
+    let (sys, request) = (context.sys, context.layout.run(REQUEST));
+    let Some(script) = sys.read_text_if_exists(&request)? else { return Ok(None) };
+    let script = script.trim().to_string();
+    sys.remove(&request)?;
+    let file = context.layout.instance(COUNT);
+    let text = sys.read_at_most(&file, MAX_COUNT_FILE);
+    let count = match &text {
+        Ok(text) => {
+            std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(MAX_REBOOTS)
+        }
+        Err(e) if e.is_not_found() => 0,
+        // It may be too many.
+        Err(_) => MAX_REBOOTS,
+    };
+    if count >= MAX_REBOOTS {
+        warning!(
+            sys,
+            "{script} requests a reboot; ignored after {MAX_REBOOTS} reboots of this instance (to allow more, remove {file})"
+        );
+        return Ok(None);
+    }
+    // First: a reboot that is not counted could be the first of endless ones.
+    sys.write(&file, format!("{}\n", count + 1), WriteOptions::default().durable())?;
+    debug!(sys, "reboot {} of at most {MAX_REBOOTS} that scripts requested", count + 1);
+    Ok(Some(script))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::sandbox::Sandbox;
+    use crate::{ModuleEntry, ModuleResult, RunMode, reboot_if_requested, run_modules};
+
+    const ON: &str = "scripts: {exit_codes: cloudbase}";
+    const REQUESTS: [&str; 4] = ["a exits 233", "b exits 234", "c exits 235", "d exits 0"];
+
+    fn sandbox(config: &str, module: &str) -> (Sandbox, String) {
+        let sandbox = Sandbox::live(config);
+        let (path, _) = sandbox.with_context(|context| directory(context, module)).unwrap();
+        let out = sandbox.top.join("out").to_string_lossy().into_owned();
+        for script in REQUESTS {
+            let (name, code) = script.split_once(" exits ").unwrap();
+            let text = format!("#!/bin/sh\nprintf {name} >>{out}\nexit {code}\n");
+            sandbox.sys.write(format!("{path}/{name}"), text, WriteOptions::mode(0o700)).unwrap();
+        }
+        (sandbox, out)
+    }
+
+    fn boot(sandbox: &Sandbox, module: &str) -> ModuleResult {
+        let entries = [ModuleEntry::single(module, None, Vec::new())];
+        let ran = sandbox.with_context(|context| run_modules(context, &entries, "test", RunMode::Full));
+        ran.into_iter().next().unwrap().1
+    }
+
+    #[test]
+    fn scripts_run_again_until_they_are_content() {
+        for module in MODULES {
+            let (sandbox, out) = sandbox(ON, module);
+            let ran = || std::fs::read_to_string(&out).unwrap_or_default();
+            assert_eq!(boot(&sandbox, module), ModuleResult::Done, "{module}");
+            assert_eq!(ran(), "abcd", "{module}");
+            let request = sandbox.sys.read_text(sandbox.layout.run(REQUEST)).unwrap();
+            assert!(request.ends_with("/c\n"), "{request}");
+            assert_eq!(boot(&sandbox, module), ModuleResult::Done);
+            assert_eq!(ran(), "abcdbc", "{module}");
+            // One is content now, the other fails for good.
+            let (path, _) = sandbox.with_context(|context| directory(context, module)).unwrap();
+            sandbox.sys.write(format!("{path}/b"), "#!/bin/sh\nexit 0\n", WriteOptions::mode(0o700)).unwrap();
+            sandbox.sys.write(format!("{path}/c"), "#!/bin/sh\nexit 4\n", WriteOptions::mode(0o700)).unwrap();
+            let ModuleResult::Failed(why) = boot(&sandbox, module) else { panic!("{module}") };
+            assert!(why.ends_with("1 of 2 scripts failed: c"), "{why}");
+            assert_eq!(boot(&sandbox, module), ModuleResult::AlreadyRan);
+            assert_eq!(ran(), "abcdbc", "{module}");
+        }
+    }
+
+    #[test]
+    fn exit_codes_have_no_meaning_by_default_or_per_boot() {
+        let (off, out) = sandbox("{}", "scripts_user");
+        assert!(matches!(boot(&off, "scripts_user"), ModuleResult::Failed(_)));
+        assert_eq!(boot(&off, "scripts_user"), ModuleResult::AlreadyRan);
+        assert_eq!(std::fs::read_to_string(out).unwrap(), "abcd");
+        assert!(!off.sys.exists(off.layout.run(REQUEST)));
+        let always = Sandbox::live(ON);
+        let path = always.layout.cloud("scripts/per-boot/x");
+        always.sys.write(&path, "#!/bin/sh\nexit 235\n", WriteOptions::mode(0o700)).unwrap();
+        assert!(matches!(boot(&always, "scripts_per_boot"), ModuleResult::Failed(_)));
+        assert!(!always.sys.exists(always.layout.run(REQUEST)));
+    }
+
+    #[test]
+    fn reboots_are_counted() {
+        let sandbox = Sandbox::new(ON);
+        let reboots = || {
+            let (sys, layout) = (&sandbox.sys, &sandbox.layout);
+            sys.write(layout.run(REQUEST), "/x\n", WriteOptions::default()).unwrap();
+            let before = sandbox.logged_warnings().len();
+            let count = sys.read_text_if_exists(layout.instance(COUNT)).unwrap();
+            sandbox.with_context(reboot_if_requested).unwrap();
+            let is_counted = count != sys.read_text_if_exists(layout.instance(COUNT)).unwrap();
+            assert!(!sys.exists(layout.run(REQUEST)));
+            (is_counted, sandbox.logged_warnings().len() - before)
+        };
+        for number in 1..=MAX_REBOOTS {
+            assert_eq!(reboots(), (true, 0));
+            let count = sandbox.sys.read_text(sandbox.layout.instance(COUNT)).unwrap();
+            assert_eq!(count, format!("{number}\n"));
+        }
+        assert_eq!(reboots(), (false, 1));
+        for unreadable in ["", "many", "99999999999999999999"] {
+            sandbox.sys.write(sandbox.layout.instance(COUNT), unreadable, WriteOptions::default()).unwrap();
+            assert_eq!(reboots(), (false, 1), "{unreadable}");
+        }
+        sandbox.sys.remove(sandbox.layout.run(REQUEST)).unwrap();
+        sandbox.with_context(reboot_if_requested).unwrap();
+    }
+}

@@ -1,0 +1,170 @@
+//! Runs the scripts of a directory for the scripts_* modules: all of them, sorted by name, one after the other.
+
+use system::{Command, Error, OutputMode, Result, System, debug, warning};
+
+use crate::Context;
+use crate::user_scripts::exit_codes;
+
+/// The kind of a directory entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    Script,
+    /// A file without execute permission, probably by mistake.
+    NotExecutable,
+    NotAFile,
+}
+
+fn classify(sys: &System, path: &str) -> FileKind {
+    use std::os::unix::fs::PermissionsExt;
+    match sys.metadata(path) {
+        Ok(meta) if meta.is_file() && meta.permissions().mode() & 0o111 != 0 => FileKind::Script,
+        Ok(meta) if meta.is_file() => FileKind::NotExecutable,
+        _ => FileKind::NotAFile,
+    }
+}
+
+/// Runs every executable file of `directory`, each with `prefix` before its path. A script that fails or exceeds its
+/// deadline does not stop the others; the error at the end names all of them. Background processes of a script continue.
+pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> Result<()> {
+    run_scripts(context, directory, context.sys.list(directory)?, prefix)
+}
+
+/// Runs one script of a directory in the same way.
+pub fn run_script(context: &Context<'_>, directory: &str, name: &str, prefix: &[String]) -> Result<()> {
+    run_scripts(context, directory, vec![name.to_string()], prefix)
+}
+
+fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefix: &[String]) -> Result<()> {
+    let sys = context.sys;
+    let (mut attempted, mut failed) = (0, Vec::new());
+    let obeys_codes = exit_codes::are_enabled(context, directory);
+    for name in names {
+        let path = format!("{directory}/{name}");
+        match classify(sys, &path) {
+            FileKind::Script => {}
+            FileKind::NotExecutable => {
+                warning!(sys, "{path} is not executable; skipped");
+                continue;
+            }
+            FileKind::NotAFile => {
+                debug!(sys, "{path} is not a file; skipped");
+                continue;
+            }
+        }
+        attempted += 1;
+        if directory == context.layout.user_scripts() {
+            sys.set_cause_key(script_source(context, &name));
+        }
+        let command = Command::new(prefix.iter().chain([&path]))
+            .output(OutputMode::Inherit)
+            .timeout(context.script_timeout);
+        let ran = match obeys_codes {
+            true => sys
+                .run(&command.accept_all())
+                .and_then(|ran| exit_codes::apply(context, directory, &name, ran.code)),
+            false => sys.run(&command).map(drop),
+        };
+        if let Err(e) = ran {
+            warning!(sys, "{e}");
+            failed.push(name);
+        }
+    }
+    if failed.is_empty() {
+        return Ok(());
+    }
+    let names = failed.join(", ");
+    Err(Error::new(format!("{} of {attempted} scripts failed: {names}", failed.len())))
+}
+
+/// Returns the source of a user's script: the key, or the part of that name.
+fn script_source(context: &Context<'_>, name: &str) -> String {
+    let key = "runcmd";
+    let is_key = name == key && context.config.get(key).is_some();
+    if is_key { key.into() } else { format!("user-data {name}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use system::WriteOptions;
+
+    use crate::tests::sandbox::Sandbox;
+    use crate::{scripts, scripts_vendor};
+
+    fn put(sandbox: &Sandbox, path: &str, text: &str, mode: u32) {
+        let text = text.replace("OUT", &sandbox.top.join("out").to_string_lossy());
+        sandbox.sys.write(path, text, WriteOptions::mode(mode)).unwrap();
+    }
+
+    fn out(sandbox: &Sandbox) -> String {
+        std::fs::read_to_string(sandbox.top.join("out")).unwrap_or_default()
+    }
+
+    #[test]
+    fn each_module_runs_its_directory() {
+        for (module, below) in [
+            (&scripts::per_boot::MODULE, "scripts/per-boot"),
+            (&scripts::per_once::MODULE, "scripts/per-once"),
+            (&scripts::per_instance::MODULE, "scripts/per-instance"),
+            (&scripts::user::MODULE, "instance/scripts"),
+            (&scripts_vendor::MODULE, "instance/scripts/vendor"),
+        ] {
+            let sandbox = Sandbox::live("{}");
+            sandbox.run(module).unwrap();
+            let at = |name: &str| sandbox.layout.cloud(&format!("{below}/{name}"));
+            put(&sandbox, &at("b"), "#!/bin/sh\necho b >> OUT\n", 0o755);
+            put(&sandbox, &at("10 a"), "#!/bin/sh\necho a >> OUT\nexit 4\n", 0o700);
+            put(&sandbox, &at("c"), "#!/bin/sh\necho c >> OUT\n", 0o644);
+            put(&sandbox, &at("nested/d"), "#!/bin/sh\necho d >> OUT\n", 0o755);
+            let message = sandbox.run(module).unwrap_err().to_string();
+            assert_eq!(message, "1 of 2 scripts failed: 10 a");
+            assert_eq!(out(&sandbox), "a\nb\n");
+            let logged_warnings = sandbox.logged_warnings();
+            assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
+            assert!(logged_warnings[0].ends_with("10 a': exit code 4"), "{logged_warnings:?}");
+            assert!(logged_warnings[1].ends_with("/c is not executable; skipped"));
+        }
+    }
+
+    #[test]
+    fn the_vendor_prefix_gets_the_script_path() {
+        for (prefix, lines) in [("[sh, -e]", 1), ("sh", 1), ("[echo, 1]", 0)] {
+            let sandbox = Sandbox::live(&format!("vendor_data: {{enabled: true, prefix: {prefix}}}"));
+            let path = sandbox.layout.instance("scripts/vendor/x");
+            put(&sandbox, &path, "echo x >> OUT\n", 0o700);
+            sandbox.run(&scripts_vendor::MODULE).unwrap();
+            assert_eq!(out(&sandbox).lines().count(), lines, "{prefix}");
+        }
+    }
+
+    #[test]
+    fn a_script_without_interpreter_is_reported() {
+        let sandbox = Sandbox::live("{}");
+        put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
+        assert!(sandbox.run(&scripts::per_boot::MODULE).is_err());
+        assert!(
+            sandbox.logged_warnings()[0].ends_with("Exec format error"),
+            "{:?}",
+            sandbox.logged_warnings()
+        );
+    }
+
+    #[test]
+    fn a_script_over_its_deadline_and_a_background_child() {
+        let mut sandbox = Sandbox::live("{}");
+        sandbox.script_timeout = Duration::from_millis(400);
+        let at = |name: &str| sandbox.layout.cloud(&format!("scripts/per-boot/{name}"));
+        put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
+        put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 4; echo later >> OUT) &\n", 0o755);
+        let started_at = Instant::now();
+        assert!(sandbox.run(&scripts::per_boot::MODULE).is_err());
+        assert!(started_at.elapsed() < Duration::from_millis(3500), "{:?}", started_at.elapsed());
+        assert_eq!(sandbox.logged_warnings().len(), 1);
+        assert!(sandbox.logged_warnings()[0].ends_with("/a: timed out after 0.4 s"));
+        while out(&sandbox).is_empty() && started_at.elapsed() < Duration::from_secs(30) {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        assert_eq!(out(&sandbox), "later\n");
+    }
+}
