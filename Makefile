@@ -64,6 +64,7 @@ dist: ## make the source release of the checked-out commit, with vendored crates
 
 generated: ## write what is generated from tables: mod lines, module lists, reference, manual pages, completions, schemas
 	tests/register
+	tests/waits
 	UPDATE_GENERATED=1 $(RUN) $(CARGO) test -p cloud-init -p clouds -p datasource -p modules -j $(JOBS) generated
 
 docs: ## check the documentation, and build the book in build/book if mdbook is installed
@@ -102,6 +103,7 @@ lint: ## check formatting, clippy, wording, documents, installed files and test 
 	tests/words
 	tests/ignored
 	tests/register --check
+	tests/waits --check
 	tests/documents
 	tests/files.sh
 	$(RUN) $(CARGO) fmt --all --check

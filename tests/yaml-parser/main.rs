@@ -1,5 +1,5 @@
-//! Compares the events of a YAML parser with PyYAML's, for the choice of the parser under `config::yaml` (ARCHITECTURE.md,
-//! "Dependencies"). Reads a JSON list of strings and the answers of `events.py`; prints the counts, and with a third argument
+//! Compares the events of a YAML parser with PyYAML's, for the choice of the parser under `config::yaml`
+//! (docs/yaml-parser.md). Reads a JSON list of strings and the answers of `events.py`; prints the counts, and with a third argument
 //! the documents of that class. In this directory:
 //!
 //!     python3 ../../shared/config/tests/pyyaml/documents.py 3000 6000 >/tmp/strings

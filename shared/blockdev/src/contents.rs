@@ -15,6 +15,7 @@ use crate::device::open;
 use crate::superblock::{Prober, Superblock};
 
 /// A disk that does not respond for this long is not overwritten.
+// Wait: disk_setup | a disk to answer what it contains; later it is not overwritten | -
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// No table of a kind that is written here has more partitions.
 const MAX_PARTITIONS: i32 = 1024;

@@ -28,7 +28,9 @@ impl Timeout {
     fn default(self) -> Duration {
         Duration::from_secs(match self {
             // Long enough for installing a large package.
+            // Wait: every stage | one script, boothook, part handler or command of `bootcmd` | `timeouts: {script: SECONDS}`
             Timeout::Script => 3600,
+            // Wait: hotplug | the metadata to list a NIC that was plugged in | `timeouts: {hotplug: SECONDS}`
             Timeout::Hotplug => 120,
         })
     }

@@ -48,6 +48,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 /// The time limit for one file of a service that has answered.
+// Wait: AliYun | one file of a service that has responded | -
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
 /// What messages call the metadata.
 const SOURCE: &str = "AliYun's metadata";

@@ -17,7 +17,9 @@ pub const ALTCLOUD: Datasource = Datasource::new("AltCloud", find);
 const CLOUD_INFO: &str = "/etc/sysconfig/cloud-info";
 const FLOPPY: &str = "/dev/fd0";
 /// The limit for loading the floppy's driver: it waits for a drive that may not exist.
+// Wait: AltCloud | the driver of the floppy drive | -
 const MODPROBE_TIMEOUT: Duration = Duration::from_secs(30);
+// Wait: AltCloud | udev, after the driver was loaded | -
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The names of the file with user-data, in the order of preference.
 const FILES: [&str; 2] = ["deltacloud-user-data.txt", "user-data.txt"];

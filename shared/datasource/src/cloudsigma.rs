@@ -16,10 +16,13 @@ pub const CLOUDSIGMA: Datasource = Datasource::new("CloudSigma", find);
 const PORT: &str = "/dev/ttyS1";
 /// The path between the brackets is empty: the whole context.
 const REQUEST: &[u8] = b"<\n\n>";
+// Wait: CloudSigma | the serial port to accept a request | -
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest silence without a cached instance; with one that the firmware confirms, `max_wait_cached` applies.
+// Wait: CloudSigma | each pause in the response at the serial port | with a cached instance `max_wait_cached`
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time limit for the whole context.
+// Wait: CloudSigma | the whole response at the serial port | -
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 const MAX_CONTEXT: usize = 16 << 20;
 /// Lines without content that may precede the context.

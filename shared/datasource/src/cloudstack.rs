@@ -27,6 +27,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 /// The time limits of the password server.
+// Wait: CloudStack | one response of the password server | -
 const PASSWORD_TIMEOUT: u64 = 20;
 const PASSWORD_RETRIES: u32 = 3;
 

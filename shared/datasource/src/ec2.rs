@@ -46,6 +46,7 @@ pub const DEFAULTS: Defaults = Defaults {
 };
 
 /// For one file of a service that has answered.
+// Wait: Ec2 | one file of a service that has responded | -
 const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// The supported versions of the metadata, the newest first, and the oldest, which every service provides.

@@ -27,8 +27,10 @@ const API_VERSION: &str = "1.0";
 const BASE: &str = "http://lxd";
 
 /// The longest silence of the server.
+// Wait: LXD | each pause in a response of the host | -
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for all requests of a search.
+// Wait: LXD | all responses of the host | -
 const CRAWL_TIMEOUT: Duration = Duration::from_secs(60);
 /// LXD responds with status 500 while an instance is being set up (a bug that upstream works around in the same way).
 const RETRIES: u32 = 30;

@@ -28,6 +28,7 @@ const LABELS: [&str; 2] = ["CLOUDMD", "cloudmd"];
 /// The limit of `cloud.json` in bytes.
 const MAX_DOCUMENT: u64 = 4 << 20;
 /// The time limit of all announcements: the boot does not depend on them.
+// Wait: RbxCloud | all gratuitous ARP requests | -
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// The option of arping for the source address, which differs between its two implementations.
 const SOURCE_OPTION: &str = "-S";

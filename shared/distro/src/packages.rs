@@ -8,7 +8,9 @@ use system::{Command, Deadline, Error, OutputMode, Result, System, debug, info};
 use crate::Distro;
 
 /// The limit for one run of a package manager. Mirrors and maintainer scripts are slow, but after this time it hangs.
+// Wait: modules | one run of a package manager | -
 const TIMEOUT: Duration = Duration::from_secs(3600);
+// Wait: modules | another process to release apt's lock | -
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const APT_LOCKS: [&str; 4] = [
     "/var/lib/dpkg/lock",
@@ -397,6 +399,7 @@ fn run_with_locks(sys: &System, command: &Command) -> Result<()> {
         wait.get_or_insert_with(|| {
             sys.begin_wait(format!("apt's lock held by {}", process_name(sys, holder)))
         });
+        // No wait: LOCK_TIMEOUT bounds it.
         sys.clock().sleep(Duration::from_secs(1));
     }
 }

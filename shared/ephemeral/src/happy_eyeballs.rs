@@ -15,6 +15,7 @@ use crate::changed_link::POLL_INTERVAL;
 /// The time between the first requests of two candidates, so that an immediate response makes the others unnecessary.
 const ATTEMPT_DELAY: Duration = Duration::from_millis(150);
 /// Once a candidate is locked, the time for a family that is still coming up: that of a router's first advertisement.
+// Wait: the temporary network | the other address family, while systemd-imds locks the first | -
 const LOCKED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The first successful response.

@@ -14,6 +14,7 @@ use crate::journal::Rollback;
 use crate::lease::Lease;
 
 /// The limit for a NIC's carrier. Some never report one and are tried after this time.
+// Wait: the temporary network | the carrier of a NIC | -
 const CARRIER_WAIT: Duration = Duration::from_secs(5);
 /// Larger than any Ethernet packet; DHCP messages allow 1500.
 const BUFFER: usize = 4096;

@@ -12,9 +12,11 @@ use crate::router_solicitation::{ALL_ROUTERS_ETHERNET, eui64_link_local, solicit
 
 /// The interval and number of solicitations (RFC 4861, 10). After the last one, an advertisement is awaited only if IPv4
 /// does not work either.
+// Wait: the temporary network | the answer to a router solicitation, of which there are three | -
 const SOLICITATION_INTERVAL: Duration = Duration::from_secs(4);
 const MAX_SOLICITATIONS: u32 = 3;
 /// By then a kernel that creates a link-local address has begun to: it may notice the carrier a second late.
+// Wait: the temporary network | the kernel to begin with a link-local address | -
 const KERNEL_ADDRESS_TIMEOUT: Duration = Duration::from_millis(2000);
 
 /// The method of configuring IPv6.

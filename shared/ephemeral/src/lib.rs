@@ -46,6 +46,7 @@ use ipv6::Ipv6;
 /// The directory below the run directory with one file for each changed link.
 pub const JOURNAL_DIR: &str = "ephemeral";
 /// The limit of every wait, whatever is configured: a boot has to finish.
+// Wait: the temporary network | whatever is configured, at most | -
 const MAX_WAIT: Duration = Duration::from_secs(600);
 /// The network that a datasource needs. Both families come up in parallel; the first one suffices.
 #[derive(Debug, Clone)]

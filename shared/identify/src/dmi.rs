@@ -69,6 +69,7 @@ pub fn read(roots: &Roots, paths: &Paths, commands: &Commands<'_>) -> Dmi {
 /// Reads the fields by dmidecode's keywords; there is none for board_name. If dmidecode fails once, it found no tables
 /// and is not run again.
 fn read_with_dmidecode(commands: &Commands<'_>) -> Dmi {
+    // Wait: the generator | one field from dmidecode, where /sys has none | -
     const TIMEOUT: Duration = Duration::from_secs(1);
     let mut program = commands.find_on_machine("dmidecode");
     let mut field = |keyword: &str| {

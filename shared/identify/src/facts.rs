@@ -27,9 +27,13 @@ pub struct TimeLimits {
 }
 
 /// Before udev has settled: below three seconds, because systemd waits for its generators.
+// Wait: the generator | the labels of all disks | -
+// Wait: the generator | everything it does; then it decides with what it knows | -
 pub const EARLY: TimeLimits =
     TimeLimits { probe: Duration::from_secs(2), total: Duration::from_millis(2800) };
 /// In the local stage, which decides finally: also on a host that gives the machine little of a processor.
+// Wait: the late identification | the labels of all disks | -
+// Wait: the late identification | everything it does after the devices have appeared | -
 pub const LATE: TimeLimits = TimeLimits { probe: Duration::from_secs(10), total: Duration::from_secs(12) };
 
 /// The size limit of a configuration file.

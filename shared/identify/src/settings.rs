@@ -25,8 +25,10 @@ pub struct Settings {
 }
 
 /// The limit of any wait for devices.
+// Wait: the late identification | devices, at most | -
 pub const MAX_WAIT: Duration = Duration::from_secs(60);
 /// The default of `settle`.
+// Wait: the late identification | udev, while it makes no progress | `settle:` in `ds-identify.cfg`, `ci.di.settle=SECONDS` at boot
 pub const DEFAULT_SETTLE: Duration = Duration::from_secs(2);
 
 /// Parses seconds, with an optional fraction, up to [`MAX_WAIT`].

@@ -31,6 +31,7 @@ const DEFAULT_BRIDGE: &str = "lxdbr0";
 /// The configuration file of the bridge in packages of LXD from before the snap.
 const BRIDGE_FILE: &str = "/etc/default/lxd-bridge";
 /// Longer than `lxd waitready` waits.
+// Wait: lxd | `lxd waitready` | -
 const READY_TIMEOUT: Duration = Duration::from_secs(330);
 
 /// Storage drivers with the program that each needs, and its package.

@@ -28,6 +28,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 /// The values that can be posted, in the order of `all`.
 const ALL_VALUES: [&str; 6] =
     ["pub_key_rsa", "pub_key_ecdsa", "pub_key_ed25519", "instance_id", "hostname", "fqdn"];
+// Wait: phone_home | the next attempt | -
 const RETRY_DELAY: Duration = Duration::from_secs(3);
 /// A public key file is a single line; a larger file is not a key.
 const MAX_KEY_SIZE: u64 = 64 << 10;

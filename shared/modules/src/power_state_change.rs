@@ -42,6 +42,7 @@ config::keys! {
         /// The message for logged-in users.
         message: Option<String>;
         /// Seconds to wait for the final stage to complete.
+        // Wait: power_state_change | the final stage to end | `power_state: {timeout: SECONDS}`
         timeout: Seconds = 30;
         /// true, false, or a command: exit status 0 is true, 1 is false.
         condition: Condition = true;

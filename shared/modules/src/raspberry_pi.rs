@@ -28,6 +28,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const RASPI_CONFIG: &str = "/usr/bin/raspi-config";
 const USB_GADGET: &str = "/usr/bin/rpi-usb-gadget";
+// Wait: raspberry_pi | rpi-usb-gadget | -
 const USB_GADGET_TIMEOUT: Duration = Duration::from_secs(30);
 const REBOOT: [&str; 4] = ["shutdown", "-r", "now", "Rebooting to apply config.txt changes..."];
 

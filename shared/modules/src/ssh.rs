@@ -396,6 +396,7 @@ fn parse_openssh_version(text: &str) -> Option<u32> {
 }
 
 /// The limits of a response to a published key.
+// Wait: ssh | the cloud to accept a published host key | -
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 const PUBLISH_LIMIT: usize = 64 << 10;
 

@@ -25,6 +25,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 const TEMPLATE: &str = "Template: linux/nvidia/latelink\nType: boolean\nDefault: true\n\
     Description: Link NVIDIA's kernel modules?\n Whether the kernel modules of NVIDIA are linked on this machine.\n";
 /// How long a driver may take to download and build.
+// Wait: ubuntu_drivers | the installation of the drivers | -
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
 
 config::keys! {

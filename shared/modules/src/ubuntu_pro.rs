@@ -29,6 +29,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 pub const FORMER_NAME: &str = "ubuntu_advantage";
 
 /// Attaching and enabling install packages.
+// Wait: ubuntu_pro | each command of pro | -
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(3600);
 const PROXIES: [&str; 6] = [
     "http_proxy",

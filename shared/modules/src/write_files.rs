@@ -292,6 +292,7 @@ fn load_content(context: &Context<'_>, path: &str, entry: &Entry) -> Result<Opti
     let sys = context.sys;
     if let Some(source) = &entry.source {
         let mut fetch = Request::get(&source.uri)
+            // Wait: write_files | the next of four attempts to download a source | -
             .retries(3, Duration::from_secs(3))
             .client_certificates(&context.layout.client_certificates())
             .limit(MAX_CONTENT_SIZE);

@@ -17,6 +17,7 @@ const MAX_SKEW_FILE: u64 = 64 << 10;
 /// Changes up to this number of seconds are not kept.
 const TOLERATED_CHANGE: i64 = 5;
 /// The pause before a request is repeated.
+// Wait: MAAS | the next attempt of a signed request | -
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The keys of a consumer and its token.

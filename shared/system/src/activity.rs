@@ -12,10 +12,13 @@ use nix::sys::signal::SigSet;
 use crate::{System, WriteOptions, debug};
 
 /// How often the thread looks at the list.
+// No wait: a poll.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Work that is done before is not shown on the console.
+// No wait: output on the console.
 const FIRST_LINE: Duration = Duration::from_secs(4);
 /// The time between two lines about the same work.
+// No wait: output on the console.
 const LINE_INTERVAL: Duration = Duration::from_secs(30);
 /// Shorter waits are not logged.
 const MIN_WAIT: Duration = Duration::from_millis(10);

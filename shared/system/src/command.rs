@@ -9,6 +9,7 @@ use encoding::python::put_repr;
 use encoding::shell;
 
 /// The default time limit. Users' scripts set a longer one.
+// Wait: everything | a program for which this page has no other limit | -
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The destination of a program's output.

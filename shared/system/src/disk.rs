@@ -10,6 +10,7 @@ use crate::large_files::{fstatfs, statvfs};
 use crate::{Deadline, Effect, Error, Result, ResultExt, System, ioctl};
 
 /// How long udev may hold the lock of a disk before the disk is changed anyway.
+// Wait: growpart, disk_setup | udev to release a disk that is about to be changed; then it is changed | -
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A file system that the kernel grows while it is mounted.

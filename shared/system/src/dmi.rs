@@ -32,6 +32,7 @@ const VALUES: &[(&str, &str)] = &[
 /// The size limit of a value.
 const MAX_SIZE: u64 = 4096;
 /// The time limit of dmidecode, which takes milliseconds.
+// Wait: everything | dmidecode, where /sys has no firmware values | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// What dmidecode prints for a value that the firmware does not have.
 const PLACEHOLDERS: [&str; 5] =

@@ -21,6 +21,7 @@ const KEY_SIZE: usize = 512;
 const VALUE_SIZE: usize = 2048;
 const RECORD_SIZE: u64 = (KEY_SIZE + VALUE_SIZE) as u64;
 /// The time limit for the lock. Others hold it while they read or write the file.
+// Wait: Hyper-V | the lock of the pool file | -
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl System {

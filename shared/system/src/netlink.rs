@@ -11,6 +11,7 @@ use nix::sys::socket::{
 use nix::sys::time::{TimeVal, TimeValLike};
 
 /// The time limit for a reply; the kernel replies at once.
+// Wait: everything | the kernel to answer about NICs | -
 const TIMEOUT_SECONDS: i64 = 10;
 /// More than any machine's links and addresses take (each part of an answer is at most this long).
 const BUFFER_SIZE: usize = 64 << 10;

@@ -131,6 +131,7 @@ impl System {
         let StageOutput::Tee { running, .. } = &mut *self.stage_output().borrow_mut() else { return Ok(()) };
         let Some((mut child, pipe)) = running.take() else { return Ok(()) };
         drop(pipe);
+        // Wait: every stage | the program that gets its output (`output:`) to end | -
         let deadline = Deadline::after(Duration::from_secs(1));
         communicate(&mut child, &[], deadline).context("waiting for tee").map(drop)
     }

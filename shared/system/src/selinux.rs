@@ -24,6 +24,7 @@ impl System {
         }
         let list = written.into_iter().collect::<Vec<_>>().join("\n") + "\n";
         // -i: ignore missing files; -f -: read the names from standard input.
+        // Wait: every stage | restorecon, at its end | -
         let command =
             Command::new(["restorecon", "-i", "-f", "-"]).stdin(list).timeout(Duration::from_secs(60));
         self.run(&command).map(drop)

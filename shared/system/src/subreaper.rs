@@ -11,6 +11,7 @@ use nix::unistd::{Pid, getpgid, getpgrp};
 use crate::Deadline;
 
 /// How long a killed process is waited for. It exits within milliseconds, unless a disk does not respond.
+// Wait: everything | a killed process to end | -
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Makes this process the subreaper of its descendants while the value exists: orphans among them become its children

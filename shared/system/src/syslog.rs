@@ -9,6 +9,7 @@ use crate::Root;
 /// The socket of the log daemon.
 const SOCKET: &str = "/dev/log";
 /// How long the first line waits for a log daemon that does not read. Later lines do not wait.
+// Wait: every stage | a log daemon that does not read | -
 const TIME_LIMIT: Duration = Duration::from_secs(1);
 
 /// A connection that never blocks a boot: a line is lost if the daemon does not read, or is not there.

@@ -11,6 +11,7 @@ const CONTROL: &str = "/run/udev/control";
 /// udev's database, one file for each device.
 const DATA: &str = "/run/udev/data";
 /// The time for which a starting udev may listen on its socket without a queue or database yet.
+// Wait: everything | a udev that listens to begin its work | -
 const STARTUP_TIME: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 /// The sequence number of the kernel's last event.

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{Deadline, Error, Result, System, channel};
 
 /// How long a service may take to accept a call.
+// Wait: everything | a service of systemd to accept a call | -
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// The size limit of a reply, with its NUL. systemd-imdsd returns up to 4 MiB, which base64 makes larger by a third.
 const MAX_REPLY: usize = 8 << 20;

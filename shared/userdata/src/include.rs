@@ -7,8 +7,10 @@ use system::{Request, Result, System, WriteOptions, debug};
 use crate::options::Dirs;
 
 /// As in upstream: long enough for a metadata service to restart.
+// Wait: user-data | a connection to the server of an include, and each pause in its response | -
 const TIMEOUT: Duration = Duration::from_secs(5);
 const RETRIES: u32 = 10;
+// Wait: user-data | the next attempt to fetch an include | -
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The directory of what was included once, in that of the instance. It and the names in it are upstream's.

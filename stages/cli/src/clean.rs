@@ -140,6 +140,7 @@ fn run_parts(machine: &Machine) -> Result<()> {
     for name in sys.list("/etc/cloud/clean.d")? {
         let path = format!("/etc/cloud/clean.d/{name}");
         if sys.which(&path).is_some() {
+            // Wait: clean | each script of `/etc/cloud/clean.d` | -
             let script = Command::new([path]).output(OutputMode::Inherit).timeout(Duration::from_secs(600));
             if let Err(e) = sys.run(&script) {
                 failures.push(e.to_string());

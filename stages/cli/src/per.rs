@@ -12,6 +12,7 @@ Run COMMAND unless it already ran under NAME. FREQUENCY is once (on this system)
 instance (for this instance) or always. With --root, run it in the image in DIR.";
 
 /// One day, as the caller has a deadline of its own.
+// Wait: cloud-init-per | its command | -
 const TIMEOUT: Duration = Duration::from_secs(86400);
 
 pub fn run(words: &[String]) -> ExitCode {

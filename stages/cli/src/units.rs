@@ -15,6 +15,7 @@ fn units() -> impl Iterator<Item = &'static str> {
 /// Returns the unit that failed or is disabled while the status is "running", with one call for all units.
 pub fn failed_unit(machine: &Machine) -> Option<&'static str> {
     let properties = "--property=Id,ActiveState,UnitFileState,SubState,MainPID";
+    // Wait: status | systemctl, for the state of a unit | -
     let command = Command::new(["systemctl", "show", properties]).timeout(Duration::from_secs(5));
     let command = units().fold(command, Command::arg);
     let answer = match machine.sys.run(&command) {
@@ -51,6 +52,7 @@ pub fn failed_unit(machine: &Machine) -> Option<&'static str> {
 
 /// Returns whether the units of all stages are inactive without a job, `false` if systemd does not report it.
 pub fn no_stage_is_pending(machine: &Machine) -> bool {
+    // Wait: status | systemctl, for the state of all units | -
     let command =
         Command::new(["systemctl", "show", "--property=Id,ActiveState,Job"]).timeout(Duration::from_secs(5));
     let command = units().fold(command, Command::arg).arg("cloud-init.target");

@@ -16,6 +16,7 @@ use crate::{FoundInstance, Stage, StageName, error_prefix, logging};
 
 const SEMAPHORE: &str = "consume_data";
 /// The time limit of the network stage's own unit.
+// Wait: config and final stage | the network stage's program, if user-data is incomplete | -
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(1800);
 
 impl Stage {

@@ -17,6 +17,7 @@ use crate::network::WriteOptions;
 use crate::{Hotplug, Stage, error_prefix, platform};
 
 /// The pause in seconds after each failed attempt but the last: a cloud's metadata lists a new NIC with a delay.
+// Wait: hotplug | the next attempt | -
 const RETRY_DELAYS: [u64; 4] = [1, 3, 5, 10];
 /// Bytes that are read from the FIFO at once.
 const MAX_QUEUE_BYTES: u64 = 64 << 10;

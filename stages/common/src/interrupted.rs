@@ -11,6 +11,7 @@ use crate::layers::{InstanceLayers, layout_of, load};
 use crate::{Args, StageName, error_prefix, logging};
 
 /// The time that the stage's programs have to end; systemd gives the stage 90 seconds.
+// Wait: a stopped stage | its programs to end after SIGTERM; then they are killed | -
 const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
 fn open(name: StageName, args: &Args) -> (System, Layout) {

@@ -10,6 +10,7 @@ use crate::StageName;
 const FILE: &str = "/etc/cloud/cloud.cfg.d/91_kernel_cmdline_url.cfg";
 const HEADER: &[u8] = b"#cloud-config";
 /// Upstream's timeout and retries.
+// Wait: local and network stage | the server of `cloud-config-url=` | -
 const TIMEOUT: Duration = Duration::from_secs(10);
 const RETRIES: u32 = 2;
 

@@ -23,6 +23,7 @@ const SOCKET_UNIT: &str = "systemd-pcrextend.socket";
 /// What this boot has extended, a line for each, below the run directory.
 const RECORD: &str = "measured";
 /// The time limit of a stage's measurements. A TPM needs a fraction of a second for each; its driver may not be loaded yet.
+// Wait: local and network stage | the TPM (`tpm2_measure_pcr`) | -
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Something to measure: its name, and its content.

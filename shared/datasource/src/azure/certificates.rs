@@ -11,6 +11,7 @@ use super::wire_server::WireServer;
 use crate::document::xml;
 
 /// The time limit of each command. Making the key takes longest, on a slow machine some seconds.
+// Wait: Azure | each command of openssl | -
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// No machine has as many certificates.
 const MAX_CERTIFICATES: usize = 64;

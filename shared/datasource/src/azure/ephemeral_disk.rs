@@ -15,8 +15,10 @@ use crate::{Search, media};
 const IGNORED_FILES: [&str; 2] = ["dataloss_warning_readme.txt", "system volume information"];
 /// The program that mounts NTFS in user space.
 const HELPER: &str = "mount.ntfs";
+// Wait: Azure | each program that formats the temporary disk | -
 const HELPER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long udev may take to name the disk.
+// Wait: Azure | udev to name the temporary disk | -
 const UDEV_TIMEOUT: Duration = Duration::from_secs(10);
 /// The number of partitions that are looked for.
 const MAX_PARTITIONS: u32 = 16;

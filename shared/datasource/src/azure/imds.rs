@@ -12,6 +12,7 @@ use crate::standard;
 const NEWEST: &str = "/metadata/instance?api-version=2021-08-01&extended=true";
 const OLDEST: &str = "/metadata/instance?api-version=2019-06-01";
 const MAX_RESPONSE_SIZE: usize = 8 << 20;
+// Wait: Azure | the next request to the metadata service | -
 const RETRY_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
 /// The number of attempts if DHCP names no route to the service: there are installations without one.
 const ATTEMPTS_WITHOUT_ROUTE: u32 = 11;

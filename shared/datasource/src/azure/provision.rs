@@ -35,10 +35,13 @@ const IMDS_ADDRESS: &str = "169.254.169.254";
 const WIRE_SERVER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(168, 63, 129, 16);
 const WIRE_SERVER_OPTION: u8 = ephemeral::dhcp::message::option::WIRE_SERVER;
 /// The time limit for each use of the wire server. With DHCP and the metadata it fits into the stage's ten minutes.
+// Wait: Azure | each use of the wire server | -
 const WIRE_SERVER_TIMEOUT: Duration = Duration::from_secs(150);
 /// The agent's own limit is shorter.
+// Wait: Azure | the command that reports ready (`agent_command`) | -
 const AGENT_TIMEOUT: Duration = Duration::from_secs(130);
 /// The pause before the network is set up again for a machine in a pool.
+// Wait: Azure | the network of a pre-provisioned machine, after it was lost | -
 const POOL_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// The state of a search for the instance.
@@ -265,6 +268,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             info!(sys, "Azure: waiting until the host shuts this machine down");
             while !deadline.is_expired() {
                 pps::tick(sys);
+                // Wait: Azure | the host to shut down a pre-provisioned machine, between two notifications | -
                 sys.clock().sleep(Duration::from_secs(60));
             }
             return Err(Error::new("error waiting for host shutdown"));

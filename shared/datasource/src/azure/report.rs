@@ -191,6 +191,7 @@ fn eject(sys: &System, device: &str) {
         Some(_) => Command::new(["eject", device]),
         None => Command::new([HELPER, "--eject-media", device]),
     };
+    // Wait: Azure | the drive to eject the provisioning disc | -
     if let Err(e) = sys.run(&command.timeout(Duration::from_secs(30))) {
         warning!(sys, "Azure: could not eject the disc: {e}");
     }

@@ -8,6 +8,7 @@ use super::imds::retry_until;
 use crate::document::xml::{self, escape};
 
 /// For one response; it is slow while a host is busy.
+// Wait: Azure | one response of the wire server | -
 const TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_RESPONSE_SIZE: usize = 1 << 20;
 /// The limit of a value of the goal state in bytes: each becomes a part of requests and of messages.

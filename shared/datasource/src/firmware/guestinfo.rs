@@ -11,6 +11,7 @@ use crate::firmware::dmi;
 use crate::service::retry;
 
 /// The tools answer at once; one that does not waits for a hypervisor that is not there.
+// Wait: VMware | VMware's tools to read or set guestinfo | -
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The tools' message for a variable that is not set.
 const NOT_SET: &str = "No value found";

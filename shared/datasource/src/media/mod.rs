@@ -12,6 +12,7 @@ use self::seed::Seed;
 use crate::Search;
 
 /// The time limit for probing all devices: a drive that hangs must not delay the boot.
+// Wait: the local stage | all disks and drives that may have a seed | -
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The file systems of seeds.

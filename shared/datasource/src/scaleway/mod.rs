@@ -47,6 +47,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
     ..MetadataService::COMMON
 };
 /// The shortest time limit of an attempt.
+// Wait: Scaleway | one attempt, at least | `datasource: {Scaleway: {timeout: SECONDS}}`
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {

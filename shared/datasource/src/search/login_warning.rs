@@ -11,6 +11,7 @@ use crate::Search;
 /// The width of the text.
 const WIDTH: usize = 70;
 /// The longest delay of a boot in seconds, whatever the configuration says.
+// Wait: the network stage | administrators to read a warning, if the configuration asks for it | `warnings: {NAME: 'sleep,SECONDS'}`
 const MAX_SLEEP: u64 = 300;
 
 /// A warning that is shown at login.

@@ -15,12 +15,16 @@ use crate::service::tree::{self, Prefetched};
 use crate::{Nic, Search, Stage};
 
 /// The time limit for a NIC to come up. A cloud's DHCP server responds within a second.
+// Wait: the local stage | one NIC: its carrier, DHCP, and router advertisements | -
 pub const LINK_TIMEOUT: Duration = Duration::from_secs(60);
 /// No further NIC is tried after this time: the stage has ten minutes, and the network stage follows.
+// Wait: the local stage | all NICs, one after the other; later no further NIC is tried | -
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(300);
 /// The time limit for a probe. Without a network it fails immediately.
+// Wait: the local stage | the response to a probe on the network that the initramfs set up | -
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The time limit for reading all metadata, from the first response on.
+// Wait: a datasource | all metadata, from the first response on | -
 pub const CRAWL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The limit of a response's body in bytes.

@@ -15,6 +15,7 @@ const HEADER: &str = "DomU_Request";
 /// The limit of a response in bytes.
 const MAX_PASSWORD: usize = 1024;
 /// The time limit of all attempts of both requests: the machine is set up without a password if need be.
+// Wait: CloudStack | all requests to the password server, also on Exoscale | -
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Fetches the password and returns the cloud-config that sets it; null if there is none, or after a failure, which is

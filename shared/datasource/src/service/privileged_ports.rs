@@ -11,8 +11,10 @@ use crate::standard;
 
 /// The minimum number of ports that are tried for a path: another request may still hold one.
 const MIN_PORTS: u32 = 2;
+// Wait: Scaleway | the next source port, while the service refuses the request | -
 const RETRY_DELAY: Duration = Duration::from_secs(5);
 /// The time limit for all paths.
+// Wait: Scaleway | user-data and vendor-data over privileged source ports | -
 const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// The ports that are left, from 1 on: the kernel does not connect from a port to the same address again for a minute.

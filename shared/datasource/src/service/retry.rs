@@ -56,9 +56,12 @@ impl Defaults {
         urls: &["http://169.254.169.254"],
         urls_key: "metadata_urls",
         adds_urls: false,
+        // Wait: a datasource | the first response of the metadata service, most clouds | `datasource: {NAME: {max_wait: SECONDS}}`
         max_wait: 120,
+        // Wait: a datasource | a connection to the metadata service, and each pause in a response, most clouds | `datasource: {NAME: {timeout: SECONDS}}`
         timeout: 10,
         retries: 5,
+        // Wait: a datasource | the next attempt, most clouds | `datasource: {NAME: {sec_between_retries: SECONDS}}`
         retry_delay: 1,
         retry_delay_key: "sec_between_retries",
     };
@@ -76,10 +79,13 @@ impl Defaults {
 }
 
 /// The limit of each configured number: longer waits are typos, and a boot has to finish.
+// Wait: a datasource | whatever is configured, at most | -
 const MAX_SECONDS: f64 = 3600.0;
 /// The default time limit in seconds for a service that does not respond, if there is a cached instance.
+// Wait: a datasource | the first response, if the firmware confirms the cached instance, which is used then | `datasource: {NAME: {max_wait_cached: SECONDS}}`
 pub const DEFAULT_MAX_WAIT_CACHED: u32 = 10;
 /// The time limit for transient failures (5xx, refused connections) of a request that is made once.
+// Wait: a datasource | a service that refuses connections or responds with 5xx, for requests that are made once | -
 pub(crate) const TRANSIENT_ERROR_TIMEOUT: Duration = Duration::from_secs(8);
 /// The number of attempts that a time limit allows for.
 const MAX_ATTEMPTS: u32 = 300;
@@ -160,6 +166,7 @@ impl RetryPolicy {
     /// Repeats a request every second until the caller's deadline.
     pub fn until_available(&self, request: Request) -> Request {
         self.prepare(request.of_metadata_service())
+            // Wait: a datasource | the next attempt, where the service is requested until it responds | -
             .retries(self.max_wait.as_secs() as u32, Duration::from_secs(1))
     }
 

@@ -11,6 +11,7 @@ const MAX_RESPONSE: usize = 16 << 20;
 /// How long a port has to be silent before the first request.
 const SILENCE: Duration = Duration::from_millis(100);
 /// The interval at which the host is asked whether it listens.
+// Wait: SmartOS | the next request at a serial port that does not respond | -
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// Responses to earlier requests that are skipped.
 const MAX_STALE: usize = 16;

@@ -44,10 +44,12 @@ const ZONE_KERNEL: &str = "BrandZ virtual linux";
 const PORT: &str = "/dev/ttyS1";
 const SOCKET: &str = "/native/.zonecontrol/metadata.sock";
 /// The longest silence in seconds; with a cached instance that the firmware confirms, `max_wait_cached` limits it.
+// Wait: SmartOS | one response of the host | `datasource: {SmartOS: {serial_timeout: SECONDS}}`
 const TIMEOUT: f64 = 60.0;
 /// The limits of a configured time.
 const TIMEOUT_RANGE: (f64, f64) = (0.1, 3600.0);
 /// The time limit for all requests.
+// Wait: SmartOS | all responses of the host | -
 const CRAWL_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The names of values in instance data, the keys of the host, and whether whitespace around the value is removed.

@@ -15,6 +15,7 @@ use crate::firmware::guestinfo::Guestinfo;
 use crate::{HOTPLUG_UDEV_MATCH, Search};
 
 /// Upstream waits without a limit; a boot that never ends hides the cause.
+// Wait: VMware | the addresses that `wait-on-network` of the metadata asks for | -
 const WAIT_TIMEOUT: Duration = Duration::from_secs(600);
 const POLL: Duration = Duration::from_millis(250);
 /// In `Instance::check`: the facts that an earlier boot added to the metadata.

@@ -22,6 +22,7 @@ use crate::{Datasource, Nic, Search, document, standard};
 
 /// Vultr's images have this script if their hardware needs it.
 const NIC_SCRIPT: &str = "/opt/vultr/find_candidate_nics.sh";
+// Wait: Vultr | the program that lists the NICs | -
 const NIC_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub const VULTR: Datasource = Datasource::of_service(&SERVICE, find);

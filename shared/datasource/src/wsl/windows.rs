@@ -8,6 +8,7 @@ use crate::media;
 
 pub const WSLPATH: &str = "/usr/bin/wslpath";
 /// The limit for one program. The first on the Windows side takes longer than the others.
+// Wait: WSL | one program of Windows | -
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 const SHELL: &str = "Windows/System32/cmd.exe";
 

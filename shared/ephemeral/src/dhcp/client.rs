@@ -11,11 +11,14 @@ use crate::lease::Lease;
 /// The first wait for an answer, which doubles each time up to the maximum. Each varies by up to a quarter (at most a
 /// second), so that many machines that power up together do not send at once. RFC 2131 (4.1) begins with four seconds
 /// on 10 Mbit/s Ethernet and allows clients to use other values: here every second delays the boot.
+// Wait: DHCP | the first answer; the wait doubles with each further request | -
 const FIRST_WAIT: Duration = Duration::from_secs(1);
+// Wait: DHCP | an answer, at most | -
 const MAX_WAIT: Duration = Duration::from_secs(64);
 /// The number of requests to a server that offered and no longer answers, before other servers are asked too.
 const MAX_REQUESTS: u32 = 4;
 /// The pause after a refusal, so that a server that always refuses is not asked continuously.
+// Wait: DHCP | the next request after a refusal | -
 const NAK_DELAY: Duration = Duration::from_secs(1);
 /// The maximum number of servers that are remembered as refusing.
 const MAX_REFUSING: usize = 16;

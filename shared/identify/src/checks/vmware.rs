@@ -12,6 +12,7 @@ use crate::verdict::{Verdict, found, not_found};
 /// The tools, in the order in which they are tried.
 const TOOLS: [&str; 2] = ["vmware-rpctool", "vmtoolsd"];
 /// A tool that takes longer waits for a hypervisor that does not answer.
+// Wait: the generator | VMware's tools to read guestinfo | -
 const TIMEOUT: Duration = Duration::from_secs(1);
 const FIELDS: [&str; 3] = ["metadata", "userdata", "vendordata"];
 

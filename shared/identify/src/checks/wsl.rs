@@ -9,6 +9,7 @@ use crate::text::unquoted;
 use crate::verdict::{Verdict, found, not_found};
 
 /// The first program on the Windows side takes longer than the others.
+// Wait: the generator | a program of Windows | -
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 pub fn wsl(facts: &Facts<'_>) -> Verdict {
@@ -92,6 +93,7 @@ pub fn instance_name(path: &str) -> Option<String> {
 /// Converts a path with wslpath.
 fn wslpath(facts: &Facts<'_>, how: &str, path: &str) -> Option<String> {
     let program = facts.commands.find("wslpath")?;
+    // Wait: the generator | wslpath | -
     let output = facts.commands.run(&[&program, how, path], Duration::from_secs(1))?;
     let text = String::from_utf8_lossy(&output.stdout).trim_end_matches(['\r', '\n']).to_string();
     (!text.is_empty()).then_some(text)

@@ -114,6 +114,7 @@ fn fetch(context: &Context<'_>, id: &str, server: &str) -> Result<Vec<u8>> {
     for _ in 0..2 {
         let Err(error) = &received else { break };
         debug!(sys, "{error}; retrying in 1 s");
+        // Wait: apt_configure | the next request to a key server, of which there are three | -
         sys.clock().sleep(Duration::from_secs(1));
         received = sys.run(&receive);
     }

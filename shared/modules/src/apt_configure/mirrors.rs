@@ -9,6 +9,7 @@ use system::{Deadline, System, debug};
 use super::settings::Mirror;
 
 /// How long a hostname of a mirror may take to resolve.
+// Wait: apt_configure | the name of a mirror to resolve | -
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Names that do not exist. A resolver that answers with an address of its own for unknown names has it for these.

@@ -9,6 +9,7 @@ use super::target::{ExistingData, Kind, Names, Target, find};
 use crate::Context;
 
 /// A large disk may take long to discard its blocks.
+// Wait: disk_setup | mkfs | -
 const MKFS_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 
 /// Disks of `disk_setup`, by their real paths.

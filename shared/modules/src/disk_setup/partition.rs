@@ -9,6 +9,7 @@ use super::layout::{gpt_script, has_same_positions, matches, mbr_script, parts, 
 use super::target::{Kind, Target, find, settle};
 
 /// Enough for a disk that has to spin up.
+// Wait: disk_setup | each program that partitions a disk | -
 const TOOL_TIMEOUT: Duration = Duration::from_secs(120);
 /// GPT is at both ends of a disk.
 const PURGED: u64 = 1 << 20;

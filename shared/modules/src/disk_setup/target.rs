@@ -9,6 +9,7 @@ use super::layout::{is_boot_loader, is_extended};
 use crate::disks::block_device::{BlockDevice, find_block_device};
 use crate::disks::metadata_devices::MetadataDevices;
 
+// Wait: disk_setup | udev, before and after a disk is changed | -
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Sysfs gives an extended partition this size at most, in its sectors of 512 bytes.
 const MAX_EXTENDED_SIZE: u64 = 2 * 512;

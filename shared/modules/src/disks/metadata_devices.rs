@@ -8,6 +8,7 @@ use state::{DeviceSearch, Instance};
 use system::{Deadline, System, debug};
 
 /// The time limit for probing all devices: a drive that hangs must not delay the boot.
+// Wait: modules | all disks that the metadata may name | -
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The drivers' prefixes of devices that metadata may name `sdX`.
 const OTHER_PREFIXES: [&str; 3] = ["vd", "xvd", "vtb"];

@@ -23,6 +23,7 @@ pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Resul
         return Ok(());
     }
     let _wait = sys.begin_wait("the reboot");
+    // Wait: modules | a reboot that one has requested, in steps | -
     for seconds in [1, 2, 4, 8, 16, 32] {
         sys.clock().sleep(Duration::from_secs(seconds));
     }

@@ -11,8 +11,10 @@ use crate::rename::DesiredLink;
 use crate::{facts, parse, rename};
 
 /// The time limit of the wait for a NIC that the configuration identifies by its MAC address, and for udev.
+// Wait: network configuration | NICs that it names by their MAC addresses to appear, and udev before NICs are renamed | -
 pub const DEFAULT_WAIT: Duration = Duration::from_secs(60);
 /// Missing NICs are given up once udev has been idle for this long.
+// Wait: network configuration | udev to be idle; NICs that are missing then are given up | -
 const UDEV_QUIET_PERIOD: Duration = Duration::from_millis(1500);
 
 /// Waits for every NIC that the configuration identifies by its MAC address: renderers that match by name write the name

@@ -127,6 +127,7 @@ impl System {
 /// Returns the deadline of a request, at most `limit` from now.
 fn deadline(request: &Request, limit: Option<Duration>) -> Deadline {
     // The limits for each silence and for the rate hold in any case.
+    // Wait: downloads | one of several parallel requests, whatever its rate | -
     const MAX_DURATION: Duration = Duration::from_secs(3600);
     let limit = Deadline::after(limit.unwrap_or(MAX_DURATION));
     request.deadline.map_or(limit, |deadline| deadline.earlier(limit))

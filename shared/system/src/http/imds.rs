@@ -27,10 +27,13 @@ use crate::{Error, Result};
 pub const MARK: u32 = 0x7FFF_0815;
 
 const SOCKET: &str = "/run/systemd/io.systemd.InstanceMetadata";
+// Wait: systemd-imdsd | a connection | -
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit of one response of systemd-imdsd, which retries by itself for longer.
+// Wait: systemd-imdsd | one response | -
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The time limit for the vendor's facts, which systemd-imdsd knows without a request to the service.
+// Wait: systemd-imdsd | the name of the cloud | -
 const VENDOR_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_HEAD: u64 = 64 << 10;
 /// systemd-imdsd has a token of its own; a datasource that requests one gets this word, which is not sent to the service.

@@ -32,8 +32,10 @@ pub use url::redact as redacted_url;
 use crate::{Deadline, Effect, Error, Result, ResultExt as _, System, debug, info};
 
 /// The longest pause before a retry, whatever `Retry-After` says.
+// Wait: downloads | the next attempt, at most, if the server asks for a pause (`Retry-After`) | -
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// The time that is kept for a last try if `Retry-After` exceeds the deadline.
+// No wait: kept of a longer limit.
 const LAST_TRY_TIME: Duration = Duration::from_secs(1);
 
 /// The maximum number of redirects.

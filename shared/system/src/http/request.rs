@@ -60,8 +60,10 @@ impl Request {
             headers: Vec::new(),
             method: "GET",
             body: None,
+            // Wait: downloads | a connection, and each pause in a response, unless this page has another limit; also TLS | -
             timeout: Duration::from_secs(10),
             retries: 0,
+            // Wait: downloads | the next attempt, unless this page has another pause | -
             pause: Duration::from_secs(1),
             limit: 64 << 20,
             optional: false,

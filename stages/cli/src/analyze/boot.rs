@@ -7,6 +7,7 @@ use system::{Command, Error, Result, System};
 use super::event::{Event, Kind};
 use super::time::{self, SECOND};
 
+// Wait: analyze | systemctl | -
 const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Times in microseconds since the epoch.

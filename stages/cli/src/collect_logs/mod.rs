@@ -26,6 +26,7 @@ struct Limits {
 
 const LIMITS: Limits = Limits { file: 64 << 20, archive: 128 << 20 };
 /// The limit for each program.
+// Wait: collect-logs | each program | -
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 const MAX_DEPTH: usize = 8;
 const INSTALLER: &str = "/var/log/installer";

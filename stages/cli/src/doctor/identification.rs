@@ -11,6 +11,7 @@ use crate::finding::Finding;
 use crate::machine::Machine;
 use crate::status::{Report, State};
 
+// Wait: doctor | ds-identify | -
 const TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_LOG: u64 = 1 << 20;
 

@@ -11,6 +11,7 @@ use crate::machine::Machine;
 use crate::plan::{Request, plan_stages};
 
 /// The limit for each stage: a metadata service that does not answer must not hold up this page.
+// Wait: doctor | the plan of each stage | `--no-plan`
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn section(machine: &Machine, global: &GlobalOptions, page: &mut Page) {

@@ -16,6 +16,7 @@ use crate::stage_table::{STAGES, StageRow};
 use system::libexec;
 
 /// The limit for one stage, which may install packages and give each script an hour.
+// Wait: apply | one stage | -
 const STAGE_TIMEOUT: Duration = Duration::from_secs(6 * 3600);
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode {

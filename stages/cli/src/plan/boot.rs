@@ -15,6 +15,7 @@ pub const INTERRUPTED_CODES: [i32; 3] = [129, 130, 131];
 const NOT_FOUND: i32 = 1;
 
 /// The limit for ds-identify, which needs a fraction of a second.
+// Wait: plan | ds-identify | -
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The directory from which a plan or an image reads user-data.

@@ -13,6 +13,7 @@ use crate::machine::Machine;
 use crate::stage_table::STAGES;
 
 /// The limit for a stage of a plan, which runs no program; its downloads have their own limits.
+// Wait: plan | one stage | -
 pub const STAGE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The subject of a plan.

@@ -335,6 +335,7 @@ fn disabled_by_environment(machine: &Machine) -> bool {
     if decided || !machine.sys.is_live() {
         return false;
     }
+    // Wait: status | systemctl | -
     let command =
         Command::new(["systemctl", "show-environment"]).timeout(Duration::from_secs(5)).accept_all();
     machine.sys.run(&command).is_ok_and(|answer| answer.text().contains(WORD))

@@ -7,6 +7,7 @@ use system::{KVP_POOL, Level};
 
 /// The maximum time in seconds for one request, and the maximum number of retries: other events wait meanwhile.
 const MAX_TIMEOUT: f64 = 60.0;
+// Wait: reporting | one request of a webhook | `reporting: {NAME: {timeout: SECONDS}}`
 const DEFAULT_TIMEOUT: f64 = 5.0;
 const MAX_RETRIES: i64 = 20;
 

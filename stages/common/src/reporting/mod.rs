@@ -21,7 +21,9 @@ use webhook::Parts;
 const UNSENT_FILE: &str = "unsent-events.json";
 
 /// The time that handlers get for their last events. The next stage sends what an earlier one could not send.
+// Wait: reporting | the server of a webhook, at the end of a stage | -
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+// Wait: reporting | the server of a webhook, at the end of the final stage | -
 const LAST_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Stage {

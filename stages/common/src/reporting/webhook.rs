@@ -16,6 +16,7 @@ use super::unsent::store_unsent;
 
 /// The most events that wait for the server; a boot has about a hundred.
 const MAX_QUEUE: usize = 2000;
+// Wait: reporting | the next attempt of a request | -
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The response is not read.
 const MAX_RESPONSE: usize = 64 << 10;

@@ -16,6 +16,7 @@ const POST_SCRIPT: &str = "post-customize-guest.sh";
 const POST_PENDING: &str = "/.guest-customization-post-reboot-pending";
 const MARKER_PREFIX: &str = ".markerfile";
 const MAX_SCRIPT_SIZE: u64 = 16 << 20;
+// Wait: VMware | VMware's tools to take a status report | -
 const TOOLS_TIMEOUT: Duration = Duration::from_secs(10);
 /// `vmware-toolbox-cmd config get` of a key that is not set.
 const UNAVAILABLE: i32 = 69;

@@ -26,6 +26,7 @@ const FILE: &str = "cust.cfg";
 const MAX_FILE_SIZE: u64 = 1 << 20;
 const MAX_DATA_SIZE: u64 = 16 << 20;
 /// In seconds; the tools start at the same time as this program.
+// Wait: VMware | the customization file | `datasource: {VMware: {vmware_cust_file_max_wait: SECONDS}}`
 const DEFAULT_WAIT: u64 = 15;
 const POLL: Duration = Duration::from_millis(250);
 /// The tools' plugin that unpacks. Without it there is nothing to wait for.

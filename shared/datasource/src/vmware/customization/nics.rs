@@ -12,6 +12,7 @@ use crate::{Nics, Search};
 const ATTEMPTS: u32 = 5;
 /// The queries of one attempt.
 const QUERIES: u32 = 5;
+// Wait: VMware | the next query whether the host has connected the NICs | -
 const QUERY_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LIST_SIZE: u64 = 1024;
 /// The limit of a section's name in bytes; the tools write NIC1, NIC2 and so on.

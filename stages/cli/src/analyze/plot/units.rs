@@ -8,6 +8,7 @@ use super::super::time;
 
 /// The maximum number of units that are read; a machine has a few hundred.
 const MAX_UNITS: usize = 5000;
+// Wait: analyze plot | systemctl | -
 const TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Names with begin and end in microseconds since the epoch.
