@@ -7,11 +7,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt};
 use std::time::Duration;
 
-use blkid_sys as blkid;
 use system::{Deadline, Error, Result, ResultExt, System};
 
 use crate::bounded::run_within;
 use crate::device::open;
+use crate::libblkid as blkid;
 use crate::superblock::{Prober, Superblock};
 
 /// A disk that does not respond for this long is not overwritten.

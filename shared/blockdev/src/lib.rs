@@ -7,6 +7,7 @@
 mod bounded;
 mod contents;
 mod device;
+mod libblkid;
 mod superblock;
 
 use std::io::Read;

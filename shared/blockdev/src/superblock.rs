@@ -4,9 +4,10 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
-use blkid_sys as blkid;
 use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 use system::{Error, Result};
+
+use crate::libblkid as blkid;
 
 /// The identity of a file system, from its superblock.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -187,13 +187,11 @@ fn parse_timestamp(text: &str) -> Option<i64> {
     }
     let zone = parse_zone(text.get(19..)?)?;
     let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if !(1..=31).contains(&day) {
         return None;
     }
-    // Days of the civil calendar, with years that begin in March.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let days =
-        y * 365 + y.div_euclid(4) - y.div_euclid(100) + y.div_euclid(400) + (153 * m + 2) / 5 + day - 719_469;
+    // 31 February is 3 March.
+    let days = system::calendar::days(year, month, 1)? + day - 1;
     Some(days * 86_400 + number(11..13)? * 3600 + number(14..16)? * 60 + number(17..19)? - zone)
 }
 

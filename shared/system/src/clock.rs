@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::calendar::{self, MONTHS};
+
 /// The machine's clocks.
 #[derive(Debug)]
 pub struct Clock {
@@ -70,37 +72,23 @@ impl Deadline {
     }
 }
 
-/// The names of the months in dates of mail and HTTP.
-pub(crate) const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/// Returns year, month, day, hour, minute, second (UTC) and weekday (0 = Thursday) of the seconds since the epoch.
-fn civil(epoch: u64) -> (u64, u64, u64, u64, u64, u64, u64) {
-    let (days, seconds) = (epoch / 86400, epoch % 86400);
-    // Count from 1 March 0000, so that the leap day is the last of a year; 146097 days are 400 years.
-    let shifted = days + 719_468;
-    let era = shifted / 146_097;
-    let day_of_era = shifted % 146_097;
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day, seconds / 3600, seconds / 60 % 60, seconds % 60, days % 7)
+/// Returns the date, and hour, minute and second (UTC), of the seconds since the epoch.
+fn civil(epoch: u64) -> ((i64, i64, i64), (u64, u64, u64)) {
+    let seconds = epoch % 86400;
+    (calendar::date((epoch / 86400) as i64), (seconds / 3600, seconds / 60 % 60, seconds % 60))
 }
 
 /// Returns the UTC time stamp of a line of cloud-init.log: `2024-05-01 10:20:30,123`.
 pub fn log_time(wall: Duration) -> String {
-    let (y, mo, d, h, mi, s, _) = civil(wall.as_secs());
+    let ((y, mo, d), (h, mi, s)) = civil(wall.as_secs());
     format!("{y:04}-{mo:02}-{d:02} {h:02}:{mi:02}:{s:02},{:03}", wall.subsec_millis())
 }
 
 /// Returns the UTC time by RFC 2822: `Thu, 01 Jan 1970 00:00:12 +0000`.
 pub fn rfc2822(wall: Duration) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    let (y, mo, d, h, mi, s, weekday) = civil(wall.as_secs());
-    let (weekday, month) = (DAYS[weekday as usize % 7], MONTHS[(mo as usize + 11) % 12]);
+    let ((y, mo, d), (h, mi, s)) = civil(wall.as_secs());
+    let (weekday, month) = (DAYS[(wall.as_secs() / 86400 % 7) as usize], MONTHS[(mo as usize + 11) % 12]);
     format!("{weekday}, {d:02} {month} {y:04} {h:02}:{mi:02}:{s:02} +0000")
 }
 

@@ -40,6 +40,7 @@ mod activity;
 mod address;
 mod assignments;
 mod attributes;
+pub mod calendar;
 mod channel;
 mod clock;
 mod command;

@@ -65,7 +65,7 @@ impl Format {
     pub fn matches(self, text: &str) -> bool {
         let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
         match self {
-            Format::Date => is_date(text),
+            Format::Date => system::calendar::parse_days(text).is_some(),
             Format::Size => {
                 let Some(number) = text.strip_suffix(['B', 'K', 'M', 'G', 'T']) else { return false };
                 match number.split_once('.') {
@@ -94,25 +94,6 @@ impl Format {
             Format::Uri => true,
         }
     }
-}
-
-fn is_date(text: &str) -> bool {
-    let parts: Vec<&str> = text.split('-').collect();
-    let [year, month, day] = parts[..] else { return false };
-    let number = |t: &str, n: usize| {
-        (t.len() == n && t.bytes().all(|b| b.is_ascii_digit())).then(|| t.parse::<u32>().ok()).flatten()
-    };
-    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2)) else {
-        return false;
-    };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let most = match month {
-        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
-        4 | 6 | 9 | 11 => 30,
-        2 => 28 + u32::from(leap),
-        _ => return false,
-    };
-    (1..=most).contains(&day)
 }
 
 #[cfg(test)]

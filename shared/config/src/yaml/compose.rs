@@ -11,7 +11,7 @@ use super::limits::{MAX_DEPTH, MAX_NODES};
 use super::parsed::Parsed;
 use super::position::{LineColumn, Problem};
 use super::scalar::{self, Tag};
-use super::tree::{ComposeError, Content, Id, MergeState, RawNode, Repair, Result, error, short, too_deep};
+use super::tree::{ComposeError, Content, Id, MergeState, RawNode, Result, error, short, too_deep};
 
 /// The largest number of nodes to preallocate: some megabytes, of which unused pages cost nothing.
 const MAX_PREALLOCATED: usize = 1 << 17;
@@ -121,18 +121,7 @@ impl Composer<'_> {
         events.next().map_err(|problem| ComposeError {
             at: problem.at,
             message: explain(&problem, self.shifts.original(problem.context_at)),
-            repair: match problem.problem {
-                "found unexpected ':'" => Some((Repair::GluedColon, problem.index)),
-                "found invalid Unicode character escape code" => Some((Repair::Surrogates, problem.index)),
-                // Folding, which such a tab would change, is not repaired.
-                "found a tab character where an indentation space is expected"
-                    if events.is_at(problem.context_index, b'|') =>
-                {
-                    Some((Repair::Tab, problem.index))
-                }
-                "did not find expected ',' or ']'" => Some((Repair::EmptyKey, problem.index)),
-                _ => None,
-            },
+            offsets: Some((problem.context_index, problem.index)),
         })
     }
 

@@ -67,15 +67,14 @@ pub(super) fn empty_key_candidates(text: &str, at: usize) -> Vec<usize> {
     text[..at].rmatch_indices('?').map(|(place, _)| place).filter(is_one).map(|place| place + 1).collect()
 }
 
-/// Returns the edits for surrogate escapes from `at` on, which is after the first one's `\u` or `\U`: in the enclosing
-/// quoted scalar and in those that follow it, separated by flow indicators only, as in JSON.
-pub(super) fn surrogate_edits(text: &str, at: usize) -> Vec<Edit> {
+/// Returns the edits for the surrogate escapes from offset `i` on: in the enclosing quoted scalar and in those that follow
+/// it, separated by flow indicators only, as in JSON.
+pub(super) fn surrogate_edits(text: &str, mut i: usize) -> Vec<Edit> {
     let is_half = |unit: &u32| (0xD800..0xE000).contains(unit);
     let code = |from: usize, digits: usize| {
         u32::from_str_radix(text.get(from..from + digits)?, 16).ok().filter(is_half)
     };
     let mut found = Vec::new();
-    let Some(mut i) = at.checked_sub(2) else { return found };
     while let Some(c) = text.get(i..).and_then(|rest| rest.chars().next()) {
         let escape = if c == '\\' { text[i + 1..].chars().next() } else { None };
         match (c, escape) {

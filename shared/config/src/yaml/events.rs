@@ -113,11 +113,6 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Returns whether the byte at this offset is `wanted`.
-    pub fn is_at(&self, index: u64, wanted: u8) -> bool {
-        usize::try_from(index).is_ok_and(|index| self.input.as_bytes().get(index) == Some(&wanted))
-    }
-
     fn check(&mut self, read: &RawEvent) -> Result<(), Problem> {
         let in_flow = self.flow.last().copied().unwrap_or(false);
         match &read.event {
@@ -147,8 +142,10 @@ impl<'a> Events<'a> {
         } else {
             line_column(&parser.problem_mark)
         };
-        let (context_at, context_index) = (line_column(&parser.context_mark), parser.context_mark.index);
-        Problem { at, problem, context, index: parser.problem_mark.index, context_at, context_index }
+        let index = |mark: &unsafe_lib::yaml_mark_t| usize::try_from(mark.index).unwrap_or(usize::MAX);
+        let (begin, end) = (&parser.context_mark, &parser.problem_mark);
+        let context_at = line_column(begin);
+        Problem { at, problem, context, index: index(end), context_at, context_index: index(begin) }
     }
 }
 

@@ -14,10 +14,10 @@ pub(super) struct Problem {
     pub problem: &'static str,
     pub context: &'static str,
     /// The offset of the error in bytes, although libyaml's documentation says characters.
-    pub index: u64,
+    pub index: usize,
     /// The start of the enclosing construct, such as a list or a quoted scalar.
     pub context_at: LineColumn,
-    pub context_index: u64,
+    pub context_index: usize,
 }
 
 /// Returns the position of a byte in a string.

@@ -8,7 +8,6 @@ use super::compose::read;
 use super::edits::{ColumnShifts, Edit, Placeholders, apply_edits, empty_key_candidates, surrogate_edits};
 use super::parsed::{Parsed, YamlError};
 use super::position::{LineColumn, line_column_of};
-use super::tree::Repair;
 use crate::Position;
 
 /// The number of times that a string is parsed again after a repair. A small string is parsed more often, until all attempts
@@ -39,13 +38,14 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
         repairs += 1;
         reread += text.len();
         // Do not repeat a repair that did not help.
-        let place = failed.repair.map(|(_, index)| index);
+        let place = failed.offsets.map(|(_, at)| at);
         let goes_on = (repairs <= MAX_REPAIRS || reread <= MAX_REREAD_BYTES) && place > last;
         last = last.max(place);
-        let change = failed.repair.filter(|_| goes_on).and_then(|(repair, index)| {
-            let at = usize::try_from(index).ok().filter(|at| text.is_char_boundary(*at))?;
-            let edits: Vec<Edit> = match repair {
-                Repair::EmptyKey => {
+        let change = failed.offsets.filter(|_| goes_on).and_then(|(begin, at)| {
+            let (before, rest) = text.split_at_checked(at)?;
+            let edits: Vec<Edit> = match text.as_bytes().get(begin)? {
+                // `[?, a]`: the parser treats the comma as part of the key.
+                b'[' => {
                     let mut tried = empty_key_candidates(&text, at).into_iter().take(MAX_CANDIDATES);
                     let helps = |place: &usize| {
                         let other = [&text[..*place], " :", &text[*place..]].concat();
@@ -60,14 +60,19 @@ pub(super) fn document(source: Rc<str>, whole: &str) -> std::result::Result<Pars
                     };
                     tried.find(helps).map(|place| (place..place, " :".to_string())).into_iter().collect()
                 }
-                Repair::Tab => {
-                    let placeholder =
-                        placeholders.add(&text, '\t').filter(|_| text[at..].starts_with('\t'))?;
-                    vec![(at..at + 1, placeholder.to_string())]
+                // A literal block scalar whose first line starts with a tab after the indentation. A folded one is not
+                // repaired, because the placeholder would change how it is folded.
+                b'|' if rest.starts_with('\t') => {
+                    vec![(at..at + 1, placeholders.add(&text, '\t')?.to_string())]
                 }
-                Repair::GluedColon if text[at..].starts_with(':') => vec![(at + 1..at + 1, " ".to_string())],
-                Repair::GluedColon => Vec::new(),
-                Repair::Surrogates => surrogate_edits(&text, at),
+                // JSON writes characters beyond 16 bits as two surrogate escapes. PyYAML turns them, and lone surrogates,
+                // into strings that cannot be encoded.
+                b'"' if before.ends_with("\\u") || before.ends_with("\\U") => surrogate_edits(&text, at - 2),
+                // PyYAML accepts `{a:[1]}` and `{a:}`; the parser requires a space after the colon.
+                _ if rest.starts_with(':') && rest[1..].starts_with([',', '?', '[', ']', '{', '}']) => {
+                    vec![(at + 1..at + 1, " ".to_string())]
+                }
+                _ => Vec::new(),
             };
             (!edits.is_empty()).then_some(edits)
         });

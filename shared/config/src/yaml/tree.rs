@@ -46,28 +46,14 @@ impl Content {
 pub(super) struct ComposeError {
     pub at: LineColumn,
     pub message: String,
-    /// A change that would let the parser accept the text, and its offset in bytes.
-    pub repair: Option<(Repair, u64)>,
+    /// The offsets in bytes at which the construct that the parser rejected begins, and at which it rejected it.
+    pub offsets: Option<(usize, usize)>,
 }
 
 pub(super) type Result<T> = std::result::Result<T, ComposeError>;
 
 pub(super) fn error<T>(at: LineColumn, message: impl Into<String>) -> Result<T> {
-    Err(ComposeError { at, message: message.into(), repair: None })
-}
-
-/// Valid input that the underlying parser rejects.
-#[derive(Clone, Copy)]
-pub(super) enum Repair {
-    /// PyYAML accepts `{a:[1]}` and `{a:}`; the parser requires a space after the colon.
-    GluedColon,
-    /// JSON writes characters beyond 16 bits as two surrogate escapes. PyYAML turns them, and lone surrogates, into
-    /// strings that cannot be encoded.
-    Surrogates,
-    /// A block scalar whose first line starts with a tab after the indentation.
-    Tab,
-    /// `[?, a]`: the parser treats the comma as part of the key.
-    EmptyKey,
+    Err(ComposeError { at, message: message.into(), offsets: None })
 }
 
 pub(super) fn too_deep<T>(at: LineColumn) -> Result<T> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::request::{RequestParts, Response};
 use super::url::Url;
-use crate::clock::MONTHS;
+use crate::calendar::{self, MONTHS};
 use crate::{Error, Result};
 
 /// The size limit of all header lines of a response.
@@ -250,18 +250,16 @@ impl Response {
 /// Parses `Sun, 06 Nov 1994 08:49:37 GMT` into seconds since the epoch.
 fn http_date(text: &str) -> Option<u64> {
     let mut words = text.split_once(", ")?.1.split([' ', ':']);
-    let day: u64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let day: i64 = words.next()?.parse().ok().filter(|day| (1..=31).contains(day))?;
     let name = words.next()?;
-    let month = MONTHS.iter().position(|month| *month == name)? as u64;
-    let mut number = |most: u64| words.next()?.parse::<u64>().ok().filter(|n| *n <= most);
+    let month = MONTHS.iter().position(|month| *month == name)? as i64 + 1;
+    let mut number =
+        |most: i64| words.next()?.parse::<i64>().ok().filter(|number| (0..=most).contains(number));
     let (year, hour, minute, second) = (number(9999)?, number(23)?, number(59)?, number(60)?);
-    if words.next() != Some("GMT") || year < 1970 {
-        return None;
-    }
-    // Years begin in March, so that the leap day is the last of one.
-    let (years, months) = if month >= 2 { (year, month - 2) } else { (year - 1, month + 10) };
-    let days = years * 365 + years / 4 - years / 100 + years / 400 + (153 * months + 2) / 5 + day - 1;
-    Some((days.checked_sub(719_468)?) * 86400 + hour * 3600 + minute * 60 + second)
+    // Servers' dates are not checked further: 31 February is 3 March.
+    let days = calendar::days(year, month, 1)? + day - 1;
+    let is_gmt = words.next() == Some("GMT");
+    u64::try_from(days * 86400 + hour * 3600 + minute * 60 + second).ok().filter(|_| is_gmt)
 }
 
 /// Receives one line, without its end.

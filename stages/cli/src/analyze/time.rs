@@ -1,11 +1,11 @@
 //! Timestamps at the beginning of a line: of cloud-init.log, ISO 8601, syslog and journalctl. Times are microseconds since
 //! the epoch; a timestamp without a zone is UTC, as in cloud-init.log.
 
+use system::calendar::{MONTHS, days};
+
 /// Microseconds of a second.
 pub const SECOND: i64 = 1_000_000;
 
-const MONTHS: [&str; 12] =
-    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const WEEKDAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 const DAY: i64 = 86_400 * SECOND;
 
@@ -87,24 +87,6 @@ fn offset(zone: &str) -> Option<i64> {
     let digits = number(&digits.replacen(':', "", 1), 4..=4)?;
     let micros = (digits / 100 * 60 + digits % 100) * 60 * SECOND;
     Some(if sign == "-" { -micros } else { micros })
-}
-
-/// Returns the days of a date since the epoch, `None` for an invalid date.
-fn days(year: i64, month: i64, day: i64) -> Option<i64> {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let length = match month {
-        2 => 28 + i64::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    // Years start in March, so that the leap day is the last day of a year.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
-    let leaps = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    Some(year * 365 + leaps + (153 * month + 2) / 5 + day - 1 - 719_468)
 }
 
 fn year_of(micros: i64) -> i64 {

@@ -1,13 +1,10 @@
 //! Hand-written bindings to libblkid: its low-level prober, reduced to what detecting a file system's type, label and
-//! UUID needs. The safe interface is the crate `blockdev`; no other crate should use this one. Functions have the names
-//! under which libblkid's reference manual describes them (chapters "Low-level probing", "Superblocks probing" and
-//! "Partitions probing"). The interface is stable since util-linux 2.21 (ABI version BLKID_2.21 in the library's symbol
-//! table, soname libblkid.so.1). There is no bindgen, so that a build does not need libclang.
+//! UUID needs. Functions have the names under which libblkid's reference manual describes them (chapters "Low-level
+//! probing", "Superblocks probing" and "Partitions probing"). The interface is stable since util-linux 2.21 (ABI version
+//! BLKID_2.21 in the library's symbol table, soname libblkid.so.1). There is no bindgen, so that a build does not need
+//! libclang.
 
-#![no_std]
-#![warn(missing_docs)]
-
-use core::ffi::{c_char, c_int};
+use std::ffi::{c_char, c_int};
 
 /// An opaque low-level prober (`blkid_probe`).
 #[repr(C)]
@@ -53,7 +50,7 @@ pub const AMBIVALENT: c_int = -2;
 
 #[allow(unsafe_code)]
 // SAFETY: names, arguments and results are those of blkid.h, as its documentation gives them. Each declaration has its
-// requirements, which `blockdev` meets.
+// requirements, which the callers in this crate meet.
 unsafe extern "C" {
     /// Allocates a prober; returns NULL if memory is exhausted.
     pub fn blkid_new_probe() -> *mut Probe;
