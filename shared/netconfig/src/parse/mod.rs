@@ -3,10 +3,12 @@
 
 mod azure;
 mod builder;
+pub mod characters;
 mod check;
 mod ec2;
 pub mod eni;
 pub mod facts;
+mod fields;
 pub mod kernel;
 mod key_path;
 mod keys;
@@ -16,6 +18,7 @@ mod options;
 mod oracle;
 mod route;
 pub mod sanitize;
+mod scalar;
 mod section;
 mod v1;
 mod v2;
