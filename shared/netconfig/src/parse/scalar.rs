@@ -34,11 +34,16 @@ pub fn described(node: &Node) -> &'static str {
     if node.as_int().is_some_and(|n| n < 0) { "a negative number" } else { node.kind() }
 }
 
-/// Returns whether a MAC has six, eight or twenty bytes (FireWire, InfiniBand).
+/// Returns whether text is a MAC address of six, eight or twenty bytes (Ethernet, FireWire, InfiniBand).
 pub fn is_mac(text: &str) -> bool {
-    let bytes: Vec<&str> = text.split([':', '-']).collect();
-    let is_byte = |b: &&str| b.len() == 2 && b.bytes().all(|c| c.is_ascii_hexdigit());
-    matches!(bytes.len(), 6 | 8 | 20) && bytes.iter().all(is_byte)
+    let is_byte = |b: &str| b.len() == 2 && b.bytes().all(|c| c.is_ascii_hexdigit());
+    let mut bytes = text.split([':', '-']);
+    matches!(text.len(), 17 | 23 | 59) && bytes.all(is_byte)
+}
+
+/// Returns whether text is a MAC address of six bytes.
+pub fn is_ethernet_mac(text: &str) -> bool {
+    text.len() == 17 && is_mac(text)
 }
 
 pub fn mac_from_sexagesimal(number: i128) -> Option<String> {
