@@ -232,6 +232,23 @@ impl Map {
         self.insert_at(place, key, value)
     }
 
+    /// Sets a key if there is a value for it.
+    pub fn insert_some(&mut self, key: impl Into<Node>, value: Option<impl Into<Node>>) {
+        if let Some(value) = value {
+            self.insert(key, value);
+        }
+    }
+
+    /// Sets a key unless the value is an empty list or map.
+    pub fn insert_unless_empty(&mut self, key: impl Into<Node>, value: impl Into<Node>) {
+        let value = value.into();
+        if value.as_seq().is_none_or(|items| !items.is_empty())
+            && value.as_map().is_none_or(|map| !map.is_empty())
+        {
+            self.insert(key, value);
+        }
+    }
+
     /// Inserts as [`Map::insert`] does, with the result of [`Map::index_of`].
     pub(crate) fn insert_at(&mut self, place: Option<usize>, key: Node, value: Node) -> Option<Node> {
         if let Some(there) = place.and_then(|place| self.value_mut(place)) {
@@ -273,6 +290,12 @@ impl FromIterator<(Node, Node)> for Map {
             map.insert(key, value);
         }
         map
+    }
+}
+
+impl<const N: usize> From<[(&str, Node); N]> for Map {
+    fn from(entries: [(&str, Node); N]) -> Map {
+        entries.into_iter().map(|(key, value)| (Node::from(key), value)).collect()
     }
 }
 

@@ -97,6 +97,12 @@ macro_rules! node_from {
 }
 node_from!(&str => Str, String => Str, bool => Bool, i32 => Int, i64 => Int, u64 => Int, f64 => Float, Vec<Node> => Seq, Map => Map);
 
+impl<const N: usize> From<[(&str, Node); N]> for Node {
+    fn from(entries: [(&str, Node); N]) -> Node {
+        Node::from(Map::from(entries))
+    }
+}
+
 impl Node {
     /// Returns null without a position.
     pub fn null() -> Node {
@@ -136,6 +142,16 @@ impl Node {
     /// Returns the entries of a map, for changes.
     pub fn as_map_mut(&mut self) -> Option<&mut Map> {
         if let Value::Map(map) = &mut self.value { Some(map) } else { None }
+    }
+
+    /// Returns the items of a list; none for anything else.
+    pub fn items(&self) -> &[Node] {
+        self.as_seq().unwrap_or_default()
+    }
+
+    /// Returns the keys and values of a map in order; none for anything else.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (&Node, &Node)> {
+        self.as_map().into_iter().flat_map(Map::iter)
     }
 
     /// Changes the positions of this node and all its children, in document order.

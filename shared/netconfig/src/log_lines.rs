@@ -5,6 +5,8 @@
 use config::{Node, Value};
 use encoding::python::put_repr;
 
+use crate::parse::is_ethernet_mac;
+
 /// INFO: source, `bringup=True|False: ` and the configuration follow.
 pub const APPLYING: &str = "Applying network configuration from ";
 /// INFO: the source follows.
@@ -110,12 +112,7 @@ pub fn redacted(config: &Node) -> String {
 /// Returns whether a string is an address with or without a prefix length, or a MAC.
 fn is_address(text: &str) -> bool {
     let address = text.split_once('/').map_or(text, |(address, _)| address);
-    let is_mac = || {
-        let parts: Vec<&str> = text.split([':', '-']).collect();
-        parts.len() == 6
-            && parts.iter().all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()))
-    };
-    text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_mac())
+    text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_ethernet_mac(text))
 }
 
 /// `is_public` gets the key of a string, and the text.

@@ -8,6 +8,7 @@ use system::{Command, System, debug};
 
 use crate::natural_order::natural_sort_key;
 use crate::parse::facts::{Facts, NicFacts};
+use crate::parse::version_2;
 
 pub(crate) const SYS_CLASS_NET: &str = "/sys/class/net";
 /// virtio's feature bit for a NIC that fails over to another (VIRTIO_NET_F_STANDBY).
@@ -181,21 +182,18 @@ pub fn candidates(nics: &[Nic]) -> Vec<&Nic> {
 /// Returns the fallback configuration, version 2 with DHCP on the preferred NIC; `None` without a NIC.
 pub fn fallback_config(nics: &[Nic]) -> Option<Node> {
     let nic = candidates(nics).into_iter().next()?;
-    let map = |entries: Vec<(&str, Node)>| {
-        Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
-    };
     // All parts of a failover pair have the same address; only the name identifies the master.
     let match_by = match nic.failover {
         Failover::Master => ("name", Node::from(nic.name.as_str())),
         _ => ("macaddress", Node::from(nic.mac.as_str())),
     };
-    let device = map(vec![
+    let device = Node::from([
         ("dhcp4", true.into()),
         ("dhcp6", true.into()),
         ("set-name", nic.name.as_str().into()),
-        ("match", map(vec![match_by])),
+        ("match", Node::from([match_by])),
     ]);
-    Some(map(vec![("version", 2.into()), ("ethernets", map(vec![(nic.name.as_str(), device)]))]))
+    Some(version_2(Map::from([(nic.name.as_str(), device)])))
 }
 
 /// Returns whether udev has named all NICs, or does not name them (`net.ifnames=0`).

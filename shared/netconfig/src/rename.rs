@@ -9,7 +9,7 @@ use system::{LinkAddress, System, debug, warning};
 use crate::log_lines as lines;
 use crate::nics::Nic;
 use crate::parse;
-use crate::parse::sanitize::{is_shell_special, is_unsafe_in_files};
+use crate::parse::characters::{is_shell_special, is_unsafe_in_files};
 
 /// A link that the configuration identifies by its MAC address, and the name that it sets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -189,8 +189,7 @@ pub fn from_command_line(command_line: &str) -> Option<Result<Node, String>> {
 
 fn decode(value: &str) -> Result<Node, String> {
     if value == "disabled" {
-        let disabled = [(Node::from("config"), Node::from("disabled"))];
-        return Ok(Node::from(disabled.into_iter().collect::<config::Map>()));
+        return Ok(Node::from([("config", "disabled".into())]));
     }
     let what = "network-config= on the kernel command line";
     let bytes = encoding::base64::decode(value.as_bytes())

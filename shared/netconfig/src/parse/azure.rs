@@ -4,6 +4,7 @@
 use config::{Finding, FindingKind, Findings, Map, Node};
 
 use super::facts::Facts;
+use super::section::version_2;
 
 /// `apply_network_config_for_secondary_ips` and `apply_network_config_set_name`, both enabled by default.
 fn is_on(document: &Node, setting: &str) -> bool {
@@ -28,11 +29,8 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
         };
         let Some(mut device) = device(interface, i, all_addresses, &path, findings) else { continue };
         let name = if set_name { format!("eth{i}") } else { format!("enx{}", mac.replace(':', "")) };
-        let mut match_by = Map::new();
-        match_by.insert("macaddress", mac.as_str());
-        if let Some(driver) = driver(facts, &mac) {
-            match_by.insert("driver", driver);
-        }
+        let mut match_by = Map::from([("macaddress", mac.as_str().into())]);
+        match_by.insert_some("driver", driver(facts, &mac));
         device.insert("match", match_by);
         if set_name {
             device.insert("set-name", name.as_str());
@@ -44,26 +42,23 @@ pub fn to_v2(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
         return Err(first.to_string());
     }
     without_mac.into_iter().for_each(|finding| findings.push(finding));
-    let mut config = Map::new();
-    config.insert("version", 2);
-    config.insert("ethernets", ethernets);
-    Ok(Node::from(config))
+    Ok(version_2(ethernets))
 }
 
 /// Returns the configuration of an interface; `None` if it has no address.
 fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Findings) -> Option<Map> {
-    let mut overrides = Map::new();
-    overrides.insert("route-metric", (i as i64 + 1) * 100);
+    let mut overrides = Map::from([("route-metric", ((i as i64 + 1) * 100).into())]);
     if i > 0 {
         overrides.insert("use-dns", false);
     }
-    let mut device = Map::new();
-    device.insert("dhcp4", true);
-    device.insert("dhcp4-overrides", overrides.clone());
-    device.insert("dhcp6", false);
+    let mut device = Map::from([
+        ("dhcp4", true.into()),
+        ("dhcp4-overrides", overrides.clone().into()),
+        ("dhcp6", false.into()),
+    ]);
     let (mut has_any, mut addresses_to_add) = (false, Vec::new());
     for (family, default_prefix) in [("ipv4", "24"), ("ipv6", "128")] {
-        let addresses = interface.at_path(&[family, "ipAddress"]).and_then(Node::as_seq).unwrap_or_default();
+        let addresses = interface.at_path(&[family, "ipAddress"]).map_or(&[][..], Node::items);
         if addresses.is_empty() {
             continue;
         }
@@ -72,7 +67,7 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
             device.insert("dhcp6", true);
             device.insert("dhcp6-overrides", overrides.clone());
         }
-        let subnet = interface.at_path(&[family, "subnet"]).and_then(Node::as_seq).and_then(<[_]>::first);
+        let subnet = interface.at_path(&[family, "subnet"]).and_then(|subnets| subnets.items().first());
         let prefix =
             subnet.and_then(|s| s.get("prefix")).filter(|n| !n.is_null()).and_then(Node::scalar_text);
         let prefix = prefix.as_deref().unwrap_or(default_prefix);
@@ -89,9 +84,7 @@ fn device(interface: &Node, i: usize, all: bool, path: &str, findings: &mut Find
             }
         }
     }
-    if !addresses_to_add.is_empty() {
-        device.insert("addresses", addresses_to_add);
-    }
+    device.insert_unless_empty("addresses", addresses_to_add);
     has_any.then_some(device)
 }
 

@@ -8,7 +8,7 @@ use config::{FindingKind, Position};
 use crate::model::{Link, LinkKind};
 
 use super::builder::Builder;
-use super::sanitize::{is_shell_special, is_unsafe_in_files};
+use super::characters::{is_shell_special, is_unsafe_in_files};
 
 pub fn check(build: &mut Builder) {
     check_names(build);

@@ -8,6 +8,7 @@ use config::{FindingKind, Findings, Map, Node};
 use crate::natural_order::natural_sort_key;
 
 use super::facts::{Facts, NicFacts};
+use super::section::version_2;
 
 /// The differences between the clouds.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,8 +69,7 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
                 && i > 0
                 && one.metadata.get("device-number").is_some_and(|n| !n.is_falsy());
             if several {
-                let mut overrides = Map::new();
-                overrides.insert("route-metric", (i as i64 + 1) * 100);
+                let mut overrides = Map::from([("route-metric", ((i as i64 + 1) * 100).into())]);
                 if has_policy {
                     overrides.insert("use-routes", true);
                     policy_routing(&mut device, one, 100 + i as i64, router, findings);
@@ -85,22 +85,17 @@ fn convert(cloud: Cloud, document: &Node, facts: &Facts, findings: &mut Findings
             ethernets.insert(one.nic.name.as_str(), device);
         }
     }
-    let mut config = Map::new();
-    config.insert("version", 2);
-    config.insert("ethernets", ethernets);
-    Ok(Node::from(config))
+    Ok(version_2(ethernets))
 }
 
 /// Returns a device with the settings that every NIC has.
 fn device(one: &DescribedNic<'_>) -> Map {
-    let mut match_by = Map::new();
-    match_by.insert("macaddress", one.nic.mac.as_str());
-    let mut device = Map::new();
-    device.insert("dhcp4", true);
-    device.insert("dhcp6", one.metadata.get("ipv6s").is_some_and(|n| !n.is_falsy()));
-    device.insert("match", match_by);
-    device.insert("set-name", one.nic.name.as_str());
-    device
+    Map::from([
+        ("dhcp4", true.into()),
+        ("dhcp6", one.metadata.get("ipv6s").is_some_and(|n| !n.is_falsy()).into()),
+        ("match", Node::from([("macaddress", one.nic.mac.as_str().into())])),
+        ("set-name", one.nic.name.as_str().into()),
+    ])
 }
 
 /// Returns a key for sorting: missing and invalid numbers are last.
@@ -143,9 +138,7 @@ fn secondary_addresses(device: &mut Map, one: &DescribedNic<'_>, findings: &mut 
         addresses.extend(all[1..].iter().map(|ip| format!("{ip}/{prefix}")));
     }
     sort::sort(&mut addresses);
-    if !addresses.is_empty() {
-        device.insert("addresses", addresses.into_iter().map(Node::from).collect::<Vec<_>>());
-    }
+    device.insert_unless_empty("addresses", addresses.into_iter().map(Node::from).collect::<Vec<_>>());
 }
 
 /// Adds policy routing: packets from the addresses of a secondary NIC leave through that NIC, by a table of its own.
@@ -156,11 +149,7 @@ fn policy_routing(
     router: Option<&str>,
     findings: &mut Findings,
 ) {
-    let entry = |pairs: &[(&str, &str)]| {
-        let mut map: Map = pairs.iter().map(|(k, v)| (Node::from(*k), Node::from(*v))).collect();
-        map.insert("table", table);
-        Node::from(map)
-    };
+    let entry = |key: &str, value: &str| Node::from([(key, value.into()), ("table", table.into())]);
     let (mut routes, mut rules) = (Vec::new(), Vec::new());
     for (key, blocks) in [("local-ipv4s", "subnet-ipv4-cidr-block"), ("ipv6s", "subnet-ipv6-cidr-blocks")] {
         let (addresses, blocks) = (texts(one.metadata, key), texts(one.metadata, blocks));
@@ -169,7 +158,11 @@ fn policy_routing(
         }
         if key == "local-ipv4s" {
             match router {
-                Some(router) => routes.push(entry(&[("to", "0.0.0.0/0"), ("via", router)])),
+                Some(router) => routes.push(Node::from([
+                    ("to", "0.0.0.0/0".into()),
+                    ("via", router.into()),
+                    ("table", table.into()),
+                ])),
                 None => {
                     let message = "no router from a DHCP server; no default route in its table";
                     findings.add(
@@ -181,8 +174,8 @@ fn policy_routing(
                 }
             }
         }
-        routes.extend(blocks.iter().map(|block| entry(&[("to", block)])));
-        rules.extend(addresses.iter().map(|address| entry(&[("from", address)])));
+        routes.extend(blocks.iter().map(|block| entry("to", block)));
+        rules.extend(addresses.iter().map(|address| entry("from", address)));
     }
     if !routes.is_empty() {
         device.insert("routes", routes);

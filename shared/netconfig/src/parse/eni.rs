@@ -12,6 +12,7 @@ use std::rc::Rc;
 use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::facts::{Facts, Include};
+use super::section::version_1;
 
 /// The maximum nesting of included files.
 const MAX_INCLUDE_DEPTH: usize = 8;
@@ -127,12 +128,9 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
             let index = *index.entry(device).or_insert(next);
             if index == next {
                 let kind = if device == "lo" { "loopback" } else { "physical" };
-                let mut entry = Map::new();
-                entry.insert("type", kind);
-                entry.insert("name", Node { at: stanza.at.clone(), ..device.into() });
-                if let Some(mac) = &stanza.hwaddress {
-                    entry.insert("mac_address", mac.clone());
-                }
+                let name = Node { at: stanza.at.clone(), ..device.into() };
+                let mut entry = Map::from([("type", kind.into()), ("name", name)]);
+                entry.insert_some("mac_address", stanza.hwaddress.clone());
                 devices.push((device, entry, Vec::new()));
             }
             devices[index].2.push(subnet(interface, stanza));
@@ -143,39 +141,29 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         entry.insert("subnets", subnets);
         Node::from(entry)
     });
-    let mut config = Map::new();
-    config.insert("version", 1);
-    config.insert("config", entries.collect::<Vec<_>>());
-    Ok(Node::from(config))
+    Ok(version_1(entries.collect()))
 }
 
 fn subnet(interface: &Interface, stanza: &Stanza) -> Node {
-    let mut subnet = Map::new();
-    // The interface's name in its file, for people who read the stored configuration.
-    subnet.insert("_orig_eni_name", interface.name.as_str());
     // A single stanza keeps its method for any family; upstream rejects more than one, so this cannot differ from it.
     let method = match (&*stanza.family, &*stanza.method) {
         ("inet6", "dhcp") if interface.stanzas.len() > 1 => "dhcp6",
         ("inet6", "auto") if interface.stanzas.len() > 1 => "ipv6_slaac",
         (_, method) => method,
     };
-    subnet.insert("type", Node { at: stanza.at.clone(), ..method.into() });
-    subnet.insert("control", if interface.auto { "auto" } else { "manual" });
-    if stanza.method == "static"
-        && let Some(address) = stanza.options.get("address")
-    {
-        subnet.insert("address", address.clone());
-    }
+    let mut subnet = Map::from([
+        // The interface's name in its file, for people who read the stored configuration.
+        ("_orig_eni_name", interface.name.as_str().into()),
+        ("type", Node { at: stanza.at.clone(), ..method.into() }),
+        ("control", if interface.auto { "auto" } else { "manual" }.into()),
+    ]);
+    let address = stanza.options.get("address").filter(|_| stanza.method == "static");
+    subnet.insert_some("address", address.cloned());
     for key in COPIED_OPTIONS {
-        if let Some(value) = stanza.options.get(key) {
-            subnet.insert(key, value.clone());
-        }
+        subnet.insert_some(key, stanza.options.get(key).cloned());
     }
-    for (key, words) in [("dns_nameservers", &stanza.servers), ("dns_search", &stanza.search)] {
-        if !words.is_empty() {
-            subnet.insert(key, words.clone());
-        }
-    }
+    subnet.insert_unless_empty("dns_nameservers", stanza.servers.clone());
+    subnet.insert_unless_empty("dns_search", stanza.search.clone());
     Node { at: stanza.at.clone(), ..subnet.into() }
 }
 

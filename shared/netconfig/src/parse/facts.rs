@@ -59,6 +59,12 @@ impl Facts {
         self.nics.iter().find(same).map(|nic| nic.name.as_str())
     }
 
+    /// Returns the MAC address of the NIC with this name, if it has one.
+    pub fn mac_of(&self, name: &str) -> Option<&str> {
+        let nic = self.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty());
+        nic.map(|nic| nic.mac.as_str())
+    }
+
     /// As [`Facts::name_of`], for a NIC without which a part of the configuration is lost; notes that it is missing.
     pub fn name_of_needed(&self, mac: &str) -> Option<&str> {
         let name = self.name_of(mac);

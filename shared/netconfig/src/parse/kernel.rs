@@ -7,6 +7,8 @@ use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::facts::Facts;
 use super::klibc;
+use super::scalar::is_ethernet_mac;
+use super::section::version_1;
 
 /// The name, MTU, MAC and subnets of a device.
 type Device = (String, Option<Node>, Option<String>, Vec<Node>);
@@ -16,8 +18,7 @@ type Device = (String, Option<Node>, Option<String>, Vec<Node>);
 /// # Errors
 /// Fails if no word of it configures a NIC.
 pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node, String> {
-    let line = text.as_str().unwrap_or_default();
-    let words = klibc::shell_words(line).unwrap_or_else(|| line.split_whitespace().map(Into::into).collect());
+    let words = words(text.as_str().unwrap_or_default());
     let boot_nic = words.iter().rev().find_map(|w| w.strip_prefix("BOOTIF=")).and_then(parse_bootif);
     let boot_nic = boot_nic.and_then(|mac| facts.name_of(&mac));
     let servers: Vec<&str> = words.iter().filter_map(|w| w.strip_prefix("nameserver=")).collect();
@@ -60,38 +61,31 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         return Err("the kernel command line configures no NIC".into());
     }
     let entry = |(name, mtu, mac, subnets): Device| {
-        let mut entry = Map::new();
-        entry.insert("type", "physical");
-        entry.insert("name", name.as_str());
-        let nic = facts.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty());
-        if let Some(mac) = nic.map(|nic| nic.mac.clone()).or(mac) {
-            entry.insert("mac_address", mac);
-        }
-        if let Some(mtu) = mtu {
-            entry.insert("mtu", mtu);
-        }
+        let mut entry = Map::from([("type", "physical".into()), ("name", name.as_str().into())]);
+        entry.insert_some("mac_address", facts.mac_of(&name).or(mac.as_deref()));
+        entry.insert_some("mtu", mtu);
         entry.insert("subnets", subnets);
         Node::from(entry)
     };
-    let mut config = Map::new();
-    config.insert("version", 1);
-    config.insert("config", devices.into_iter().map(entry).collect::<Vec<_>>());
-    Ok(Node::from(config))
+    Ok(version_1(devices.into_iter().map(entry).collect()))
+}
+
+/// Returns the words of a command line; after an unbalanced quote, those between whitespace.
+fn words(command_line: &str) -> Vec<String> {
+    klibc::shell_words(command_line)
+        .unwrap_or_else(|| command_line.split_whitespace().map(Into::into).collect())
 }
 
 /// Returns whether a command line configures a network before user space.
 pub fn has_network_argument(command_line: &str) -> bool {
-    let words = klibc::shell_words(command_line);
-    let words = words.unwrap_or_else(|| command_line.split_whitespace().map(Into::into).collect());
-    words.iter().any(|word| word.starts_with("ip=") || word.starts_with("ip6="))
+    words(command_line).iter().any(|word| word.starts_with("ip=") || word.starts_with("ip6="))
 }
 
 /// Parses `01-52-54-00-00-00-01`, as PXE loaders write it: the hardware type precedes the address.
 fn parse_bootif(text: &str) -> Option<String> {
     let parts: Vec<&str> = text.split(['-', ':']).collect();
-    let mac = if parts.len() == 7 { &parts[1..] } else { &parts[..] };
-    let is_byte = |part: &&str| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit());
-    (mac.len() == 6 && mac.iter().all(is_byte)).then(|| mac.join(":").to_ascii_lowercase())
+    let mac = if parts.len() == 7 { &parts[1..] } else { &parts[..] }.join(":");
+    is_ethernet_mac(&mac).then(|| mac.to_ascii_lowercase())
 }
 
 /// Returns the configuration in one word.
@@ -199,21 +193,15 @@ fn parse_method(word: &str, is_v6: bool) -> Option<Vec<&'static str>> {
 }
 
 fn subnet(method: &str, argument: &IpArgument, servers: &[&str]) -> Node {
-    let mut subnet = Map::new();
-    subnet.insert("type", method);
+    let mut subnet = Map::from([("type", method.into())]);
     if method == "static" {
         let fixed =
             [("address", &argument.address), ("netmask", &argument.mask), ("gateway", &argument.gateway)];
         for (key, value) in fixed {
-            if let Some(value) = value {
-                subnet.insert(key, value.as_str());
-            }
+            subnet.insert_some(key, value.as_deref());
         }
         let servers = argument.servers.iter().map(String::as_str).chain(servers.iter().copied());
-        let servers: Vec<Node> = servers.map(Node::from).collect();
-        if !servers.is_empty() {
-            subnet.insert("dns_nameservers", servers);
-        }
+        subnet.insert_unless_empty("dns_nameservers", servers.map(Node::from).collect::<Vec<_>>());
     }
     Node::from(subnet)
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use config::{FindingKind, Findings, Map, Node, Position};
 
 use super::facts::Facts;
+use super::section::version_1;
 
 /// Converts the text of one file to version 1.
 ///
@@ -36,19 +37,12 @@ pub fn files_to_v1(files: &[(String, String)], facts: &Facts, findings: &mut Fin
         }
     }
     let entry = |(name, subnets): (String, Vec<Node>)| {
-        let mut entry = Map::new();
-        entry.insert("type", "physical");
-        entry.insert("name", name.as_str());
-        if let Some(nic) = facts.nics.iter().find(|nic| nic.name == name && !nic.mac.is_empty()) {
-            entry.insert("mac_address", nic.mac.as_str());
-        }
+        let mut entry = Map::from([("type", "physical".into()), ("name", name.as_str().into())]);
+        entry.insert_some("mac_address", facts.mac_of(&name));
         entry.insert("subnets", subnets);
         Node::from(entry)
     };
-    let mut config = Map::new();
-    config.insert("version", 1);
-    config.insert("config", devices.into_iter().map(entry).collect::<Vec<_>>());
-    Node::from(config)
+    version_1(devices.into_iter().map(entry).collect())
 }
 
 /// Returns a device and its subnets.
@@ -72,17 +66,13 @@ fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static
             Some("none" | "static" | "off") => "static",
             Some(other) => other,
         };
-        let mut subnet = Map::new();
-        subnet.insert("type", kind);
         // It is up already and must stay up.
-        subnet.insert("control", "manual");
+        let mut subnet = Map::from([("type", kind.into()), ("control", "manual".into())]);
         if kind == "static" {
             subnet.insert("address", address);
         }
         for key in ["NETMASK", "BROADCAST", "GATEWAY"] {
-            if let Some(value) = of(key) {
-                subnet.insert(key.to_ascii_lowercase(), value);
-            }
+            subnet.insert_some(key.to_ascii_lowercase(), of(key));
         }
         let servers = ["DNS0", "DNS1"].into_iter().filter_map(of);
         let servers: Vec<Node> =

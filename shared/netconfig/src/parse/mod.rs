@@ -3,10 +3,12 @@
 
 mod azure;
 mod builder;
+pub mod characters;
 mod check;
 mod ec2;
 pub mod eni;
 pub mod facts;
+mod fields;
 pub mod kernel;
 mod key_path;
 mod keys;
@@ -16,6 +18,7 @@ mod options;
 mod oracle;
 mod route;
 pub mod sanitize;
+mod scalar;
 mod section;
 mod v1;
 mod v2;
@@ -29,6 +32,8 @@ pub use facts::{Facts, Include, NicFacts};
 pub use keys::{known_inner_keys, known_keys, unknown_keys};
 pub use network_data::to_v1 as network_data_to_v1;
 pub use options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption, BridgeOption, Unit};
+pub(crate) use scalar::is_ethernet_mac;
+pub(crate) use section::version_2;
 pub use section::{is_disabled, network_section, version};
 
 /// The syntax of a format's text.

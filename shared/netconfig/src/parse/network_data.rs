@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use config::{Finding, FindingKind, Findings, Map, Node};
 
 use super::facts::Facts;
+use super::section::version_1;
 
 /// The members of networks and routes that version 1 has as well.
 const SUBNET_KEYS: [&str; 10] = [
@@ -66,17 +67,12 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     }
     let mut entries: Vec<Node> = Vec::new();
     for Link { node: link, id, .. } in links.iter().filter(|link| !is_unusable(link)) {
-        let mut entry = Map::new();
-        entry.insert("name", names.get(*id).cloned().unwrap_or_default());
+        let mut entry = Map::from([("name", names.get(*id).cloned().unwrap_or_default().into())]);
         for key in ["mtu", "params"] {
-            if let Some(value) = link.get(key) {
-                entry.insert(key, value.clone());
-            }
+            entry.insert_some(key, link.get(key).cloned());
         }
-        let mut subnets = Vec::new();
-        for network in networks.get(*id).into_iter().flatten() {
-            subnets.push(subnet(network, &mut entry));
-        }
+        let networks = networks.get(*id).into_iter().flatten();
+        let subnets: Vec<Node> = networks.map(|network| subnet(network, &mut entry)).collect();
         entry.insert("subnets", subnets);
         if has_type(link, "bond") {
             bond(&mut entry, link, &names, &unusable_ids);
@@ -99,14 +95,11 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         entry.insert("type", "nameserver");
         entries.push(Node::from(entry));
     }
-    let mut config = Map::new();
-    config.insert("version", 1);
-    config.insert("config", entries);
-    Ok(Node::from(config))
+    Ok(version_1(entries))
 }
 
-fn items<'a>(data: &'a Node, key: &str) -> impl Iterator<Item = &'a Node> {
-    data.get(key).and_then(Node::as_seq).unwrap_or_default().iter()
+fn items<'a>(data: &'a Node, key: &str) -> std::slice::Iter<'a, Node> {
+    data.get(key).map_or(&[][..], Node::items).iter()
 }
 
 fn has_type(link: &Node, kind: &str) -> bool {
@@ -208,17 +201,12 @@ fn nic_name(link: &Link<'_>, facts: &Facts) -> Result<String, Option<Finding>> {
 
 fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>, unusable: &HashSet<&str>) {
     entry.insert("type", "bond");
-    if let Some(mac) = mac_of(link) {
-        entry.insert("mac_address", mac);
-    }
-    let mut params = Map::new();
-    for (key, value) in link.as_map().into_iter().flat_map(Map::iter) {
-        let Some(option) = key.as_str().filter(|k| k.starts_with("bond") && *k != "bond_links") else {
-            continue;
-        };
-        params.insert(option.replacen("bond_", "bond-", 1), value.clone());
-    }
-    entry.insert("params", params);
+    entry.insert_some("mac_address", mac_of(link));
+    let params = link.entries().filter_map(|(key, value)| {
+        let option = key.as_str().filter(|k| k.starts_with("bond") && *k != "bond_links")?;
+        Some((option.replacen("bond_", "bond-", 1).into(), value.clone()))
+    });
+    entry.insert("params", params.collect::<Map>());
     let members = items(link, "bond_links").filter_map(Node::as_str).filter(|id| !unusable.contains(id));
     let members: Vec<Node> = members.map(|id| Node::from(names.get(id).map_or(id, String::as_str))).collect();
     entry.insert("bond_interfaces", members);
@@ -226,14 +214,10 @@ fn bond(entry: &mut Map, link: &Node, names: &HashMap<&str, String>, unusable: &
 
 fn vlan(entry: &mut Map, link: &Node, names: &HashMap<&str, String>) {
     entry.insert("type", "vlan");
-    if let Some(id) = link.get("vlan_id") {
-        entry.insert("vlan_id", id.clone());
-    }
+    entry.insert_some("vlan_id", link.get("vlan_id").cloned());
     let lower = link.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
     entry.insert("vlan_link", names.get(lower).map_or(lower, String::as_str));
-    if let Some(mac) = link.get("vlan_mac_address") {
-        entry.insert("mac_address", mac.clone());
-    }
+    entry.insert_some("mac_address", link.get("vlan_mac_address").cloned());
 }
 
 /// Sets the MAC; for an InfiniBand NIC of the machine also the type, and the MAC in its long form.
@@ -243,8 +227,8 @@ fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
     if let Some(nic) = nic {
         entry.insert("type", "infiniband");
         entry.insert("mac_address", nic.mac.as_str());
-    } else if let Some(mac) = mac_of(link) {
-        entry.insert("mac_address", mac);
+    } else {
+        entry.insert_some("mac_address", mac_of(link));
     }
 }
 
@@ -252,16 +236,12 @@ fn infiniband(entry: &mut Map, link: &Node, facts: &Facts) {
 fn subnet(network: &Node, link: &mut Map) -> Node {
     let mut subnet = Map::new();
     for key in SUBNET_KEYS {
-        if let Some(value) = network.get(key).filter(|value| !value.is_null()) {
-            subnet.insert(key, value.clone());
-        }
+        subnet.insert_some(key, network.get(key).filter(|value| !value.is_null()).cloned());
     }
     let kind = network.get("type").and_then(Node::as_str).unwrap_or_default();
     let mut fixed = |kind: &str, flag: Option<&str>| {
         subnet.insert("type", kind);
-        if let Some(address) = network.get("ip_address") {
-            subnet.insert("address", address.clone());
-        }
+        subnet.insert_some("address", network.get("ip_address").cloned());
         if let Some(flag) = flag {
             subnet.insert(flag, true);
         }
@@ -291,12 +271,8 @@ fn subnet(network: &Node, link: &mut Map) -> Node {
         add_servers(&mut servers, route);
     }
     add_servers(&mut servers, network);
-    if !servers.is_empty() {
-        subnet.insert("dns_nameservers", servers);
-    }
-    if !routes.is_empty() {
-        subnet.insert("routes", routes);
-    }
+    subnet.insert_unless_empty("dns_nameservers", servers);
+    subnet.insert_unless_empty("routes", routes);
     Node::from(subnet)
 }
 

@@ -7,6 +7,7 @@ use config::{FindingKind, Findings, Map, Node};
 use crate::address;
 
 use super::facts::Facts;
+use super::section::version_1;
 
 /// The MTU inside this cloud.
 const MTU: i64 = 9000;
@@ -50,10 +51,7 @@ pub fn to_v1(document: &Node, facts: &Facts, findings: &mut Findings) -> Result<
     if entries.is_empty() {
         return Err("metadata describes no NIC of this instance".into());
     }
-    let mut config = Map::new();
-    config.insert("version", 1);
-    config.insert("config", entries);
-    Ok(Node::from(config))
+    Ok(version_1(entries))
 }
 
 fn vnic_entry(vnic: &Node, is_primary: bool, facts: &Facts) -> Result<Node, (&'static str, &'static str)> {
@@ -76,11 +74,8 @@ fn vnic_entry(vnic: &Node, is_primary: bool, facts: &Facts) -> Result<Node, (&'s
     };
     let mut subnets = Vec::new();
     let mut subnet = |kind: &str, address: Option<&str>| {
-        let mut map = Map::new();
-        map.insert("type", kind);
-        if let Some(address) = address {
-            map.insert("address", format!("{address}/{prefix}"));
-        }
+        let mut map = Map::from([("type", kind.into())]);
+        map.insert_some("address", address.map(|address| format!("{address}/{prefix}")));
         subnets.push(Node::from(map));
     };
     match (is_primary, v6_only) {
@@ -91,13 +86,13 @@ fn vnic_entry(vnic: &Node, is_primary: bool, facts: &Facts) -> Result<Node, (&'s
             addresses.into_iter().flatten().for_each(|address| subnet("static", Some(address)));
         }
     }
-    let mut entry = Map::new();
-    entry.insert("name", name);
-    entry.insert("type", "physical");
-    entry.insert("mac_address", mac);
-    entry.insert("mtu", MTU);
-    entry.insert("subnets", subnets);
-    Ok(Node::from(entry))
+    Ok(Node::from([
+        ("name", name.into()),
+        ("type", "physical".into()),
+        ("mac_address", mac.into()),
+        ("mtu", MTU.into()),
+        ("subnets", subnets.into()),
+    ]))
 }
 
 fn prefix(block: &str) -> Option<u8> {

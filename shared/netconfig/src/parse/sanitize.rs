@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use config::{FindingKind, Findings, Map, Node, Value};
 
+use super::characters::{is_line_end, is_unsafe_in_files};
 use super::key_path::join_key;
 use super::keys;
 use super::section::version;
@@ -41,22 +42,6 @@ impl Consumer {
             Consumer::Netplan => text.contains(|c: char| (c.is_control() && c != '\t') || is_line_end(c)),
         }
     }
-}
-
-/// Returns whether a character ends a line, or is a backslash, which in each of the files' languages joins a line with
-/// the next one or begins an escape.
-pub fn is_unsafe_in_files(c: char) -> bool {
-    c.is_control() || c == '\\' || is_line_end(c)
-}
-
-/// Returns whether a character is a line separator of Unicode that is not a control character.
-fn is_line_end(c: char) -> bool {
-    matches!(c, '\u{2028}' | '\u{2029}')
-}
-
-/// Returns whether a character is special in a shell or ends a quoted value in a udev rule.
-pub fn is_shell_special(c: char) -> bool {
-    "$`\"'\\;&|<>()".contains(c)
 }
 
 /// Keys whose value is a list of words: written as one text it is split at whitespace, line ends included.

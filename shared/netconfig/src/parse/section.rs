@@ -2,6 +2,16 @@
 
 use config::{Map, Node};
 
+/// Returns a configuration of version 1.
+pub fn version_1(entries: Vec<Node>) -> Node {
+    Node::from([("version", 1.into()), ("config", entries.into())])
+}
+
+/// Returns a configuration of version 2.
+pub fn version_2(ethernets: Map) -> Node {
+    Node::from([("version", 2.into()), ("ethernets", ethernets.into())])
+}
+
 /// Returns the configuration below a `network` key, or the value itself without that key.
 pub fn network_section(config: &Node) -> &Node {
     config.get("network").unwrap_or(config)

@@ -5,10 +5,11 @@ use config::{Map, Node, Value};
 use crate::address;
 use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
 
-use super::builder::{Builder, string_text};
+use super::builder::Builder;
 use super::key_path::{error_at, join_key};
 use super::options;
 use super::route::{self, RawRoute};
+use super::scalar::string_text;
 use super::value_type::ValueType;
 
 const COMMON_KEYS: [&str; 9] = [

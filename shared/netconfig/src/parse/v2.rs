@@ -5,12 +5,13 @@ use config::{FindingKind, Map, Node, Value};
 use crate::address::{self, is_ipv6};
 use crate::model::{Dhcp, Dns, Link, LinkKind, Method, Subnet};
 
-use super::builder::{Builder, name_text, string_text};
+use super::builder::Builder;
 use super::facts::Facts;
 use super::key_path::join_key;
 use super::keys;
 use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
 use super::route::{self, RawRoute};
+use super::scalar::{name_text, string_text};
 use super::value_type::{ValueType, is_on};
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);

@@ -9,6 +9,7 @@ use system::Prefix;
 use crate::address;
 
 use super::facts::Facts;
+use super::section::version_2;
 
 /// Converts for `net-convert`: NICs are named like their sections.
 ///
@@ -77,10 +78,7 @@ fn convert(text: &Node, names: Option<&Facts>, findings: &mut Findings) -> Resul
         return Err(first.to_string());
     }
     problems.into_iter().for_each(|problem| findings.push(problem));
-    let mut config = Map::new();
-    config.insert("version", 2);
-    config.insert("ethernets", ethernets);
-    Ok(Node::from(config))
+    Ok(version_2(ethernets))
 }
 
 /// Returns the settings of a NIC; `None` if it would have neither an address nor DHCP because of invalid values. Each is
@@ -95,18 +93,18 @@ fn device(
 ) -> Option<Map> {
     let dns = |key: &str| ini.numbered("DNS", key).into_iter().map(Node::from).collect::<Vec<_>>();
     let (servers, search) = (dns("NAMESERVER"), dns("SUFFIX"));
-    let one = |key: &str, value: Node| Node::from([(Node::from(key), value)].into_iter().collect::<Map>());
     let is = |key: &str, word: &str| ini.get(nic, key).is_some_and(|v| v.eq_ignore_ascii_case(word));
-    let mut device = Map::new();
-    device.insert("match", one("macaddress", mac.into()));
-    device.insert("set-name", name);
-    device.insert("wakeonlan", ini.is_yes(nic, "ONBOOT"));
     let is_static = is("BOOTPROTO", "static");
     // Upstream uses DHCP even if IPv4 is disabled.
-    device.insert("dhcp4", !is_static || is("IPv4_MODE", "disabled"));
-    if device.get("dhcp4").and_then(Node::as_bool) == Some(true) && !(servers.is_empty() && search.is_empty())
-    {
-        device.insert("dhcp4-overrides", one("use-dns", false.into()));
+    let uses_dhcp = !is_static || is("IPv4_MODE", "disabled");
+    let mut device = Map::from([
+        ("match", Node::from([("macaddress", mac.into())])),
+        ("set-name", name.into()),
+        ("wakeonlan", ini.is_yes(nic, "ONBOOT").into()),
+        ("dhcp4", uses_dhcp.into()),
+    ]);
+    if uses_dhcp && !(servers.is_empty() && search.is_empty()) {
+        device.insert("dhcp4-overrides", Node::from([("use-dns", false.into())]));
     }
     let (mut addresses, mut routes) = (Vec::new(), Vec::new());
     let is_primary = ini.is_yes(nic, "PRIMARY");
@@ -118,8 +116,7 @@ fn device(
     let mut route = |any: &str, prefix: u8, via: &str| {
         let ip: IpAddr = via.parse().map_err(|_| "expected an IP address")?;
         let to = if is_primary { any.to_string() } else { subnet_of(ip, prefix) };
-        let pairs = [("to", to.as_str()), ("via", via)].map(|(k, v)| (k.into(), v.into()));
-        routes.push(Node::from(pairs.into_iter().collect::<Map>()));
+        routes.push(Node::from([("to", to.into()), ("via", via.into())]));
         Ok::<(), &str>(())
     };
     let get = |key: &str| ini.get(nic, key).filter(|v| !v.is_empty());
@@ -160,26 +157,18 @@ fn device(
             }
         }
     }
-    if has_problem && addresses.is_empty() && device.get("dhcp4").and_then(Node::as_bool) == Some(false) {
+    if has_problem && addresses.is_empty() && !uses_dhcp {
         return None;
     }
     if !v6.is_empty() {
         device.insert("dhcp6", false);
     }
     let mut nameservers = Map::new();
-    for (key, list) in [("search", search), ("addresses", servers)] {
-        if !list.is_empty() {
-            nameservers.insert(key, list);
-        }
-    }
-    for (key, list) in [("addresses", addresses), ("routes", routes)] {
-        if !list.is_empty() {
-            device.insert(key, list);
-        }
-    }
-    if !nameservers.is_empty() {
-        device.insert("nameservers", nameservers);
-    }
+    nameservers.insert_unless_empty("search", search);
+    nameservers.insert_unless_empty("addresses", servers);
+    device.insert_unless_empty("addresses", addresses);
+    device.insert_unless_empty("routes", routes);
+    device.insert_unless_empty("nameservers", nameservers);
     Some(device)
 }
 

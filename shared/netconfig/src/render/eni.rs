@@ -9,7 +9,7 @@ use system::System;
 
 use crate::address::is_ipv6;
 use crate::model::{Dns, Link, LinkKind, Method, Model, Route, Subnet};
-use crate::parse::sanitize::is_shell_special;
+use crate::parse::characters::is_shell_special;
 
 use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};

@@ -98,12 +98,10 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         let section = match link.kind {
             LinkKind::Physical => {
                 if let Some(mac) = &link.mac {
-                    device.insert("match", map([("macaddress", mac_with_colons(mac))]));
+                    device.insert("match", Node::from([("macaddress", mac_with_colons(mac))]));
                     device.insert("set-name", link.name.as_str());
                 }
-                if let Some(keep) = &link.keep_configuration {
-                    device.insert("critical", boolean(keep));
-                }
+                device.insert_some("critical", link.keep_configuration.as_ref().map(boolean));
                 &mut ethernets
             }
             // A member or port that is not described is treated as a NIC, because netplan rejects unknown names.
@@ -120,9 +118,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             LinkKind::Vlan => {
                 device.insert("id", link.vlan_id.clone().unwrap_or_default());
                 device.insert("link", link.vlan_link.clone().unwrap_or_default());
-                if let Some(mac) = &link.mac {
-                    device.insert("macaddress", mac_with_colons(mac));
-                }
+                device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
                 &mut vlans
             }
             LinkKind::Loopback | LinkKind::Infiniband => continue,
@@ -132,7 +128,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         if !model.dns.is_empty() && device.get("addresses").is_some() && device.get("nameservers").is_none() {
             let lists =
                 [("addresses", text_list(&model.dns.servers)), ("search", text_list(&model.dns.search))];
-            device.insert("nameservers", map(lists));
+            device.insert("nameservers", Node::from(lists));
         }
         section.insert(link.name.as_str(), device);
     }
@@ -142,7 +138,7 @@ fn render(model: &Model, target: &Target) -> RenderResult {
     {
         if !section.is_empty() {
             // Each section is formatted by itself and then indented, so that lines are folded where upstream folds them.
-            for line in emit(&map([(name, Node::from(section))]), Style::PLAIN).lines() {
+            for line in emit(&Node::from([(name, Node::from(section))]), Style::PLAIN).lines() {
                 body.push_str(if line.is_empty() { "" } else { "    " });
                 body.push_str(line);
                 body.push('\n');
@@ -168,13 +164,9 @@ fn unify_dhcp_metrics(device: &mut Map, link: &Link, warnings: &mut Rendered) {
             link.name
         ));
         for key in ["dhcp4-overrides", "dhcp6-overrides"] {
-            device.insert(key, map([("route-metric", one.clone())]));
+            device.insert(key, Node::from([("route-metric", one.clone())]));
         }
     }
-}
-
-fn map<const N: usize>(entries: [(&str, Node); N]) -> Node {
-    Node::from(entries.into_iter().map(|(k, v)| (Node::from(k), v)).collect::<Map>())
 }
 
 fn text_list(items: &[String]) -> Node {
@@ -226,12 +218,8 @@ fn bond(device: &mut Map, link: &Link, members: &HashMap<&str, Vec<String>>) {
             parameters.insert(known.netplan_name(), value);
         }
     }
-    if !parameters.is_empty() {
-        device.insert("parameters", parameters);
-    }
-    if let Some(mac) = &link.mac {
-        device.insert("macaddress", mac_with_colons(mac));
-    }
+    device.insert_unless_empty("parameters", parameters);
+    device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
     if let Some(members) = members.get(link.id.as_str()) {
         let mut members = members.clone();
         sort::sort(&mut members);
@@ -248,12 +236,8 @@ fn bridge(device: &mut Map, link: &Link) {
         let Some(value) = link.params.get(key.ifupdown) else { continue };
         parameters.insert(key.netplan, if key.per_port { port_values(value) } else { value.clone() });
     }
-    if !parameters.is_empty() {
-        device.insert("parameters", parameters);
-    }
-    if let Some(mac) = &link.mac {
-        device.insert("macaddress", mac_with_colons(mac));
-    }
+    device.insert_unless_empty("parameters", parameters);
+    device.insert_some("macaddress", link.mac.as_deref().map(mac_with_colons));
 }
 
 /// Returns `["eth0 50"]` as `{eth0: 50}`.
@@ -287,15 +271,11 @@ fn addresses(device: &mut Map, link: &Link) {
                 let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) else { continue };
                 push(device, "addresses", Node::from(format!("{address}/{prefix}")));
                 if let Some(gateway) = &subnet.gateway {
-                    let mut route = Map::new();
-                    route.insert("to", "default");
-                    route.insert("via", gateway.as_str());
+                    let mut route = Map::from([("to", "default".into()), ("via", gateway.as_str().into())]);
                     if is_in_subnet(gateway, address, prefix) == Some(false) {
                         route.insert("on-link", true);
                     }
-                    if let Some(metric) = &subnet.metric {
-                        route.insert("metric", metric.clone());
-                    }
+                    route.insert_some("metric", subnet.metric.clone());
                     push(device, "routes", Node::from(route));
                 }
                 for route in &subnet.routes {
@@ -315,45 +295,24 @@ fn addresses(device: &mut Map, link: &Link) {
         }
     }
     // The MTU of an IPv4 subnet replaces that of the device.
-    if let Some(mtu) = mtu4.or_else(|| link.mtu.clone()) {
-        device.insert("mtu", mtu);
-    }
-    if let Some(on) = link.accept_ra {
-        device.insert("accept-ra", on);
-    }
-    let lists = [("addresses", nameservers.0), ("search", nameservers.1)];
-    let entries: Map = lists
-        .iter()
-        .filter(|(_, list)| !list.is_empty())
-        .map(|(key, list)| (Node::from(*key), text_list(list)))
-        .collect();
-    if !entries.is_empty() {
-        device.insert("nameservers", entries);
-    }
+    device.insert_some("mtu", mtu4.or_else(|| link.mtu.clone()));
+    device.insert_some("accept-ra", link.accept_ra);
+    let mut lists = Map::new();
+    lists.insert_unless_empty("addresses", text_list(&nameservers.0));
+    lists.insert_unless_empty("search", text_list(&nameservers.1));
+    device.insert_unless_empty("nameservers", lists);
 }
 
 fn dhcp(device: &mut Map, subnet: &Subnet, key: &str, overrides: &str) {
     device.insert(key, true);
-    if let Some(metric) = &subnet.metric {
-        device.insert(overrides, map([("route-metric", metric.clone())]));
-    }
+    let metric = subnet.metric.clone();
+    device.insert_some(overrides, metric.map(|metric| Node::from([("route-metric", metric)])));
 }
 
 fn route_entry(route: &Route, subnet: &Subnet) -> Node {
-    let mut entry = Map::new();
-    entry.insert("to", format!("{}/{}", route.network, route.prefix));
-    if let Some(via) = &route.gateway {
-        entry.insert("via", via.as_str());
-    }
-    match (route.metric, &subnet.metric) {
-        (Some(metric), _) => {
-            entry.insert("metric", metric);
-        }
-        (None, Some(metric)) => {
-            entry.insert("metric", metric.clone());
-        }
-        (None, None) => {}
-    }
+    let mut entry = Map::from([("to", format!("{}/{}", route.network, route.prefix).into())]);
+    entry.insert_some("via", route.gateway.as_deref());
+    entry.insert_some("metric", route.metric.map(Node::from).or_else(|| subnet.metric.clone()));
     Node::from(entry)
 }
 

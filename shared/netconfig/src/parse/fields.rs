@@ -1,0 +1,323 @@
+//! Reads typed fields: each invalid value is reported with its position and the path of its key, and ignored.
+
+use config::{FindingKind, Map, Node, Value, did_you_mean};
+
+use crate::address;
+use crate::model::Dns;
+
+use super::builder::Builder;
+use super::characters::is_shell_special;
+use super::key_path::join_key;
+use super::scalar::{TextOf, described, is_mac, is_true, mac_from_sexagesimal, name_text, string_text};
+use super::value_type::ValueType;
+
+impl Builder {
+    /// Returns a name, `None` if it is empty; anything else is reported and ignored.
+    pub fn name(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        self.checked(map, path, key, name_text, "a name")
+    }
+
+    /// Returns a string, `None` if it is empty; anything else is reported and ignored.
+    pub fn string(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        self.checked(map, path, key, string_text, "a string")
+    }
+
+    fn checked(
+        &mut self,
+        map: &Node,
+        path: &str,
+        key: &str,
+        text_of: TextOf,
+        wanted: &str,
+    ) -> Option<String> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        let text = text_of(node);
+        if text.is_none() {
+            self.discard(node, &join_key(path, key), format!("expected {wanted}, found {}", described(node)));
+        }
+        text.filter(|t| !t.is_empty())
+    }
+
+    /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
+    pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let text = self.string(map, path, key)?;
+        if !address::is_valid_gateway(&text) {
+            let node = map.get(key).unwrap_or(map);
+            self.discard(node, &join_key(path, key), "expected an IP address");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Returns a driver or a device number, which a udev rule contains in quotes.
+    pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let text = self.name(map, path, key)?;
+        if text.contains(is_shell_special) {
+            let node = map.get(key).unwrap_or(map);
+            self.discard(node, &join_key(path, key), "expected a name without quotes");
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Returns the drivers that version 2 matches: one, or a list.
+    pub fn drivers(&mut self, map: &Node, path: &str) -> Vec<String> {
+        const KEY: &str = "driver";
+        let Some(Value::Seq(items)) = map.get(KEY).map(|node| &node.value) else {
+            return self.udev_value(map, path, KEY).into_iter().collect();
+        };
+        let mut drivers = Vec::with_capacity(items.len());
+        for (i, item) in items.iter().enumerate() {
+            let name = item.as_str().filter(|name| !name.is_empty() && !name.contains(is_part_of_no_driver));
+            match name {
+                Some(name) => drivers.push(name.to_string()),
+                None => {
+                    self.discard(item, &format!("{}[{i}]", join_key(path, KEY)), "expected a driver's name")
+                }
+            }
+        }
+        drivers
+    }
+
+    /// Returns a MAC in lower case. YAML 1.1 reads a MAC of decimal digits without quotes as a number in base 60, which
+    /// is converted back.
+    pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
+        let node = map.get(key).filter(|n| !n.is_falsy())?;
+        match &node.value {
+            Value::Str(text) => {
+                if !is_mac(text) {
+                    self.discard(
+                        node,
+                        &join_key(path, key),
+                        "expected a MAC address of two-digit hexadecimal bytes",
+                    );
+                    return None;
+                }
+                Some(text.to_ascii_lowercase())
+            }
+            Value::Int(number) => {
+                let text = mac_from_sexagesimal(*number);
+                let note = match text {
+                    Some(_) => "unquoted MAC address parsed as a YAML 1.1 integer; quote it",
+                    None => "expected a quoted MAC address, found an integer",
+                };
+                self.report(node, &join_key(path, key), note);
+                text
+            }
+            _ => {
+                self.report(
+                    node,
+                    &join_key(path, key),
+                    format!("expected a MAC address, found {}", node.kind()),
+                );
+                None
+            }
+        }
+    }
+
+    /// Returns a list of names; a single text is split at whitespace.
+    pub fn name_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        self.checked_list(map, path, key, name_text)
+    }
+
+    /// Returns a list of addresses; a single text is split at whitespace.
+    pub fn address_list(&mut self, map: &Node, path: &str, key: &str) -> Vec<String> {
+        self.checked_list(map, path, key, string_text)
+    }
+
+    fn checked_list(&mut self, map: &Node, path: &str, key: &str, text_of: TextOf) -> Vec<String> {
+        let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return Vec::new() };
+        match &node.value {
+            Value::Str(text) => text.split_whitespace().map(Into::into).collect(),
+            Value::Seq(items) => {
+                let mut words = Vec::with_capacity(items.len());
+                for (i, item) in items.iter().enumerate() {
+                    match text_of(item) {
+                        Some(word) => words.push(word),
+                        None => {
+                            let message = format!("expected a string, found {}; ignored", described(item));
+                            self.report(item, &format!("{}[{i}]", join_key(path, key)), message);
+                        }
+                    }
+                }
+                words
+            }
+            _ => {
+                self.report(
+                    node,
+                    &join_key(path, key),
+                    format!("expected a list of strings, found {}", node.kind()),
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    /// Returns the items of a list; anything else is reported and ignored.
+    pub fn list<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> &'a [Node] {
+        let Some(node) = map.get(key).filter(|n| !n.is_falsy()) else { return &[] };
+        if node.as_seq().is_none() {
+            self.discard(node, &join_key(path, key), format!("expected a list, found {}", node.kind()));
+        }
+        node.as_seq().unwrap_or_default()
+    }
+
+    /// Returns a map; anything else is reported and ignored.
+    pub fn map<'a>(&mut self, map: &'a Node, path: &str, key: &str) -> Option<&'a Node> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        if node.as_map().is_none() {
+            self.discard(node, &join_key(path, key), format!("expected a map, found {}", node.kind()));
+            return None;
+        }
+        Some(node)
+    }
+
+    /// Returns a number of 32 bits as written; anything else is reported and ignored.
+    pub fn number(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
+        let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
+        let problem = match address::parse_number(node) {
+            Some(_) => return Some(node.clone()),
+            None if !matches!(node.value, Value::Bool(_)) && address::parse_integer(node).is_some() => {
+                format!("expected {}", address::NUMBER)
+            }
+            None => format!("expected a number, found {}", node.kind()),
+        };
+        self.report(node, &join_key(path, key), format!("{problem}; ignored"));
+        None
+    }
+
+    /// Returns whether a VLAN has an ID; a missing one and a number out of range are reported.
+    pub fn has_vlan_id(&mut self, map: &Node, path: &str, key: &str) -> bool {
+        let node = map.get(key).filter(|n| !n.is_null());
+        let problem = match node.map(|node| &node.value) {
+            None => "required, but missing",
+            Some(Value::Int(0..=4094) | Value::Str(_)) => return true,
+            Some(_) => "expected a VLAN ID from 0 to 4094",
+        };
+        self.discard(node.unwrap_or(map), &join_key(path, key), problem);
+        false
+    }
+
+    /// Returns whether a key is true; a number other than 0 to 2 is reported and ignored.
+    pub fn flag(&mut self, map: &Node, path: &str, key: &str) -> Option<bool> {
+        let node = map.get(key).filter(|n| !n.is_null())?;
+        if matches!(node.value, Value::Float(_)) || node.as_int().is_some_and(|n| !(0..=2).contains(&n)) {
+            let message = format!("expected true or false, found {}; ignored", described(node));
+            self.report(node, &join_key(path, key), message);
+            return None;
+        }
+        Some(is_true(node))
+    }
+
+    pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
+        Dns { servers: self.address_list(map, path, servers), search: self.name_list(map, path, search) }
+    }
+
+    /// Reports the keys that no renderer reads.
+    pub fn unknown_keys(&mut self, map: &Node, path: &str, known: &[&str]) {
+        let Some(entries) = map.as_map() else { return };
+        for (key, _) in entries.iter() {
+            let name = key.scalar_text().unwrap_or_default();
+            if !known.contains(&name.as_str()) {
+                let hint =
+                    did_you_mean(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
+                let message = format!("unknown key{}", hint.unwrap_or_default());
+                self.findings.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
+            }
+        }
+    }
+
+    /// Returns the parts of an option's value that have its type; the others are reported and ignored.
+    pub fn option(&mut self, node: &Node, path: &str, value_type: ValueType) -> Option<Node> {
+        let value = match (&node.value, value_type) {
+            (Value::Null, _) => return None,
+            (Value::Seq(items), ValueType::StrList | ValueType::Ports | ValueType::Any) => {
+                let mut kept = Vec::with_capacity(items.len());
+                for (i, item) in items.iter().enumerate() {
+                    if self.has_type(item, &format!("{path}[{i}]"), value_type) {
+                        kept.push(item.clone());
+                    }
+                }
+                if kept.is_empty() && !items.is_empty() {
+                    return None;
+                }
+                Value::Seq(kept)
+            }
+            (Value::Map(ports), ValueType::Ports) => {
+                let mut kept = Map::new();
+                for (port, number) in ports.iter() {
+                    let path = join_key(path, &port.scalar_text().unwrap_or_default());
+                    if self.has_type(number, &path, ValueType::Number) {
+                        kept.insert(port.clone(), number.clone());
+                    }
+                }
+                if kept.is_empty() && !ports.is_empty() {
+                    return None;
+                }
+                Value::Map(kept)
+            }
+            _ if self.has_type(node, path, value_type) => node.value.clone(),
+            _ => return None,
+        };
+        Some(Node { value, at: node.at.clone() })
+    }
+
+    fn has_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
+        match value_type.problem(node) {
+            Some(problem) => self.discard(node, path, problem),
+            None => return true,
+        }
+        false
+    }
+
+    /// Returns whether DHCP is enabled. As in upstream, `'no'` in quotes enables it, too.
+    pub fn is_enabled(&mut self, device: &Node, path: &str, key: &str) -> bool {
+        let Some(node) = device.get(key).filter(|node| !node.is_null()) else { return false };
+        self.has_type(node, &join_key(path, key), ValueType::Flag) && !node.is_falsy()
+    }
+
+    /// Returns the overrides of DHCP that have their type; the others are reported and ignored.
+    pub fn overrides(&mut self, device: &Node, path: &str, key: &str) -> Map {
+        let mut kept = Map::new();
+        let overrides = self.map(device, path, key).and_then(Node::as_map);
+        for (name, value) in overrides.into_iter().flat_map(Map::iter) {
+            let text = name.scalar_text().unwrap_or_default();
+            let value_type = match text.as_str() {
+                "hostname" => ValueType::Name,
+                "route-metric" => ValueType::Number,
+                "use-domains" => ValueType::FlagOrRoute,
+                "send-hostname" | "use-dns" | "use-hostname" | "use-mtu" | "use-ntp" | "use-routes" => {
+                    ValueType::Flag
+                }
+                // Unknown, and reported as such.
+                _ => ValueType::Any,
+            };
+            if value.is_null() {
+                continue;
+            }
+            match value_type.problem(value) {
+                Some(problem) => {
+                    let path = join_key(&join_key(path, key), &text);
+                    self.report(value, &path, format!("{problem}; ignored"));
+                }
+                None => {
+                    kept.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        kept
+    }
+
+    /// Returns a single value of this type as it is written, `None` if it is empty; anything else is reported and ignored.
+    pub fn typed(&mut self, map: &Node, path: &str, key: &str, value_type: ValueType) -> Option<Node> {
+        let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
+        let Some(problem) = value_type.problem(node) else { return Some(node.clone()) };
+        self.report(node, &join_key(path, key), format!("{problem}; ignored"));
+        None
+    }
+}
+
+/// Returns whether a character would separate names in a list of drivers, or has a meaning to a shell or udev.
+fn is_part_of_no_driver(c: char) -> bool {
+    c.is_whitespace() || is_shell_special(c)
+}

@@ -1,0 +1,70 @@
+//! Scalars as text: which of them are valid names, strings, booleans and MAC addresses.
+
+use config::{Node, Value};
+
+/// Returns whether a value is true, or a number or text that upstream treats as true.
+pub fn is_true(node: &Node) -> bool {
+    match &node.value {
+        Value::Bool(b) => *b,
+        Value::Int(number) => *number == 1,
+        Value::Str(text) => {
+            matches!(text.trim().to_ascii_lowercase().as_str(), "true" | "1" | "on" | "yes")
+        }
+        _ => false,
+    }
+}
+
+/// Returns a scalar's text if it is valid for a field.
+pub type TextOf = fn(&Node) -> Option<String>;
+
+/// Returns a name: a string, or digits, which need no quotes. Python's text of other numbers and of booleans is not what was
+/// written.
+pub fn name_text(node: &Node) -> Option<String> {
+    let is_digits = node.as_int().is_some_and(|n| n >= 0);
+    if is_digits { node.scalar_text() } else { string_text(node) }
+}
+
+/// Returns a string. Neither an address nor a keyword is a number.
+pub fn string_text(node: &Node) -> Option<String> {
+    matches!(node.value, Value::Str(_) | Value::Bytes(_)).then(|| node.scalar_text()).flatten()
+}
+
+/// Returns the type of a value that is not valid, for messages.
+pub fn described(node: &Node) -> &'static str {
+    if node.as_int().is_some_and(|n| n < 0) { "a negative number" } else { node.kind() }
+}
+
+/// Returns whether text is a MAC address of six, eight or twenty bytes (Ethernet, FireWire, InfiniBand).
+pub fn is_mac(text: &str) -> bool {
+    let is_byte = |b: &str| b.len() == 2 && b.bytes().all(|c| c.is_ascii_hexdigit());
+    let mut bytes = text.split([':', '-']);
+    matches!(text.len(), 17 | 23 | 59) && bytes.all(is_byte)
+}
+
+/// Returns whether text is a MAC address of six bytes.
+pub fn is_ethernet_mac(text: &str) -> bool {
+    text.len() == 17 && is_mac(text)
+}
+
+pub fn mac_from_sexagesimal(number: i128) -> Option<String> {
+    let mut parts = [0; 6];
+    let mut rest = number;
+    for part in parts.iter_mut().skip(1).rev() {
+        *part = rest % 60;
+        rest /= 60;
+    }
+    parts[0] = rest;
+    (number >= 0 && rest < 100).then(|| parts.map(|p| format!("{p:02}")).join(":"))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn mac_that_yaml_read_as_an_integer_is_restored() {
+        // 52:54:00:12:34:56 in base 60.
+        let number = ((((52 * 60 + 54) * 60) * 60 + 12) * 60 + 34) * 60 + 56;
+        assert_eq!(super::mac_from_sexagesimal(number).as_deref(), Some("52:54:00:12:34:56"));
+        assert_eq!(super::mac_from_sexagesimal(i128::MAX), None);
+        assert_eq!(super::mac_from_sexagesimal(-1), None);
+    }
+}
