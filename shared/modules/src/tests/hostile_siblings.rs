@@ -1,4 +1,4 @@
-//! An invalid value costs only itself: with an invalid value in the place of each value of the examples of docs/examples, a module
+//! An invalid value does not affect other keys: with an invalid value in the place of each value of the examples of docs/examples, a module
 //! does what it does without that key. Modules that do nothing instead are listed (`ALL_OR_NOTHING`), and so are single keys.
 
 use std::collections::HashMap;
