@@ -331,8 +331,3 @@ pub fn merge_stack<'a>(stack: impl IntoIterator<Item = &'a Node>, findings: &mut
     }
     merged
 }
-
-/// Merges as [`merge_stack`] does, without the errors.
-pub fn merge_first_wins(stack: &[Node]) -> Node {
-    merge_stack(stack, &mut Findings::default())
-}

@@ -2,8 +2,8 @@
 //! has `pairs` of [strategy, old, new, result] and `stacks` of [configurations, highest precedence first, result]. The
 //! values were generated at random and the results recorded once, so that the test needs no Python.
 
-use config::merge::{Strategy, merge_first_wins};
-use config::{Node, yaml};
+use config::merge::{Strategy, merge_stack};
+use config::{Findings, Node, yaml};
 
 fn recorded(part: &str) -> Vec<Node> {
     let parsed = yaml::parse("recorded.json", include_str!("merge/recorded.json")).expect("JSON is YAML");
@@ -34,6 +34,7 @@ fn merges_of_several_layers_match_upstream() {
     assert!(cases.len() > 50);
     for case in cases {
         let [stack, outcome] = case.as_seq().unwrap() else { panic!("two columns") };
-        assert_eq!(merge_first_wins(stack.as_seq().unwrap()), *outcome, "{}", case.at);
+        let merged = merge_stack(stack.as_seq().unwrap(), &mut Findings::default());
+        assert_eq!(merged, *outcome, "{}", case.at);
     }
 }

@@ -53,6 +53,8 @@ pub struct Distro {
     pub ssh_service: &'static str,
     /// Whether private host keys belong to the group ssh_keys.
     pub ssh_key_group: bool,
+    /// Whether a machine without a network configuration is left to the distribution's own tools for the first boot.
+    pub has_own_network_setup: bool,
     /// The settings of time clients.
     pub ntp: NtpSettings,
     /// The trusted certificates.
@@ -73,6 +75,7 @@ const DEBIAN: Distro = Distro {
     snap_fallback: false,
     ssh_service: "ssh",
     ssh_key_group: false,
+    has_own_network_setup: false,
     ntp: NtpSettings { chrony_conf: "/etc/chrony/chrony.conf", ..NtpSettings::DEFAULT },
     trust_store: TrustStore::DEBIAN,
 };
@@ -91,6 +94,7 @@ const RED_HAT: Distro = Distro {
     snap_fallback: false,
     ssh_service: "sshd",
     ssh_key_group: true,
+    has_own_network_setup: false,
     ntp: NtpSettings { chrony_service: "chronyd", ntp_service: "ntpd", ..NtpSettings::DEFAULT },
     trust_store: TrustStore::RED_HAT,
 };
@@ -257,10 +261,16 @@ const DISTROS: &[Distro] = &[
         name: "photon",
         template_suffix: "photon",
         localhost_ip: "127.0.1.1",
+        has_own_network_setup: true,
         trust_store: TrustStore::PHOTON,
         ..VMWARE
     },
-    Distro { name: "raspberry-pi-os", locale: LocaleMethod::RaspiConfig, ..DEBIAN },
+    Distro {
+        name: "raspberry-pi-os",
+        locale: LocaleMethod::RaspiConfig,
+        has_own_network_setup: true,
+        ..DEBIAN
+    },
     Distro { trust_store: TrustStore::RHEL, ..RED_HAT },
     Distro { name: "rocky", ..RED_HAT },
     Distro { name: "sle-micro", ntp: NtpSettings { vendor_zone: "opensuse", ..SUSE.ntp }, ..SUSE },
@@ -273,6 +283,17 @@ const DISTROS: &[Distro] = &[
 ];
 
 impl Distro {
+    /// The names of all rows.
+    pub const NAMES: &[&str] = &{
+        let mut names = [""; DISTROS.len()];
+        let mut i = 0;
+        while i < names.len() {
+            names[i] = DISTROS[i].name;
+            i += 1;
+        }
+        names
+    };
+
     /// Returns every row.
     pub fn all() -> &'static [Distro] {
         DISTROS

@@ -6,7 +6,8 @@ use std::time::Duration;
 use state::{Cached, Instance};
 use system::{Command, Effect, Error, OutputMode, PlanDir, RecordedEffect, Result, System, WriteOptions};
 
-use crate::arguments::{Clean, GlobalOptions};
+use crate::arguments::{Clean, CleanConfig, GlobalOptions};
+use crate::exit_code;
 use crate::machine::Machine;
 
 /// Generated network files: directory and name, in which `*` is any text.
@@ -29,26 +30,14 @@ const GENERATED_ENTRY: &str = "comment=cloudconfig";
 const AZURE_DISK: &str = "/dev/disk/cloud/azure_resource";
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Clean) -> ExitCode {
-    if args.plan {
-        return match plan(machine, global, args) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(e) => {
-                eprintln!("Error:\n{e}");
-                ExitCode::FAILURE
-            }
-        };
-    }
-    if !Machine::is_root() && machine.sys.is_live() {
-        eprintln!("Error:\nThis command must be run as root.");
-        return ExitCode::FAILURE;
-    }
-    match clean(machine, args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(e) => {
-            eprintln!("Error:\n{e}");
-            ExitCode::FAILURE
-        }
-    }
+    let done = if args.plan {
+        plan(machine, global, args)
+    } else if !Machine::is_root() && machine.sys.is_live() {
+        Err(Error::new("This command must be run as root."))
+    } else {
+        clean(machine, args)
+    };
+    exit_code("Error:\n", done)
 }
 
 /// Prints what each option would remove: the same work on an overlay, whose effects are shown instead.
@@ -154,8 +143,8 @@ fn run_parts(machine: &Machine) -> Result<()> {
 
 fn configs(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
-    let wanted = |what: &str| args.configs.iter().any(|c| c == what || c == "all");
-    if args.configs.iter().any(|c| c == "datasource") {
+    let wanted = |kind| args.configs.iter().any(|c| *c == kind || *c == CleanConfig::All);
+    if args.configs.contains(&CleanConfig::Datasource) {
         sys.set_cause("--configs datasource", "");
         match Instance::load(sys, &machine.layout) {
             Cached::Instance(instance) if instance.datasource == "Azure" => {
@@ -164,11 +153,11 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
             _ => eprintln!("Ignoring --configs datasource: no datasource configuration is generated."),
         }
     }
-    if wanted("ssh_config") {
+    if wanted(CleanConfig::Ssh) {
         sys.set_cause("--configs ssh_config", "");
         sys.remove("/etc/ssh/sshd_config.d/50-cloud-init.conf")?;
     }
-    if wanted("network") {
+    if wanted(CleanConfig::Network) {
         sys.set_cause("--configs network", "");
         for (directory, pattern) in NETWORK_FILES {
             for name in sys.list(directory)?.into_iter().filter(|name| matches(pattern, name)) {
@@ -176,7 +165,7 @@ fn configs(machine: &Machine, args: &Clean) -> Result<()> {
             }
         }
     }
-    if wanted("fstab") {
+    if wanted(CleanConfig::Fstab) {
         sys.set_cause("--configs fstab", "");
         clean_fstab(sys, &[GENERATED_ENTRY])?;
     }

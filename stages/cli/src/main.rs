@@ -10,7 +10,6 @@ mod collect_logs;
 mod devel;
 mod doctor;
 mod explain;
-mod features;
 mod finding;
 mod machine;
 mod net_convert;
@@ -67,17 +66,24 @@ fn main() -> ExitCode {
                     explain::run(&machine, args.explain.as_deref())
                 }
                 Command::Query(args) => query::run(&machine, &args),
-                Command::Analyze(args) => analyze::run(&machine, &args),
+                Command::Analyze(command, files) => analyze::run(&machine, &command, &files),
                 Command::CollectLogs(args) => collect_logs::run(&machine, &args),
                 Command::Clean(args) => clean::run(&machine, &global, &args),
                 Command::Plan(args) => plan::run(&machine, &global, &args),
                 Command::Doctor(args) => doctor::run(&machine, &global, &args),
-                Command::State(args) => state_files::run(&machine, &args),
+                Command::StateCheck(format) => state_files::show(&machine, format),
+                Command::StateRepair { plan } => state_files::repair(&machine, plan),
                 Command::Apply(args) => plan::apply(&machine, &global, &args),
                 Command::CloudId(args) => cloud_id::run(&machine, &args),
                 Command::Schema(args) => schema::run(&machine, &args),
-                Command::Features => features::run(),
-                Command::Devel(command) => devel::run(&machine, &global, &command),
+                Command::Features => {
+                    println!("NETWORK_CONFIG_V1\nNETWORK_CONFIG_V2");
+                    ExitCode::SUCCESS
+                }
+                Command::MakeMime(args) => devel::make_mime(&machine, &args),
+                Command::NetConvert(args) => net_convert::run(&machine, &args),
+                Command::Render(args) => devel::render(&machine, &args),
+                Command::Hotplug(task) => stages::hotplug(&global, &task),
                 // Removed upstream in 22.x; old DHCP hooks still call it.
                 Command::DhclientHook => ExitCode::SUCCESS,
             }
@@ -100,5 +106,16 @@ fn depends_on_settings(command: &Command) -> bool {
         Command::Query(args) => !args.identify && args.explain.is_none(),
         Command::Status(_) | Command::CollectLogs(_) | Command::Clean(_) | Command::CloudId(_) => true,
         _ => false,
+    }
+}
+
+/// Returns the exit code of a command; an error is printed behind `prefix`.
+fn exit_code<E: std::fmt::Display>(prefix: &str, done: Result<(), E>) -> ExitCode {
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("{prefix}{e}");
+            ExitCode::FAILURE
+        }
     }
 }

@@ -8,27 +8,23 @@ use netconfig::{Facts, Target, apply, facts, render};
 use system::{Error, Result, System, warning};
 
 use crate::arguments::NetConvert;
+use crate::exit_code;
 use crate::machine::Machine;
 
 /// The limit for the input, in bytes.
 const MAX_INPUT: u64 = 32 << 20;
 
 pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
-    match convert(machine, args) {
-        Ok(()) => {
-            let (kind, input) = (&args.kind, &args.network_data);
-            let slash = if args.directory.ends_with('/') { "" } else { "/" };
-            eprintln!(
-                "Read input format '{kind}' from '{input}'.\nWrote output format '{}' to '{}{slash}'\n",
-                args.output_kind, args.directory
-            );
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            eprintln!("Error: {error}");
-            ExitCode::FAILURE
-        }
+    let done = convert(machine, args);
+    if done.is_ok() {
+        let (kind, input) = (args.kind.name, &args.network_data);
+        let slash = if args.directory.ends_with('/') { "" } else { "/" };
+        eprintln!(
+            "Read input format '{kind}' from '{input}'.\nWrote output format '{}' to '{}{slash}'\n",
+            args.output_kind.name, args.directory
+        );
     }
+    exit_code("Error: ", done)
 }
 
 fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
@@ -39,16 +35,16 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
         .map_err(|_| Error::new(format!("{}: not valid UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
     let mut facts = Facts::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
-    if args.kind == "eni" {
+    if args.kind.name == "eni" {
         // Included files are relative to its directory.
         let folder = absolute(&args.network_data)?.parent().map(|p| p.display().to_string());
         let folder = folder.unwrap_or_default();
         facts.includes = facts::interfaces_files(&System::new("/"), &text, &folder);
         facts.interfaces_dir = Some(folder);
     }
-    let renderer = render::by_name(&args.output_kind).ok_or_else(|| Error::new("unknown output format"))?;
+    let renderer = args.output_kind;
     let (config, findings) =
-        netconfig::parse_input(&args.kind, &args.network_data, &text, &facts).map_err(Error::new)?;
+        netconfig::parse_input(args.kind.name, &args.network_data, &text, &facts).map_err(Error::new)?;
     if args.debug {
         eprint!("Input YAML\n---\n{}...\n\n", emit(&config, Style::PLAIN));
     }

@@ -11,7 +11,7 @@ use crate::arguments::Query;
 use crate::machine::Machine;
 
 pub fn run(machine: &Machine, args: &Query) -> ExitCode {
-    let varname = args.varname.as_ref();
+    let varname = args.varname.as_ref().or(args.name.as_ref());
     if varname.is_none() && !args.all && !args.list_keys && args.format.is_none() {
         error!(machine.sys, "Expected one of the options: --all, --format, --list-keys or varname");
         println!("{}", crate::arguments::help(&["query"]).trim_end());

@@ -6,24 +6,24 @@ use std::process::ExitCode;
 
 use system::libexec;
 
-use crate::arguments::{GlobalOptions, Init, Modules, Single};
+use crate::arguments::{GlobalOptions, Hotplug, Init, Mode, Modules, Single};
 
 pub fn init(global: &GlobalOptions, args: &Init) -> ExitCode {
     become_stage(global, if args.local { "local" } else { "network" }, &args.file, &[])
 }
 
 pub fn modules(global: &GlobalOptions, args: &Modules) -> ExitCode {
-    match args.mode.as_str() {
-        "final" => become_stage(global, "final", &args.file, &[]),
-        "init" => become_stage(global, "config", &args.file, &["--mode", "init"]),
-        _ => become_stage(global, "config", &args.file, &[]),
+    match args.mode {
+        Mode::Final => become_stage(global, "final", &args.file, &[]),
+        Mode::Init => become_stage(global, "config", &args.file, &["--mode", "init"]),
+        Mode::Config => become_stage(global, "config", &args.file, &[]),
     }
 }
 
 pub fn single(global: &GlobalOptions, args: &Single) -> ExitCode {
     let mut extra = vec!["--single", &args.name];
-    if let Some(frequency) = &args.frequency {
-        extra.extend(["--frequency", frequency]);
+    if let Some(frequency) = args.frequency {
+        extra.extend(["--frequency", frequency.word()]);
     }
     if args.report {
         extra.push("--report");
@@ -67,9 +67,16 @@ fn become_program(program: &std::path::Path, mut command: std::process::Command)
     ExitCode::FAILURE
 }
 
-/// Runs the network stage with an additional option.
-pub fn network_stage(global: &GlobalOptions, extra: &[&str]) -> ExitCode {
-    become_stage(global, "network", &[], extra)
+/// Runs `devel hotplug-hook`: only the network stage reads datasources, also after the boot.
+pub fn hotplug(global: &GlobalOptions, task: &Hotplug) -> ExitCode {
+    let run = |options: &[&str]| become_stage(global, "network", &[], options);
+    match task {
+        Hotplug::Query => run(&["--hotplug-query"]),
+        Hotplug::Enable => run(&["--hotplug-enable"]),
+        Hotplug::Handle(event) => {
+            run(&["--hotplug-handle", &format!("{}:{}", event.udevaction.word(), event.devpath)])
+        }
+    }
 }
 
 fn become_stage(global: &GlobalOptions, stage: &str, files: &[String], extra: &[&str]) -> ExitCode {

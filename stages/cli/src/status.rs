@@ -10,7 +10,7 @@ use system::System;
 
 use self::live::LiveLine;
 pub use self::report::{Report, State};
-use crate::arguments;
+use crate::arguments::{self, StatusFormat};
 use crate::machine::Machine;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -28,11 +28,11 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
     let stage =
         (args.wait && is_open(&report)).then(|| crate::ancestors::calling_stage(&System::new("/"))).flatten();
     let mut without_verdict = 0;
-    let mut line = LiveLine::on_terminal(args.format == "tabular");
+    let mut line = LiveLine::on_terminal(args.format == StatusFormat::Tabular);
     while args.wait && stage.is_none() && is_open(&report) {
         if let Some(line) = &mut line {
             line.show(&report);
-        } else if args.format == "tabular" {
+        } else if args.format == StatusFormat::Tabular {
             print!(".");
             let _ = std::io::Write::flush(&mut std::io::stdout());
         }
@@ -45,11 +45,11 @@ pub fn run(machine: &Machine, args: &arguments::Status) -> ExitCode {
         }
     }
     drop(line);
-    match args.format.as_str() {
-        "json" => print!("{}", state::json_text(&report.json(), 2)),
+    match args.format {
+        StatusFormat::Json => print!("{}", state::json_text(&report.json(), 2)),
         // Followed by a blank line, as upstream prints it.
-        "yaml" => println!("{}", report.yaml()),
-        _ => print!("{}", report.tabular(args.long)),
+        StatusFormat::Yaml => println!("{}", report.yaml()),
+        StatusFormat::Tabular => print!("{}", report.tabular(args.long)),
     }
     if let Some(stage) = stage {
         eprintln!(

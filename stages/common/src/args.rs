@@ -1,4 +1,8 @@
-//! The arguments of a stage's program. They come from systemd units and from `cloud-init`, which has checked them.
+//! The arguments of a stage's program. They come from our units and from `cloud-init`, which has checked them.
+
+use state::Frequency;
+
+use crate::Mode;
 
 /// The arguments of a stage's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +27,7 @@ pub enum Task {
     /// The stage itself, as a part of the boot: the only task that is recorded in status.json.
     Boot,
     /// Run the module list of this mode (`cloud-init modules --mode init`).
-    Mode(String),
+    Mode(Mode),
     /// Run one module (`cloud-init single`).
     Single(Single),
     /// Handle NICs that are plugged in while the machine runs (`cloud-init devel hotplug-hook`).
@@ -33,7 +37,7 @@ pub enum Task {
     UndoNetwork,
     /// Consume the instance's user-data, which the network stage could not, and run the modules that waited for it, up to
     /// those of this mode: the stage of that mode starts this.
-    CatchUp(String),
+    CatchUp(Mode),
     /// Record that the signal of this name ended the stage: what a stage's process becomes on that signal.
     Interrupted(String),
 }
@@ -69,7 +73,7 @@ pub struct Single {
     /// The module.
     pub name: String,
     /// The frequency that overrides the module's own.
-    pub frequency: Option<String>,
+    pub frequency: Option<Frequency>,
     /// Send the events to the handlers of `reporting:`.
     pub report: bool,
     /// Arguments for the module.
@@ -87,96 +91,43 @@ pub fn from_env() -> Result<Args, String> {
     parse(words.collect::<Result<Vec<_>, _>>()?.into_iter())
 }
 
-/// Parses an argument list; options take `--key=value` or `--key value`.
-///
-/// # Errors
-/// Returns the text of a usage error.
-pub fn parse(words: impl Iterator<Item = String>) -> Result<Args, String> {
-    let mut args = Args {
-        root: "/".into(),
-        files: Vec::new(),
-        debug: false,
-        force: false,
-        plan: None,
-        task: Task::Boot,
-    };
-    // The option that chose the task.
-    let mut chosen: Option<String> = None;
-    let (mut frequency, mut report, mut module_args) = (None, false, Vec::new());
-    let mut words = words.peekable();
-    while let Some(word) = words.next() {
-        let (key, inline) = match word.split_once('=') {
-            Some((key, value)) if key.starts_with("--") => (key.to_string(), Some(value.to_string())),
-            _ => (word, None),
-        };
-        let mut value = || {
-            inline.clone().or_else(|| words.next()).ok_or(format!("argument {key}: expected one argument"))
-        };
-        let task = match key.as_str() {
-            "--root" => {
-                args.root = value()?;
-                continue;
-            }
-            "-f" | "--file" => {
-                args.files.push(value()?);
-                continue;
-            }
-            "-d" | "--debug" => {
-                args.debug = true;
-                continue;
-            }
-            "--force" => {
-                args.force = true;
-                continue;
-            }
-            "--plan" => {
-                args.plan = Some(value()?);
-                continue;
-            }
-            "--frequency" => {
-                frequency = Some(value()?);
-                continue;
-            }
-            "--report" => {
-                report = true;
-                continue;
-            }
-            "--" => {
-                module_args = words.by_ref().collect();
-                continue;
-            }
-            "--mode" => Task::Mode(value()?),
-            "--single" => Task::Single(Single { name: value()?, ..Single::default() }),
-            "--undo-network" => Task::UndoNetwork,
-            "--catch-up" => Task::CatchUp(value()?),
-            "--interrupted" => Task::Interrupted(value()?),
-            "--hotplug-query" => Task::Hotplug(Hotplug::Query),
-            "--hotplug-enable" => Task::Hotplug(Hotplug::Enable),
-            "--hotplug-listen" => Task::Hotplug(Hotplug::Listen),
-            "--hotplug-handle" => {
+/// Parses an argument list. A value is an argument of its own, and the options of `--single` follow it.
+fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
+    let (root, task) = ("/".into(), Task::Boot);
+    let mut args = Args { root, files: Vec::new(), debug: false, force: false, plan: None, task };
+    while let Some(option) = words.next() {
+        let mut value = || words.next().ok_or_else(|| format!("argument {option}: expected one argument"));
+        let mode =
+            |name: String| Mode::named(&name).ok_or_else(|| format!("argument {option}: no mode {name}"));
+        match (option.as_str(), &mut args.task) {
+            ("--root", _) => args.root = value()?,
+            ("--file", _) => args.files.push(value()?),
+            ("--debug", _) => args.debug = true,
+            ("--force", _) => args.force = true,
+            ("--plan", _) => args.plan = Some(value()?),
+            ("--mode", task) => *task = Task::Mode(mode(value()?)?),
+            ("--catch-up", task) => *task = Task::CatchUp(mode(value()?)?),
+            ("--undo-network", task) => *task = Task::UndoNetwork,
+            ("--interrupted", task) => *task = Task::Interrupted(value()?),
+            ("--hotplug-query", task) => *task = Task::Hotplug(Hotplug::Query),
+            ("--hotplug-enable", task) => *task = Task::Hotplug(Hotplug::Enable),
+            ("--hotplug-listen", task) => *task = Task::Hotplug(Hotplug::Listen),
+            ("--hotplug-handle", task) => {
                 let value = value()?;
                 let (action, path) =
                     value.split_once(':').ok_or("argument --hotplug-handle: expected ACTION:PATH")?;
-                Task::Hotplug(Hotplug::Handle { path: path.into(), action: action.into() })
+                *task = Task::Hotplug(Hotplug::Handle { path: path.into(), action: action.into() });
             }
-            _ => return Err(format!("unrecognized arguments: {key}")),
-        };
-        if let Some(other) = chosen.filter(|other| *other != key) {
-            return Err(format!("argument {key}: not allowed with argument {other}"));
+            ("--single", task) => *task = Task::Single(Single { name: value()?, ..Single::default() }),
+            ("--frequency", Task::Single(single)) => {
+                let word = value()?;
+                let known = Frequency::parse(&word);
+                single.frequency = Some(known.ok_or_else(|| format!("unknown frequency {word}"))?);
+            }
+            ("--report", Task::Single(single)) => single.report = true,
+            ("--", Task::Single(single)) => single.args = words.by_ref().collect(),
+            _ => return Err(format!("unrecognized arguments: {option}")),
         }
-        args.task = task;
-        chosen = Some(key);
-    }
-    match &mut args.task {
-        Task::Single(single) => {
-            (single.frequency, single.report, single.args) = (frequency, report, module_args);
-        }
-        _ if report => return Err("argument --report: only allowed with --single".into()),
-        _ if frequency.is_some() => return Err("argument --frequency: only allowed with --single".into()),
-        _ if !module_args.is_empty() => {
-            return Err(format!("unrecognized arguments: {}", module_args.join(" ")));
-        }
-        _ => {}
     }
     Ok(args)
 }
@@ -190,48 +141,36 @@ mod tests {
     }
 
     #[test]
-    fn options_with_and_without_equals_sign() {
-        let args =
-            parse_line("--root=/x --file a -f b --single ssh --report --frequency=always -- p q").unwrap();
-        assert_eq!((args.root.as_str(), args.files.len()), ("/x", 2));
-        let frequency = Some("always".to_string());
-        let args_of_module = vec!["p".into(), "q".into()];
-        let single = Single { name: "ssh".into(), frequency, report: true, args: args_of_module };
-        assert_eq!(args.task, Task::Single(single));
-    }
-
-    #[test]
-    fn arguments_select_one_task() {
+    fn arguments_select_a_task() {
         let handle = Hotplug::Handle { path: "/devices/a:b".into(), action: "add".into() };
+        let args = vec!["p".into(), "--report".into()];
+        let single = Single { name: "ssh".into(), frequency: Some(Frequency::Always), report: true, args };
         for (line, task) in [
             ("", Task::Boot),
-            ("--force -d", Task::Boot),
-            ("--mode init", Task::Mode("init".into())),
-            ("--mode init --mode=config", Task::Mode("config".into())),
+            ("--force --debug", Task::Boot),
+            ("--mode init", Task::Mode(Mode::Init)),
             ("--undo-network", Task::UndoNetwork),
-            ("--catch-up config", Task::CatchUp("config".into())),
-            ("--root / --debug --interrupted SIGTERM", Task::Interrupted("SIGTERM".into())),
-            ("--hotplug-query", Task::Hotplug(Hotplug::Query)),
+            ("--catch-up config", Task::CatchUp(Mode::Config)),
+            ("--interrupted SIGTERM --root / --debug", Task::Interrupted("SIGTERM".into())),
             ("--hotplug-handle add:/devices/a:b", Task::Hotplug(handle)),
+            ("--root /x --single ssh --frequency always --report -- p --report", Task::Single(single)),
         ] {
             assert_eq!(parse_line(line).unwrap().task, task, "{line}");
         }
+        let args = parse_line("--root /x --file a --file b").unwrap();
+        assert_eq!((args.root.as_str(), args.files.join(" ")), ("/x", "a b".into()));
     }
 
     #[test]
-    fn conflicting_arguments_are_rejected() {
+    fn invalid_arguments_are_rejected() {
         for (line, message) in [
             ("--hotplug-handle add", "argument --hotplug-handle: expected ACTION:PATH"),
             ("--root", "argument --root: expected one argument"),
             ("--what", "unrecognized arguments: --what"),
-            ("--mode init --single ssh", "argument --single: not allowed with argument --mode"),
-            (
-                "--undo-network --catch-up init",
-                "argument --catch-up: not allowed with argument --undo-network",
-            ),
-            ("--frequency always", "argument --frequency: only allowed with --single"),
-            ("--report", "argument --report: only allowed with --single"),
-            ("--mode init -- x", "unrecognized arguments: x"),
+            ("--mode what", "argument --mode: no mode what"),
+            ("--frequency always", "unrecognized arguments: --frequency"),
+            ("--single ssh --frequency daily", "unknown frequency daily"),
+            ("--mode init -- x", "unrecognized arguments: --"),
         ] {
             assert_eq!(parse_line(line).unwrap_err(), message, "{line}");
         }

@@ -5,7 +5,7 @@ use datasource::{LoginWarning, Search, is_name, warn_at_login};
 use state::Instance;
 use system::{debug, warning};
 
-use crate::Stage;
+use crate::Boot;
 
 const ADVICE: &str =
     "ds-identify only reports on this system, so that another datasource could be used. What it found:
@@ -17,25 +17,23 @@ To turn this warning off, put these lines in /etc/cloud/cloud.cfg.d/99-warnings.
   warnings:
     dsid_missing_source: off";
 
-impl Stage {
-    /// Warns, in the log and at login, if ds-identify did not expect the instance's datasource.
-    pub(crate) fn check_di_report(&self, instance: &Instance) {
-        let name = &instance.datasource;
-        match expected(self.settings.merged.get("di_report")) {
-            Ok(None) => debug!(self.sys, "no di_report found in config."),
-            Ok(Some(list)) if list.iter().any(|entry| is_name(entry, name)) => {
-                debug!(self.sys, "datasource {name} is in di_report's list: {}", list.join(", "));
-            }
-            Ok(Some(list)) => {
-                let found = if list.is_empty() { "none".into() } else { list.join(", ") };
-                let problem = format!(
-                    "The datasource of this instance is {name}, but ds-identify identified other ones: {found}."
-                );
-                let what = LoginWarning { name: "dsid_missing_source", problem, advice: ADVICE, sleep: 0 };
-                warn_at_login(&Search { config: &self.settings.merged, ..self.search_context() }, &what);
-            }
-            Err(problem) => warning!(self.sys, "{problem}"),
+/// Warns, in the log and at login, if ds-identify did not expect the instance's datasource.
+pub(crate) fn check(boot: &Boot, instance: &Instance) {
+    let name = &instance.datasource;
+    match expected(boot.settings.merged.get("di_report")) {
+        Ok(None) => debug!(boot.sys, "no di_report found in config."),
+        Ok(Some(list)) if list.iter().any(|entry| is_name(entry, name)) => {
+            debug!(boot.sys, "datasource {name} is in di_report's list: {}", list.join(", "));
         }
+        Ok(Some(list)) => {
+            let found = if list.is_empty() { "none".into() } else { list.join(", ") };
+            let problem = format!(
+                "The datasource of this instance is {name}, but ds-identify identified other ones: {found}."
+            );
+            let what = LoginWarning { name: "dsid_missing_source", problem, advice: ADVICE, sleep: 0 };
+            warn_at_login(&Search { config: &boot.settings.merged, ..boot.search_context() }, &what);
+        }
+        Err(problem) => warning!(boot.sys, "{problem}"),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Determines the instance of this boot: from the cache if that can be trusted or confirmed, otherwise by a search.
 
-use config::Node;
 use datasource::{IdentityCheck, Outcome, Search, class_name, datasource, is_name, is_same_machine, search};
 use netconfig::events::Event;
-use state::{Cached, Instance, Previous, instancify, write_instance_data};
+use state::{Cached, Instance, Previous, instancify};
 use system::{Step, StepResult, WriteOptions, debug, info, warning};
 
-use crate::{Stage, StageName, platform};
+use crate::events::Events;
+use crate::status::Record;
+use crate::{Boot, StageName, network, settings, without_search};
 
 /// The instance of this boot.
 pub struct FoundInstance {
@@ -16,328 +17,321 @@ pub struct FoundInstance {
     pub is_new: bool,
     /// It comes from the cache; no metadata was fetched.
     pub is_cached: bool,
+    /// It could not be recorded: the files on disk belong to another instance, or there are none.
+    pub is_unrecorded: bool,
 }
 
-impl Stage {
-    /// Finds the instance, in the local and the network stage. `None`: no datasource was found (so far).
-    pub fn find_instance(&mut self) -> Option<FoundInstance> {
-        let cached = Instance::load(&self.sys, &self.layout);
-        let step = self.begin_cache_check(if self.name == StageName::Local { "check" } else { "trust" });
-        let mut was_another = false;
-        let candidate = match cached {
-            Cached::Instance(instance) => {
-                if let Some(e) = &instance.raw_data_error {
-                    warning!(self.sys, "{e}; fetching the metadata of instance {} again", instance.id);
+impl FoundInstance {
+    pub(crate) fn cached(instance: Instance) -> FoundInstance {
+        FoundInstance { instance, is_new: false, is_cached: true, is_unrecorded: false }
+    }
+
+    /// Returns whether the local stage completes the instance, without networking.
+    pub fn is_local(&self) -> bool {
+        self.instance.dsmode == "local"
+    }
+}
+
+/// The result of a search without an instance.
+#[derive(Default)]
+pub struct NotFound {
+    /// In the local stage: the cached instance of this machine, which only the network stage can find.
+    pub(crate) expected: Option<Box<Instance>>,
+    /// The failures of datasources.
+    pub(crate) failures: Vec<String>,
+}
+
+/// Finds the instance, in the local and the network stage.
+///
+/// # Errors
+/// Fails if no datasource was found (so far).
+pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, NotFound> {
+    let cached = Instance::load(&boot.sys, &boot.layout);
+    let step = begin_cache_check(boot, if boot.stage == StageName::Local { "check" } else { "trust" });
+    let mut was_another = false;
+    let candidate = match cached {
+        Cached::Instance(instance) => {
+            if let Some(e) = &instance.raw_data_error {
+                warning!(boot.sys, "{e}; fetching the metadata of instance {} again", instance.id);
+            }
+            let is_whole = instance.raw_data_error.is_none();
+            let is_fixed = is_whole && is_cleaned_by_hand(boot);
+            if is_whole && is_of_this_boot(boot, &instance.id) || is_fixed && !must_refresh(boot, &instance) {
+                return Ok(found_in_cache(boot, step, *instance, "restored from cache with run check"));
+            }
+            match if is_fixed { IdentityCheck::Same } else { check(boot, &instance) } {
+                IdentityCheck::Same if !is_whole => {
+                    Some(Candidate { is_confirmed: true, ..Candidate::unconfirmed(*instance) })
                 }
-                let is_whole = instance.raw_data_error.is_none();
-                let is_fixed = is_whole && self.is_cleaned_by_hand();
-                if is_whole && self.is_of_this_boot(&instance.id) || is_fixed && !self.must_refresh(&instance)
-                {
-                    return Some(self.found_in_cache(step, *instance, "restored from cache with run check"));
+                IdentityCheck::Same if must_refresh(boot, &instance) => {
+                    debug!(
+                        boot.sys,
+                        "still instance {}; refreshing its network configuration (event `boot` is enabled)",
+                        instance.id
+                    );
+                    Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
                 }
-                match if is_fixed { IdentityCheck::Same } else { self.check(&instance) } {
-                    IdentityCheck::Same if !is_whole => {
-                        Some(Candidate { is_confirmed: true, ..Candidate::unconfirmed(*instance) })
-                    }
-                    IdentityCheck::Same if self.must_refresh(&instance) => {
-                        debug!(
-                            self.sys,
-                            "still instance {}; refreshing its network configuration (event `boot` is enabled)",
-                            instance.id
-                        );
-                        Some(Candidate { instance: *instance, is_confirmed: true, is_fixed })
-                    }
-                    IdentityCheck::Same => {
-                        return Some(self.found_in_cache(step, *instance, "restored from checked cache"));
-                    }
-                    IdentityCheck::Different(why) => {
-                        info!(self.sys, "cache invalid in datasource: {}: {why}", instance.description);
-                        was_another = true;
-                        None
-                    }
-                    IdentityCheck::Unknown(why) => {
-                        debug!(self.sys, "could not verify instance {} without a search: {why}", instance.id);
-                        Some(Candidate::unconfirmed(*instance))
-                    }
+                IdentityCheck::Same => {
+                    return Ok(found_in_cache(boot, step, *instance, "restored from checked cache"));
+                }
+                IdentityCheck::Different(why) => {
+                    info!(boot.sys, "cache invalid in datasource: {}: {why}", instance.description);
+                    was_another = true;
+                    None
+                }
+                IdentityCheck::Unknown(why) => {
+                    debug!(boot.sys, "could not verify instance {} without a search: {why}", instance.id);
+                    Some(Candidate::unconfirmed(*instance))
                 }
             }
-            Cached::Python { id } => {
-                let id = id.unwrap_or_else(|| "with unknown ID".into());
-                info!(
-                    self.sys,
-                    "instance {id} was set up by Python's cloud-init; using its ID and semaphores"
-                );
-                Instance::from_text_files(&self.sys, &self.layout).map(Candidate::unconfirmed)
-            }
-            Cached::Corrupt => Instance::from_text_files(&self.sys, &self.layout).map(Candidate::unconfirmed),
-            Cached::Missing => None,
-        };
-        step.end(&self.sys, StepResult::Success, "no cache found");
-        let found = self.search(candidate);
-        if found.is_none() && was_another {
-            // Later stages must not work for another instance. Its files stay.
-            if let Err(e) = self.sys.remove(self.layout.instance("")) {
-                warning!(self.sys, "{e}");
-            }
         }
-        found
-    }
-
-    /// Returns whether each boot refreshes the instance's network configuration.
-    fn must_refresh(&self, instance: &Instance) -> bool {
-        [Event::Boot, Event::BootLegacy].into_iter().any(|event| self.is_event_enabled(instance, event))
-    }
-
-    fn begin_cache_check(&self, trust: &str) -> Step {
-        let event = format!("{}/check-cache", self.name.event_name());
-        self.sys.begin_step(event, format!("attempting to read from cache [{trust}]"))
-    }
-
-    fn found_in_cache(&mut self, step: Step, instance: Instance, how: &str) -> FoundInstance {
-        step.end(&self.sys, StepResult::Success, format!("{how}: {}", instance.description));
-        FoundInstance { instance, is_new: false, is_cached: true }
-    }
-
-    /// Returns the ID of the instance that a stage of this boot found.
-    fn id_of_this_boot(&self) -> Option<String> {
-        self.sys.read_text(self.layout.boot_instance_id()).ok().map(|id| id.trim().to_string())
-    }
-
-    /// Returns whether this boot found another instance, which could not be recorded.
-    fn is_of_other_instance(&self, cached: &Instance) -> bool {
-        self.id_of_this_boot().is_some_and(|id| id != cached.id.trim())
-    }
-
-    /// Returns whether the administrator removes the cache when the machine becomes another instance.
-    fn is_cleaned_by_hand(&self) -> bool {
-        self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
-            || self.sys.exists(self.layout.instance("manual-clean"))
-    }
-
-    /// Returns whether a stage of this boot found that instance: the later ones use the cache without a check.
-    fn is_of_this_boot(&self, id: &str) -> bool {
-        self.id_of_this_boot().as_deref() == Some(id.trim())
-    }
-
-    fn check(&self, instance: &Instance) -> IdentityCheck {
-        match datasource(&instance.datasource) {
-            Some(row) if self.datasource_list().iter().any(|entry| is_name(entry, row.name)) => {
-                (row.check)(&self.search_context(), instance)
-            }
-            Some(row) => IdentityCheck::Different(format!("datasource_list no longer contains {}", row.name)),
-            None => IdentityCheck::Unknown(format!("unknown datasource {}", instance.datasource)),
+        Cached::Python { id } => {
+            let id = id.unwrap_or_else(|| "with unknown ID".into());
+            info!(boot.sys, "instance {id} was set up by Python's cloud-init; using its ID and semaphores");
+            Instance::from_text_files(&boot.sys, &boot.layout).map(Candidate::unconfirmed)
+        }
+        Cached::Corrupt => Instance::from_text_files(&boot.sys, &boot.layout).map(Candidate::unconfirmed),
+        Cached::Missing => None,
+    };
+    step.end(&boot.sys, StepResult::Success, "no cache found");
+    let found = search_datasources(boot, record, candidate);
+    if found.is_err() && was_another {
+        // Later stages must not work for another instance. Its files stay.
+        if let Err(e) = boot.sys.remove(boot.layout.instance("")) {
+            warning!(boot.sys, "{e}");
         }
     }
+    found
+}
 
-    fn search(&mut self, candidate: Option<Candidate>) -> Option<FoundInstance> {
-        let list = self.datasource_list();
-        let mut outcome = Outcome::default();
-        let is_confirmed = candidate.as_ref().is_some_and(|candidate| candidate.is_confirmed);
-        let is_known_machine = candidate
-            .as_ref()
-            .is_some_and(|candidate| is_same_machine(&self.search_context(), &candidate.instance));
-        let ctx = Search { has_cached_instance: is_confirmed || is_known_machine, ..self.search_context() };
-        if self.replaces_local() {
-            // Otherwise datasources of the local stage would not be searched, and None would be used.
-            outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
+/// Returns whether each boot refreshes the instance's network configuration.
+fn must_refresh(boot: &Boot, instance: &Instance) -> bool {
+    let events = Events::of(boot, Some(instance));
+    [Event::Boot, Event::BootLegacy].into_iter().any(|event| events.is_enabled(event))
+}
+
+fn begin_cache_check(boot: &Boot, trust: &str) -> Step {
+    let event = format!("{}/check-cache", boot.stage.event_name());
+    boot.sys.begin_step(event, format!("attempting to read from cache [{trust}]"))
+}
+
+fn found_in_cache(boot: &Boot, step: Step, instance: Instance, how: &str) -> FoundInstance {
+    step.end(&boot.sys, StepResult::Success, format!("{how}: {}", instance.description));
+    FoundInstance::cached(instance)
+}
+
+/// Returns the ID of the instance that a stage of this boot found.
+fn id_of_this_boot(boot: &Boot) -> Option<String> {
+    boot.sys.read_text(boot.layout.boot_instance_id()).ok().map(|id| id.trim().to_string())
+}
+
+/// Returns whether this boot found another instance, which could not be recorded.
+fn is_of_other_instance(boot: &Boot, cached: &Instance) -> bool {
+    id_of_this_boot(boot).is_some_and(|id| id != cached.id.trim())
+}
+
+/// Returns whether the administrator removes the cache when the machine becomes another instance.
+fn is_cleaned_by_hand(boot: &Boot) -> bool {
+    boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy())
+        || boot.sys.exists(boot.layout.instance("manual-clean"))
+}
+
+/// Returns whether a stage of this boot found that instance: the later ones use the cache without a check.
+fn is_of_this_boot(boot: &Boot, id: &str) -> bool {
+    id_of_this_boot(boot).as_deref() == Some(id.trim())
+}
+
+fn check(boot: &Boot, instance: &Instance) -> IdentityCheck {
+    match datasource(&instance.datasource) {
+        Some(row) if boot.datasource_list().iter().any(|entry| is_name(entry, row.name)) => {
+            (row.check)(&boot.search_context(), instance)
         }
-        if outcome.found.is_none() {
-            let errors = outcome.errors;
-            outcome = search(&ctx, &list);
-            outcome.errors.splice(0..0, errors);
-        }
-        self.report_search(&outcome);
-        let failures = self.all_failures(&list, &outcome);
-        if let Some(instance) = outcome.found {
-            // The fallback None must not replace an instance that merely could not be confirmed.
-            let is_worse = instance.datasource == "None"
-                && candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
-            let is_other = candidate.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
-            if is_other {
-                info!(
-                    self.sys,
-                    "the metadata belongs to instance {}; ignored, as manual_cache_clean is set", instance.id
-                );
-            }
-            if !is_worse && !is_other {
-                if instance.datasource == "None" {
-                    self.report_none(&failures);
-                } else {
-                    self.report_unread(&instance, &failures);
-                }
-                let previous = Previous::read(&self.sys, &self.layout);
-                let is_new = previous.is_new(&self.layout, &instance);
-                return Some(FoundInstance { instance, is_new, is_cached: false });
-            }
-        }
-        let Some(Candidate { instance, is_confirmed, .. }) = candidate else {
-            self.search_failures = failures;
-            return None;
-        };
-        // One warning names the instance that is kept, and the failures.
-        let why = Some(failures.join("; ")).filter(|why| !why.is_empty());
-        if is_confirmed {
-            if let Some(why) = why {
-                warning!(self.sys, "using the cached instance {}: {why}", instance.id);
-                self.set_extra(
-                    "instance_check",
-                    "confirmed; its metadata could not be fetched again; using the cached metadata",
-                );
-            }
-            debug!(self.sys, "restored from checked cache: {}", instance.description);
-            return Some(FoundInstance { instance, is_new: false, is_cached: true });
-        }
-        let can_come_later = outcome.deferred.iter().any(|n| n.eq_ignore_ascii_case(&instance.datasource));
-        if self.name == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
-            debug!(self.sys, "{} may be found in the network stage", instance.datasource);
-            self.expected = is_known_machine.then(|| Box::new(instance));
-            return None;
-        }
-        let why = why.unwrap_or_else(|| "its datasource was not found".into());
-        if is_known_machine {
-            warning!(
-                self.sys,
-                "using the cached instance {} ({}), as the firmware's identity (DMI) has not changed: {why}",
-                instance.id,
-                instance.description
+        Some(row) => IdentityCheck::Different(format!("datasource_list no longer contains {}", row.name)),
+        None => IdentityCheck::Unknown(format!("unknown datasource {}", instance.datasource)),
+    }
+}
+
+fn search_datasources(
+    boot: &Boot,
+    record: &mut Record,
+    candidate: Option<Candidate>,
+) -> Result<FoundInstance, NotFound> {
+    let list = boot.datasource_list();
+    let mut outcome = Outcome::default();
+    let is_confirmed = candidate.as_ref().is_some_and(|candidate| candidate.is_confirmed);
+    let is_known_machine = candidate
+        .as_ref()
+        .is_some_and(|candidate| is_same_machine(&boot.search_context(), &candidate.instance));
+    let ctx = Search { has_cached_instance: is_confirmed || is_known_machine, ..boot.search_context() };
+    if record.replaces_local {
+        // Otherwise datasources of the local stage would not be searched, and None would be used.
+        outcome = search(&Search { stage: datasource::Stage::Local, ..ctx }, &list);
+    }
+    if outcome.found.is_none() {
+        let errors = outcome.errors;
+        outcome = search(&ctx, &list);
+        outcome.errors.splice(0..0, errors);
+    }
+    record.report_search(boot, &outcome);
+    let failures = record.all_failures(&list, &outcome);
+    if let Some(instance) = outcome.found {
+        // The fallback None must not replace an instance that merely could not be confirmed.
+        let is_worse = instance.datasource == "None"
+            && candidate.as_ref().is_some_and(|k| k.instance.datasource != "None");
+        let is_other = candidate.as_ref().is_some_and(|k| k.is_fixed && k.instance.id != instance.id);
+        if is_other {
+            info!(
+                boot.sys,
+                "the metadata belongs to instance {}; ignored, as manual_cache_clean is set", instance.id
             );
-            self.set_extra(
+        }
+        if !is_worse && !is_other {
+            if instance.datasource == "None" {
+                record.report_none(boot, &failures);
+            } else {
+                record.report_unread(boot, &instance, &failures);
+            }
+            let previous = Previous::read(&boot.sys, &boot.layout);
+            let is_new = previous.is_new(&boot.layout, &instance);
+            return Ok(FoundInstance { instance, is_new, is_cached: false, is_unrecorded: false });
+        }
+    }
+    let Some(Candidate { instance, is_confirmed, .. }) = candidate else {
+        return Err(NotFound { expected: None, failures });
+    };
+    // One warning names the instance that is kept, and the failures.
+    let why = Some(failures.join("; ")).filter(|why| !why.is_empty());
+    if is_confirmed {
+        if let Some(why) = why {
+            warning!(boot.sys, "using the cached instance {}: {why}", instance.id);
+            record.set_extra(
                 "instance_check",
-                "the firmware's identity has not changed; keeping the cached instance",
+                "confirmed; its metadata could not be fetched again; using the cached metadata",
             );
-            return Some(FoundInstance { instance, is_new: false, is_cached: true });
         }
+        debug!(boot.sys, "restored from checked cache: {}", instance.description);
+        return Ok(FoundInstance::cached(instance));
+    }
+    let can_come_later = outcome.deferred.iter().any(|entry| is_name(entry, &instance.datasource));
+    if boot.stage == StageName::Local && can_come_later && !was_found_by_local_stage(&instance) {
+        debug!(boot.sys, "{} may be found in the network stage", instance.datasource);
+        let expected = is_known_machine.then(|| Box::new(instance));
+        return Err(NotFound { expected, failures: Vec::new() });
+    }
+    let why = why.unwrap_or_else(|| "its datasource was not found".into());
+    if is_known_machine {
         warning!(
-            self.sys,
-            "could not verify instance {} ({}): {why}; keeping the cached instance",
+            boot.sys,
+            "using the cached instance {} ({}), as the firmware's identity (DMI) has not changed: {why}",
             instance.id,
             instance.description
         );
-        self.set_extra("instance_check", "could not verify the instance; keeping the cached instance");
-        Some(FoundInstance { instance, is_new: false, is_cached: true })
-    }
-
-    pub(crate) fn search_context(&self) -> Search<'_> {
-        Search {
-            sys: &self.sys,
-            layout: &self.layout,
-            config: &self.settings.system,
-            command_line: &self.command_line,
-            stage: if self.name == StageName::Local {
-                datasource::Stage::Local
-            } else {
-                datasource::Stage::Network
-            },
-            machine: self,
-            has_cached_instance: false,
-        }
-    }
-
-    /// Returns the names of `datasource_list`, in order.
-    pub fn datasource_list(&self) -> Vec<String> {
-        let items = self.settings.system.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
-        items.iter().filter_map(|n| n.as_str().map(Into::into)).collect()
-    }
-
-    /// Returns the instance that an earlier stage found, without its raw data, for the config and final stages.
-    /// If no stage of this boot has searched, that is None, provided that it is listed.
-    pub fn cached_instance(&mut self) -> Option<FoundInstance> {
-        let step = self.begin_cache_check("trust");
-        match Instance::load_without_raw_data(&self.sys, &self.layout) {
-            Cached::Instance(instance) if self.is_of_other_instance(&instance) => {
-                warning!(
-                    self.sys,
-                    "the cache belongs to instance {}, not to the current instance",
-                    instance.id
-                );
-                step.end(&self.sys, StepResult::Success, "no cache found");
-                None
-            }
-            Cached::Instance(instance) => {
-                if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
-                    self.reload_settings(&instance, Vec::new());
-                }
-                Some(self.found_in_cache(step, *instance, "restored from cache with run check"))
-            }
-            Cached::Python { id } if id.as_deref().is_some_and(|id| self.is_of_this_boot(id)) => {
-                // Python's cloud-init was replaced after it had run in this boot: a manual task is for its instance.
-                let instance = Instance::from_text_files(&self.sys, &self.layout)?;
-                Some(self.found_in_cache(step, instance, "restored from the files of Python's cloud-init"))
-            }
-            Cached::Missing => {
-                step.end(&self.sys, StepResult::Success, "no cache found");
-                self.instance_without_search()
-            }
-            Cached::Python { .. } | Cached::Corrupt => {
-                step.end(&self.sys, StepResult::Success, "no cache found");
-                None
-            }
-        }
-    }
-
-    /// Makes the instance the current one on disk: link, cache and the files in /run.
-    pub fn activate(&mut self, found: &FoundInstance) {
-        let instance = &found.instance;
-        self.set_datasource(&instance.description);
-        self.sys.set_cause("instance", "");
-        debug!(
-            self.sys,
-            "[{}] init will now be targeting instance id: {}. new={}",
-            self.mode_name(),
-            instance.id,
-            if found.is_new { "True" } else { "False" }
+        record.set_extra(
+            "instance_check",
+            "the firmware's identity has not changed; keeping the cached instance",
         );
-        if found.is_cached && self.is_activated(instance) {
-            return self.configure_stored_reporting(instance);
-        }
-        let result = (|| {
-            if found.is_new {
-                // Before the instance is recorded: after a power cut the next boot must still apply the network.
-                self.sys.write(self.network_due_marker(instance), "", WriteOptions::default().durable())?;
-            }
-            let mut files = self.sys.write_group();
-            let recorded = instancify(&mut files, &self.layout, instance)
-                .and_then(|_| instance.store_in(&mut files, &self.layout));
-            // What could be written is kept, also after an error.
-            files.finish().and(recorded)?;
-            if !found.is_cached {
-                userdata::forget_includes(&self.sys, &self.user_data_dirs())?;
-            }
-            let config = self.settings.system.to_json();
-            write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)?;
-            if self.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
-                self.sys.write(self.layout.instance("manual-clean"), "", WriteOptions::default())?;
-            }
-            Ok::<_, system::Error>(())
-        })();
-        if let Err(e) = result {
-            self.fail(format!("recording instance {}: {e}", instance.id));
-            let link = self.layout.instance("");
-            self.activation_failed =
-                self.sys.read_link(&link).ok() != Some(self.layout.instance_dir(&instance.id));
-            if self.activation_failed
-                && let Err(e) = self.sys.remove(&link)
-            {
-                // Later stages compare the cache's ID with that in /run.
-                warning!(self.sys, "{e}");
-            }
-        }
-        self.render_settings();
-        self.configure_stored_reporting(instance);
+        return Ok(FoundInstance::cached(instance));
     }
+    warning!(
+        boot.sys,
+        "could not verify instance {} ({}): {why}; keeping the cached instance",
+        instance.id,
+        instance.description
+    );
+    record.set_extra("instance_check", "could not verify the instance; keeping the cached instance");
+    Ok(FoundInstance::cached(instance))
+}
 
-    /// Returns upstream's word for the stage in messages.
-    pub fn mode_name(&self) -> &'static str {
-        if self.name == StageName::Local { "local" } else { "net" }
+/// Returns the instance that an earlier stage found, without its raw data, for the config and final stages.
+/// If no stage of this boot has searched, that is None, provided that it is listed.
+pub fn cached_instance(boot: &mut Boot, record: &mut Record) -> Option<FoundInstance> {
+    let step = begin_cache_check(boot, "trust");
+    match Instance::load_without_raw_data(&boot.sys, &boot.layout) {
+        Cached::Instance(instance) if is_of_other_instance(boot, &instance) => {
+            warning!(boot.sys, "the cache belongs to instance {}, not to the current instance", instance.id);
+            step.end(&boot.sys, StepResult::Success, "no cache found");
+            None
+        }
+        Cached::Instance(instance) => {
+            if instance.config.as_object().is_some_and(|c| !c.is_empty()) {
+                settings::reload(boot, record, &instance, Vec::new());
+            }
+            Some(found_in_cache(boot, step, *instance, "restored from cache with run check"))
+        }
+        Cached::Python { id } if id.as_deref().is_some_and(|id| is_of_this_boot(boot, id)) => {
+            // Python's cloud-init was replaced after it had run in this boot: a manual task is for its instance.
+            let instance = Instance::from_text_files(&boot.sys, &boot.layout)?;
+            Some(found_in_cache(boot, step, instance, "restored from the files of Python's cloud-init"))
+        }
+        Cached::Missing => {
+            step.end(&boot.sys, StepResult::Success, "no cache found");
+            without_search::find(boot)
+        }
+        Cached::Python { .. } | Cached::Corrupt => {
+            step.end(&boot.sys, StepResult::Success, "no cache found");
+            None
+        }
     }
+}
 
-    /// Returns whether the local stage recorded the instance in this boot.
-    fn is_activated(&self, instance: &Instance) -> bool {
-        self.name != StageName::Local
-            && !self.replaces_local()
-            && self.id_of_this_boot().as_deref() == Some(instance.id.trim())
-            && self.sys.exists(self.layout.instance_data())
+/// Makes the instance the current one on disk: link, cache and the files in /run.
+pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance) {
+    let instance = &found.instance;
+    record.set_datasource(&instance.description);
+    boot.sys.set_cause("instance", "");
+    debug!(
+        boot.sys,
+        "[{}] init will now be targeting instance id: {}. new={}",
+        boot.mode_name(),
+        instance.id,
+        if found.is_new { "True" } else { "False" }
+    );
+    if found.is_cached && is_activated(boot, record, instance) {
+        return record.configure_stored_reporting(boot, instance);
     }
+    let result = (|| {
+        if found.is_new {
+            // Before the instance is recorded: after a power cut the next boot must still apply the network.
+            boot.sys.write(network::due_marker(boot, instance), "", WriteOptions::default().durable())?;
+        }
+        let mut files = boot.sys.write_group();
+        let recorded = instancify(&mut files, &boot.layout, instance)
+            .and_then(|_| instance.store_in(&mut files, &boot.layout));
+        // What could be written is kept, also after an error.
+        files.finish().and(recorded)?;
+        if !found.is_cached {
+            userdata::forget_includes(&boot.sys, &boot.user_data_dirs())?;
+        }
+        boot.write_instance_data(instance)?;
+        if boot.settings.get("manual_cache_clean").is_some_and(|n| !n.is_falsy()) {
+            boot.sys.write(boot.layout.instance("manual-clean"), "", WriteOptions::default())?;
+        }
+        Ok::<_, system::Error>(())
+    })();
+    if let Err(e) = result {
+        record.fail(boot, format!("recording instance {}: {e}", instance.id));
+        let link = boot.layout.instance("");
+        found.is_unrecorded = boot.sys.read_link(&link).ok() != Some(boot.layout.instance_dir(&instance.id));
+        if found.is_unrecorded
+            && let Err(e) = boot.sys.remove(&link)
+        {
+            // Later stages compare the cache's ID with that in /run.
+            warning!(boot.sys, "{e}");
+        }
+    }
+    // Some files of the configuration are templates, which use the instance data that now exists.
+    if boot.settings.has_templates {
+        boot.load_initial_settings();
+    }
+    record.configure_stored_reporting(boot, instance);
+}
+
+/// Returns whether the local stage recorded the instance in this boot.
+fn is_activated(boot: &Boot, record: &Record, instance: &Instance) -> bool {
+    boot.stage != StageName::Local
+        && !record.replaces_local
+        && id_of_this_boot(boot).as_deref() == Some(instance.id.trim())
+        && boot.sys.exists(boot.layout.instance_data())
 }
 
 /// The cached instance while the search is under way.

@@ -4,39 +4,40 @@ use config::settings::{Layer, LayerKind};
 use config::{Finding, FindingKind, Findings, Node, SourceMap};
 use system::{debug, info, warning};
 
-use crate::stage::{SOURCE_MAP_FILE, Stage};
+use crate::Boot;
+use crate::boot::SOURCE_MAP_FILE;
+use crate::status::Record;
 
 /// The findings of one source that are reported; of the rest the log has the number.
 const MAX_FINDINGS: usize = 200;
 
-impl Stage {
+impl Record {
     /// Reports the findings of the settings.
-    pub(crate) fn report_settings(&mut self) {
-        for path in &self.settings.root_only {
-            debug!(self.sys, "{path} is readable by root only; skipped");
+    pub(crate) fn report_settings(&mut self, boot: &Boot) {
+        for path in &boot.settings.root_only {
+            debug!(boot.sys, "{path} is readable by root only; skipped");
         }
-        let findings = self.settings.findings.clone();
-        self.report(&findings);
+        self.report(boot, &boot.settings.findings);
     }
 
     /// Reports findings on the console, in the log and in status.json.
-    pub fn report(&mut self, findings: &Findings) {
+    pub fn report(&mut self, boot: &Boot, findings: &Findings) {
         for finding in findings.iter().take(MAX_FINDINGS) {
             match finding.kind {
-                FindingKind::Deprecated => system::deprecated!(self.sys, "{finding}"),
-                _ => warning!(self.sys, "{finding}"),
+                FindingKind::Deprecated => system::deprecated!(boot.sys, "{finding}"),
+                _ => warning!(boot.sys, "{finding}"),
             }
         }
         let more = findings.iter().skip(MAX_FINDINGS).count();
         if more > 0 {
-            warning!(self.sys, "{more} more findings in the configuration; see cloud-init schema --system");
+            warning!(boot.sys, "{more} more findings in the configuration; see cloud-init schema --system");
         }
         self.record_findings(findings);
     }
 
     /// Reports findings, unless the check of user-data and vendor-data or an earlier stage did.
-    pub(crate) fn report_once(&mut self, findings: Findings) {
-        let instance = self.layout.instance("");
+    pub(crate) fn report_once(&mut self, boot: &Boot, findings: Findings) {
+        let instance = boot.layout.instance("");
         let earlier = self.status.extra("config_findings").map(ToString::to_string).unwrap_or_default();
         let is_known = |finding: &Finding| {
             let quoted = serde_json::Value::from(finding.to_string()).to_string();
@@ -46,16 +47,16 @@ impl Stage {
         let mut new = Findings::default();
         for finding in findings.iter() {
             match is_known(finding) {
-                true => debug!(self.sys, "{finding}"),
+                true => debug!(boot.sys, "{finding}"),
                 false => new.push(finding.clone()),
             }
         }
-        self.report(&new);
+        self.report(boot, &new);
     }
 
     /// Reports what the check of a cloud-config found in upstream's two sentences, which people and scripts look for in log
     /// and status. The positions are in the log, in `config_findings`, and in `cloud-init schema --system`.
-    pub fn report_schema(&mut self, findings: &Findings) {
+    pub fn report_schema(&mut self, boot: &Boot, findings: &Findings) {
         const FAILED: &str = "cloud-config failed schema validation! You may run 'sudo cloud-init schema --system' to \
                               check the details.";
         let deprecated: Vec<String> = findings
@@ -65,15 +66,15 @@ impl Stage {
             .map(|finding| format!("{}:  {}", dotted(&finding.key), finding.message))
             .collect();
         if !deprecated.is_empty() {
-            system::deprecated!(self.sys, "Deprecated cloud-config provided: {}", deprecated.join(", "));
+            system::deprecated!(boot.sys, "Deprecated cloud-config provided: {}", deprecated.join(", "));
         }
         if findings.iter().any(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown)) {
-            warning!(self.sys, "{FAILED}");
+            warning!(boot.sys, "{FAILED}");
         }
         for finding in findings.iter().take(MAX_FINDINGS) {
             match finding.kind {
-                FindingKind::Duplicate => warning!(self.sys, "{finding}"),
-                _ => info!(self.sys, "{finding}"),
+                FindingKind::Duplicate => warning!(boot.sys, "{finding}"),
+                _ => info!(boot.sys, "{finding}"),
             }
         }
         self.record_findings(findings);
@@ -104,30 +105,29 @@ impl Stage {
         }
         self.status.set_extra("config_findings", all);
     }
-
-    /// Stores where the values of the merged configurations were written, for this stage and the later ones, which read the
-    /// merged files: messages then name the place in the user's own data. Values whose error is already reported are marked,
-    /// so that the modules do not report them a second time.
-    pub(crate) fn store_source_map(&mut self, configs: &[Node], reported: &Findings) {
-        let is_merged =
-            |layer: &&Layer| matches!(layer.kind, LayerKind::User | LayerKind::Vendor | LayerKind::Vendor2);
-        let layers = self.settings.layers.iter().filter(is_merged);
-        let merged: Vec<(&str, &Node, &Node)> = layers
-            .filter_map(|layer| {
-                let config = configs.iter().find(|config| **config == layer.config)?;
-                Some((layer.name.as_str(), &layer.config, config))
-            })
-            .collect();
-        let file = self.layout.run(SOURCE_MAP_FILE);
-        let reported =
-            reported.iter().take(MAX_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
-        if let Err(e) = SourceMap::save(&self.sys, &file, &merged, reported) {
-            warning!(self.sys, "{e}");
-        }
-        self.source_map = SourceMap::open(file);
-    }
 }
 
+/// Stores where the values of the merged configurations were written, for this stage and the later ones, which read the
+/// merged files: messages then name the place in the user's own data. Values whose error is already reported are marked,
+/// so that the modules do not report them a second time.
+pub(crate) fn store_source_map(boot: &mut Boot, configs: &[Node], reported: &Findings) {
+    let is_merged =
+        |layer: &&Layer| matches!(layer.kind, LayerKind::User | LayerKind::Vendor | LayerKind::Vendor2);
+    let layers = boot.settings.layers.iter().filter(is_merged);
+    let merged: Vec<(&str, &Node, &Node)> = layers
+        .filter_map(|layer| {
+            let config = configs.iter().find(|config| **config == layer.config)?;
+            Some((layer.name.as_str(), &layer.config, config))
+        })
+        .collect();
+    let file = boot.layout.run(SOURCE_MAP_FILE);
+    let reported =
+        reported.iter().take(MAX_FINDINGS).filter(|f| f.kind == FindingKind::Invalid).map(|f| &f.at);
+    if let Err(e) = SourceMap::save(&boot.sys, &file, &merged, reported) {
+        warning!(boot.sys, "{e}");
+    }
+    boot.source_map = SourceMap::open(file);
+}
 /// Returns `users[0].name` as upstream writes it: `users.0.name`.
 fn dotted(key: &str) -> String {
     key.replace('[', ".").replace(']', "")

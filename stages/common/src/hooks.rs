@@ -2,77 +2,81 @@
 
 use config::Node;
 use datasource::{Hook, Search, datasource};
-use state::write_instance_data;
 use system::{Result, StepResult};
 
-use crate::{FoundInstance, Stage, platform};
+use crate::consume::{consume, is_unconsumed};
+use crate::di_report;
+use crate::status::Record;
+use crate::{Boot, FoundInstance};
 
-impl Stage {
-    /// Sets up the datasource, consumes the instance's user-data and vendor-data, and activates the datasource.
-    pub fn process_user_data(&mut self, found: &mut FoundInstance) {
-        let is_new = self.is_unconsumed();
-        self.set_up_datasource(found, is_new);
-        self.consume(found);
-        self.activate_datasource(found, is_new);
-        if !self.is_unconsumed() {
-            self.check_di_report(&found.instance);
+/// Sets up the datasource, consumes the instance's user-data and vendor-data, and activates the datasource.
+pub fn process_user_data(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance) {
+    let is_new = is_unconsumed(boot, found);
+    set_up_datasource(boot, record, found, is_new);
+    consume(boot, record, found);
+    activate_datasource(boot, record, found, is_new);
+    if !is_unconsumed(boot, found) {
+        di_report::check(boot, &found.instance);
+    }
+}
+
+fn set_up_datasource(boot: &Boot, record: &mut Record, found: &mut FoundInstance, is_new: bool) {
+    let hook = datasource(&found.instance.datasource).and_then(|row| row.setup);
+    in_event(boot, record, "setup-datasource", "setting up datasource", || {
+        let Some(hook) = hook else { return Ok(()) };
+        let (result, is_changed) = run_hook(boot, hook, found, is_new, &boot.settings.system);
+        if is_changed {
+            found.instance.store(&boot.sys, &boot.layout)?;
+            boot.write_instance_data(&found.instance)?;
         }
-    }
+        result
+    });
+}
 
-    fn set_up_datasource(&mut self, found: &mut FoundInstance, is_new: bool) {
-        let hook = datasource(&found.instance.datasource).and_then(|row| row.setup);
-        self.in_event("setup-datasource", "setting up datasource", |stage| {
-            let Some(hook) = hook else { return Ok(()) };
-            let (result, is_changed) = stage.run_hook(hook, found, is_new, &stage.settings.system);
-            if is_changed {
-                let (sys, layout, instance) = (&stage.sys, &stage.layout, &found.instance);
-                instance.store(sys, layout)?;
-                let config = stage.settings.system.to_json();
-                write_instance_data(sys, layout, instance, &platform::platform(sys), &config)?;
-            }
-            result
-        });
+/// Activates the datasource, unless user-data could not be consumed: what it does may depend on it.
+pub(crate) fn activate_datasource(boot: &Boot, record: &mut Record, found: &mut FoundInstance, is_new: bool) {
+    if is_unconsumed(boot, found) {
+        return;
     }
-
-    /// Activates the datasource, unless user-data could not be consumed: what it does may depend on it.
-    pub(crate) fn activate_datasource(&mut self, found: &mut FoundInstance, is_new: bool) {
-        if self.is_unconsumed() {
-            return;
+    let hook = datasource(&found.instance.datasource).and_then(|row| row.activate);
+    in_event(boot, record, "activate-datasource", "activating datasource", || {
+        let Some(hook) = hook else { return Ok(()) };
+        let (result, is_changed) = run_hook(boot, hook, found, is_new, &boot.settings.merged);
+        if is_changed {
+            found.instance.store_without_raw_data(&boot.sys, &boot.layout)?;
         }
-        let hook = datasource(&found.instance.datasource).and_then(|row| row.activate);
-        self.in_event("activate-datasource", "activating datasource", |stage| {
-            let Some(hook) = hook else { return Ok(()) };
-            let (result, is_changed) = stage.run_hook(hook, found, is_new, &stage.settings.merged);
-            if is_changed {
-                found.instance.store_without_raw_data(&stage.sys, &stage.layout)?;
-            }
-            result
-        });
-    }
+        result
+    });
+}
 
-    /// Runs a hook. Returns its result, and whether the instance changed and can be stored: also after an error, as the
-    /// change may record what was done before.
-    fn run_hook(
-        &self,
-        hook: Hook,
-        found: &mut FoundInstance,
-        is_new: bool,
-        config: &Node,
-    ) -> (Result<()>, bool) {
-        let before = found.instance.to_json();
-        let result = hook(&Search { config, ..self.search_context() }, &mut found.instance, is_new);
-        (result, found.instance.to_json() != before && !self.activation_failed)
-    }
+/// Runs a hook. Returns its result, and whether the instance changed and can be stored: also after an error, as the
+/// change may record what was done before.
+fn run_hook(
+    boot: &Boot,
+    hook: Hook,
+    found: &mut FoundInstance,
+    is_new: bool,
+    config: &Node,
+) -> (Result<()>, bool) {
+    let before = found.instance.to_json();
+    let result = hook(&Search { config, ..boot.search_context() }, &mut found.instance, is_new);
+    (result, found.instance.to_json() != before && !found.is_unrecorded)
+}
 
-    /// Takes a step between its two lines in the log. An error is one of the stage.
-    fn in_event(&mut self, name: &str, description: &str, step: impl FnOnce(&Stage) -> Result<()>) {
-        let stage = self.name.event_name();
-        self.sys.set_cause("datasource", "");
-        let event = self.sys.begin_step(format!("{stage}/{name}"), description);
-        let result = step(self);
-        event.end(&self.sys, StepResult::from(&result), description);
-        if let Err(e) = result {
-            self.fail(format!("{description}: {e}"));
-        }
+/// Takes a step between its two lines in the log. An error is one of the stage.
+fn in_event(
+    boot: &Boot,
+    record: &mut Record,
+    name: &str,
+    description: &str,
+    step: impl FnOnce() -> Result<()>,
+) {
+    let stage = boot.stage.event_name();
+    boot.sys.set_cause("datasource", "");
+    let event = boot.sys.begin_step(format!("{stage}/{name}"), description);
+    let result = step();
+    event.end(&boot.sys, StepResult::from(&result), description);
+    if let Err(e) = result {
+        record.fail(boot, format!("{description}: {e}"));
     }
 }

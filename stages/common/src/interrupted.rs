@@ -3,46 +3,35 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use config::settings::Settings;
-use state::{Cached, Instance, Layout, Status};
-use system::{System, debug, error, info};
+use state::{Cached, Instance, Status};
+use system::{debug, error, info};
 
-use crate::layers::{InstanceLayers, layout_of, load};
-use crate::{Args, StageName, error_prefix, logging};
+use crate::{Boot, StageName, error_prefix, logging};
 
 /// The time that the stage's programs have to end; systemd gives the stage 90 seconds.
 // Wait: a stopped stage | its programs to end after SIGTERM; then they are killed | -
 const TERMINATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn open(name: StageName, args: &Args) -> (System, Layout) {
-    let sys = System::new(&args.root);
-    let settings = load_settings(&sys, name, args);
-    let layout = layout_of(&settings);
-    logging::open_log(&sys, &settings, args.debug);
-    sys.log().discard_early();
-    (sys, layout)
-}
-
-fn load_settings(sys: &System, name: StageName, args: &Args) -> Settings {
-    let layout = Layout::default();
-    let layers = InstanceLayers::at_begin(name, &layout);
-    load(sys, &layout, &sys.kernel_command_line(), args, layers, Vec::new())
+fn open_log(boot: &Boot) {
+    logging::open_log(&boot.sys, &boot.settings, boot.args.debug);
+    boot.sys.log().discard_early();
 }
 
 /// Removes the network for metadata that a stage left, however it ended.
-pub(crate) fn undo_network(name: StageName, args: &Args) -> ExitCode {
-    let (sys, layout) = open(name, args);
-    ephemeral::roll_back_stale(&sys, &layout.run(ephemeral::JOURNAL_DIR));
+pub(crate) fn undo_network(boot: &Boot) -> ExitCode {
+    open_log(boot);
+    ephemeral::roll_back_stale(&boot.sys, &boot.layout.run(ephemeral::JOURNAL_DIR));
     ExitCode::SUCCESS
 }
 
 /// Ends the programs that the stage was waiting for, removes its network for metadata, and records the signal in log
 /// and status. The exit code is 128 plus the signal's number.
-pub(crate) fn record(name: StageName, args: &Args, signal: &str) -> ExitCode {
-    let (sys, layout) = open(name, args);
-    let message = format!("{}{signal}", error_prefix::interrupted(name));
+pub(crate) fn record(boot: &Boot, signal: &str) -> ExitCode {
+    open_log(boot);
+    let (stage, sys, layout) = (boot.stage, &boot.sys, &boot.layout);
+    let message = format!("{}{signal}", error_prefix::interrupted(stage));
     // Upstream's sentence, which scripts search for.
-    info!(sys, "Received signal {signal} resulting in exit. Cause: stage {} had to end", name.status_key());
+    info!(sys, "Received signal {signal} resulting in exit. Cause: stage {} had to end", stage.status_key());
     sys.print(&message);
     error!(sys, "{message}");
     for program in system::terminate_programs(TERMINATION_TIMEOUT) {
@@ -52,27 +41,27 @@ pub(crate) fn record(name: StageName, args: &Args, signal: &str) -> ExitCode {
     if let Err(e) = sys.remove(&activity) {
         debug!(sys, "{e}");
     }
-    ephemeral::roll_back_stale(&sys, &layout.run(ephemeral::JOURNAL_DIR));
-    modules::finish_interrupted(&sys, &layout);
-    debug!(sys, "finish: {}: FAIL: running stage {}", name.event_name(), name.status_key());
-    let mut status = Status::read(&sys, &layout);
-    let mut record = status.get(name.status_key());
+    ephemeral::roll_back_stale(sys, &layout.run(ephemeral::JOURNAL_DIR));
+    modules::finish_interrupted(sys, layout);
+    debug!(sys, "finish: {}: FAIL: running stage {}", stage.event_name(), stage.status_key());
+    let mut status = Status::read(sys, layout);
+    let mut record = status.get(stage.status_key());
     record.start = record.start.or(Some(sys.clock().uptime()));
     record.errors.push(message);
     record.record_messages(&sys.log().logged_warnings());
     record.finished = Some(sys.clock().uptime());
     if status.datasource.is_none()
-        && let Cached::Instance(instance) = Instance::load_without_raw_data(&sys, &layout)
+        && let Cached::Instance(instance) = Instance::load_without_raw_data(sys, layout)
     {
         status.datasource = Some(instance.description.clone());
     }
-    status.set(name.status_key(), &record);
+    status.set(stage.status_key(), &record);
     status.stage = None;
-    if let Err(e) = status.write(&sys, &layout) {
+    if let Err(e) = status.write(sys, layout) {
         error!(sys, "{e}");
     }
-    if name == StageName::Final
-        && let Err(e) = status.write_result(&sys, &layout)
+    if stage == StageName::Final
+        && let Err(e) = status.write_result(sys, layout)
     {
         error!(sys, "{e}");
     }

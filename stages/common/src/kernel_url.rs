@@ -21,8 +21,8 @@ fn url_from_cmdline(line: &str) -> Option<&str> {
 }
 
 /// Fetches and stores the configuration, in the stages that look for an instance. Errors are logged; the boot continues.
-pub fn fetch_and_store(sys: &System, name: StageName, line: &str) {
-    let Some(url) = url_from_cmdline(line).filter(|_| matches!(name, StageName::Local | StageName::Network))
+pub(crate) fn fetch_and_store(sys: &System, stage: StageName, line: &str) {
+    let Some(url) = url_from_cmdline(line).filter(|_| matches!(stage, StageName::Local | StageName::Network))
     else {
         return;
     };
@@ -32,7 +32,7 @@ pub fn fetch_and_store(sys: &System, name: StageName, line: &str) {
         debug!(sys, "{FILE} exists; cloud-config-url is not fetched again");
         return;
     }
-    let too_early = name == StageName::Local && !is_local;
+    let too_early = stage == StageName::Local && !is_local;
     let pause = Duration::from_millis(if too_early { 100 } else { 1000 });
     match sys.fetch(&Request::get(url).timeout(TIMEOUT).retries(RETRIES, pause)) {
         Err(e) if too_early => debug!(sys, "cloud-config-url: {e}; the network stage will retry"),

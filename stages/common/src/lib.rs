@@ -1,9 +1,11 @@
 //! What the four stages share: arguments, logging, output, status, and the steps that more than one of them takes. Each
-//! stage's `main` is the list of its steps, which are methods of [`Stage`]. A stage starts with [`run`].
+//! stage's `main` is the list of its steps: functions on [`Boot`], the machine with its configuration, and [`Record`], what the
+//! stage reports of itself. A stage starts with [`run`].
 
 #![warn(missing_docs)]
 
 mod args;
+mod boot;
 mod consume;
 mod di_report;
 mod error_prefix;
@@ -14,10 +16,8 @@ mod hooks;
 mod hotplug;
 mod interrupted;
 mod kernel_url;
-mod layers;
 mod log_findings;
 mod logging;
-mod machine;
 mod measure;
 mod module_list;
 mod name;
@@ -35,10 +35,21 @@ mod undecided;
 mod without_search;
 
 pub use args::{Args, Hotplug, Single, Task};
-pub use find::FoundInstance;
-pub use name::StageName;
-pub use prepare::cannot_apply_message;
-pub use stage::{Stage, run, run_guarded};
+pub use boot::Boot;
+pub use consume::{catch_up, run_catch_up};
+pub use find::{FoundInstance, NotFound, activate, cached_instance, find_instance};
+pub use hooks::process_user_data;
+pub use hotplug::hotplug;
+pub use module_list::{run_modules, run_single};
+pub use name::{Mode, StageName};
+pub use net_info::print_network;
+pub use network::{apply_network, apply_network_without_instance};
+pub use prepare::{
+    cannot_apply_message, is_completed_by_local, prepare_directories, remove_boot_finished,
+    report_no_datasource, report_no_instance, set_hostname,
+};
+pub use stage::{run, run_guarded};
+pub use status::Record;
 pub use undecided::{Guard, decide};
 
 /// The allocator: see docs/small-binaries.md, "Code".

@@ -11,7 +11,7 @@ use netconfig::{Decision, Outcome};
 use serde_json::json;
 use system::{Command, Deadline, Error, Result, Varlink, WriteOptions, debug, error, info};
 
-use crate::Stage;
+use crate::Boot;
 
 const KEY: &str = "tpm2_measure_pcr";
 /// For configuration ("kernel-config" in systemd-analyze(1)): systemd extends it with credentials, and with the user-data that
@@ -29,87 +29,84 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Something to measure: its name, and its content.
 pub(crate) type Measured<'a> = (&'a str, Cow<'a, [u8]>);
 
-impl Stage {
-    /// Measures the network configuration that applies, as `network-config.json` has it. Each boot does so, whether or not it
-    /// writes files for it.
-    pub(crate) fn measure_network(&self, decision: &Decision) {
-        if let Outcome::Use(config) = &decision.outcome {
-            self.measure(|| vec![("network-config", config::json::to_text(config, 1).into_bytes().into())]);
+/// Measures the network configuration that applies, as `network-config.json` has it. Each boot does so, whether or not it
+/// writes files for it.
+pub(crate) fn network(boot: &Boot, decision: &Decision) {
+    if let Outcome::Use(config) = &decision.outcome {
+        measure(boot, || vec![("network-config", config::json::to_text(config, 1).into_bytes().into())]);
+    }
+}
+
+/// Extends the PCR with what the function returns, if the image's configuration requests it. Each content is measured
+/// once in a boot. Empty content is not acted on, and not measured. A failure is logged, and the boot continues.
+pub(crate) fn measure<'a>(boot: &Boot, contents: impl FnOnce() -> Vec<Measured<'a>>) {
+    let Some(pcr) = pcr(boot) else { return };
+    let measured = boot.sys.read_text(boot.layout.run(RECORD)).unwrap_or_default();
+    let mut due = Vec::new();
+    for (name, content) in contents().into_iter().filter(|(_, content)| !content.is_empty()) {
+        let text = text_of(name, &content);
+        match measured.lines().any(|line| line == record_line(pcr, &text)) {
+            true => debug!(boot.sys, "PCR {pcr}: {name} was already measured in this boot"),
+            false => due.push((name, text)),
         }
     }
+    if due.is_empty() {
+        return;
+    }
+    let mut done = 0;
+    if let Err(e) = extend(boot, pcr, &due, &mut done) {
+        let names: Vec<&str> = due[done..].iter().map(|(name, _)| *name).collect();
+        error!(boot.sys, "PCR {pcr}: not measured: {}: {e}", names.join(", "));
+    }
+}
 
-    /// Extends the PCR with what the function returns, if the image's configuration requests it. Each content is measured
-    /// once in a boot. Empty content is not acted on, and not measured. A failure is logged, and the boot continues.
-    pub(crate) fn measure<'a>(&self, contents: impl FnOnce() -> Vec<Measured<'a>>) {
-        let Some(pcr) = self.pcr() else { return };
-        let measured = self.sys.read_text(self.layout.run(RECORD)).unwrap_or_default();
-        let mut due = Vec::new();
-        for (name, content) in contents().into_iter().filter(|(_, content)| !content.is_empty()) {
-            let text = text_of(name, &content);
-            match measured.lines().any(|line| line == record_line(pcr, &text)) {
-                true => debug!(self.sys, "PCR {pcr}: {name} was already measured in this boot"),
-                false => due.push((name, text)),
-            }
-        }
-        if due.is_empty() {
-            return;
-        }
-        let mut done = 0;
-        if let Err(e) = self.extend(pcr, &due, &mut done) {
-            let names: Vec<&str> = due[done..].iter().map(|(name, _)| *name).collect();
-            error!(self.sys, "PCR {pcr}: not measured: {}: {e}", names.join(", "));
+/// Returns the PCR to extend; `None` if nothing is to be measured here.
+fn pcr(boot: &Boot) -> Option<i128> {
+    let setting = boot.settings.system.get(KEY)?;
+    let Ok(pcr) = parse_pcr(setting) else {
+        error!(
+            boot.sys,
+            "{}: {KEY}: expected true, false or a PCR from 0 to {LAST_PCR}; nothing is measured", setting.at
+        );
+        return None;
+    };
+    // An image in a directory, and a plan, do not change this machine's TPM.
+    pcr.filter(|_| boot.sys.is_live() && !boot.is_plan())
+}
+
+/// Extends the PCR with each text, and counts them.
+fn extend(boot: &Boot, pcr: i128, texts: &[(&str, String)], done: &mut usize) -> Result<()> {
+    let deadline = Deadline::after(LIMIT);
+    let mut service = connect_pcrextend(boot, deadline)?;
+    for (name, text) in texts {
+        let parameters = json!({ "pcr": pcr as i64, "text": text });
+        service.request("io.systemd.PCRExtend.Extend", &parameters, deadline.remaining())?;
+        info!(boot.sys, "PCR {pcr}: measured {name}: {text}");
+        *done += 1;
+        let line = record_line(pcr, text) + "\n";
+        if let Err(e) = boot.sys.append(boot.layout.run(RECORD), line, WriteOptions::secret()) {
+            error!(boot.sys, "{e}");
         }
     }
+    Ok(())
+}
 
-    /// Returns the PCR to extend; `None` if nothing is to be measured here.
-    fn pcr(&self) -> Option<i128> {
-        let setting = self.settings.system.get(KEY)?;
-        let Ok(pcr) = parse_pcr(setting) else {
-            error!(
-                self.sys,
-                "{}: {KEY}: expected true, false or a PCR from 0 to {LAST_PCR}; nothing is measured",
-                setting.at
-            );
-            return None;
-        };
-        // An image in a directory, and a plan, do not change this machine's TPM.
-        pcr.filter(|_| self.sys.is_live() && self.args.plan.is_none())
-    }
-
-    /// Extends the PCR with each text, and counts them.
-    fn extend(&self, pcr: i128, texts: &[(&str, String)], done: &mut usize) -> Result<()> {
-        let deadline = Deadline::after(LIMIT);
-        let mut service = self.connect_pcrextend(deadline)?;
-        for (name, text) in texts {
-            let parameters = json!({ "pcr": pcr as i64, "text": text });
-            service.request("io.systemd.PCRExtend.Extend", &parameters, deadline.remaining())?;
-            info!(self.sys, "PCR {pcr}: measured {name}: {text}");
-            *done += 1;
-            let line = record_line(pcr, text) + "\n";
-            if let Err(e) = self.sys.append(self.layout.run(RECORD), line, WriteOptions::secret()) {
-                error!(self.sys, "{e}");
-            }
+/// Connects to the service. The local stage may run before its socket, which is not ordered before it, as it may have to
+/// wait for the TPM's driver: boots that measure nothing do not wait for that.
+fn connect_pcrextend(boot: &Boot, deadline: Deadline) -> Result<Varlink> {
+    let connect = || boot.sys.connect_varlink(SOCKET, deadline.remaining());
+    match connect() {
+        Err(e) if e.is_not_found() && boot.sys.is_dir("/run/systemd/system") => {
+            let start = Command::new(["systemctl", "start", SOCKET_UNIT]).timeout(deadline.remaining());
+            boot.sys.run(&start)?;
+            connect().map_err(|e| match e.is_not_found() {
+                true => Error::new(format!(
+                    "{SOCKET_UNIT} is not listening: no TPM, or no measured boot (unified kernel image)"
+                )),
+                false => e,
+            })
         }
-        Ok(())
-    }
-
-    /// Connects to the service. The local stage may run before its socket, which is not ordered before it, as it may have to
-    /// wait for the TPM's driver: boots that measure nothing do not wait for that.
-    fn connect_pcrextend(&self, deadline: Deadline) -> Result<Varlink> {
-        let connect = || self.sys.connect_varlink(SOCKET, deadline.remaining());
-        match connect() {
-            Err(e) if e.is_not_found() && self.sys.is_dir("/run/systemd/system") => {
-                let start = Command::new(["systemctl", "start", SOCKET_UNIT]).timeout(deadline.remaining());
-                self.sys.run(&start)?;
-                connect().map_err(|e| match e.is_not_found() {
-                    true => Error::new(format!(
-                        "{SOCKET_UNIT} is not listening: no TPM, or no measured boot (unified kernel image)"
-                    )),
-                    false => e,
-                })
-            }
-            connected => connected,
-        }
+        connected => connected,
     }
 }
 

@@ -15,13 +15,40 @@ pub enum StageName {
     Final,
 }
 
+/// A list of modules, and a setting of `output:`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// `cloud_init_modules`.
+    Init,
+    /// `cloud_config_modules`.
+    Config,
+    /// `cloud_final_modules`.
+    Final,
+}
+
+impl Mode {
+    /// Returns the mode of this name.
+    pub fn named(name: &str) -> Option<Mode> {
+        [Mode::Init, Mode::Config, Mode::Final].into_iter().find(|mode| mode.as_str() == name)
+    }
+
+    /// Returns the mode's name in configurations and on command lines.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mode::Init => "init",
+            Mode::Config => "config",
+            Mode::Final => "final",
+        }
+    }
+}
+
 /// The names of one stage.
 struct Row {
     status_key: &'static str,
     event: &'static str,
     description: &'static str,
     action: &'static str,
-    mode: &'static str,
+    mode: Mode,
 }
 
 const LOCAL: Row = Row {
@@ -29,28 +56,28 @@ const LOCAL: Row = Row {
     event: "init-local",
     description: "searching for local datasources",
     action: "init-local",
-    mode: "init",
+    mode: Mode::Init,
 };
 const NETWORK: Row = Row {
     status_key: "init",
     event: "init-network",
     description: "searching for network datasources",
     action: "init",
-    mode: "init",
+    mode: Mode::Init,
 };
 const CONFIG: Row = Row {
     status_key: "modules-config",
     event: "modules-config",
     description: "running modules for config",
     action: "modules:config",
-    mode: "config",
+    mode: Mode::Config,
 };
 const FINAL: Row = Row {
     status_key: "modules-final",
     event: "modules-final",
     description: "running modules for final",
     action: "modules:final",
-    mode: "final",
+    mode: Mode::Final,
 };
 
 impl StageName {
@@ -82,13 +109,13 @@ impl StageName {
     pub(crate) fn action(self, task: &Task) -> &'static str {
         match task {
             Task::Single(_) => "single",
-            Task::Mode(mode) if mode == "init" => "modules:init",
+            Task::Mode(Mode::Init) => "modules:init",
             _ => self.row().action,
         }
     }
 
     /// Returns the mode whose `output:` and module list the stage uses.
-    pub fn mode(self) -> &'static str {
+    pub fn mode(self) -> Mode {
         self.row().mode
     }
 }

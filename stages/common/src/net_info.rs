@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use system::{Link, LinkAddress, Prefix, Result, Route, System};
 
-use crate::Stage;
+use crate::Boot;
 
 const PREFIX: &str = "ci-info: ";
 /// Stands for an empty cell.
@@ -15,12 +15,10 @@ const WIDTH: usize = 80;
 /// The type of an Ethernet link (ARPHRD_ETHER, linux/if_arp.h).
 const ETHERNET: u16 = 1;
 
-impl Stage {
-    /// Prints the tables, on a running machine.
-    pub fn print_network(&self) {
-        if self.sys.is_live() && self.args.plan.is_none() {
-            self.sys.print(&text(&self.sys));
-        }
+/// Prints the tables, on a running machine.
+pub fn print_network(boot: &Boot) {
+    if boot.sys.is_live() && !boot.is_plan() {
+        boot.sys.print(&text(&boot.sys));
     }
 }
 

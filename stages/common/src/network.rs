@@ -16,7 +16,9 @@ use netconfig::{
 use state::{Instance, NetworkConfig};
 use system::{Result, debug, info, warning};
 
-use crate::{FoundInstance, Stage, StageName};
+use crate::events::Events;
+use crate::status::Record;
+use crate::{Boot, FoundInstance, NotFound, StageName, measure};
 
 /// The name of the step that applies the network configuration, as a cause of effects.
 pub(crate) const NETWORK_STEP: &str = "network";
@@ -35,214 +37,217 @@ pub(crate) struct WriteOptions {
     pub bring_up: bool,
 }
 
-impl Stage {
-    /// Writes the network configuration and renames links, if that is due. The network stage does so only for an instance
-    /// that was found there, or that enables the event `boot-legacy`: the local stage did it for all others, if it completed.
-    pub fn apply_network(&mut self, found: Option<&FoundInstance>) {
-        // The machine needs its own network, which may have no DHCP, to find its instance in the network stage.
-        let expected = self.expected.take().filter(|_| found.is_none());
-        let instance = found.map(|f| &f.instance).or(expected.as_deref());
-        let marker = instance.map(|i| self.network_due_marker(i)).filter(|path| self.sys.exists(path));
-        let is_done = self.apply_network_if_due(found, instance, marker.is_some());
-        if let Some(Err(e)) = marker.filter(|_| is_done).map(|path| self.sys.remove(path)) {
-            self.fail(e.to_string());
-        }
-    }
+/// Writes the network configuration and renames links, if that is due. The network stage does so only for an instance
+/// that was found there, or that enables the event `boot-legacy`: the local stage did it for all others, if it completed.
+pub fn apply_network(boot: &Boot, record: &mut Record, found: &FoundInstance) {
+    apply_until_done(boot, record, Some(found), Some(&found.instance));
+}
 
-    /// Returns the path of the marker that a new instance's network is not applied yet. It tells a later stage or the next
-    /// boot that the one before was interrupted or could not write the files, although the instance is known.
-    pub(crate) fn network_due_marker(&self, instance: &Instance) -> String {
-        format!("{}/network-is-due", self.layout.instance_dir(&instance.id))
-    }
+/// Applies the network configuration for which no instance is needed: the network stage may then find one. The machine may
+/// need its own configuration for that, as its network may have no DHCP.
+pub fn apply_network_without_instance(boot: &Boot, record: &mut Record, not_found: &NotFound) {
+    apply_until_done(boot, record, None, not_found.expected.as_deref());
+}
 
-    /// Returns whether the network is done; after an error it stays due.
-    fn apply_network_if_due(
-        &mut self,
-        found: Option<&FoundInstance>,
-        instance: Option<&Instance>,
-        was_interrupted: bool,
-    ) -> bool {
-        let event = |event| found.is_some_and(|f| self.is_event_enabled(&f.instance, event));
-        let again = self.name == StageName::Network && (event(Event::BootLegacy) || self.replaces_local());
-        let applied = self.sys.exists(self.layout.run(source::APPLIED_MARKER));
-        let is_new = was_interrupted || found.is_some_and(|f| f.is_new);
-        if let Some(found) = found.filter(|_| !is_new) {
-            // The event `boot` does not concern what is applied in this boot already.
-            let events = [Event::Boot, Event::BootLegacy];
-            self.log_events(&found.instance, if applied { &events[1..] } else { &events });
+fn apply_until_done(
+    boot: &Boot,
+    record: &mut Record,
+    found: Option<&FoundInstance>,
+    instance: Option<&Instance>,
+) {
+    let marker = instance.map(|i| due_marker(boot, i)).filter(|path| boot.sys.exists(path));
+    let is_done = apply_if_due(boot, record, found, instance, marker.is_some());
+    if let Some(Err(e)) = marker.filter(|_| is_done).map(|path| boot.sys.remove(path)) {
+        record.fail(boot, e.to_string());
+    }
+}
+
+/// Returns the path of the marker that a new instance's network is not applied yet. It tells a later stage or the next
+/// boot that the one before was interrupted or could not write the files, although the instance is known.
+pub(crate) fn due_marker(boot: &Boot, instance: &Instance) -> String {
+    format!("{}/network-is-due", boot.layout.instance_dir(&instance.id))
+}
+
+/// Returns whether the network is done; after an error it stays due.
+fn apply_if_due(
+    boot: &Boot,
+    record: &mut Record,
+    found: Option<&FoundInstance>,
+    instance: Option<&Instance>,
+    was_interrupted: bool,
+) -> bool {
+    let events = Events::of(boot, instance);
+    let event = |event| found.is_some() && events.is_enabled(event);
+    let again = boot.stage == StageName::Network && (event(Event::BootLegacy) || record.replaces_local);
+    let applied = boot.sys.exists(boot.layout.run(source::APPLIED_MARKER));
+    let is_new = was_interrupted || found.is_some_and(|f| f.is_new);
+    if found.is_some() && !is_new {
+        // The event `boot` does not concern what is applied in this boot already.
+        let requested = [Event::Boot, Event::BootLegacy];
+        events.log(boot, if applied { &requested[1..] } else { &requested });
+    }
+    if boot.stage == StageName::Network && !again && !was_interrupted && found.is_none_or(|f| f.is_cached) {
+        if found.is_some() {
+            debug!(boot.sys, "{}", lines::NOT_APPLIED);
         }
-        if self.name == StageName::Network && !again && !was_interrupted && found.is_none_or(|f| f.is_cached)
-        {
-            if found.is_some() {
-                debug!(self.sys, "{}", lines::NOT_APPLIED);
+        return true;
+    }
+    boot.sys.set_cause(NETWORK_STEP, "");
+    for finding in events.findings.iter() {
+        warning!(boot.sys, "{finding}");
+    }
+    let decision = decide_network(boot, instance);
+    let was_refetched = found.is_some_and(|f| !f.is_cached);
+    let context = BootContext {
+        has_datasource: instance.is_some(),
+        is_new_instance: is_new,
+        boot_event: was_refetched && event(Event::Boot),
+        // The network stage uses what the local stage fetched in this boot.
+        boot_legacy_event: event(Event::BootLegacy) && (was_refetched || (again && applied)),
+        applied,
+    };
+    record.network_position = position_of(boot, &decision, found);
+    let may_bring_up = boot.stage == StageName::Network && may_bring_up(boot);
+    let options = WriteOptions {
+        mode: apply_mode(&context),
+        has_instance: found.is_some_and(|f| !f.is_unrecorded),
+        is_new,
+        wait: DEFAULT_WAIT,
+        bring_up: may_bring_up,
+    };
+    match write_network(boot, &decision, &options) {
+        Ok(applied) => {
+            if applied.renderer.is_some() && may_bring_up {
+                debug!(boot.sys, "{}", lines::BRINGING_UP);
+                bring_up(&boot.sys, &applied.links, boot.network_list("activators").as_deref());
+            } else if applied.renderer.is_some() {
+                debug!(boot.sys, "{}", lines::NOT_BRINGING_UP);
             }
-            return true;
-        }
-        self.sys.set_cause(NETWORK_STEP, "");
-        for finding in self.user_events(instance).1.iter() {
-            warning!(self.sys, "{finding}");
-        }
-        let decision = self.decide_network(instance);
-        let was_refetched = found.is_some_and(|f| !f.is_cached);
-        let context = BootContext {
-            has_datasource: instance.is_some(),
-            is_new_instance: is_new,
-            boot_event: was_refetched && event(Event::Boot),
-            // The network stage uses what the local stage fetched in this boot.
-            boot_legacy_event: event(Event::BootLegacy) && (was_refetched || (again && applied)),
-            applied,
-        };
-        self.network_position = self.position_of(&decision, found);
-        let may_bring_up = self.name == StageName::Network && self.may_bring_up();
-        let options = WriteOptions {
-            mode: apply_mode(&context),
-            has_instance: found.is_some() && !self.activation_failed,
-            is_new,
-            wait: DEFAULT_WAIT,
-            bring_up: may_bring_up,
-        };
-        match self.write_network(&decision, &options) {
-            Ok(applied) => {
-                if applied.renderer.is_some() && may_bring_up {
-                    debug!(self.sys, "{}", lines::BRINGING_UP);
-                    bring_up(&self.sys, &applied.links, self.network_list("activators").as_deref());
-                } else if applied.renderer.is_some() {
-                    debug!(self.sys, "{}", lines::NOT_BRINGING_UP);
-                }
-                for (path, change) in &applied.files {
-                    info!(self.sys, "{path}: {change:?}");
-                }
-                self.record_findings(&applied.findings);
-                if !applied.edited.is_empty() {
-                    self.set_extra("network_files_edited", &applied.edited.join(" "));
-                }
-                for error in applied.errors {
-                    self.fail(error);
-                }
-                true
+            for (path, change) in &applied.files {
+                info!(boot.sys, "{path}: {change:?}");
             }
-            Err(e) => {
-                self.fail(format!("applying the network configuration: {e}"));
-                false
+            record.record_findings(&applied.findings);
+            if !applied.edited.is_empty() {
+                record.set_extra("network_files_edited", &applied.edited.join(" "));
             }
-        }
-    }
-
-    /// Returns the configuration of the source with the highest precedence. If no source has one: the fallback, unless the
-    /// owner disabled it.
-    fn decide_network(&self, instance: Option<&Instance>) -> Decision {
-        let sys = &self.sys;
-        let decision = decide(&self.network_inputs(instance));
-        if decision.outcome != Outcome::NoConfig {
-            return decision;
-        }
-        // Not earlier, as these may have to wait for udev to name the NICs.
-        let from_cmdline = facts::command_line_config(sys, &self.command_line);
-        let last_resort = match from_cmdline {
-            Some(config) => {
-                Some((config, "no source has a network config: using ip= from the kernel command line"))
+            for error in applied.errors {
+                record.fail(boot, error);
             }
-            None if self.is_fallback_disabled() => None,
-            None => fallback_config(sys)
-                .map(|config| (config, "no source has a network config: DHCP on the preferred NIC")),
-        };
-        match &last_resort {
-            Some((config, why)) => decision.with_fallback(config, why),
-            None => decision,
+            true
+        }
+        Err(e) => {
+            record.fail(boot, format!("applying the network configuration: {e}"));
+            false
         }
     }
+}
 
-    /// Collects the network configuration of each source.
-    pub(crate) fn network_inputs(&self, instance: Option<&Instance>) -> Inputs {
-        let sys = &self.sys;
-        let row = instance.and_then(|i| datasource(&i.datasource));
-        Inputs {
-            disabled_by_file: Some(self.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
-            order: row.map(|row| row.network_order.iter().map(to_source).collect()),
-            command_line: source::from_command_line(&self.command_line)
-                .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
-            initramfs: facts::initramfs_config(sys, &self.command_line),
-            system: self.settings.system.get("network").cloned(),
-            datasource: instance.and_then(|i| self.datasource_network(i)),
+/// Returns the configuration of the source with the highest precedence. If no source has one: the fallback, unless the
+/// owner disabled it.
+fn decide_network(boot: &Boot, instance: Option<&Instance>) -> Decision {
+    let sys = &boot.sys;
+    let decision = decide(&network_inputs(boot, instance));
+    if decision.outcome != Outcome::NoConfig {
+        return decision;
+    }
+    // Not earlier, as these may have to wait for udev to name the NICs.
+    let from_cmdline = facts::command_line_config(sys, &boot.command_line);
+    let last_resort = match from_cmdline {
+        Some(config) => {
+            Some((config, "no source has a network config: using ip= from the kernel command line"))
+        }
+        None if is_fallback_disabled(boot) => None,
+        None => fallback_config(sys)
+            .map(|config| (config, "no source has a network config: DHCP on the preferred NIC")),
+    };
+    match &last_resort {
+        Some((config, why)) => decision.with_fallback(config, why),
+        None => decision,
+    }
+}
+
+/// Collects the network configuration of each source.
+pub(crate) fn network_inputs(boot: &Boot, instance: Option<&Instance>) -> Inputs {
+    let sys = &boot.sys;
+    let row = instance.and_then(|i| datasource(&i.datasource));
+    Inputs {
+        disabled_by_file: Some(boot.layout.data("upgraded-network")).filter(|marker| sys.exists(marker)),
+        order: row.map(|row| row.network_order.iter().map(to_source).collect()),
+        command_line: source::from_command_line(&boot.command_line)
+            .and_then(|read| read.map_err(|e| warning!(sys, "{e}")).ok()),
+        initramfs: facts::initramfs_config(sys, &boot.command_line),
+        system: boot.settings.system.get("network").cloned(),
+        datasource: instance.and_then(|i| datasource_network(boot, i)),
+    }
+}
+
+/// Writes the files and renames the links of a decision, if that is due.
+///
+/// # Errors
+/// Fails if the configuration cannot be applied at all; errors of single links are in the result.
+pub(crate) fn write_network(boot: &Boot, decision: &Decision, options: &WriteOptions) -> Result<Applied> {
+    measure::network(boot, decision);
+    let renderers = boot.network_list("renderers");
+    let instance_dir = options.has_instance.then(|| boot.layout.instance(""));
+    let request = ApplyRequest {
+        decision,
+        mode: options.mode,
+        distro: boot.distro().name,
+        renderers: renderers.as_deref(),
+        instance_dir: instance_dir.as_deref(),
+        run_dir: &boot.layout.run(""),
+        data_dir: &boot.layout.data(""),
+        is_new_instance: options.is_new,
+        wait: options.wait,
+        bring_up: options.bring_up,
+    };
+    apply(&boot.sys, &request)
+}
+
+/// Returns whether links are brought up (`disable_network_activation`).
+pub(crate) fn may_bring_up(boot: &Boot) -> bool {
+    boot.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy)
+}
+
+/// Returns where the configuration of a decision was written, if that is known.
+fn position_of(boot: &Boot, decision: &Decision, found: Option<&FoundInstance>) -> Option<Position> {
+    let Outcome::Use(config) = &decision.outcome else { return None };
+    let file = |name: &str| Some(Position { source: Some(name.into()), ..Position::default() });
+    match decision.source? {
+        Source::System => {
+            boot.settings.system.as_map()?.get_key_value("network").map(|(key, _)| key.at.clone())
+        }
+        // Formats that were converted have no lines.
+        Source::Datasource if config.at.source.is_none() => {
+            file(&network_source_name(&found?.instance, found?.instance.network.as_ref()?))
+        }
+        Source::Initramfs => file("initramfs"),
+        Source::Fallback => None,
+        Source::CommandLine | Source::Datasource => Some(config.at.clone()),
+    }
+}
+
+/// Returns the instance's network configuration as version 1 or 2.
+pub(crate) fn datasource_network(boot: &Boot, instance: &Instance) -> Option<Node> {
+    let network = instance.network.as_ref()?;
+    let source = network_source_name(instance, network);
+    let content = from_json(&network.content, &source, &network.positions);
+    let renderers = boot.network_list("renderers");
+    match from_format(&boot.sys, &network.format, &content, renderers.as_deref()) {
+        Ok(config) => Some(config),
+        Err(e) => {
+            warning!(boot.sys, "{}: network configuration ignored: {e}", instance.datasource);
+            None
         }
     }
+}
 
-    /// Writes the files and renames the links of a decision, if that is due.
-    ///
-    /// # Errors
-    /// Fails if the configuration cannot be applied at all; errors of single links are in the result.
-    pub(crate) fn write_network(&self, decision: &Decision, options: &WriteOptions) -> Result<Applied> {
-        self.measure_network(decision);
-        let renderers = self.network_list("renderers");
-        let instance_dir = options.has_instance.then(|| self.layout.instance(""));
-        let request = ApplyRequest {
-            decision,
-            mode: options.mode,
-            distro: self.distro().name,
-            renderers: renderers.as_deref(),
-            instance_dir: instance_dir.as_deref(),
-            run_dir: &self.layout.run(""),
-            data_dir: &self.layout.data(""),
-            is_new_instance: options.is_new,
-            wait: options.wait,
-            bring_up: options.bring_up,
-        };
-        apply(&self.sys, &request)
-    }
-
-    /// Returns whether links are brought up (`disable_network_activation`).
-    pub(crate) fn may_bring_up(&self) -> bool {
-        self.settings.system.get("disable_network_activation").is_none_or(Node::is_falsy)
-    }
-
-    /// Returns where the configuration of a decision was written, if that is known.
-    fn position_of(&self, decision: &Decision, found: Option<&FoundInstance>) -> Option<Position> {
-        let Outcome::Use(config) = &decision.outcome else { return None };
-        let file = |name: &str| Some(Position { source: Some(name.into()), ..Position::default() });
-        match decision.source? {
-            Source::System => {
-                self.settings.system.as_map()?.get_key_value("network").map(|(key, _)| key.at.clone())
-            }
-            // Formats that were converted have no lines.
-            Source::Datasource if config.at.source.is_none() => {
-                file(&network_source_name(&found?.instance, found?.instance.network.as_ref()?))
-            }
-            Source::Initramfs => file("initramfs"),
-            Source::Fallback => None,
-            Source::CommandLine | Source::Datasource => Some(config.at.clone()),
-        }
-    }
-
-    /// Returns the instance's network configuration as version 1 or 2.
-    pub(crate) fn datasource_network(&self, instance: &Instance) -> Option<Node> {
-        let network = instance.network.as_ref()?;
-        let source = network_source_name(instance, network);
-        let content = from_json(&network.content, &source, &network.positions);
-        let renderers = self.network_list("renderers");
-        match from_format(&self.sys, &network.format, &content, renderers.as_deref()) {
-            Ok(config) => Some(config),
-            Err(e) => {
-                warning!(self.sys, "{}: network configuration ignored: {e}", instance.datasource);
-                None
-            }
-        }
-    }
-
-    fn is_fallback_disabled(&self) -> bool {
-        let key = "disable_fallback_netcfg";
-        let system = &self.settings.system;
-        let places = [system.at_path(&["system_info", key]), system.get(key)];
-        let mut set = places.into_iter().flatten().peekable();
-        // These distributions leave a machine without a configuration to their own first-boot tools.
-        let default = ["photon", "raspberry-pi-os"].contains(&self.distro().name);
-        if set.peek().is_none() { default } else { set.any(|n| !n.is_falsy()) }
-    }
-
-    /// Returns the list of names in `system_info.network.KEY`.
-    pub(crate) fn network_list(&self, key: &str) -> Option<Vec<String>> {
-        let list = self.settings.system.at_path(&["system_info", "network", key])?.as_seq()?;
-        Some(list.iter().filter_map(|n| n.as_str().map(Into::into)).collect())
-    }
+fn is_fallback_disabled(boot: &Boot) -> bool {
+    let key = "disable_fallback_netcfg";
+    let system = &boot.settings.system;
+    let places = [system.at_path(&["system_info", key]), system.get(key)];
+    let mut set = places.into_iter().flatten().peekable();
+    if set.peek().is_none() { boot.distro().has_own_network_setup } else { set.any(|n| !n.is_falsy()) }
 }
 
 fn to_source(source: &NetworkSource) -> Source {

@@ -13,38 +13,37 @@ use config::{Node, Position};
 use serde_json::{Value, json};
 use system::{Cause, Change, Effect, Level, RecordedEffect, System, WriteOptions};
 
-use crate::Stage;
+use crate::Boot;
 use crate::network::NETWORK_STEP;
+use crate::status::Record;
 
 /// The beginning of a cause that is a whole part: the part's source; its name follows.
 const PART_PREFIXES: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
 
-impl Stage {
-    /// Writes the report for `cloud-init plan` into the overlay's directory, beside the files of the machine.
-    pub(crate) fn write_plan_report(&self, overlay: &str) -> system::Result<()> {
-        let (sys, name, errors) = (&self.sys, self.name.status_key(), &self.record.errors);
-        let warnings: Vec<String> = sys
-            .log()
-            .logged_warnings()
-            .into_iter()
-            .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
-            .map(|(_, text)| text)
-            .collect();
-        let effects: Vec<Value> = sys
-            .recorded_effects()
-            .iter()
-            .map(|recorded| effect(recorded, &sources_of(self, &recorded.cause)))
-            .collect();
-        let report = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
-        let (host, path) = (System::new("/"), Path::new(overlay).join(format!("{name}.json")));
-        host.write(path, report.to_string(), WriteOptions::secret()).map(drop)
-    }
+/// Writes the report for `cloud-init plan` into the overlay's directory, beside the files of the machine.
+pub(crate) fn write_report(boot: &Boot, record: &Record, overlay: &str) -> system::Result<()> {
+    let (sys, name, errors) = (&boot.sys, boot.stage.status_key(), &record.own.errors);
+    let warnings: Vec<String> = sys
+        .log()
+        .logged_warnings()
+        .into_iter()
+        .filter(|(level, text)| *level >= Level::Warning && !errors.contains(text))
+        .map(|(_, text)| text)
+        .collect();
+    let effects: Vec<Value> = sys
+        .recorded_effects()
+        .iter()
+        .map(|recorded| effect(recorded, &sources_of(boot, record, &recorded.cause)))
+        .collect();
+    let report = json!({"stage": name, "errors": errors, "warnings": warnings, "effects": effects});
+    let (host, path) = (System::new("/"), Path::new(overlay).join(format!("{name}.json")));
+    host.write(path, report.to_string(), WriteOptions::secret()).map(drop)
 }
 
 /// Returns where the keys of a cause were written.
-fn sources_of(stage: &Stage, cause: &Cause) -> Vec<(String, Position)> {
+fn sources_of(boot: &Boot, record: &Record, cause: &Cause) -> Vec<(String, Position)> {
     if cause.step == NETWORK_STEP {
-        return stage.network_position.iter().map(|at| (String::new(), at.clone())).collect();
+        return record.network_position.iter().map(|at| (String::new(), at.clone())).collect();
     }
     if PART_PREFIXES.iter().any(|source| cause.key.starts_with(source)) {
         // The cause is a part itself.
@@ -52,8 +51,8 @@ fn sources_of(stage: &Stage, cause: &Cause) -> Vec<(String, Position)> {
         return vec![(String::new(), at)];
     }
     let of_key = |key: &str| {
-        let found = positions(&stage.settings.merged, key).into_iter();
-        let found = found.map(|at| (key.to_string(), stage.source_map.resolve(&stage.sys, &at)));
+        let found = positions(&boot.settings.merged, key).into_iter();
+        let found = found.map(|at| (key.to_string(), boot.source_map.resolve(&boot.sys, &at)));
         first_per_source(found.collect())
     };
     cause.key.split(", ").filter(|key| !key.is_empty()).flat_map(of_key).collect()

@@ -6,18 +6,19 @@ use serde_json::Value;
 use state::Instance;
 use system::{error, warning};
 
-use crate::{Stage, StageName};
+use crate::status::Record;
+use crate::{Boot, StageName};
 
 /// The field of status.json with the failures of the local stage's search, for the network stage.
 const FAILED_LOCALLY: &str = "datasource_errors";
 
-impl Stage {
+impl Record {
     /// Reports unknown names of the list once in a boot, and keeps the local stage's failures for the network stage.
-    pub(crate) fn report_search(&mut self, outcome: &Outcome) {
-        if self.is_first_search() {
-            self.report_unknown_datasources();
+    pub(crate) fn report_search(&mut self, boot: &Boot, outcome: &Outcome) {
+        if self.is_first_search(boot) {
+            report_unknown_datasources(boot);
         }
-        if self.name == StageName::Local && outcome.found.is_none() && !outcome.errors.is_empty() {
+        if boot.stage == StageName::Local && outcome.found.is_none() && !outcome.errors.is_empty() {
             self.status.set_extra(FAILED_LOCALLY, outcome.errors.clone().into());
         }
     }
@@ -33,45 +34,45 @@ impl Stage {
 
     /// Reports that the datasource None is used although another one was recognized. As in upstream it is used if it is in the
     /// list and no other one has an instance; if another one failed, in this stage or the local one, that is an error.
-    pub(crate) fn report_none(&mut self, failures: &[String]) {
+    pub(crate) fn report_none(&mut self, boot: &Boot, failures: &[String]) {
         if !failures.is_empty() {
             let failures = failures.join("; ");
-            self.fail(format!(
+            self.fail(boot, format!(
                 "no metadata could be read, setting up the machine without it (datasource None): {failures}"
             ));
         }
     }
 
     /// Reports that other datasources failed than the one that is used.
-    pub(crate) fn report_unread(&self, used: &Instance, failures: &[String]) {
+    pub(crate) fn report_unread(&self, boot: &Boot, used: &Instance, failures: &[String]) {
         if !failures.is_empty() {
             let failures = failures.join("; ");
-            warning!(self.sys, "not every datasource could be read, using {}: {failures}", used.description);
+            warning!(boot.sys, "not every datasource could be read, using {}: {failures}", used.description);
         }
     }
 
     /// Returns whether no other stage of this boot has searched.
-    fn is_first_search(&self) -> bool {
+    fn is_first_search(&self, boot: &Boot) -> bool {
         let local = || self.status.get(StageName::Local.status_key()).start.is_none();
-        self.name == StageName::Local || self.replaces_local() || local()
+        boot.stage == StageName::Local || self.replaces_local || local()
     }
+}
 
-    fn report_unknown_datasources(&self) {
-        let list = self.settings.system.get("datasource_list").and_then(config::Node::as_seq);
-        for item in list.unwrap_or_default() {
-            match item.as_str() {
-                Some(name) if datasource(name).is_some() => {}
-                Some(name) => {
-                    let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
-                    error!(self.sys, "{}: datasource_list: no datasource named {name}; skipped", item.at);
-                }
-                None => error!(
-                    self.sys,
-                    "{}: datasource_list: expected the name of a datasource, found {}; skipped",
-                    item.at,
-                    item.kind()
-                ),
+fn report_unknown_datasources(boot: &Boot) {
+    let list = boot.settings.system.get("datasource_list").and_then(config::Node::as_seq);
+    for item in list.unwrap_or_default() {
+        match item.as_str() {
+            Some(name) if datasource(name).is_some() => {}
+            Some(name) => {
+                let name: String = name.chars().filter(|c| !c.is_control()).take(64).collect();
+                error!(boot.sys, "{}: datasource_list: no datasource named {name}; skipped", item.at);
             }
+            None => error!(
+                boot.sys,
+                "{}: datasource_list: expected the name of a datasource, found {}; skipped",
+                item.at,
+                item.kind()
+            ),
         }
     }
 }

@@ -1,20 +1,44 @@
-//! The stage's record in status.json and result.json. It is written when the stage begins, with each error, and at the end.
+//! What a stage reports of itself: its record in status.json and result.json, and its events. The record is written when the
+//! stage begins, with each error, and at the end.
 
-use state::Status;
+use std::process::ExitCode;
+
+use config::Position;
+use state::{StageStatus, Status};
 use system::{debug, error, info, warning};
 
-use crate::{Stage, StageName, Task, error_prefix};
+use crate::reporting::Reporting;
+use crate::{Boot, StageName, error_prefix};
 
-impl Stage {
-    /// Returns whether the stage is recorded in the status: only the boot's own stages are.
-    pub(crate) fn writes_status(&self) -> bool {
-        self.args.task == Task::Boot
+/// What a stage reports of itself.
+pub struct Record {
+    /// The status of all stages of this boot.
+    pub(crate) status: Status,
+    /// The record of this stage in the status.
+    pub(crate) own: StageStatus,
+    /// This network stage runs the steps of a local stage that did not complete in this boot.
+    pub(crate) replaces_local: bool,
+    /// The source position of the network configuration that applies.
+    pub(crate) network_position: Option<Position>,
+    /// The events for the handlers of `reporting:`.
+    pub(crate) reporting: Reporting,
+}
+
+impl Record {
+    pub(crate) fn new() -> Record {
+        Record {
+            status: Status::new(),
+            own: StageStatus::default(),
+            replaces_local: false,
+            network_position: None,
+            reporting: Reporting::default(),
+        }
     }
 
-    pub(crate) fn begin_status(&mut self, uptime: f64, was_undecided: bool) {
-        let (sys, layout) = (&self.sys, &self.layout);
-        if self.name == StageName::Local {
-            self.remove_stale_temporaries();
+    pub(crate) fn begin(&mut self, boot: &Boot, uptime: f64, was_undecided: bool) {
+        let (sys, layout) = (&boot.sys, &boot.layout);
+        if boot.stage == StageName::Local {
+            remove_stale_temporaries(boot);
             if let Err(e) = Status::remove_files(sys, layout) {
                 error!(sys, "{e}");
             }
@@ -25,83 +49,52 @@ impl Stage {
                 // Without the link, which is in /run, the file is of an earlier boot.
                 error!(sys, "{e}");
             }
-            if self.name == StageName::Network && self.local_was_interrupted(was_undecided) {
+            if boot.stage == StageName::Network && self.local_was_interrupted(boot, was_undecided) {
                 warning!(sys, "the local stage did not complete; running its steps now");
                 self.replaces_local = true;
             }
-            let before = self.status.get(self.name.status_key());
+            let before = self.status.get(boot.stage.status_key());
             if before.start.is_some() && before.finished.is_none() {
                 warning!(
                     sys,
                     "stage {} was started before in this boot and did not complete; starting it again",
-                    self.name.status_key()
+                    boot.stage.status_key()
                 );
             }
         }
-        if self.args.plan.is_none() {
+        if !boot.is_plan() {
             let words = std::env::args_os().skip(1);
             if let Err(e) = system::exec_when_interrupted("--interrupted", words) {
-                debug!(self.sys, "{e}");
+                debug!(boot.sys, "{e}");
             }
         }
-        self.record.start = Some(uptime);
-        self.status.stage = Some(self.name.status_key().into());
+        self.own.start = Some(uptime);
+        self.status.stage = Some(boot.stage.status_key().into());
         // If this fails, so do the later writes, which count as errors.
-        let _ = self.write_status();
-        if self.name == StageName::Final {
-            self.count_interrupted_stages();
-        }
-    }
-
-    /// After an interrupted boot, removes the temporary files that were not renamed yet.
-    fn remove_stale_temporaries(&self) {
-        let (sys, layout) = (&self.sys, &self.layout);
-        if self.args.plan.is_some() {
-            return;
-        }
-        let sweep = |top: String, depth| match sys.remove_stale_temporaries(&top, depth) {
-            Ok(0) => {}
-            Ok(count) => info!(sys, "removed {count} temporary files of an interrupted boot below {top}"),
-            Err(e) if e.is_not_found() => {}
-            Err(e) => debug!(sys, "{e}"),
-        };
-        match Status::previous_boot_completed(sys, layout) {
-            Some(true) => {}
-            Some(false) => {
-                sweep(layout.cloud(""), 6);
-                sweep("/etc".into(), 4);
-                sweep("/root/.ssh".into(), 0);
-            }
-            // A first boot, or one that was interrupted while it wrote its first status.
-            None => sweep(layout.data(""), 0),
+        let _ = self.write_status(boot);
+        if boot.stage == StageName::Final {
+            self.count_interrupted_stages(boot);
         }
     }
 
     /// Counts stages that a kill, or a disk that takes nothing, kept from recording their end. The network stage has
     /// replaced an interrupted local one.
-    fn count_interrupted_stages(&mut self) {
+    fn count_interrupted_stages(&mut self, boot: &Boot) {
         for (name, unit) in
             [(StageName::Network, "cloud-init-network.service"), (StageName::Config, "cloud-config.service")]
         {
             let record = self.status.get(name.status_key());
-            if record.finished.is_none() && (record.start.is_some() || self.is_unit_enabled(unit)) {
-                self.fail(format!("stage {} did not complete in this boot", name.status_key()));
+            if record.finished.is_none() && (record.start.is_some() || is_unit_enabled(boot, unit)) {
+                self.fail(boot, format!("stage {} did not complete in this boot", name.status_key()));
             }
         }
     }
 
-    /// Returns whether a unit is started at boot.
-    fn is_unit_enabled(&self, unit: &str) -> bool {
-        let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{unit}");
-        let masked = self.sys.read_link(format!("/etc/systemd/system/{unit}"));
-        self.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
-    }
-
     /// Returns whether the local stage was to run in this boot and did not complete. One that the administrator disabled was
     /// not to run.
-    fn local_was_interrupted(&self, was_undecided: bool) -> bool {
+    fn local_was_interrupted(&self, boot: &Boot, was_undecided: bool) -> bool {
         let local = self.status.get(StageName::Local.status_key());
-        let is_unit_enabled = || self.is_unit_enabled("cloud-init-local.service");
+        let is_unit_enabled = || is_unit_enabled(boot, "cloud-init-local.service");
         // Its end is recorded, but it did not take all steps: a service manager's time limit is a SIGTERM.
         let prefix = error_prefix::interrupted(StageName::Local);
         if local.errors.iter().any(|error| error.starts_with(&prefix)) {
@@ -110,31 +103,26 @@ impl Stage {
         local.finished.is_none() && (was_undecided || local.start.is_some() || is_unit_enabled())
     }
 
-    /// Returns whether this network stage runs the steps of a local stage that did not complete in this boot.
-    pub(crate) fn replaces_local(&self) -> bool {
-        self.replaces_local
-    }
-
     /// Logs an error, lists it in status.json and counts it in the exit code.
-    pub fn fail(&mut self, message: impl Into<String>) {
+    pub fn fail(&mut self, boot: &Boot, message: impl Into<String>) {
         let message = message.into();
-        error!(self.sys, "{message}");
-        self.record_error(message);
+        error!(boot.sys, "{message}");
+        self.record_error(boot, message);
     }
 
-    /// Does the same as [`Stage::fail`] for an error that is already logged.
-    pub fn record_error(&mut self, message: String) {
-        self.record.errors.push(message);
+    /// Does the same as [`Record::fail`] for an error that is already logged.
+    pub fn record_error(&mut self, boot: &Boot, message: String) {
+        self.own.errors.push(message);
         // Written at once, as the stage may be stopped or killed; errors are few.
-        if self.writes_status() && self.record.start.is_some() {
-            let _ = self.write_status();
+        if boot.is_recorded() && self.own.start.is_some() {
+            let _ = self.write_status(boot);
         }
     }
 
     /// Turns the errors of a stage that begin with `prefix` into warnings.
-    pub(crate) fn clear_errors(&mut self, name: StageName, prefix: &str) {
-        if name == self.name {
-            self.record.errors.retain(|e| !e.starts_with(prefix));
+    pub(crate) fn clear_errors(&mut self, boot: &Boot, name: StageName, prefix: &str) {
+        if name == boot.stage {
+            self.own.errors.retain(|e| !e.starts_with(prefix));
         } else {
             self.status.clear_errors(name.status_key(), prefix);
         }
@@ -151,32 +139,68 @@ impl Stage {
     }
 
     /// Writes the status. An error is logged and returned.
-    fn write_status(&mut self) -> Result<(), String> {
-        self.record.recoverable_errors.clear();
-        self.record.record_messages(&self.sys.log().logged_warnings());
-        self.status.set(self.name.status_key(), &self.record);
-        self.status.write(&self.sys, &self.layout).map_err(|e| {
-            error!(self.sys, "{e}");
+    fn write_status(&mut self, boot: &Boot) -> Result<(), String> {
+        self.own.recoverable_errors.clear();
+        self.own.record_messages(&boot.sys.log().logged_warnings());
+        self.status.set(boot.stage.status_key(), &self.own);
+        self.status.write(&boot.sys, &boot.layout).map_err(|e| {
+            error!(boot.sys, "{e}");
             e.to_string()
         })
     }
 
     /// Writes how the stage went. A failure to write counts as an error, in the files that can still be written.
-    pub(crate) fn finish_status(&mut self) {
-        self.record.finished = Some(self.sys.clock().uptime());
+    pub(crate) fn finish(&mut self, boot: &Boot) {
+        self.own.finished = Some(boot.sys.clock().uptime());
         self.status.stage = None;
-        if let Err(e) = self.write_status() {
-            self.record.errors.push(e);
-            let _ = self.write_status();
+        if let Err(e) = self.write_status(boot) {
+            self.own.errors.push(e);
+            let _ = self.write_status(boot);
         }
-        if self.name == StageName::Final
-            && let Err(e) = self.status.write_result(&self.sys, &self.layout)
+        if boot.stage == StageName::Final
+            && let Err(e) = self.status.write_result(&boot.sys, &boot.layout)
         {
-            error!(self.sys, "{e}");
-            self.record.errors.push(e.to_string());
-            let _ = self.write_status();
+            error!(boot.sys, "{e}");
+            self.own.errors.push(e.to_string());
+            let _ = self.write_status(boot);
             // Once more, with that error in it, if it can be written by now.
-            let _ = self.status.write_result(&self.sys, &self.layout);
+            let _ = self.status.write_result(&boot.sys, &boot.layout);
         }
     }
+
+    /// Returns the number of errors as an exit code; 255 stands for more.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        ExitCode::from(u8::try_from(self.own.errors.len()).unwrap_or(u8::MAX))
+    }
+}
+
+/// After an interrupted boot, removes the temporary files that were not renamed yet.
+fn remove_stale_temporaries(boot: &Boot) {
+    let (sys, layout) = (&boot.sys, &boot.layout);
+    if boot.is_plan() {
+        return;
+    }
+    let sweep = |top: String, depth| match sys.remove_stale_temporaries(&top, depth) {
+        Ok(0) => {}
+        Ok(count) => info!(sys, "removed {count} temporary files of an interrupted boot below {top}"),
+        Err(e) if e.is_not_found() => {}
+        Err(e) => debug!(sys, "{e}"),
+    };
+    match Status::previous_boot_completed(sys, layout) {
+        Some(true) => {}
+        Some(false) => {
+            sweep(layout.cloud(""), 6);
+            sweep("/etc".into(), 4);
+            sweep("/root/.ssh".into(), 0);
+        }
+        // A first boot, or one that was interrupted while it wrote its first status.
+        None => sweep(layout.data(""), 0),
+    }
+}
+
+/// Returns whether a unit is started at boot.
+fn is_unit_enabled(boot: &Boot, unit: &str) -> bool {
+    let wanted = format!("/etc/systemd/system/cloud-init.target.wants/{unit}");
+    let masked = boot.sys.read_link(format!("/etc/systemd/system/{unit}"));
+    boot.sys.is_link(&wanted) && masked.map_or(true, |to| to != "/dev/null")
 }

@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use stage::StageName;
+use stage::{Mode, StageName};
 
 fn main() -> ExitCode {
-    stage::run(StageName::Final, |stage| {
-        let Some(mut found) = stage.cached_instance() else {
-            return stage.report_no_datasource(&stage::cannot_apply_message("final"));
+    stage::run(StageName::Final, |boot, record| {
+        let Some(mut found) = stage::cached_instance(boot, record) else {
+            return stage::report_no_datasource(boot, record, &stage::cannot_apply_message(Mode::Final));
         };
-        stage.set_datasource(&found.instance.description);
-        stage.catch_up(&mut found);
-        stage.run_modules(&found.instance, "final");
+        record.set_datasource(&found.instance.description);
+        stage::catch_up(boot, record, &mut found);
+        stage::run_modules(boot, record, &found, Mode::Final);
     })
 }

@@ -3,29 +3,31 @@
 
 use std::process::ExitCode;
 
-use stage::StageName;
+use stage::{Mode, StageName};
 
 fn main() -> ExitCode {
-    stage::run_guarded(stage::decide, StageName::Local, |stage| {
-        stage.prepare_directories();
-        stage.remove_boot_finished();
-        let Some(mut found) = stage.find_instance() else {
-            stage.log_step("No local datasource found");
-            // With the fallback network configuration the network stage may find the instance.
-            stage.apply_network(None);
-            stage.log_step("[local] Exiting without datasource");
-            return;
+    stage::run_guarded(stage::decide, StageName::Local, |boot, record| {
+        stage::prepare_directories(boot, record);
+        stage::remove_boot_finished(boot, record);
+        let mut found = match stage::find_instance(boot, record) {
+            Ok(found) => found,
+            Err(not_found) => {
+                boot.log_step("No local datasource found");
+                stage::apply_network_without_instance(boot, record, &not_found);
+                boot.log_step("[local] Exiting without datasource");
+                return;
+            }
         };
-        stage.activate(&found);
-        stage.set_hostname(&found);
-        stage.apply_network(Some(&found));
+        stage::activate(boot, record, &mut found);
+        stage::set_hostname(boot, &found);
+        stage::apply_network(boot, record, &found);
         let description = found.instance.description.clone();
-        if found.instance.dsmode == "local" {
-            stage.log_step(&format!("[local] {description} is in local mode, will apply init modules now."));
-            stage.process_user_data(&mut found);
-            stage.run_modules(&found.instance, "init");
+        if found.is_local() {
+            boot.log_step(&format!("[local] {description} is in local mode, will apply init modules now."));
+            stage::process_user_data(boot, record, &mut found);
+            stage::run_modules(boot, record, &found, Mode::Init);
         } else {
-            stage.log_step(&format!("[local] Exiting. datasource {description} not in local mode."));
+            boot.log_step(&format!("[local] Exiting. datasource {description} not in local mode."));
         }
     })
 }

@@ -4,29 +4,32 @@
 
 use std::process::ExitCode;
 
-use stage::{StageName, Task};
+use stage::{Mode, StageName, Task};
 
 fn main() -> ExitCode {
-    stage::run_guarded(stage::decide, StageName::Network, |stage| {
-        match stage.args.task.clone() {
-            Task::Hotplug(task) => return stage.hotplug(&task),
-            Task::CatchUp(before) => return stage.run_catch_up(&before),
+    stage::run_guarded(stage::decide, StageName::Network, |boot, record| {
+        match boot.args.task.clone() {
+            Task::Hotplug(task) => return stage::hotplug(boot, record, &task),
+            Task::CatchUp(before) => return stage::run_catch_up(boot, record, before),
             _ => {}
         }
-        stage.prepare_directories();
-        stage.remove_boot_finished();
-        stage.print_network();
-        let Some(mut found) = stage.find_instance() else {
-            stage.apply_network(None);
-            return stage.report_no_instance();
+        stage::prepare_directories(boot, record);
+        stage::remove_boot_finished(boot, record);
+        stage::print_network(boot);
+        let mut found = match stage::find_instance(boot, record) {
+            Ok(found) => found,
+            Err(not_found) => {
+                stage::apply_network_without_instance(boot, record, &not_found);
+                return stage::report_no_instance(boot, record, &not_found);
+            }
         };
-        if stage.is_completed_by_local(&found) {
+        if stage::is_completed_by_local(boot, record, &found) {
             return;
         }
-        stage.activate(&found);
-        stage.set_hostname(&found);
-        stage.apply_network(Some(&found));
-        stage.process_user_data(&mut found);
-        stage.run_modules(&found.instance, "init");
+        stage::activate(boot, record, &mut found);
+        stage::set_hostname(boot, &found);
+        stage::apply_network(boot, record, &found);
+        stage::process_user_data(boot, record, &mut found);
+        stage::run_modules(boot, record, &found, Mode::Init);
     })
 }

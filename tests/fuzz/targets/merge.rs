@@ -1,8 +1,8 @@
 //! make fuzz TARGET=merge: `strategy NUL old NUL new`, as text and as the documents' own.
 #![no_main]
 
-use config::merge::{Strategy, merge_first_wins};
-use config::yaml;
+use config::merge::{Strategy, merge_stack};
+use config::{Findings, yaml};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
@@ -16,5 +16,5 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if let Ok(Some(strategy)) = Strategy::take_from(&mut new.root) {
         strategy.merge(&old.root, &new.root);
     }
-    merge_first_wins(&[old.root, new.root]);
+    merge_stack(&[old.root, new.root], &mut Findings::default());
 });

@@ -167,7 +167,7 @@ impl Settings {
     /// Merges other layers, in ascending order of precedence; existing findings are kept.
     pub fn with_layers(mut self, layers: Vec<Layer>) -> Settings {
         self.system = merge_system(&layers, &mut self.findings);
-        self.merged = merge_layers(&self.system, &layers, |_| true, &mut self.findings);
+        self.merged = merge_layers(&self.system, &layers, &mut self.findings);
         self.layers = layers;
         self
     }
@@ -175,17 +175,6 @@ impl Settings {
     /// Returns a top-level key of the merged settings.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.merged.get(key)
-    }
-
-    /// Returns the settings without vendor-data, which tell whether the user disabled vendor-data.
-    pub fn without_vendor(&self) -> Node {
-        let ours = |kind| !matches!(kind, LayerKind::Vendor | LayerKind::Vendor2);
-        merge_layers(&self.system, &self.layers, ours, &mut Findings::default())
-    }
-
-    /// Returns the layer that the value of a top-level key came from: the one with the highest precedence.
-    pub fn layer_of(&self, key: &str) -> Option<&Layer> {
-        self.layers.iter().rev().find(|layer| layer.config.get(key).is_some())
     }
 }
 
@@ -201,13 +190,8 @@ fn merge_system(layers: &[Layer], findings: &mut Findings) -> Node {
     merge_stack(strong.chain([&etc]).chain(of(LayerKind::BuiltIn)), findings)
 }
 
-fn merge_layers(
-    system: &Node,
-    layers: &[Layer],
-    wanted: impl Fn(LayerKind) -> bool,
-    findings: &mut Findings,
-) -> Node {
-    let upper = layers.iter().rev().filter(|l| l.kind > LayerKind::CommandLine && wanted(l.kind));
+fn merge_layers(system: &Node, layers: &[Layer], findings: &mut Findings) -> Node {
+    let upper = layers.iter().rev().filter(|l| l.kind > LayerKind::CommandLine);
     merge_stack(upper.map(|l| &l.config).chain([system]), findings)
 }
 

@@ -80,6 +80,9 @@ pub const FORMATS: &[Format] = &[
     format("kernel-command-line", Syntax::Text, kernel::to_v1),
 ];
 
+/// The names of the formats that `net-convert` reads, for the command line's choices. The others need facts of a machine.
+pub const INPUT_KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
+
 impl Format {
     /// Returns the format of this name.
     pub fn from_name(name: &str) -> Option<&'static Format> {

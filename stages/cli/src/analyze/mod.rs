@@ -13,7 +13,8 @@ use std::process::ExitCode;
 use serde_json::Value;
 use system::{System, WriteOptions, warning};
 
-use crate::arguments::{Analyze, AnalyzeCommand, DEFAULT_LOG};
+use crate::arguments::{AnalyzeCommand, AnalyzeFiles, DEFAULT_LOG};
+use crate::exit_code;
 use crate::machine::{Machine, output_path};
 
 /// The same limit as that of `System` for a file.
@@ -21,18 +22,12 @@ const MAX_INPUT: u64 = 64 << 20;
 /// Invalid lines that are reported one by one; only the number of others is.
 const MAX_BAD_LINES: usize = 5;
 
-pub fn run(machine: &Machine, args: &Analyze) -> ExitCode {
-    match analyze(machine, args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(message) => {
-            eprintln!("{message}");
-            ExitCode::FAILURE
-        }
-    }
+pub fn run(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) -> ExitCode {
+    exit_code("", analyze(machine, command, files))
 }
 
-fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
-    let input = read(machine, &args.infile)?;
+fn analyze(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) -> Result<(), String> {
+    let input = read(machine, &files.infile)?;
     let now = machine.sys.clock().wall().as_micros() as i64;
     // A dump is kept as it is, with keys that this version does not know.
     let dump = match state::parse_json("the input", input.as_bytes()) {
@@ -50,7 +45,7 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
     if bad.len() > MAX_BAD_LINES {
         warning!(machine.sys, "{} more lines like this", bad.len() - MAX_BAD_LINES);
     }
-    let text = match &args.command {
+    let text = match command {
         AnalyzeCommand::Show(format) => {
             let format = format.as_deref().unwrap_or(record::DEFAULT_FORMAT);
             record::show(&record::records(&events), format)
@@ -64,12 +59,12 @@ fn analyze(machine: &Machine, args: &Analyze) -> Result<(), String> {
         AnalyzeCommand::Plot => {
             let log = dump.is_none().then_some(input.as_str());
             // Another log may be of another machine.
-            let machine = (args.infile == DEFAULT_LOG).then_some(&machine.sys);
-            plot::draw(&plot::Input { events: &events, log, name: &args.infile, machine, now })
-                .ok_or_else(|| format!("{}: no start of a stage or step", args.infile))?
+            let machine = (files.infile == DEFAULT_LOG).then_some(&machine.sys);
+            plot::draw(&plot::Input { events: &events, log, name: &files.infile, machine, now })
+                .ok_or_else(|| format!("{}: no start of a stage or step", files.infile))?
         }
     };
-    write(&args.outfile, &text)
+    write(&files.outfile, &text)
 }
 
 /// Reads the whole input as text; `-` is standard input. Fails with a message.

@@ -1,6 +1,237 @@
-//! The arguments of each command, as the command reads them.
+//! The arguments of each command, as the command reads them: a field has the name of its option.
+
+use netconfig::parse;
+use netconfig::render::Renderer;
 
 use super::parser::Matches;
+
+/// Declares enums of the words that an option accepts.
+macro_rules! choices {
+    ($($(#[$meta:meta])* $name:ident { $($variant:ident = $word:literal,)+ })+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($variant,)+ }
+
+        impl $name {
+            pub const WORDS: &'static [&'static str] = &[$($word,)+];
+
+            pub fn word(self) -> &'static str {
+                Self::WORDS[self as usize]
+            }
+        }
+
+        impl Choice for $name {
+            fn from_word(word: &str) -> Option<$name> {
+                [$($name::$variant,)+].into_iter().find(|choice| choice.word() == word)
+            }
+        }
+    )+};
+}
+
+choices! {
+    Mode { Init = "init", Config = "config", Final = "final", }
+    Frequency { Instance = "instance", Always = "always", Once = "once", }
+    StatusFormat { Json = "json", Tabular = "tabular", Yaml = "yaml", }
+    /// The output format of most commands.
+    Format { Text = "text", Json = "json", }
+    SchemaFormat { Text = "text", Json = "json", Sarif = "sarif", }
+    SchemaType { CloudConfig = "cloud-config", NetworkConfig = "network-config", }
+    CleanConfig { All = "all", Ssh = "ssh_config", Network = "network", Datasource = "datasource", Fstab = "fstab", }
+    UdevAction { Add = "add", Remove = "remove", }
+}
+
+/// A value that an option names with one word of a list, which the parser has checked.
+trait Choice: Sized {
+    fn from_word(word: &str) -> Option<Self>;
+}
+
+impl Choice for &'static Renderer {
+    fn from_word(word: &str) -> Option<Self> {
+        netconfig::render::by_name(word)
+    }
+}
+
+impl Choice for &'static parse::Format {
+    fn from_word(word: &str) -> Option<Self> {
+        parse::Format::from_name(word)
+    }
+}
+
+/// The value of a field. `None` if the option has no value, which the parser prevents.
+trait Argument: Sized {
+    fn read(m: &Matches, name: &str) -> Option<Self>;
+}
+
+impl Argument for bool {
+    fn read(m: &Matches, name: &str) -> Option<bool> {
+        Some(m.flag(name))
+    }
+}
+
+impl Argument for String {
+    fn read(m: &Matches, name: &str) -> Option<String> {
+        m.value(name)
+    }
+}
+
+impl Argument for Option<String> {
+    fn read(m: &Matches, name: &str) -> Option<Option<String>> {
+        Some(m.value(name))
+    }
+}
+
+impl Argument for Vec<String> {
+    fn read(m: &Matches, name: &str) -> Option<Vec<String>> {
+        Some(m.values(name))
+    }
+}
+
+impl<T: Choice> Argument for T {
+    fn read(m: &Matches, name: &str) -> Option<T> {
+        T::from_word(&m.value(name)?)
+    }
+}
+
+impl<T: Choice> Argument for Option<T> {
+    fn read(m: &Matches, name: &str) -> Option<Option<T>> {
+        Some(m.values(name).pop().and_then(|word| T::from_word(&word)))
+    }
+}
+
+impl<T: Choice> Argument for Vec<T> {
+    fn read(m: &Matches, name: &str) -> Option<Vec<T>> {
+        Some(m.values(name).iter().filter_map(|word| T::from_word(word)).collect())
+    }
+}
+
+/// Declares structs of arguments, and how they are read.
+macro_rules! arguments {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* })+) => {$(
+        $(#[$meta])*
+        pub struct $name { $($(#[$doc])* pub $field: $type,)* }
+
+        impl $name {
+            fn read(m: &Matches) -> Option<$name> {
+                Some($name { $($field: Argument::read(m, &stringify!($field).replace('_', "-"))?,)* })
+            }
+        }
+    )+};
+}
+
+arguments! {
+    Init {
+        local: bool,
+        file: Vec<String>,
+    }
+    Modules {
+        mode: Mode,
+        file: Vec<String>,
+    }
+    Single {
+        name: String,
+        /// Overrides the module's own.
+        frequency: Option<Frequency>,
+        /// Send the events to the handlers of `reporting:`.
+        report: bool,
+        file: Vec<String>,
+        argument: Vec<String>,
+    }
+    Status {
+        format: StatusFormat,
+        long: bool,
+        wait: bool,
+    }
+    Query {
+        instance_data: Option<String>,
+        user_data: Option<String>,
+        vendor_data: Option<String>,
+        /// A template, with `identify` one of [`Format`].
+        format: Option<String>,
+        all: bool,
+        list_keys: bool,
+        identify: bool,
+        explain: Option<String>,
+        varname: Option<String>,
+        /// The older spelling of `varname`.
+        name: Option<String>,
+    }
+    Clean {
+        logs: bool,
+        seed: bool,
+        machine_id: bool,
+        configs: Vec<CleanConfig>,
+        reboot: bool,
+        plan: bool,
+    }
+    AnalyzeFiles {
+        infile: String,
+        outfile: String,
+    }
+    #[cfg_attr(test, derive(Default))]
+    CollectLogs {
+        tarfile: String,
+        verbose: bool,
+        include_userdata: bool,
+        redact_sensitive: bool,
+    }
+    CloudId {
+        json: bool,
+        long: bool,
+        instance_data: Option<String>,
+    }
+    Plan {
+        user_data: Option<String>,
+        datasource: Option<String>,
+        fresh: bool,
+        format: Format,
+        sensitive: bool,
+    }
+    Apply {
+        user_data: Option<String>,
+        datasource: Option<String>,
+        diff: bool,
+    }
+    Doctor {
+        format: Format,
+        no_plan: bool,
+    }
+    Schema {
+        config_file: Option<String>,
+        /// `--system` does not need one.
+        schema_type: Option<SchemaType>,
+        instance_data: Option<String>,
+        system: bool,
+        annotate: bool,
+        format: SchemaFormat,
+        /// A module, or `all`.
+        docs: Option<String>,
+        /// A key; empty for every key.
+        explain: Option<String>,
+    }
+    MakeMime {
+        attach: Vec<String>,
+        list_types: bool,
+        force: bool,
+    }
+    Render {
+        instance_data: Option<String>,
+        user_data: String,
+    }
+    NetConvert {
+        network_data: String,
+        kind: &'static parse::Format,
+        directory: String,
+        /// The name of a [`distro::Distro`], or a BSD.
+        distro: String,
+        mac: Vec<String>,
+        debug: bool,
+        output_kind: &'static Renderer,
+    }
+    HotplugEvent {
+        devpath: String,
+        udevaction: UdevAction,
+    }
+}
 
 pub enum Command {
     Init(Init),
@@ -8,74 +239,25 @@ pub enum Command {
     Single(Single),
     Status(Status),
     Query(Query),
-    Analyze(Analyze),
+    Analyze(AnalyzeCommand, AnalyzeFiles),
     CollectLogs(CollectLogs),
     Clean(Clean),
     CloudId(CloudId),
     Plan(Plan),
     Apply(Apply),
     Doctor(Doctor),
-    State(State),
-    Devel(DevelCommand),
+    StateCheck(Format),
+    /// With `--plan` the repairs are only shown.
+    StateRepair {
+        plan: bool,
+    },
+    MakeMime(MakeMime),
+    NetConvert(NetConvert),
+    Render(Render),
+    Hotplug(Hotplug),
     Features,
     Schema(Schema),
     DhclientHook,
-}
-
-pub struct Init {
-    pub local: bool,
-    pub file: Vec<String>,
-}
-
-pub struct Modules {
-    /// init, config or final.
-    pub mode: String,
-    pub file: Vec<String>,
-}
-
-pub struct Single {
-    pub name: String,
-    /// instance, always or once; without it the module's own.
-    pub frequency: Option<String>,
-    /// Send the events to the handlers of `reporting:`.
-    pub report: bool,
-    pub file: Vec<String>,
-    pub argument: Vec<String>,
-}
-
-pub struct Status {
-    /// json, tabular or yaml.
-    pub format: String,
-    pub long: bool,
-    pub wait: bool,
-}
-
-pub struct Query {
-    pub instance_data: Option<String>,
-    pub user_data: Option<String>,
-    pub vendor_data: Option<String>,
-    pub format: Option<String>,
-    pub all: bool,
-    pub list_keys: bool,
-    pub identify: bool,
-    pub explain: Option<String>,
-    /// The positional argument, or `--name`.
-    pub varname: Option<String>,
-}
-
-pub struct Clean {
-    pub logs: bool,
-    pub seed: bool,
-    pub machine_id: bool,
-    pub configs: Vec<String>,
-    pub reboot: bool,
-    pub plan: bool,
-}
-
-pub struct Analyze {
-    pub command: AnalyzeCommand,
-    pub infile: String,
-    pub outfile: String,
 }
 
 pub enum AnalyzeCommand {
@@ -87,249 +269,56 @@ pub enum AnalyzeCommand {
     Plot,
 }
 
-#[cfg_attr(test, derive(Default))]
-pub struct CollectLogs {
-    pub tarfile: String,
-    pub verbose: bool,
-    pub include_userdata: bool,
-    pub redact_sensitive: bool,
-}
-
-pub struct CloudId {
-    pub json: bool,
-    pub long: bool,
-    pub instance_data: Option<String>,
-}
-
-pub struct Plan {
-    pub user_data: Option<String>,
-    pub datasource: Option<String>,
-    pub fresh: bool,
-    /// text or json.
-    pub format: String,
-    pub sensitive: bool,
-}
-
-pub struct Apply {
-    pub user_data: Option<String>,
-    pub datasource: Option<String>,
-    pub diff: bool,
-}
-
-pub struct Doctor {
-    /// text or json.
-    pub format: String,
-    pub no_plan: bool,
-}
-
-pub struct State {
-    pub command: StateCommand,
-}
-
-pub enum StateCommand {
-    /// With the output format, text or json.
-    Check {
-        format: String,
-    },
-    Repair {
-        plan: bool,
-    },
-}
-
-pub struct Schema {
-    pub config_file: Option<String>,
-    /// The type that was given; `--system` does not need one.
-    pub schema_type: Option<String>,
-    pub instance_data: Option<String>,
-    pub system: bool,
-    pub annotate: bool,
-    /// text, json or sarif.
-    pub format: String,
-    /// A module, or `all`.
-    pub docs: Option<String>,
-    /// A key; empty for every key.
-    pub explain: Option<String>,
-}
-
-pub enum DevelCommand {
-    MakeMime(MakeMime),
-    NetConvert(NetConvert),
-    Render(Render),
-    Hotplug(Hotplug),
-}
-
-pub struct MakeMime {
-    pub attach: Vec<String>,
-    pub list_types: bool,
-    pub force: bool,
-}
-
-pub struct Render {
-    pub instance_data: Option<String>,
-    pub user_data: String,
-}
-
-pub struct NetConvert {
-    pub network_data: String,
-    pub kind: String,
-    pub directory: String,
-    pub distro: String,
-    pub mac: Vec<String>,
-    pub debug: bool,
-    pub output_kind: String,
-}
-
 pub enum Hotplug {
     Query,
-    Handle { devpath: String, udevaction: String },
+    Handle(HotplugEvent),
     Enable,
 }
 
 impl Command {
     /// Returns the arguments of the command that was parsed, or `None` for one that this function does not know.
     pub fn from_matches(m: &Matches) -> Option<Command> {
+        if let Some(subcommand) = m.command.as_deref() {
+            return Command::from_subcommand(m.name(), subcommand);
+        }
         Some(match m.name() {
-            "init" => Command::Init(Init { local: m.flag("local"), file: m.values("file") }),
-            "modules" => Command::Modules(Modules { mode: m.text("mode"), file: m.values("file") }),
-            "single" => Command::Single(Single {
-                name: m.text("name"),
-                frequency: m.value("frequency"),
-                report: m.flag("report"),
-                file: m.values("file"),
-                argument: m.positionals.clone(),
-            }),
-            "status" => Command::Status(Status {
-                format: m.text("format"),
-                long: m.flag("long"),
-                wait: m.flag("wait"),
-            }),
-            "query" => Command::Query(Query {
-                instance_data: m.value("instance-data"),
-                user_data: m.value("user-data"),
-                vendor_data: m.value("vendor-data"),
-                format: m.value("format"),
-                all: m.flag("all"),
-                list_keys: m.flag("list-keys"),
-                identify: m.flag("identify"),
-                explain: m.value("explain"),
-                varname: m.positionals.first().cloned().or_else(|| m.value("name")),
-            }),
-            "analyze" => Command::Analyze(Analyze::from_matches(m.command.as_ref()?)?),
-            "collect-logs" => Command::CollectLogs(CollectLogs {
-                tarfile: m.text("tarfile"),
-                verbose: m.flag("verbose"),
-                include_userdata: m.flag("include-userdata"),
-                redact_sensitive: m.flag("redact-sensitive"),
-            }),
-            "clean" => Command::Clean(Clean {
-                logs: m.flag("logs"),
-                seed: m.flag("seed"),
-                machine_id: m.flag("machine-id"),
-                configs: m.values("configs"),
-                reboot: m.flag("reboot"),
-                plan: m.flag("plan"),
-            }),
-            "cloud-id" => Command::CloudId(CloudId {
-                json: m.flag("json"),
-                long: m.flag("long"),
-                instance_data: m.value("instance-data"),
-            }),
-            "plan" => Command::Plan(Plan {
-                user_data: m.value("user-data"),
-                datasource: m.value("datasource"),
-                fresh: m.flag("fresh"),
-                format: m.text("format"),
-                sensitive: m.flag("sensitive"),
-            }),
-            "apply" => Command::Apply(Apply {
-                user_data: m.value("user-data"),
-                datasource: m.value("datasource"),
-                diff: m.flag("diff"),
-            }),
-            "doctor" => Command::Doctor(Doctor { format: m.text("format"), no_plan: m.flag("no-plan") }),
-            "state" => Command::State(State::from_matches(m.command.as_ref()?)?),
-            "devel" => return devel(m.command.as_ref()?),
+            "init" => Command::Init(Init::read(m)?),
+            "modules" => Command::Modules(Modules::read(m)?),
+            "single" => Command::Single(Single::read(m)?),
+            "status" => Command::Status(Status::read(m)?),
+            "query" => Command::Query(Query::read(m)?),
+            "collect-logs" => Command::CollectLogs(CollectLogs::read(m)?),
+            "clean" => Command::Clean(Clean::read(m)?),
+            "cloud-id" => Command::CloudId(CloudId::read(m)?),
+            "plan" => Command::Plan(Plan::read(m)?),
+            "apply" => Command::Apply(Apply::read(m)?),
+            "doctor" => Command::Doctor(Doctor::read(m)?),
             "features" => Command::Features,
-            "schema" => Command::Schema(Schema::from_matches(m)),
+            "schema" => Command::Schema(Schema::read(m)?),
+            "make-mime" => Command::MakeMime(MakeMime::read(m)?),
+            "net-convert" => Command::NetConvert(NetConvert::read(m)?),
+            "render" => Command::Render(Render::read(m)?),
             "dhclient-hook" => Command::DhclientHook,
             _ => return None,
         })
     }
-}
 
-fn devel(m: &Matches) -> Option<Command> {
-    Some(Command::Devel(match m.name() {
-        "make-mime" => DevelCommand::MakeMime(MakeMime {
-            attach: m.values("attach"),
-            list_types: m.flag("list-types"),
-            force: m.flag("force"),
-        }),
-        "net-convert" => DevelCommand::NetConvert(NetConvert {
-            network_data: m.text("network-data"),
-            kind: m.text("kind"),
-            directory: m.text("directory"),
-            distro: m.text("distro"),
-            mac: m.values("mac"),
-            debug: m.flag("debug"),
-            output_kind: m.text("output-kind"),
-        }),
-        "render" => DevelCommand::Render(Render {
-            instance_data: m.value("instance-data"),
-            user_data: m.positionals.first()?.clone(),
-        }),
-        "hotplug-hook" => DevelCommand::Hotplug(Hotplug::from_matches(m.command.as_ref()?)?),
-        "schema" => return Some(Command::Schema(Schema::from_matches(m))),
-        _ => return None,
-    }))
-}
-
-impl Analyze {
-    fn from_matches(m: &Matches) -> Option<Analyze> {
-        let command = match m.name() {
-            "blame" => AnalyzeCommand::Blame,
-            "show" => AnalyzeCommand::Show(m.value("format")),
-            "dump" => AnalyzeCommand::Dump,
-            "boot" => AnalyzeCommand::Boot,
-            "plot" => AnalyzeCommand::Plot,
-            _ => return None,
-        };
-        Some(Analyze { command, infile: m.text("infile"), outfile: m.text("outfile") })
-    }
-}
-
-impl State {
-    fn from_matches(m: &Matches) -> Option<State> {
-        let command = match m.name() {
-            "check" => StateCommand::Check { format: m.text("format") },
-            "repair" => StateCommand::Repair { plan: m.flag("plan") },
-            _ => return None,
-        };
-        Some(State { command })
-    }
-}
-
-impl Schema {
-    fn from_matches(m: &Matches) -> Schema {
-        Schema {
-            config_file: m.value("config-file"),
-            schema_type: m.values("schema-type").pop(),
-            instance_data: m.value("instance-data"),
-            system: m.flag("system"),
-            annotate: m.flag("annotate"),
-            format: m.text("format"),
-            docs: m.value("docs"),
-            explain: m.value("explain"),
+    fn from_subcommand(command: &str, m: &Matches) -> Option<Command> {
+        let hotplug = |task| Some(Command::Hotplug(task));
+        let analyze = |command| Some(Command::Analyze(command, AnalyzeFiles::read(m)?));
+        match (command, m.name()) {
+            ("analyze", "blame") => analyze(AnalyzeCommand::Blame),
+            ("analyze", "show") => analyze(AnalyzeCommand::Show(m.value("format"))),
+            ("analyze", "dump") => analyze(AnalyzeCommand::Dump),
+            ("analyze", "boot") => analyze(AnalyzeCommand::Boot),
+            ("analyze", "plot") => analyze(AnalyzeCommand::Plot),
+            ("state", "check") => Some(Command::StateCheck(Argument::read(m, "format")?)),
+            ("state", "repair") => Some(Command::StateRepair { plan: m.flag("plan") }),
+            ("hotplug-hook", "query") => hotplug(Hotplug::Query),
+            ("hotplug-hook", "handle") => hotplug(Hotplug::Handle(HotplugEvent::read(m)?)),
+            ("hotplug-hook", "enable") => hotplug(Hotplug::Enable),
+            ("devel", _) => Command::from_matches(m),
+            _ => None,
         }
-    }
-}
-
-impl Hotplug {
-    fn from_matches(m: &Matches) -> Option<Hotplug> {
-        Some(match m.name() {
-            "query" => Hotplug::Query,
-            "handle" => Hotplug::Handle { devpath: m.text("devpath"), udevaction: m.text("udevaction") },
-            "enable" => Hotplug::Enable,
-            _ => return None,
-        })
     }
 }

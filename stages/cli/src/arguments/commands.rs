@@ -3,23 +3,29 @@
 //! A new option is a row here and a field in `args`. The parser, `--help`, the completions in packaging/completions and the
 //! synopses of the manual pages come from the row; `make generated` writes the files.
 
+use distro::Distro;
+use netconfig::parse::INPUT_KINDS;
 use netconfig::render::OUTPUT_KINDS;
 
+use super::args::{CleanConfig, Format, Frequency, Mode, SchemaFormat, SchemaType, StatusFormat, UdevAction};
 use super::spec::ValueKind::{Choices, Directory, File, InstanceData, Module, Text};
 use super::spec::{COMMAND, CommandSpec, Count, OptionSpec, Positional, flag, option};
 
-const FORMATS: &[&str] = &["text", "json"];
-const NETWORK_KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
+/// The output format of most commands.
+const FORMAT: OptionSpec =
+    option("format", None, "FORMAT", Choices(Format::WORDS), "Output format.").default("text");
 
-/// Every distribution that upstream knows, in its order.
-#[rustfmt::skip]
-const DISTROS: &[&str] = &[
-    "alpine", "aosc", "arch", "debian", "ubuntu", "raspberry-pi-os", "freebsd", "dragonfly", "gentoo", "cos",
-    "netbsd", "openbsd", "almalinux", "amazon", "azurelinux", "centos", "cloudlinux", "eurolinux", "fedora",
-    "mariner", "miraclelinux", "openmandriva", "photon", "rhel", "rocky", "virtuozzo", "opensuse", "opensuse-leap",
-    "opensuse-microos", "opensuse-tumbleweed", "sle_hpc", "sle-micro", "sles", "suse", "openeuler", "OpenCloudOS",
-    "TencentOS",
-];
+/// Systems that upstream knows besides the distributions of the table.
+const BSDS: [&str; 4] = ["dragonfly", "freebsd", "netbsd", "openbsd"];
+const DISTROS: &[&str] = &{
+    let mut all = [""; Distro::NAMES.len() + BSDS.len()];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = if i < BSDS.len() { BSDS[i] } else { Distro::NAMES[i - BSDS.len()] };
+        i += 1;
+    }
+    all
+};
 
 const FILE: OptionSpec =
     option("file", Some('f'), "FILE", File, "Additional configuration file; overrides all others.")
@@ -69,8 +75,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             name: "modules",
             about: "Run the modules of a stage.",
             options: &[
-                option("mode", Some('m'), "MODE", Choices(&["init", "config", "final"]), "Modules to run.")
-                    .default("config"),
+                option("mode", Some('m'), "MODE", Choices(Mode::WORDS), "Modules to run.").default("config"),
                 FILE,
             ],
             long_first: true,
@@ -86,7 +91,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     "frequency",
                     None,
                     "FREQUENCY",
-                    Choices(&["instance", "always", "once"]),
+                    Choices(Frequency::WORDS),
                     "Frequency to use instead of the module's own.",
                 ),
                 flag("report", None, "Send the events to the handlers of 'reporting:', too."),
@@ -233,7 +238,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                     "configs",
                     Some('c'),
                     "KIND",
-                    Choices(&["all", "ssh_config", "network", "datasource", "fstab"]),
+                    Choices(CleanConfig::WORDS),
                     "Also remove generated configuration of these kinds.",
                 )
                 .one_or_more(),
@@ -244,7 +249,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             name: "status",
             about: "Show what cloud-init is doing or how it ended.",
             options: &[
-                option("format", None, "FORMAT", Choices(&["json", "tabular", "yaml"]), "Output format.")
+                option("format", None, "FORMAT", Choices(StatusFormat::WORDS), "Output format.")
                     .default("tabular"),
                 flag("long", Some('l'), "Show detailed status."),
                 flag("wait", Some('w'), "Wait until cloud-init has finished."),
@@ -265,7 +270,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 ),
                 DATASOURCE,
                 flag("fresh", None, "Plan the boot of a new instance."),
-                option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text"),
+                FORMAT,
                 flag("sensitive", None, "Show the contents of files that are not world-readable."),
             ],
             ..COMMAND
@@ -290,7 +295,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             name: "doctor",
             about: "Show on one page why a machine did not come up as expected.",
             options: &[
-                option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text"),
+                FORMAT,
                 flag("no-plan", None, "Do not plan the next boot, which may query a metadata service."),
             ],
             ..COMMAND
@@ -302,9 +307,7 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
                 CommandSpec {
                     name: "check",
                     about: "Report damaged, incomplete and unreadable state, and state of another instance.",
-                    options: &[
-                        option("format", None, "FORMAT", Choices(FORMATS), "Output format.").default("text")
-                    ],
+                    options: &[FORMAT],
                     ..COMMAND
                 },
                 CommandSpec {
@@ -367,15 +370,9 @@ const SCHEMA: CommandSpec = CommandSpec {
     options: &[
         option("config-file", Some('c'), "FILE", File, "Configuration file to validate.")
             .ignored_with(&["docs"]),
-        option(
-            "schema-type",
-            Some('t'),
-            "TYPE",
-            Choices(&["cloud-config", "network-config"]),
-            "Type of the file.",
-        )
-        .default("cloud-config")
-        .ignored_with(&["docs", "explain"]),
+        option("schema-type", Some('t'), "TYPE", Choices(SchemaType::WORDS), "Type of the file.")
+            .default("cloud-config")
+            .ignored_with(&["docs", "explain"]),
         option(
             "instance-data",
             Some('i'),
@@ -391,7 +388,7 @@ const SCHEMA: CommandSpec = CommandSpec {
             "format=json",
             "format=sarif",
         ]),
-        option("format", None, "FORMAT", Choices(&["text", "json", "sarif"]), "Output format.")
+        option("format", None, "FORMAT", Choices(SchemaFormat::WORDS), "Output format.")
             .default("text")
             .ignored_with(&["docs", "explain"]),
         option("docs", None, "MODULE", Module, "Print the keys of a module, or of all modules.")
@@ -416,14 +413,8 @@ const HOTPLUG_HOOK: CommandSpec = CommandSpec {
             about: "Handle a hotplug event.",
             options: &[
                 option("devpath", Some('d'), "PATH", Text, "Device path below /sys.").required(),
-                option(
-                    "udevaction",
-                    Some('u'),
-                    "ACTION",
-                    Choices(&["add", "remove"]),
-                    "Action of the event.",
-                )
-                .required(),
+                option("udevaction", Some('u'), "ACTION", Choices(UdevAction::WORDS), "Action of the event.")
+                    .required(),
             ],
             ..COMMAND
         },
@@ -438,7 +429,7 @@ const NET_CONVERT: CommandSpec = CommandSpec {
     about: "Convert a network configuration to the files of a renderer.",
     options: &[
         option("network-data", Some('p'), "FILE", File, "Network configuration to read.").required(),
-        option("kind", Some('k'), "KIND", Choices(NETWORK_KINDS), "Format of the network configuration.")
+        option("kind", Some('k'), "KIND", Choices(INPUT_KINDS), "Format of the network configuration.")
             .required(),
         option("directory", Some('d'), "DIR", Directory, "Directory to write to; created if missing.")
             .required(),

@@ -85,9 +85,9 @@ fn run(
         .and_then(Command::from_matches)
         .ok_or_else(|| Stop::Error("a subcommand is required".to_string()))?;
     if let Command::Query(Query { identify: true, format: Some(format), .. }) = &command
-        && !["text", "json"].contains(&format.as_str())
+        && !Format::WORDS.contains(&format.as_str())
     {
-        return Err(invalid_choice("-f/--format", format, &["text", "json"]));
+        return Err(invalid_choice("-f/--format", format, Format::WORDS));
     }
     let (debug, force) = (is_program && matches.flag("debug"), is_program && matches.flag("force"));
     Ok((GlobalOptions { root, debug, force }, command, matches.unused_options()))

@@ -9,7 +9,7 @@ use super::spec::{Arity, CommandSpec, Count, OptionSpec, ValueKind, ValueSpec};
 pub struct Matches {
     spec: &'static CommandSpec,
     values: Vec<(&'static str, String)>,
-    pub positionals: Vec<String>,
+    positionals: Vec<String>,
     pub command: Option<Box<Matches>>,
 }
 
@@ -30,26 +30,27 @@ impl Matches {
         self.spec.name
     }
 
-    /// Returns how often an option was given.
-    pub fn count(&self, long: &'static str) -> usize {
-        debug_assert!(self.spec.options.iter().any(|o| o.long == long), "--{long} is not in the table");
-        self.values.iter().filter(|(name, _)| *name == long).count()
+    fn option(&self, long: &str) -> Option<&'static OptionSpec> {
+        self.spec.options.iter().find(|option| option.long == long)
     }
 
-    pub fn flag(&self, long: &'static str) -> bool {
-        self.count(long) > 0
+    /// Returns whether an option was given.
+    pub fn flag(&self, long: &str) -> bool {
+        self.values.iter().any(|(name, _)| *name == long)
     }
 
-    /// Returns every value of an option, in order.
-    pub fn values(&self, long: &'static str) -> Vec<String> {
-        debug_assert!(self.spec.options.iter().any(|o| o.long == long), "--{long} is not in the table");
+    /// Returns every value of an option or of the positional argument, in order.
+    pub fn values(&self, long: &str) -> Vec<String> {
+        if self.spec.positional.is_some_and(|positional| positional.name.replace('_', "-") == long) {
+            return self.positionals.clone();
+        }
+        debug_assert!(self.option(long).is_some(), "--{long} is not in the table");
         self.values.iter().filter(|(name, _)| *name == long).map(|(_, value)| value.clone()).collect()
     }
 
     /// Returns the last value of an option, or the default that the table has for it.
-    pub fn value(&self, long: &'static str) -> Option<String> {
-        let default =
-            || self.spec.options.iter().find(|o| o.long == long)?.value()?.default.map(str::to_string);
+    pub fn value(&self, long: &str) -> Option<String> {
+        let default = || self.option(long)?.value()?.default.map(str::to_string);
         self.values(long).pop().or_else(default)
     }
 
@@ -68,11 +69,6 @@ impl Matches {
             Some(format!("argument {name}: ignored, has no effect with --{other}"))
         });
         unused.chain(self.command.iter().flat_map(|command| command.unused_options())).collect()
-    }
-
-    /// Returns the value of an option that is required or has a default.
-    pub fn text(&self, long: &'static str) -> String {
-        self.value(long).unwrap_or_default()
     }
 }
 

@@ -13,6 +13,7 @@ use archive::{Archive, Attributes};
 use system::{Command, Error, Result, ResultExt, System, WriteOptions, warning};
 
 use crate::arguments::CollectLogs;
+use crate::exit_code;
 use crate::machine::{Machine, output_path};
 
 /// The default output file.
@@ -79,22 +80,17 @@ pub fn run(machine: &Machine, args: &CollectLogs) -> ExitCode {
         );
     }
     let path = output_path(&args.tarfile);
-    match collect(machine, args, &path) {
-        Ok(()) => {
-            eprintln!("Wrote {path}");
-            if !args.redact_sensitive {
-                eprintln!(
-                    "WARNING:\nThe archive may contain secrets: user-data, passwords, keys. Review it before you share it, \
-                     or omit them with --redact-sensitive."
-                );
-            }
-            ExitCode::SUCCESS
-        }
-        Err(e) => {
-            eprintln!("Error: {e}");
-            ExitCode::FAILURE
+    let done = collect(machine, args, &path);
+    if done.is_ok() {
+        eprintln!("Wrote {path}");
+        if !args.redact_sensitive {
+            eprintln!(
+                "WARNING:\nThe archive may contain secrets: user-data, passwords, keys. Review it before you share it, \
+                 or omit them with --redact-sensitive."
+            );
         }
     }
+    exit_code("Error: ", done)
 }
 
 fn collect(machine: &Machine, args: &CollectLogs, path: &str) -> Result<()> {

@@ -13,7 +13,7 @@ mod results;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Doctor, GlobalOptions};
+use crate::arguments::{Doctor, Format, GlobalOptions};
 use crate::finding::has_problem;
 use crate::machine::Machine;
 use boot_log::BootLog;
@@ -44,7 +44,7 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Doctor) -> ExitCode
     sort::sort(&mut page.unread);
     page.unread.dedup();
     sort::sort_by_key(&mut page.findings, |finding| finding.severity);
-    if args.format == "json" {
+    if args.format == Format::Json {
         print!("{}", state::json_text(&page.json(), 2));
     } else {
         print!("{}", page.text());

@@ -10,6 +10,7 @@ use super::boot::{
     INTERRUPTED_CODES, SEED_DIR, host, identify, select_datasource, wanted_datasource, write_seed,
 };
 use super::dry_run::{Request, STAGE_TIMEOUT as PLAN_TIMEOUT, has_errors, plan_stages};
+use super::exit_code;
 use crate::arguments::{Apply, GlobalOptions};
 use crate::machine::Machine;
 use crate::stage_table::{STAGES, StageRow};
@@ -25,23 +26,11 @@ pub fn run(machine: &Machine, global: &GlobalOptions, args: &Apply) -> ExitCode 
         return ExitCode::from(crate::arguments::USAGE);
     }
     if args.diff {
-        return match diff(machine, global, args) {
-            Ok(failed) => ExitCode::from(u8::from(failed)),
-            Err(e) => {
-                eprintln!("error: {e}");
-                ExitCode::FAILURE
-            }
-        };
+        return exit_code(diff(machine, global, args));
     }
     // An interrupt stops the stage; this process then removes what it wrote into the image.
     let _guard = system::block_interrupts();
-    match apply(machine, global, args) {
-        Ok(failed) => ExitCode::from(u8::from(failed)),
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::FAILURE
-        }
-    }
+    exit_code(apply(machine, global, args))
 }
 
 /// Prints what `apply` would change. Returns whether a stage would end with errors.

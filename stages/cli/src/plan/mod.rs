@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 use system::Result;
 
-use crate::arguments::{GlobalOptions, Plan};
+use crate::arguments::{Format, GlobalOptions, Plan};
 use crate::machine::Machine;
 use dry_run::{STAGE_TIMEOUT, has_errors};
 
@@ -23,12 +23,14 @@ pub use apply::run as apply;
 pub use dry_run::{Request, plan_stages};
 
 pub fn run(machine: &Machine, global: &GlobalOptions, args: &Plan) -> ExitCode {
-    match plan(machine, global, args) {
+    exit_code(plan(machine, global, args))
+}
+
+/// Returns the exit code of a plan or of `apply`, which return whether a stage ended with errors.
+fn exit_code(done: Result<bool>) -> ExitCode {
+    match done {
         Ok(has_errors) => ExitCode::from(u8::from(has_errors)),
-        Err(e) => {
-            eprintln!("error: {e}");
-            ExitCode::FAILURE
-        }
+        Err(e) => crate::exit_code("error: ", Err(e)),
     }
 }
 
@@ -40,8 +42,9 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Plan) -> Result<bool> 
         datasource: args.datasource.clone(),
         fresh: args.fresh || args.user_data.is_some(),
     };
-    let show = |view: &show::PlanView<'_>, reports: &[Value]| {
-        if args.format == "json" { view.json(reports) } else { view.text(reports) }
+    let show = |view: &show::PlanView<'_>, reports: &[Value]| match args.format {
+        Format::Json => view.json(reports),
+        Format::Text => view.text(reports),
     };
     let (text, reports) = plan_stages(machine, global, &request, (STAGE_TIMEOUT, args.sensitive), show)?;
     print!("{text}");

@@ -6,7 +6,8 @@ use config::{Finding, FindingKind};
 use encoding::percent;
 use serde_json::{Value, json};
 
-use super::validation::{Document, Severity, Validation};
+use super::validation::{Document, Validation};
+use crate::finding::Severity;
 
 /// A document, and its validation or the reason why it was not validated.
 type Results = [(Document, Result<Validation, String>)];
@@ -46,7 +47,7 @@ pub fn print_json(results: &Results) {
 fn finding((finding, severity): &(&Finding, Severity)) -> Value {
     json!({
         "rule": RULES[rule(finding)].0,
-        "severity": severity.word(),
+        "severity": severity.as_str(),
         "key": key(finding),
         "message": finding.message,
         "line": finding.at.line,
@@ -112,7 +113,7 @@ fn sarif_result(finding: &Finding, severity: Severity, artifact: &Value) -> Valu
     json!({
         "ruleId": RULES[rule(finding)].0,
         "ruleIndex": rule(finding),
-        "level": severity.word(),
+        "level": severity.as_str(),
         "message": { "text": text },
         "locations": [location],
     })

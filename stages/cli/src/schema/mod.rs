@@ -13,9 +13,9 @@ use modules::schema;
 use state::layout::{CLOUD_CONFIGS, RAW_DATA};
 use system::{System, warning};
 
-use crate::arguments::Schema;
+use crate::arguments::{Schema, SchemaFormat, SchemaType};
 use crate::machine::Machine;
-use validation::{Document, SchemaType, Validation};
+use validation::{Document, Validation};
 
 const HEADERS: &str = "#!, ## template: jinja, #cloud-boothook, #cloud-config, #cloud-config-archive, \
                        #cloud-config-jsonp, #include, #include-once, #part-handler";
@@ -31,10 +31,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
             None => crate::explain::run(machine, key),
         };
     }
-    let schema_type = match args.schema_type.as_deref() {
-        Some("network-config") => SchemaType::NetworkConfig,
-        _ => SchemaType::CloudConfig,
-    };
+    let schema_type = args.schema_type.unwrap_or(SchemaType::CloudConfig);
     let own = System::new("/");
     let (sys, parts) = match (&args.config_file, args.system) {
         (Some(file), false) => {
@@ -56,7 +53,7 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
         _ => return fail("Expected one of --config-file or --system arguments"),
     };
     let several = parts.len() > 1;
-    let is_text = args.format == "text";
+    let is_text = args.format == SchemaFormat::Text;
     if several && is_text {
         let names: Vec<&str> = parts.iter().map(|p| p.name).collect();
         println!("Found cloud-config data types: {}", names.join(", "));
@@ -87,11 +84,13 @@ pub fn run(machine: &Machine, args: &Schema) -> ExitCode {
     let is_invalid = |result: &Result<Validation, String>| result.as_ref().is_ok_and(|v| !v.is_valid());
     let invalid: Vec<&str> =
         results.iter().filter(|(_, r)| is_invalid(r)).map(|(part, _)| part.name).collect();
-    match args.format.as_str() {
-        "json" => formats::print_json(&results),
-        "sarif" => formats::print_sarif(&results),
-        _ if !invalid.is_empty() => eprintln!("Error: Invalid schema: {}\n", invalid.join(", ")),
-        _ => {}
+    match args.format {
+        SchemaFormat::Json => formats::print_json(&results),
+        SchemaFormat::Sarif => formats::print_sarif(&results),
+        SchemaFormat::Text if !invalid.is_empty() => {
+            eprintln!("Error: Invalid schema: {}\n", invalid.join(", "))
+        }
+        SchemaFormat::Text => {}
     }
     if invalid.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

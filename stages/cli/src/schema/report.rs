@@ -9,8 +9,9 @@ use std::io::IsTerminal as _;
 
 use config::{Finding, FindingKind};
 
-use super::validation::{Document, Severity, Validation};
+use super::validation::{Document, Validation};
 use crate::arguments::Schema;
+use crate::finding::Severity;
 
 /// How much of a line is shown.
 const MAX_WIDTH: usize = 120;
@@ -94,7 +95,7 @@ fn excerpt(finding: &Finding, severity: Severity, path: &str, source: &str, styl
     } else {
         format!("{}: ", finding.key)
     };
-    let word = style.paint(colour, severity.word());
+    let word = style.paint(colour, severity.as_str());
     let mut lines = vec![format!("{}: {word}: {key}{}", style.paint("1", &place), finding.message)];
     let index = (finding.at.line as usize).checked_sub(1);
     if let Some(text) = index.and_then(|index| source.lines().nth(index)) {

@@ -2,21 +2,8 @@
 
 use config::{Finding, FindingKind};
 
-/// The expected type of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SchemaType {
-    CloudConfig,
-    NetworkConfig,
-}
-
-impl SchemaType {
-    pub fn word(self) -> &'static str {
-        match self {
-            SchemaType::CloudConfig => "cloud-config",
-            SchemaType::NetworkConfig => "network-config",
-        }
-    }
-}
+use crate::arguments::SchemaType;
+use crate::finding::Severity;
 
 /// A document to validate.
 pub struct Document {
@@ -26,28 +13,11 @@ pub struct Document {
     pub path: String,
 }
 
-/// The severity of a finding for the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    /// The document is invalid.
-    Error,
-    /// The document is valid.
-    Warning,
-}
-
-impl Severity {
-    fn of(finding: &Finding) -> Severity {
-        match finding.kind {
-            FindingKind::Invalid | FindingKind::Unknown => Severity::Error,
-            FindingKind::Deprecated | FindingKind::Duplicate => Severity::Warning,
-        }
-    }
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-        }
+/// Returns the severity of a finding: with an error the document is invalid.
+fn severity(finding: &Finding) -> Severity {
+    match finding.kind {
+        FindingKind::Invalid | FindingKind::Unknown => Severity::Error,
+        FindingKind::Deprecated | FindingKind::Duplicate => Severity::Warning,
     }
 }
 
@@ -63,7 +33,7 @@ pub struct Validation {
 
 impl Validation {
     pub fn errors(&self) -> impl Iterator<Item = &Finding> {
-        self.findings.iter().filter(|f| matches!(f.kind, FindingKind::Invalid | FindingKind::Unknown))
+        self.findings.iter().filter(|f| severity(f) == Severity::Error)
     }
 
     pub fn of_kind(&self, kind: FindingKind) -> impl Iterator<Item = &Finding> {
@@ -76,7 +46,7 @@ impl Validation {
 
     /// Returns every finding with its severity, errors or not, by position.
     pub fn by_position(&self) -> Vec<(&Finding, Severity)> {
-        let mut all: Vec<_> = self.findings.iter().map(|f| (f, Severity::of(f))).collect();
+        let mut all: Vec<_> = self.findings.iter().map(|f| (f, severity(f))).collect();
         all.extend(self.warnings.iter().map(|f| (f, Severity::Warning)));
         sort::sort_by_key(&mut all, |(f, _)| (f.at.line, f.at.column));
         all

@@ -9,7 +9,7 @@ mod semaphores;
 
 use std::process::ExitCode;
 
-use crate::arguments::{State, StateCommand};
+use crate::arguments::Format;
 use crate::finding::has_problem;
 use crate::machine::Machine;
 use checked::Checked;
@@ -24,16 +24,10 @@ pub fn check(machine: &Machine) -> Checked {
     checked
 }
 
-pub fn run(machine: &Machine, args: &State) -> ExitCode {
-    match &args.command {
-        StateCommand::Check { format } => show(machine, format),
-        StateCommand::Repair { plan } => repair(machine, *plan),
-    }
-}
-
-fn show(machine: &Machine, format: &str) -> ExitCode {
+/// Prints the problems of the state.
+pub fn show(machine: &Machine, format: Format) -> ExitCode {
     let checked = check(machine);
-    if format == "json" {
+    if format == Format::Json {
         print!("{}", state::json_text(&checked.json(), 2));
     } else {
         for (finding, repair) in &checked.findings {
@@ -54,7 +48,8 @@ fn show(machine: &Machine, format: &str) -> ExitCode {
     ExitCode::from(u8::from(is_bad))
 }
 
-fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
+/// Applies the safe repairs, or prints them.
+pub fn repair(machine: &Machine, is_plan: bool) -> ExitCode {
     if !is_plan && machine.sys.is_live() {
         if !Machine::is_root() {
             eprintln!("error: state repair must be run as root");

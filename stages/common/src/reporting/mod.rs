@@ -11,9 +11,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use config::{Findings, Node};
-use system::{EventSink, StepResult, debug, warning};
+use system::{EventSink, Step, StepResult, debug, warning};
 
-use crate::{Stage, StageName, Task};
+use crate::status::Record;
+use crate::{Boot, StageName, Task};
 use unsent::{read_unsent, store_unsent};
 use webhook::Parts;
 
@@ -26,36 +27,78 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 // Wait: reporting | the server of a webhook, at the end of the final stage | -
 const LAST_CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Stage {
+/// The events of a stage, for the handlers of `reporting:`.
+#[derive(Default)]
+pub(crate) struct Reporting {
+    /// The stage's own step, from its start to its end.
+    step: Option<Step>,
+    /// The configurations of the running handlers, by name.
+    handlers: BTreeMap<String, Node>,
+    /// Events that earlier stages could not send, by handler.
+    unsent: BTreeMap<String, Vec<String>>,
+}
+
+impl Record {
     /// Starts, replaces and stops handlers according to `reporting:` of the current settings. Unchanged ones continue.
-    pub(crate) fn configure_reporting(&mut self) {
-        let config = self.settings.merged.get("reporting").cloned();
-        self.configure_handlers(config.as_ref());
+    pub(crate) fn configure_reporting(&mut self, boot: &Boot) {
+        let findings = self.reporting.configure(boot, boot.settings.merged.get("reporting"));
+        self.report_once(boot, findings);
     }
 
     /// Starts, in the local stage of a later boot once the instance is known, the handlers that an earlier boot stored for
     /// it. They get the events of this stage so far as well.
-    pub(crate) fn configure_stored_reporting(&mut self, instance: &state::Instance) {
-        let stored = self.stored_settings(instance, &["reporting"]);
-        let config = stored.and_then(|settings| settings.merged.get("reporting").cloned());
-        self.configure_handlers(config.as_ref());
+    pub(crate) fn configure_stored_reporting(&mut self, boot: &Boot, instance: &state::Instance) {
+        let stored = boot.stored_settings(instance, &["reporting"]);
+        let config = stored.as_ref().and_then(|settings| settings.merged.get("reporting"));
+        let findings = self.reporting.configure(boot, config);
+        self.report_once(boot, findings);
     }
 
-    fn configure_handlers(&mut self, config: Option<&Node>) {
-        let is_silent = match &self.args.task {
+    /// Begins the stage's own step, with the handlers of the machine's configuration.
+    pub(crate) fn begin_reporting(&mut self, boot: &Boot) {
+        self.reporting.unsent = take_unsent(boot);
+        if boot.stage == StageName::Local {
+            boot.sys.events().keep();
+        }
+        if !matches!(boot.args.task, Task::Single(_)) {
+            self.configure_reporting(boot);
+        }
+        self.reporting.step = Some(boot.sys.begin_step(own_event(boot), own_description(boot)));
+    }
+
+    /// Ends the stage's own step and waits for its handlers, for a limited time.
+    pub(crate) fn end_reporting(&mut self, boot: &Boot) {
+        let events = boot.sys.events();
+        let has_failed = !self.own.errors.is_empty() || events.has_failure();
+        let result = if has_failed { StepResult::Fail } else { StepResult::Success };
+        if let Some(step) = self.reporting.step.take() {
+            step.end(&boot.sys, result, own_description(boot));
+        }
+        events.close(&boot.sys, if is_last(boot) { LAST_CLOSE_TIMEOUT } else { CLOSE_TIMEOUT });
+        if !is_last(boot) {
+            // Events of handlers that only a later stage starts.
+            for (name, events) in std::mem::take(&mut self.reporting.unsent) {
+                store_unsent(&boot.sys, &boot.layout.run(UNSENT_FILE), &name, &events);
+            }
+        }
+    }
+}
+
+impl Reporting {
+    /// Starts, replaces and stops handlers. Returns what is invalid in their configuration.
+    fn configure(&mut self, boot: &Boot, config: Option<&Node>) -> Findings {
+        let mut findings = Findings::default();
+        let is_silent = match &boot.args.task {
+            _ if boot.is_plan() => true,
             Task::Hotplug(_) => true,
             Task::Single(single) => !single.report,
             _ => false,
         };
-        if is_silent || self.args.plan.is_some() {
-            return;
-        }
-        let Some(config) = config.filter(|config| !config.is_falsy()) else { return };
-        let mut findings = Findings::default();
+        let Some(config) = config.filter(|config| !is_silent && !config.is_falsy()) else { return findings };
         let mut reader = config::Reader::new();
         let Some(map) = config.as_map() else {
             reader.nested("reporting", |reader| reader.type_error::<()>(config, "a map"));
-            return self.report_once(reader.into_findings());
+            return reader.into_findings();
         };
         for (key, node) in map.iter() {
             let name = key.scalar_text().unwrap_or_default();
@@ -63,7 +106,7 @@ impl Stage {
                 continue;
             }
             self.handlers.insert(name.clone(), node.clone());
-            self.sys.events().remove(&name);
+            boot.sys.events().remove(&name);
             if node.is_falsy() {
                 continue;
             }
@@ -72,88 +115,59 @@ impl Stage {
             findings.extend(reader.into_findings());
             let Some(keys) = keys else { continue };
             let parts = Parts {
-                sys: &self.sys,
-                layout: &self.layout,
+                sys: &boot.sys,
+                layout: &boot.layout,
                 name: &name,
                 unsent: self.unsent.remove(&name).unwrap_or_default(),
-                unsent_file: (!self.is_last()).then(|| self.layout.run(UNSENT_FILE)),
-                before_network: self.name == StageName::Local,
+                unsent_file: (!is_last(boot)).then(|| boot.layout.run(UNSENT_FILE)),
+                before_network: boot.stage == StageName::Local,
             };
             match sink(keys, parts) {
-                Ok(sink) => self.sys.events().add_and_replay(&self.sys, &name, sink),
-                Err(e) => warning!(self.sys, "reporting.{name}: {e}"),
+                Ok(sink) => boot.sys.events().add_and_replay(&boot.sys, &name, sink),
+                Err(e) => warning!(boot.sys, "reporting.{name}: {e}"),
             }
         }
-        self.report_once(findings);
+        findings
     }
+}
 
-    /// Begins the stage's own step, with the handlers of the machine's configuration.
-    pub(crate) fn begin_reporting(&mut self) {
-        self.unsent = self.take_unsent();
-        if self.name == StageName::Local {
-            self.sys.events().keep();
-        }
-        if !matches!(self.args.task, Task::Single(_)) {
-            self.configure_reporting();
-        }
-        self.step = Some(self.sys.begin_step(self.own_event(), self.own_description()));
+/// Returns the name of the stage's own step.
+pub(crate) fn own_event(boot: &Boot) -> String {
+    match &boot.args.task {
+        Task::Single(single) => format!("single/{}", single.name),
+        _ => boot.stage.event_name().into(),
     }
+}
 
-    /// Returns the name of the stage's own step.
-    pub(crate) fn own_event(&self) -> String {
-        match &self.args.task {
-            Task::Single(single) => format!("single/{}", single.name),
-            _ => self.name.event_name().into(),
-        }
+fn own_description(boot: &Boot) -> String {
+    match &boot.args.task {
+        Task::Single(single) => format!("running single module {}", single.name),
+        _ => boot.stage.description().into(),
     }
+}
 
-    fn own_description(&self) -> String {
-        match &self.args.task {
-            Task::Single(single) => format!("running single module {}", single.name),
-            _ => self.name.description().into(),
-        }
+/// Returns whether no later stage of this boot continues.
+fn is_last(boot: &Boot) -> bool {
+    match boot.args.task {
+        Task::Boot => boot.stage == StageName::Final,
+        Task::CatchUp(_) => false,
+        _ => true,
     }
+}
 
-    /// Ends the stage's own step and waits for its handlers, for a limited time.
-    pub(crate) fn end_reporting(&mut self) {
-        let has_failed = !self.record.errors.is_empty() || self.sys.events().has_failure();
-        let result = if has_failed { StepResult::Fail } else { StepResult::Success };
-        if let Some(step) = self.step.take() {
-            step.end(&self.sys, result, self.own_description());
-        }
-        self.sys.events().close(&self.sys, if self.is_last() { LAST_CLOSE_TIMEOUT } else { CLOSE_TIMEOUT });
-        let unsent = std::mem::take(&mut self.unsent);
-        if !self.is_last() {
-            // Events of handlers that only a later stage starts.
-            unsent.iter().for_each(|(name, events)| {
-                store_unsent(&self.sys, &self.layout.run(UNSENT_FILE), name, events)
-            });
-        }
+/// Reads and removes what earlier stages could not send.
+fn take_unsent(boot: &Boot) -> BTreeMap<String, Vec<String>> {
+    if !boot.is_recorded() || boot.stage == StageName::Local {
+        return BTreeMap::new();
     }
-
-    /// Returns whether no later stage of this boot continues.
-    fn is_last(&self) -> bool {
-        match self.args.task {
-            Task::Boot => self.name == StageName::Final,
-            Task::CatchUp(_) => false,
-            _ => true,
-        }
+    let path = boot.layout.run(UNSENT_FILE);
+    let unsent = read_unsent(&boot.sys, &path);
+    if !unsent.is_empty()
+        && let Err(e) = boot.sys.remove(&path)
+    {
+        debug!(boot.sys, "{e}");
     }
-
-    /// Reads and removes what earlier stages could not send.
-    fn take_unsent(&self) -> BTreeMap<String, Vec<String>> {
-        if self.args.task != Task::Boot || self.name == StageName::Local {
-            return BTreeMap::new();
-        }
-        let path = self.layout.run(UNSENT_FILE);
-        let unsent = read_unsent(&self.sys, &path);
-        if !unsent.is_empty()
-            && let Err(e) = self.sys.remove(&path)
-        {
-            debug!(self.sys, "{e}");
-        }
-        unsent
-    }
+    unsent
 }
 
 fn sink(keys: keys::Handler, parts: Parts<'_>) -> system::Result<Box<dyn EventSink>> {
