@@ -9,13 +9,11 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "apk_configure",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "alpine"),
+    distros: Distros::Named(&["alpine"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["apk_repos"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("apk_configure", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

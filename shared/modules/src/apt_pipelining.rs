@@ -5,17 +5,16 @@ use config::{FromNode, Node, Reader};
 use state::Frequency;
 use system::{Error, Result, WriteOptions};
 
+use crate::packages::APT;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, apt_configure, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "apt_pipelining",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(apt_configure::is_supported),
+    distros: APT,
     flags: &[ModuleFlag::Repeatable],
     activation: &["apt_pipelining"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("apt_pipelining", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -6,16 +6,12 @@ use system::{Command, OutputMode, Result, WriteOptions, debug};
 
 use crate::schema::Section;
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Distros, Module, valid_key};
+use crate::{Context, Module, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "bootcmd",
-    frequency: Frequency::Always,
-    distros: Distros::All,
-    flags: &[],
     activation: &["bootcmd"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("bootcmd", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

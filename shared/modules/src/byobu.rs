@@ -5,19 +5,17 @@ use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
 use crate::accounts::users::Accounts;
+use crate::packages::APT;
 use crate::packages::package_sources;
 use crate::schema::Section;
 use crate::services::activation::Activation;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "byobu",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| ["debian", "raspberry-pi-os", "ubuntu"].contains(&distro.name)),
+    distros: APT,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("byobu", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -9,13 +9,11 @@ use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "ca_certs",
-    frequency: Frequency::Instance,
     distros: Distros::Where(|distro| distro.trust_store.verified),
     flags: &[ModuleFlag::Repeatable],
     activation: &["ca_certs", "ca-certs"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ca_certs", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

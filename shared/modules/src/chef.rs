@@ -10,16 +10,13 @@ use crate::packages::downloaded_script;
 use crate::packages::package_sources;
 use crate::schema::Section;
 use crate::values::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "chef",
-    frequency: Frequency::Always,
-    distros: Distros::All,
     flags: &[ModuleFlag::NeedsUserData],
     activation: &["chef"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("chef", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

@@ -4,16 +4,13 @@ use state::Frequency;
 use system::{Command, Result, debug, error};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "disable_ec2_metadata",
-    frequency: Frequency::Always,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable, ModuleFlag::NeedsUserData],
     activation: &["disable_ec2_metadata"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("disable_ec2_metadata", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

@@ -11,13 +11,11 @@ use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "fan",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["fan"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("fan", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

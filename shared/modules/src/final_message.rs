@@ -5,17 +5,10 @@ use state::Frequency;
 use system::{Result, WriteOptions, debug, rfc2822, warning};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module};
+use crate::{Context, Module};
 
-pub const MODULE: Module = Module {
-    name: "final_message",
-    frequency: Frequency::Always,
-    distros: Distros::All,
-    flags: &[],
-    activation: &[],
-    keys: &[Keys::KEYS],
-    run,
-};
+pub const MODULE: Module =
+    Module { keys: &[Keys::KEYS], ..Module::new("final_message", Frequency::Always, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

@@ -10,17 +10,9 @@ use crate::disks::block_device::{Partition, find_block_device};
 use crate::disks::mountinfo::{MountInfo, read_mountinfo};
 use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, fully_valid_key};
+use crate::{Context, Module, fully_valid_key};
 
-pub const MODULE: Module = Module {
-    name: "growpart",
-    frequency: Frequency::Always,
-    distros: Distros::All,
-    flags: &[],
-    activation: &[],
-    keys: &[Keys::KEYS],
-    run,
-};
+pub const MODULE: Module = Module { keys: &[Keys::KEYS], ..Module::new("growpart", Frequency::Always, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

@@ -10,13 +10,11 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "grub_dpkg",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| ["debian", "ubuntu"].contains(&distro.name)),
+    distros: Distros::Named(&["debian", "ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["grub_dpkg", "grub-dpkg"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("grub_dpkg", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

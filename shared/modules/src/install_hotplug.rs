@@ -7,17 +7,13 @@ use state::{Frequency, Layout};
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
-    name: "install_hotplug",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("install_hotplug", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

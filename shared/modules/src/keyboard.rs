@@ -11,8 +11,6 @@ use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "keyboard",
-    frequency: Frequency::Instance,
     distros: Distros::Where(|distro| {
         use Family::{Alpine, Arch, Debian, RedHat, Suse};
         matches!(distro.family, Alpine | Arch | Debian | RedHat | Suse)
@@ -20,7 +18,7 @@ pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["keyboard"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("keyboard", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

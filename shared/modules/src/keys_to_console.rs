@@ -6,16 +6,12 @@ use state::Frequency;
 use system::{Command, Result, System, debug};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "keys_to_console",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("keys_to_console", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -14,13 +14,11 @@ use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "landscape",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["landscape"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("landscape", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

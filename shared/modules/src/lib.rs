@@ -58,7 +58,6 @@ mod update_hostname;
 mod users_groups;
 mod wireguard;
 mod write_files;
-mod write_files_deferred;
 mod yum_add_repo;
 mod zypper_add_repo;
 // End of modules.
@@ -83,78 +82,13 @@ pub use power_state_change::reboot_if_requested;
 pub use runner::context::{Context, HotplugPolicy, fully_valid_key, valid_key};
 pub use runner::image_keys::where_key_belongs;
 pub use runner::ineffective_keys::report_ineffective_keys;
+pub use runner::module::{Distros, Module, ModuleFlag, StartAhead};
 pub use runner::module_list::{ModuleEntry, parse_module_list};
-pub use runner::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
+pub use runner::run::{ModuleResult, RunMode, Skip, finish_interrupted, run_module, run_modules};
 pub use set_hostname::set_hostname_early;
 pub use ssh::KEEP_HOST_KEYS;
 
-use config::{Key, Node};
-use distro::Distro;
-use state::Frequency;
-use system::Result;
-
 use schema::Section;
-
-/// A module, as the runner sees it.
-pub struct Module {
-    /// The name in module lists, with underscores: `write_files`.
-    pub name: &'static str,
-    /// The frequency, unless the module list has another one.
-    pub frequency: Frequency,
-    /// The distributions that it supports.
-    pub distros: Distros,
-    /// Properties that the runner depends on.
-    pub flags: &'static [ModuleFlag],
-    /// The keys of which one must be set for the module to run. Empty if it always runs.
-    pub activation: &'static [&'static str],
-    /// The top-level keys that it reads; `cloud-init plan` shows them as the cause of an effect.
-    pub keys: &'static [&'static [Key]],
-    /// Does the work.
-    pub run: fn(&Context<'_>) -> Result<()>,
-}
-
-/// Properties of a module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModuleFlag {
-    /// Safe to repeat after an interruption. Without this flag, an interrupted module is reported and does not run again.
-    Repeatable,
-    /// It lets the owner of the machine log in, so it runs even if user-data could not be consumed.
-    GrantsLogin,
-    /// It runs at every boot and applies what the user configured, so it waits until user-data has been consumed.
-    NeedsUserData,
-}
-
-impl Module {
-    /// Returns whether the module has a property.
-    pub fn has(&self, flag: ModuleFlag) -> bool {
-        self.flags.contains(&flag)
-    }
-
-    /// Returns the module's keys that are set, separated by commas: the cause of its effects.
-    pub(crate) fn configured_keys(&self, config: &Node) -> String {
-        let names = self.keys.iter().copied().flatten().map(|key| key.name);
-        names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
-    }
-}
-
-/// The distributions that a module supports.
-#[derive(Debug, Clone, Copy)]
-pub enum Distros {
-    /// Every distribution.
-    All,
-    /// Those whose row in the table of distributions meets the condition.
-    Where(fn(&Distro) -> bool),
-}
-
-impl Distros {
-    /// Returns whether the module supports a distribution.
-    pub fn contains(self, distro: &Distro) -> bool {
-        match self {
-            Distros::All => true,
-            Distros::Where(condition) => condition(distro),
-        }
-    }
-}
 
 /// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two
 /// tables are separate: a program that only checks and documents contains no module, one that only runs modules no
@@ -219,7 +153,7 @@ modules! {
         landscape if "apt",
         lxd if "apt",
         ubuntu_drivers if "ubuntu,unknown",
-        write_files_deferred,
+        write_files::deferred,
         puppet,
         chef,
         ansible,
@@ -244,9 +178,13 @@ modules! {
 /// Returns the module of a name, in any spelling that lists and command lines use: `ssh`, `cc_ssh`, `write-files`,
 /// `ssh.py`.
 pub fn find_module(name: &str) -> Option<&'static Module> {
+    let name = plain_name(name);
+    MODULES.iter().find(|m| m.name == name || m.deprecated_name(&name).is_some()).copied()
+}
+
+/// Returns a name in the spelling of the table.
+pub(crate) fn plain_name(name: &str) -> String {
     let name = name.trim().replace('-', "_");
     let name = name.strip_suffix(".py").unwrap_or(&name);
-    let name = name.strip_prefix("cc_").unwrap_or(name);
-    let name = if name == ubuntu_pro::FORMER_NAME { ubuntu_pro::MODULE.name } else { name };
-    MODULES.iter().find(|m| m.name == name).copied()
+    name.strip_prefix("cc_").unwrap_or(name).to_string()
 }

@@ -9,16 +9,12 @@ use system::{Error, Result, debug, warning};
 use crate::schema::Section;
 use crate::services::activation::Activation;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "locale",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("locale", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

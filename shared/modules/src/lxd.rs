@@ -14,13 +14,11 @@ use crate::values::text_values::{Line, Word};
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "lxd",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["lxd"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("lxd", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

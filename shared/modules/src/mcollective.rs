@@ -10,16 +10,13 @@ use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
 use crate::values::config_obj;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "mcollective",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["mcollective"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("mcollective", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

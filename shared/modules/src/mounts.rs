@@ -14,16 +14,12 @@ use crate::disks::metadata_devices::MetadataDevices;
 use crate::disks::mountinfo::{mounted_at, read_mountinfo};
 use crate::disks::swap::{self, Swap};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "mounts",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("mounts", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

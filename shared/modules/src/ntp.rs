@@ -13,13 +13,11 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "ntp",
-    frequency: Frequency::Instance,
     distros: Distros::Where(|distro| distro.ntp.verified),
     flags: &[ModuleFlag::Repeatable],
     activation: &["ntp"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ntp", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -9,16 +9,13 @@ use system::{Error, Result, warning};
 use crate::packages::package_sources;
 use crate::schema::Section;
 use crate::services::reboot::reboot;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "package_update_upgrade_install",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("package_update_upgrade_install", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -10,16 +10,13 @@ use system::{Error, Request, Result, info, warning};
 
 use crate::hostname::{self, HostnameInfo};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "phone_home",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["phone_home"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("phone_home", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -14,16 +14,12 @@ use system::{Command, Result, debug, warning};
 
 use crate::schema::Section;
 use crate::user_scripts::exit_codes;
-use crate::{Context, Distros, Module};
+use crate::{Context, Module};
 
 pub const MODULE: Module = Module {
-    name: "power_state_change",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
-    flags: &[],
     activation: &["power_state"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("power_state_change", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

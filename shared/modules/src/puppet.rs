@@ -12,16 +12,13 @@ use crate::packages::downloaded_script;
 use crate::packages::package_sources;
 use crate::schema::Section;
 use crate::values::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "puppet",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["puppet"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("puppet", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

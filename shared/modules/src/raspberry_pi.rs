@@ -13,14 +13,11 @@ use crate::services::reboot::reboot;
 use crate::{Context, Distros, Module};
 
 pub const MODULE: Module = Module {
-    name: "raspberry_pi",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "raspberry-pi-os"),
     // Not repeatable: it would reboot again.
-    flags: &[],
+    distros: Distros::Named(&["raspberry-pi-os"]),
     activation: &["rpi"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("raspberry_pi", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

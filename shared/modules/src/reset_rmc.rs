@@ -5,17 +5,9 @@ use state::Frequency;
 use system::{Command, Error, Result, System, debug};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module};
+use crate::{Context, Module};
 
-pub const MODULE: Module = Module {
-    name: "reset_rmc",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
-    flags: &[],
-    activation: &[],
-    keys: &[],
-    run,
-};
+pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run);
 
 /// The module in the documentation.
 pub const DOCS: Section =

@@ -9,16 +9,12 @@ use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, wa
 use crate::disks::block_device::{find_block_device, mount_device};
 use crate::disks::mountinfo::{MountInfo, mounted_at, read_mountinfo};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "resizefs",
-    frequency: Frequency::Always,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("resizefs", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

@@ -10,19 +10,17 @@ use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "resolv_conf",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| DISTROS.contains(&distro.name)),
+    distros: Distros::Named(DISTROS),
     flags: &[ModuleFlag::Repeatable],
     activation: &["manage_resolv_conf"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("resolv_conf", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-const DISTROS: [&str; 15] = [
+const DISTROS: &[&str] = &[
     "alpine",
     "azurelinux",
     "fedora",

@@ -11,13 +11,11 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "rh_subscription",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| ["fedora", "rhel"].contains(&distro.name)),
+    distros: Distros::Named(&["fedora", "rhel"]),
     flags: &[crate::ModuleFlag::Repeatable],
     activation: &["rh_subscription"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("rh_subscription", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -10,16 +10,13 @@ use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "rsyslog",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["rsyslog"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("rsyslog", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

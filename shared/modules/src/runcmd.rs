@@ -1,21 +1,19 @@
 //! runcmd: writes the user's commands as a script, which scripts_user runs at the end of the boot.
 
-use state::Frequency;
+use state::{Frequency, Layout};
 use system::{Result, WriteOptions};
 
 use crate::schema::Section;
+use crate::user_scripts::WrittenScript;
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "runcmd",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
-    // The script that it writes runs later, in scripts_user.
     flags: &[ModuleFlag::Repeatable],
     activation: &["runcmd"],
     keys: &[Keys::KEYS],
-    run,
+    written_script: Some(WrittenScript { path: Layout::runcmd_script, run_by: "scripts_user" }),
+    ..Module::new("runcmd", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

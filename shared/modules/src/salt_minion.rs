@@ -11,16 +11,13 @@ use crate::packages::package_sources;
 use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
 use crate::values::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "salt_minion",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["salt_minion"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("salt_minion", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,29 +1,21 @@
 //! scripts_per_boot, scripts_per_instance, scripts_per_once and scripts_user: each runs the scripts in one directory, at
 //! its own frequency. scripts_vendor, which has a key, has a file of its own.
 
-use state::Frequency;
-use system::Result;
+use state::{Frequency, Layout};
 
+use crate::Module;
 use crate::schema::Section;
-use crate::user_scripts::exit_codes;
 use crate::user_scripts::run_parts::run_parts;
-use crate::{Context, Distros, Module};
-
-const fn script_module(
-    name: &'static str,
-    frequency: Frequency,
-    run: fn(&Context<'_>) -> Result<()>,
-) -> Module {
-    Module { name, frequency, distros: Distros::All, flags: &[], activation: &[], keys: &[], run }
-}
+use crate::user_scripts::{ScriptDirectory, exit_codes};
 
 /// The operator's scripts for every boot.
 pub mod per_boot {
     use super::*;
 
-    pub const MODULE: Module = script_module("scripts_per_boot", Frequency::Always, |context| {
-        run_parts(context, &context.layout.boot_scripts(), &[])
-    });
+    pub const MODULE: Module = Module {
+        scripts: Some(ScriptDirectory::new(Layout::boot_scripts)),
+        ..Module::new("scripts_per_boot", Frequency::Always, |context| run_parts(context, &MODULE))
+    };
 
     /// The module in the schema and the documentation.
     pub const DOCS: Section = Section::without_keys(
@@ -36,9 +28,10 @@ pub mod per_boot {
 pub mod per_instance {
     use super::*;
 
-    pub const MODULE: Module = script_module("scripts_per_instance", Frequency::Instance, |context| {
-        run_parts(context, &context.layout.instance_scripts(), &[])
-    });
+    pub const MODULE: Module = Module {
+        scripts: Some(ScriptDirectory::new(Layout::instance_scripts)),
+        ..Module::new("scripts_per_instance", Frequency::Instance, |context| run_parts(context, &MODULE))
+    };
 
     /// The module in the schema and the documentation.
     pub const DOCS: Section = Section::without_keys(
@@ -51,9 +44,10 @@ pub mod per_instance {
 pub mod per_once {
     use super::*;
 
-    pub const MODULE: Module = script_module("scripts_per_once", Frequency::Once, |context| {
-        run_parts(context, &context.layout.once_scripts(), &[])
-    });
+    pub const MODULE: Module = Module {
+        scripts: Some(ScriptDirectory::new(Layout::once_scripts)),
+        ..Module::new("scripts_per_once", Frequency::Once, |context| run_parts(context, &MODULE))
+    };
 
     /// The module in the schema and the documentation.
     pub const DOCS: Section =
@@ -66,10 +60,11 @@ pub mod user {
 
     pub const MODULE: Module = Module {
         keys: &[exit_codes::Keys::KEYS],
-        ..script_module("scripts_user", Frequency::Instance, |context| {
-            // For its findings; the exit codes are looked at where scripts are run.
+        scripts: Some(ScriptDirectory::new(Layout::user_scripts)),
+        ..Module::new("scripts_user", Frequency::Instance, |context| {
+            // Reports the findings; the exit codes are read when a script ends.
             let _ = context.read_keys(exit_codes::Keys::read_known);
-            run_parts(context, &context.layout.user_scripts(), &[])
+            run_parts(context, &MODULE)
         })
     };
 

@@ -1,21 +1,18 @@
 //! scripts_vendor: runs the scripts from vendor-data, with the user's prefix.
 
 use config::schema::{BOOL, Deprecation, INT, STR, list};
-use state::Frequency;
+use state::{Frequency, Layout};
 use system::{Error, Result};
 
 use crate::schema::Section;
+use crate::user_scripts::ScriptDirectory;
 use crate::user_scripts::run_parts::run_parts;
-use crate::{Context, Distros, Module};
+use crate::{Context, Module};
 
 pub const MODULE: Module = Module {
-    name: "scripts_vendor",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
-    flags: &[],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    scripts: Some(ScriptDirectory { path: Layout::vendor_scripts, prefix }),
+    ..Module::new("scripts_vendor", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -35,15 +32,14 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    let prefix = prefix(context)?;
-    run_parts(context, &context.layout.vendor_scripts(), &prefix)
+    run_parts(context, &MODULE)
 }
 
 /// Returns the command that gets the path of each script.
 ///
 /// # Errors
 /// Fails if it is invalid: the scripts must not run without it.
-pub fn prefix(context: &Context<'_>) -> Result<Vec<String>> {
+fn prefix(context: &Context<'_>) -> Result<Vec<String>> {
     let (keys, invalid) = context.read_keys_and_errors(Keys::read_known);
     if invalid.contains("vendor_data.prefix") {
         return Err(Error::new("vendor_data.prefix is invalid; no vendor script was run"));

@@ -8,16 +8,12 @@ use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 use crate::schema::Section;
 use crate::values::encoded_content;
 use crate::values::text_values::FilePath;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "seed_random",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("seed_random", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

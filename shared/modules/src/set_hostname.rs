@@ -1,24 +1,19 @@
 //! set_hostname: sets the hostname once per instance. The stages also call it before the network is configured, if the
 //! name is known by then.
 
-use config::Node;
 use serde_json::json;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
 use crate::hostname::{self, Keys};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
-    name: "set_hostname",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("set_hostname", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -74,24 +69,17 @@ fn apply(context: &Context<'_>, keys: &Keys, metadata_only: bool) -> Result<()> 
         debug!(sys, "no hostname is configured; keeping the current one");
         return Ok(());
     }
-    let name = names.preferred(prefer_fqdn(context, keys));
+    let name = names.preferred(hostname::prefer_fqdn(context, keys));
     debug!(sys, "setting the hostname to {} ({})", names.fqdn, names.hostname);
     context.distro.set_hostname(sys, name, keys.create_hostname_file)?;
     sys.write(path, state::json_text(&record, 1), WriteOptions::default()).map(drop)
-}
-
-/// Returns the configured value, else the distribution's default.
-pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
-    keys.prefer_fqdn_over_hostname.unwrap_or_else(|| {
-        let vendor = context.system_info.get("prefer_fqdn_over_hostname").and_then(Node::as_bool);
-        vendor.unwrap_or(context.distro.prefers_fqdn)
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
+    use config::Node;
     use distro::Distro;
 
     fn hostname_file(sandbox: &Sandbox) -> Option<String> {

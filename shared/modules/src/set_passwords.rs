@@ -10,16 +10,12 @@ use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "set_passwords",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("set_passwords", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -11,13 +11,10 @@ use crate::values::text_values::in_key_order;
 use crate::{Context, Distros, Module, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "snap",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
-    flags: &[],
+    distros: Distros::Named(&["ubuntu"]),
     activation: &["snap"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("snap", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -10,13 +10,11 @@ use crate::values::text_values::Word;
 use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "spacewalk",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| ["rhel", "fedora", "openeuler"].contains(&distro.name)),
+    distros: Distros::Named(&["rhel", "fedora", "openeuler"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["spacewalk"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("spacewalk", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -7,29 +7,23 @@ use config::{FindingKind, FromNode, Node, Reader};
 use state::{Frequency, HostKeyService};
 use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
 
-use crate::accounts::authorized_keys;
+use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{SingleLine, SshKeys};
 use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag, StartAhead};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
-    name: "ssh",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    start_ahead: Some(StartAhead { during: "users_groups", start: start_ahead }),
+    ..Module::new("ssh", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
-/// The options of keys that must not open a session. The words are upstream's, because users search for them.
-pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
 
 const SSH_DIR: &str = "/etc/ssh";
 const HOST_KEY_TYPES: [&str; 3] = ["rsa", "ecdsa", "ed25519"];
@@ -142,15 +136,10 @@ fn host_key_path(kind: &str, part: HostKeyFile) -> String {
     format!("{SSH_DIR}/ssh_host_{kind}_key{end}")
 }
 
-/// Returns the options that name the user to log in as.
-pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
-    options.replace("$USER", user).replace("$DISABLE_USER", instead_of)
-}
-
 /// Starts to generate the host keys, all types at once, for [`run`] to wait for. Called while nothing prevents this module
 /// from running next, where the work until then does not concern host keys. A machine that has host keys waits for `run`,
 /// which decides about them. If interrupted before its semaphore is written, the module runs again and replaces the keys.
-pub(crate) fn start_ahead(context: &Context<'_>) {
+fn start_ahead(context: &Context<'_>) {
     let sys = context.sys;
     let mut reader = Reader::new();
     let keys = Keys::read_known(context.config, &mut reader);
@@ -471,7 +460,7 @@ fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
     let options = match keys.disable_root {
         true => {
             let options = keys.disable_root_opts.as_ref().map_or(DISABLE_USER_OPTS, |line| &line.0);
-            disable_options(options, user.unwrap_or("NONE"), "root")
+            authorized_keys::disable_options(options, user.unwrap_or("NONE"), "root")
         }
         false => String::new(),
     };

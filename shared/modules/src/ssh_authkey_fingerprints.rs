@@ -8,16 +8,12 @@ use system::{Result, debug, warning};
 use crate::accounts::authorized_keys::{self, AuthorizedKey};
 use crate::accounts::users::Accounts;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "ssh_authkey_fingerprints",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ssh_authkey_fingerprints", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

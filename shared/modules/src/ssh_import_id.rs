@@ -13,15 +13,10 @@ use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "ssh_import_id",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| {
-        ["alpine", "cos", "debian", "raspberry-pi-os", "ubuntu"].contains(&distro.name)
-    }),
+    distros: Distros::Named(&["alpine", "cos", "debian", "raspberry-pi-os", "ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ssh_import_id", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -4,16 +4,13 @@ use state::Frequency;
 use system::{Result, debug};
 
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "timezone",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["timezone"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("timezone", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

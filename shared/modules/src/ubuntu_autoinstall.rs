@@ -11,13 +11,11 @@ use crate::services::snap_seeding::wait_until_seeded;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "ubuntu_autoinstall",
-    frequency: Frequency::Once,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["autoinstall"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ubuntu_autoinstall", Frequency::Once, run)
 };
 
 /// The module in the schema and the documentation.

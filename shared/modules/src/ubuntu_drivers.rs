@@ -9,13 +9,11 @@ use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "ubuntu_drivers",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["drivers"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ubuntu_drivers", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -13,20 +13,16 @@ use crate::schema::Section;
 use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
 
 pub const MODULE: Module = Module {
-    name: "ubuntu_pro",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["ubuntu_pro", "ubuntu_advantage", "ubuntu-advantage"],
     keys: &[Keys::KEYS],
-    run,
+    former_names: &[("ubuntu_advantage", "24.1")],
+    ..Module::new("ubuntu_pro", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
-/// The name of the module until 24.1, which lists of older images have.
-pub const FORMER_NAME: &str = "ubuntu_advantage";
 
 /// Attaching and enabling install packages.
 // Wait: ubuntu_pro | each command of pro | -

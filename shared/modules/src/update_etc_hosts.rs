@@ -8,16 +8,12 @@ use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::hostname::{self, HostnameInfo};
 use crate::schema::Section;
-use crate::{Context, Distros, Module};
+use crate::{Context, Module};
 
 pub const MODULE: Module = Module {
-    name: "update_etc_hosts",
-    frequency: Frequency::Always,
-    distros: Distros::All,
-    flags: &[],
     activation: &["manage_etc_hosts"],
     keys: &[Keys::KEYS, hostname::Keys::KEYS],
-    run,
+    ..Module::new("update_etc_hosts", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

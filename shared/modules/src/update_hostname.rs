@@ -6,16 +6,12 @@ use system::{Result, WriteOptions, debug, info};
 
 use crate::hostname::{self, Keys};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, set_hostname};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "update_hostname",
-    frequency: Frequency::Always,
-    distros: Distros::All,
     flags: &[ModuleFlag::NeedsUserData],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("update_hostname", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.
@@ -59,7 +55,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let previous = sys.read_text_if_exists(&record)?;
     let previous = previous.as_deref().and_then(parse_hostname);
     let current = context.distro.read_hostname(sys);
-    let wanted = names.preferred(set_hostname::prefer_fqdn(context, &keys));
+    let wanted = names.preferred(hostname::prefer_fqdn(context, &keys));
     match decide(previous, current.as_deref(), wanted) {
         Update::Nothing => {
             info!(sys, "hostname differs from {record}: changed by an administrator; keeping it");

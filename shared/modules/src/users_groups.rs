@@ -7,20 +7,16 @@ use distro::NewUser;
 use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
-use crate::accounts::authorized_keys;
+use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, UserKeys};
 use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "users_groups",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
-    activation: &[],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("users_groups", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -316,12 +312,8 @@ fn redirect_to_default_user(context: &Context<'_>, name: &str, default: Option<&
         );
         return Ok(());
     }
-    authorized_keys::install(
-        sys,
-        name,
-        cloud,
-        &crate::ssh::disable_options(crate::ssh::DISABLE_USER_OPTS, default, name),
-    )
+    let options = authorized_keys::disable_options(DISABLE_USER_OPTS, default, name);
+    authorized_keys::install(sys, name, cloud, &options)
 }
 
 #[cfg(test)]

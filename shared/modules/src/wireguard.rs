@@ -13,13 +13,11 @@ use crate::services::activation::{Activation, is_changed};
 use crate::{Context, Distros, Module, ModuleFlag, valid_key};
 
 pub const MODULE: Module = Module {
-    name: "wireguard",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| distro.name == "ubuntu"),
+    distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["wireguard"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("wireguard", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

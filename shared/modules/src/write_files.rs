@@ -1,5 +1,5 @@
 //! write_files: files as users write them in cloud-config. Entries with `defer` wait for write_files_deferred, until
-//! packages and users exist; both modules read the key with the functions here.
+//! packages and users exist; the file has both modules.
 
 use std::time::Duration;
 
@@ -11,20 +11,33 @@ use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 use crate::schema::Section;
 use crate::values::encoded_content;
 use crate::values::text_values::FilePath;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "write_files",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     flags: &[ModuleFlag::Repeatable],
     activation: &["write_files"],
     keys: &[Keys::KEYS],
-    run: |context| write_files(context, false),
+    ..Module::new("write_files", Frequency::Instance, |context| write_files(context, false))
 };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
+
+/// write_files_deferred: the entries with `defer: true`, late in the boot.
+pub mod deferred {
+    use super::*;
+
+    pub const MODULE: Module = Module {
+        flags: &[ModuleFlag::Repeatable],
+        activation: &["write_files"],
+        keys: &[Keys::KEYS],
+        ..Module::new("write_files_deferred", Frequency::Instance, |context| write_files(context, true))
+    };
+
+    /// The module in the schema and the documentation.
+    pub const DOCS: Section =
+        Section::without_keys(MODULE.name, "Writes the files of write_files that have `defer: true`.");
+}
 
 /// The size limit of an inflated file.
 const MAX_CONTENT_SIZE: usize = 64 << 20;
@@ -54,7 +67,7 @@ config::keys! {
         /// Write the file in the final stage, after users and packages.
         defer: bool = false;
     }
-    pub struct Keys {
+    struct Keys {
         /// Files to write.
         write_files: Vec<Entry>, within min(1);
     }
@@ -203,7 +216,7 @@ fn due_entries(list: &Node, deferred: bool) -> (Vec<(String, Entry)>, Vec<String
 }
 
 /// Writes the entries that are due. A failure is logged; the others are written.
-pub fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
+fn write_files(context: &Context<'_>, deferred: bool) -> Result<()> {
     let Some(list) = context.config.get("write_files") else { return Ok(()) };
     let (entries, refused, findings) = due_entries(list, deferred);
     findings.iter().for_each(|f| context.log_finding(f));
@@ -325,7 +338,6 @@ fn owner(sys: &System, text: &str) -> Result<(Option<u32>, Option<u32>)> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::{Sandbox, yaml};
-    use crate::write_files_deferred;
 
     #[test]
     fn paths_are_absolute_and_without_detours() {
@@ -423,7 +435,7 @@ mod tests {
         assert_eq!(sandbox.file("/rel/b"), ("12".into(), 0o644));
         assert_eq!(sandbox.file("/etc/empty"), (String::new(), 0o644));
         assert!(!sandbox.sys.exists("/etc/late"));
-        sandbox.run(&write_files_deferred::MODULE).unwrap();
+        sandbox.run(&deferred::MODULE).unwrap();
         assert_eq!(sandbox.file("/etc/late").0, "x");
         assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
     }

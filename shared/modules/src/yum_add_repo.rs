@@ -11,13 +11,11 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "yum_add_repo",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(|distro| DISTROS.contains(&distro.name)),
+    distros: Distros::Named(DISTROS),
     flags: &[ModuleFlag::Repeatable],
     activation: &["yum_repos"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("yum_add_repo", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -13,13 +13,11 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "zypper_add_repo",
-    frequency: Frequency::Always,
-    distros: Distros::Where(|distro| DISTROS.contains(&distro.name)),
+    distros: Distros::Named(DISTROS),
     flags: &[ModuleFlag::NeedsUserData],
     activation: &["zypper"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("zypper_add_repo", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

@@ -94,6 +94,17 @@ fn module_needs_its_file_and_one_row() {
 }
 
 #[test]
+fn modules_and_runner_name_no_module() {
+    let tree = tree();
+    tree.put("shared/modules/src/ntp.rs", "use crate::{\n    Context, snap,\n};\nuse crate::ntp::Keys;\n");
+    tree.put("shared/modules/src/runner/run.rs", "fn run() { crate::ssh::start() }\n");
+    tree.put("shared/modules/src/tests/users.rs", "use crate::ssh;\n");
+    let expected = "register: shared/modules/src/ntp.rs names the module snap\n\
+                    register: shared/modules/src/runner/run.rs names the module ssh\n";
+    assert_eq!(check(&tree.join("tests/register")), (false, expected.into()));
+}
+
+#[test]
 fn cloud_needs_its_file_and_one_row() {
     let tree = tree();
     let script = tree.join("tests/register");

@@ -10,6 +10,9 @@ use system::{Error, Result, ResultExt as _, System, User, WriteOptions, debug, w
 
 use crate::accounts::sshd_config;
 
+/// The options of keys that must not open a session. The words are upstream's, because users search for them.
+pub const DISABLE_USER_OPTS: &str = "no-port-forwarding,no-agent-forwarding,no-X11-forwarding,command=\"echo 'Please login as the user \\\"$USER\\\" rather than the user \\\"$DISABLE_USER\\\".';echo;sleep 10;exit 142\"";
+
 const KEY_TYPES: &[&str] = &[
     "rsa",
     "ecdsa",
@@ -33,6 +36,11 @@ const KEY_TYPES: &[&str] = &[
     "sk-ssh-ed25519@openssh.com",
     "sk-ssh-ed25519-cert-v01@openssh.com",
 ];
+
+/// Returns the options that name the user to log in as.
+pub fn disable_options(options: &str, user: &str, instead_of: &str) -> String {
+    options.replace("$USER", user).replace("$DISABLE_USER", instead_of)
+}
 
 /// One key of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]

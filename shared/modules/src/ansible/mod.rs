@@ -13,18 +13,14 @@ use system::{Command, Error, Output, OutputMode, Result, warning};
 use crate::packages::package_sources;
 use crate::schema::Section;
 use crate::values::text_values::{Line, Operand, Word};
-use crate::{Context, Distros, Module, fully_valid_key};
+use crate::{Context, Module, fully_valid_key};
 use keys::{Actions, Ansible, Controller, Galaxy, Keys, Method, Playbook, Pull};
 
 pub const MODULE: Module = Module {
-    name: "ansible",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     // Not repeatable: playbooks are programs of the user.
-    flags: &[],
     activation: &["ansible"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("ansible", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -15,10 +15,11 @@ use state::Frequency;
 use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
 
 use crate::hostname;
+use crate::packages::APT;
 use crate::packages::package_sources;
 use crate::runner::context::InvalidKeys;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 use files::{mode_for, write_or_remove};
 use keys::Key;
 use mirrors::{Location, Mirrors};
@@ -27,13 +28,10 @@ use sources::RepositoryMatch;
 use sources_list::SourcesFormat;
 
 pub const MODULE: Module = Module {
-    name: "apt_configure",
-    frequency: Frequency::Instance,
-    distros: Distros::Where(is_supported),
+    distros: APT,
     flags: &[ModuleFlag::Repeatable],
-    activation: &[],
     keys: &[Keys::KEYS, OldKeys::KEYS],
-    run,
+    ..Module::new("apt_configure", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -45,11 +43,6 @@ const LISTS: &str = "/var/lib/apt/lists";
 /// In the place of a list of sources that the deb822 file replaces, on Ubuntu.
 const NOTICE: &str =
     "# The sources of this machine are in /etc/apt/sources.list.d/ubuntu.sources, see sources.list(5).\n";
-
-/// Returns whether upstream's module configures the distribution's package manager.
-pub fn is_supported(distro: &Distro) -> bool {
-    matches!(distro.name, "debian" | "ubuntu" | "raspberry-pi-os")
-}
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;

@@ -23,17 +23,14 @@ use self::target::Names;
 use crate::disks::device_aliases::Aliases;
 use crate::disks::metadata_devices::MetadataDevices;
 use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    name: "disk_setup",
-    frequency: Frequency::Instance,
-    distros: Distros::All,
     // A disk that is partitioned as requested and a file system that exists are kept.
     flags: &[ModuleFlag::Repeatable],
     activation: &["disk_setup", "fs_setup"],
     keys: &[Keys::KEYS],
-    run,
+    ..Module::new("disk_setup", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,5 +1,6 @@
 //! The machine's names: from the configuration, else from the cloud, else the current ones. Pure except for the last.
 
+use config::Node;
 use state::Instance;
 use system::System;
 
@@ -110,6 +111,14 @@ fn with_whole_name(instance: &Instance, names: HostnameInfo) -> HostnameInfo {
         }
         _ => names,
     }
+}
+
+/// Returns whether the hostname is set to the FQDN: the configured value, else the distribution's default.
+pub fn prefer_fqdn(context: &Context<'_>, keys: &Keys) -> bool {
+    keys.prefer_fqdn_over_hostname.unwrap_or_else(|| {
+        let vendor = context.system_info.get("prefer_fqdn_over_hostname").and_then(Node::as_bool);
+        vendor.unwrap_or(context.distro.prefers_fqdn)
+    })
 }
 
 /// Returns the machine's names. With `metadata_only`, `None` if neither the configuration nor the cloud has one.

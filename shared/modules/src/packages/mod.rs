@@ -1,5 +1,10 @@
 //! Package sources, and installers that are no packages.
 
+use crate::Distros;
+
 pub mod downloaded_script;
 pub mod ini_repository;
 pub mod package_sources;
+
+/// The distributions that have apt, for the modules that upstream supports there.
+pub const APT: Distros = Distros::Named(&["debian", "raspberry-pi-os", "ubuntu"]);

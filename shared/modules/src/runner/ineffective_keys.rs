@@ -7,7 +7,7 @@ use config::{Finding, FindingKind, Node};
 use system::info;
 
 use crate::runner::module_list::parse_module_list;
-use crate::runner::unverified_modules;
+use crate::runner::run::unverified_modules;
 use crate::{Context, MODULES, Module, find_module};
 
 const LISTS: [&str; 3] = ["cloud_init_modules", "cloud_config_modules", "cloud_final_modules"];

@@ -133,7 +133,7 @@ fn stage(module: &str) -> Option<&'static str> {
 /// Returns the first sentence of the comment with which the module's source file begins.
 fn summary(module: &str) -> String {
     let file = |name: &str| std::fs::read_to_string(source_path(&format!("shared/modules/src/{name}"))).ok();
-    // Modules that differ in one word share a file, which is named after the others.
+    // scripts.rs has several modules.
     let shared = module.split('_').next().unwrap_or_default();
     let names = [format!("{module}.rs"), format!("{module}/mod.rs"), format!("{shared}.rs")];
     let source = names.iter().find_map(|name| file(name)).unwrap();
@@ -171,7 +171,7 @@ fn facts(module: &Module, packages: &[PackagedLists]) -> String {
         Frequency::Always => "at every boot",
         Frequency::Once => "once in the life of the machine",
     };
-    if let Distros::Where(_) = module.distros {
+    if !matches!(module.distros, Distros::All) {
         let names = Distro::all().iter().filter(|distro| module.distros.contains(distro));
         let names: Vec<&str> = names.map(|distro| distro.name).collect();
         let _ = write!(text, ", on {}", names.join(", "));

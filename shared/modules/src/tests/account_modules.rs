@@ -6,6 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use system::WriteOptions;
 
+use crate::accounts::authorized_keys;
 use crate::tests::sandbox::{Sandbox, yaml};
 use crate::{set_passwords, ssh, users_groups};
 
@@ -427,8 +428,8 @@ fn host_key_mode_with_the_ssh_keys_group() {
 
 #[test]
 fn login_keys_of_the_default_user_and_root() {
-    let as_debian = ssh::disable_options(ssh::DISABLE_USER_OPTS, "debian", "root");
-    let as_nobody = ssh::disable_options(ssh::DISABLE_USER_OPTS, "NONE", "root");
+    let as_debian = authorized_keys::disable_options(authorized_keys::DISABLE_USER_OPTS, "debian", "root");
+    let as_nobody = authorized_keys::disable_options(authorized_keys::DISABLE_USER_OPTS, "NONE", "root");
     for (config, user, root) in [
         ("users: [default]", Some("KEY\nCLOUD\n"), format!("{as_debian} KEY\n{as_debian} CLOUD\n")),
         ("users: []", None, format!("{as_nobody} KEY\n{as_nobody} CLOUD\n")),

@@ -1,8 +1,9 @@
 //! The distributions of modules that do not support all of them.
 
-use crate::*;
+use distro::Distro;
 
 use super::packaged_lists;
+use crate::*;
 
 /// The distributions that upstream's documentation of a module names, and `suse` with those of its family. A module that
 /// upstream does not have needs no line here.

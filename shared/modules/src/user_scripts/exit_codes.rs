@@ -4,10 +4,11 @@
 //! The scripts run at most once per boot, and the reboot waits for the end of the final stage. Reboots are counted, so that a
 //! script which always requests one does not reboot a machine for ever.
 
+use config::Reader;
 use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, info, warning};
 
-use crate::Context;
+use crate::{Context, Module};
 
 /// The reboots of one instance that scripts may request.
 const MAX_REBOOTS: u32 = 10;
@@ -37,22 +38,7 @@ config::keys! {
     }
 }
 
-/// Returns the directory whose scripts a module runs once, and how often that is.
-pub fn directory(context: &Context<'_>, module: &str) -> Option<(String, Frequency)> {
-    let layout = context.layout;
-    Some(match module {
-        "scripts_user" => (layout.user_scripts(), Frequency::Instance),
-        "scripts_vendor" => (layout.vendor_scripts(), Frequency::Instance),
-        "scripts_per_instance" => (layout.instance_scripts(), Frequency::Instance),
-        "scripts_per_once" => (layout.once_scripts(), Frequency::Once),
-        _ => return None,
-    })
-}
-
-/// The modules whose scripts run once.
-const MODULES: [&str; 4] = ["scripts_user", "scripts_vendor", "scripts_per_instance", "scripts_per_once"];
-
-/// What a script requests.
+/// The requests of an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Request {
     reboots: bool,
@@ -68,26 +54,27 @@ fn request(code: i32) -> Option<Request> {
     }
 }
 
-/// Returns whether exit codes of the scripts in a directory have a meaning.
-pub fn are_enabled(context: &Context<'_>, of: &str) -> bool {
-    let is_once = MODULES.iter().any(|module| directory(context, module).is_some_and(|(path, _)| path == of));
-    is_once
-        && context.config.at_path(&["scripts", "exit_codes"]).and_then(config::Node::as_str)
-            == Some("cloudbase")
+/// Returns whether exit codes of a module's scripts have a meaning: it is configured, and the scripts run once.
+pub fn are_enabled(context: &Context<'_>, module: &Module) -> bool {
+    // Findings are reported by the module that has the key.
+    let keys = Keys::read_known(context.config, &mut Reader::new());
+    let codes = keys.and_then(|keys| keys.scripts).and_then(|scripts| scripts.exit_codes);
+    module.frequency != Frequency::Always && codes == Some(ExitCodes::Cloudbase)
 }
 
 /// Returns the name of the semaphore of a script that is to run again.
-pub fn semaphore(module: &str, script: &str) -> String {
-    format!("again.{module}.{script}")
+pub fn semaphore(module: &Module, script: &str) -> String {
+    format!("again.{}.{script}", module.name)
 }
 
 /// Does what the exit code of a script requests.
 ///
 /// # Errors
 /// Fails if it is another code than 0, or if the request cannot be recorded.
-pub fn apply(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result<()> {
+pub fn apply(context: &Context<'_>, module: &Module, script: &str, code: i32) -> Result<()> {
     let (sys, layout) = (context.sys, context.layout);
-    let path = format!("{of}/{script}");
+    let Some(directory) = module.scripts else { return Ok(()) };
+    let path = format!("{}/{script}", (directory.path)(layout));
     let Some(Request { reboots, runs_again }) = request(code) else {
         return match code {
             0 => Ok(()),
@@ -96,11 +83,7 @@ pub fn apply(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result
     };
     if runs_again {
         info!(sys, "{path}: exit code {code}; it runs again at the next boot");
-        for module in MODULES {
-            if let Some((_, frequency)) = directory(context, module).filter(|(path, _)| path == of) {
-                state::acquire(sys, layout, &semaphore(module, script), frequency)?;
-            }
-        }
+        state::acquire(sys, layout, &semaphore(module, script), module.frequency)?;
     }
     if reboots {
         info!(sys, "{path}: exit code {code}; the machine reboots after the boot");
@@ -110,14 +93,11 @@ pub fn apply(context: &Context<'_>, of: &str, script: &str, code: i32) -> Result
 }
 
 /// Returns the scripts of a module that has run, which are to run again at this boot.
-pub fn requested_reruns(context: &Context<'_>, module: &str) -> Vec<String> {
-    let Some((path, frequency)) = directory(context, module).filter(|(path, _)| are_enabled(context, path))
-    else {
-        return Vec::new();
-    };
-    let is_due =
-        |name: &String| state::has_run(context.sys, context.layout, &semaphore(module, name), frequency);
-    context.sys.list(path).unwrap_or_default().into_iter().filter(is_due).collect()
+pub fn requested_reruns(context: &Context<'_>, module: &Module) -> Vec<String> {
+    let Some(directory) = module.scripts.filter(|_| are_enabled(context, module)) else { return Vec::new() };
+    let (sys, layout) = (context.sys, context.layout);
+    let is_due = |name: &String| state::has_run(sys, layout, &semaphore(module, name), module.frequency);
+    sys.list((directory.path)(layout)).unwrap_or_default().into_iter().filter(is_due).collect()
 }
 
 /// Drops the reboot that a script has requested: the configuration has its own change of the power state.
@@ -168,14 +148,21 @@ pub fn take_reboot_request(context: &Context<'_>) -> Result<Option<String>> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
-    use crate::{ModuleEntry, ModuleResult, RunMode, reboot_if_requested, run_modules};
+    use crate::{ModuleEntry, ModuleResult, RunMode, find_module, reboot_if_requested, run_modules};
 
     const ON: &str = "scripts: {exit_codes: cloudbase}";
     const REQUESTS: [&str; 4] = ["a exits 233", "b exits 234", "c exits 235", "d exits 0"];
 
+    /// The modules whose scripts run once.
+    const MODULES: [&str; 4] = ["scripts_user", "scripts_vendor", "scripts_per_instance", "scripts_per_once"];
+
+    fn directory(sandbox: &Sandbox, module: &str) -> String {
+        (find_module(module).unwrap().scripts.unwrap().path)(&sandbox.layout)
+    }
+
     fn sandbox(config: &str, module: &str) -> (Sandbox, String) {
         let sandbox = Sandbox::live(config);
-        let (path, _) = sandbox.with_context(|context| directory(context, module)).unwrap();
+        let path = directory(&sandbox, module);
         let out = sandbox.top.join("out").to_string_lossy().into_owned();
         for script in REQUESTS {
             let (name, code) = script.split_once(" exits ").unwrap();
@@ -203,7 +190,7 @@ mod tests {
             assert_eq!(boot(&sandbox, module), ModuleResult::Done);
             assert_eq!(ran(), "abcdbc", "{module}");
             // One is content now, the other fails for good.
-            let (path, _) = sandbox.with_context(|context| directory(context, module)).unwrap();
+            let path = directory(&sandbox, module);
             sandbox.sys.write(format!("{path}/b"), "#!/bin/sh\nexit 0\n", WriteOptions::mode(0o700)).unwrap();
             sandbox.sys.write(format!("{path}/c"), "#!/bin/sh\nexit 4\n", WriteOptions::mode(0o700)).unwrap();
             let ModuleResult::Failed(why) = boot(&sandbox, module) else { panic!("{module}") };

@@ -2,8 +2,8 @@
 
 use system::{Command, Error, OutputMode, Result, System, debug, warning};
 
-use crate::Context;
 use crate::user_scripts::exit_codes;
+use crate::{Context, MODULES, Module};
 
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,21 +23,24 @@ fn classify(sys: &System, path: &str) -> FileKind {
     }
 }
 
-/// Runs every executable file of `directory`, each with `prefix` before its path. A script that fails or exceeds its
-/// deadline does not stop the others; the error at the end names all of them. Background processes of a script continue.
-pub fn run_parts(context: &Context<'_>, directory: &str, prefix: &[String]) -> Result<()> {
-    run_scripts(context, directory, context.sys.list(directory)?, prefix)
+/// Runs every executable file of a module's directory. A script that fails or exceeds its deadline does not stop the
+/// others; the error at the end names all of them. Background processes of a script continue.
+pub fn run_parts(context: &Context<'_>, module: &Module) -> Result<()> {
+    let Some(scripts) = module.scripts else { return Ok(()) };
+    let prefix = (scripts.prefix)(context)?;
+    run_scripts(context, module, context.sys.list((scripts.path)(context.layout))?, &prefix)
 }
 
-/// Runs one script of a directory in the same way.
-pub fn run_script(context: &Context<'_>, directory: &str, name: &str, prefix: &[String]) -> Result<()> {
-    run_scripts(context, directory, vec![name.to_string()], prefix)
+/// Runs one script of a module's directory in the same way, with `prefix` before its path.
+pub fn run_script(context: &Context<'_>, module: &Module, name: &str, prefix: &[String]) -> Result<()> {
+    run_scripts(context, module, vec![name.to_string()], prefix)
 }
 
-fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefix: &[String]) -> Result<()> {
-    let sys = context.sys;
+fn run_scripts(context: &Context<'_>, module: &Module, names: Vec<String>, prefix: &[String]) -> Result<()> {
+    let Some(scripts) = module.scripts else { return Ok(()) };
+    let (sys, directory) = (context.sys, (scripts.path)(context.layout));
     let (mut attempted, mut failed) = (0, Vec::new());
-    let obeys_codes = exit_codes::are_enabled(context, directory);
+    let obeys_codes = exit_codes::are_enabled(context, module);
     for name in names {
         let path = format!("{directory}/{name}");
         match classify(sys, &path) {
@@ -53,7 +56,7 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
         }
         attempted += 1;
         if directory == context.layout.user_scripts() {
-            sys.set_cause_key(script_source(context, &name));
+            sys.set_cause_key(script_source(context, &path, &name));
         }
         let command = Command::new(prefix.iter().chain([&path]))
             .output(OutputMode::Inherit)
@@ -61,7 +64,7 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
         let ran = match obeys_codes {
             true => sys
                 .run(&command.accept_all())
-                .and_then(|ran| exit_codes::apply(context, directory, &name, ran.code)),
+                .and_then(|ran| exit_codes::apply(context, module, &name, ran.code)),
             false => sys.run(&command).map(drop),
         };
         if let Err(e) = ran {
@@ -76,11 +79,11 @@ fn run_scripts(context: &Context<'_>, directory: &str, names: Vec<String>, prefi
     Err(Error::new(format!("{} of {attempted} scripts failed: {names}", failed.len())))
 }
 
-/// Returns the source of a user's script: the key, or the part of that name.
-fn script_source(context: &Context<'_>, name: &str) -> String {
-    let key = "runcmd";
-    let is_key = name == key && context.config.get(key).is_some();
-    if is_key { key.into() } else { format!("user-data {name}") }
+/// Returns the source of a user's script: the key of the module that writes it, or the part of that name.
+fn script_source(context: &Context<'_>, path: &str, name: &str) -> String {
+    let is_writer = |m: &&&Module| m.written_script.is_some_and(|s| (s.path)(context.layout) == path);
+    let keys = MODULES.iter().find(is_writer).map(|writer| writer.configured_keys(context.config));
+    keys.filter(|keys| !keys.is_empty()).unwrap_or_else(|| format!("user-data {name}"))
 }
 
 #[cfg(test)]
@@ -89,8 +92,8 @@ mod tests {
 
     use system::WriteOptions;
 
+    use crate::find_module;
     use crate::tests::sandbox::Sandbox;
-    use crate::{scripts, scripts_vendor};
 
     fn put(sandbox: &Sandbox, path: &str, text: &str, mode: u32) {
         let text = text.replace("OUT", &sandbox.top.join("out").to_string_lossy());
@@ -104,11 +107,11 @@ mod tests {
     #[test]
     fn each_module_runs_its_directory() {
         for (module, below) in [
-            (&scripts::per_boot::MODULE, "scripts/per-boot"),
-            (&scripts::per_once::MODULE, "scripts/per-once"),
-            (&scripts::per_instance::MODULE, "scripts/per-instance"),
-            (&scripts::user::MODULE, "instance/scripts"),
-            (&scripts_vendor::MODULE, "instance/scripts/vendor"),
+            (find_module("scripts_per_boot").unwrap(), "scripts/per-boot"),
+            (find_module("scripts_per_once").unwrap(), "scripts/per-once"),
+            (find_module("scripts_per_instance").unwrap(), "scripts/per-instance"),
+            (find_module("scripts_user").unwrap(), "instance/scripts"),
+            (find_module("scripts_vendor").unwrap(), "instance/scripts/vendor"),
         ] {
             let sandbox = Sandbox::live("{}");
             sandbox.run(module).unwrap();
@@ -133,7 +136,7 @@ mod tests {
             let sandbox = Sandbox::live(&format!("vendor_data: {{enabled: true, prefix: {prefix}}}"));
             let path = sandbox.layout.instance("scripts/vendor/x");
             put(&sandbox, &path, "echo x >> OUT\n", 0o700);
-            sandbox.run(&scripts_vendor::MODULE).unwrap();
+            sandbox.run(find_module("scripts_vendor").unwrap()).unwrap();
             assert_eq!(out(&sandbox).lines().count(), lines, "{prefix}");
         }
     }
@@ -142,7 +145,7 @@ mod tests {
     fn a_script_without_interpreter_is_reported() {
         let sandbox = Sandbox::live("{}");
         put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
-        assert!(sandbox.run(&scripts::per_boot::MODULE).is_err());
+        assert!(sandbox.run(find_module("scripts_per_boot").unwrap()).is_err());
         assert!(
             sandbox.logged_warnings()[0].ends_with("Exec format error"),
             "{:?}",
@@ -158,7 +161,7 @@ mod tests {
         put(&sandbox, &at("a"), "#!/bin/sh\nsleep 30\n", 0o755);
         put(&sandbox, &at("b"), "#!/bin/sh\n(sleep 4; echo later >> OUT) &\n", 0o755);
         let started_at = Instant::now();
-        assert!(sandbox.run(&scripts::per_boot::MODULE).is_err());
+        assert!(sandbox.run(find_module("scripts_per_boot").unwrap()).is_err());
         assert!(started_at.elapsed() < Duration::from_millis(3500), "{:?}", started_at.elapsed());
         assert_eq!(sandbox.logged_warnings().len(), 1);
         assert!(sandbox.logged_warnings()[0].ends_with("/a: timed out after 0.4 s"));

@@ -1,0 +1,121 @@
+//! A module, as the runner sees it: a row of the table.
+
+use config::{Key, Node};
+use distro::Distro;
+use state::Frequency;
+use system::Result;
+
+use crate::Context;
+use crate::user_scripts::{ScriptDirectory, WrittenScript};
+
+/// A module, as the runner sees it.
+pub struct Module {
+    /// The name in module lists, with underscores: `write_files`.
+    pub name: &'static str,
+    /// The frequency, unless the module list has another one.
+    pub frequency: Frequency,
+    /// The distributions that it supports.
+    pub distros: Distros,
+    /// Properties that the runner depends on.
+    pub flags: &'static [ModuleFlag],
+    /// The keys of which one must be set for the module to run. Empty if it always runs.
+    pub activation: &'static [&'static str],
+    /// The top-level keys that it reads; `cloud-init plan` shows them as the cause of an effect.
+    pub keys: &'static [&'static [Key]],
+    /// Former names, which module lists may still have, each with the version that deprecates it.
+    pub former_names: &'static [(&'static str, &'static str)],
+    /// Work that may start while the previous module runs.
+    pub start_ahead: Option<StartAhead>,
+    /// The scripts that it runs.
+    pub scripts: Option<ScriptDirectory>,
+    /// The script that it writes and another module runs.
+    pub written_script: Option<WrittenScript>,
+    /// Does the work.
+    pub run: fn(&Context<'_>) -> Result<()>,
+}
+
+/// Work of a module that may start while the previous module of the list runs.
+#[derive(Debug, Clone, Copy)]
+pub struct StartAhead {
+    /// The previous module.
+    pub during: &'static str,
+    /// Starts the work.
+    pub start: fn(&Context<'_>),
+}
+
+/// Properties of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModuleFlag {
+    /// Safe to repeat after an interruption. Without this flag, an interrupted module is reported and does not run again.
+    Repeatable,
+    /// It lets the owner of the machine log in, so it runs even if user-data could not be consumed.
+    GrantsLogin,
+    /// It runs at every boot and applies what the user configured, so it waits until user-data has been consumed.
+    NeedsUserData,
+}
+
+impl Module {
+    /// Returns a module for all distributions that always runs and reads no key.
+    pub const fn new(
+        name: &'static str,
+        frequency: Frequency,
+        run: fn(&Context<'_>) -> Result<()>,
+    ) -> Module {
+        Module {
+            name,
+            frequency,
+            distros: Distros::All,
+            flags: &[],
+            activation: &[],
+            keys: &[],
+            former_names: &[],
+            start_ahead: None,
+            scripts: None,
+            written_script: None,
+            run,
+        }
+    }
+
+    /// Returns whether the configuration activates the module.
+    pub(crate) fn is_active(&self, config: &Node) -> bool {
+        self.activation.is_empty() || self.activation.iter().any(|key| config.get(key).is_some())
+    }
+
+    /// Returns the version that deprecates a name of the module; `None` for its current name.
+    pub(crate) fn deprecated_name(&self, name: &str) -> Option<&'static str> {
+        self.former_names.iter().find(|(former, _)| *former == name).map(|(_, version)| *version)
+    }
+
+    /// Returns whether the module has a property.
+    pub fn has(&self, flag: ModuleFlag) -> bool {
+        self.flags.contains(&flag)
+    }
+
+    /// Returns the module's keys that are set, separated by commas: the cause of its effects.
+    pub(crate) fn configured_keys(&self, config: &Node) -> String {
+        let names = self.keys.iter().copied().flatten().map(|key| key.name);
+        names.filter(|name| config.get(name).is_some()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The distributions that a module supports.
+#[derive(Debug, Clone, Copy)]
+pub enum Distros {
+    /// Every distribution.
+    All,
+    /// Those of these names.
+    Named(&'static [&'static str]),
+    /// Those whose row in the table of distributions meets the condition.
+    Where(fn(&Distro) -> bool),
+}
+
+impl Distros {
+    /// Returns whether the module supports a distribution.
+    pub fn contains(self, distro: &Distro) -> bool {
+        match self {
+            Distros::All => true,
+            Distros::Named(names) => names.contains(&distro.name),
+            Distros::Where(condition) => condition(distro),
+        }
+    }
+}
