@@ -1,7 +1,6 @@
 //! Metadata documents: text in YAML or JSON becomes a value, and fields of the value become text.
 
 pub mod assignments;
-pub mod field_types;
 pub mod fields;
 pub mod openstack_format;
 pub mod v1;
@@ -16,10 +15,7 @@ use system::{Error, Result};
 ///
 /// Fails, with the position in `source`, if the document is malformed or its top level is not a map.
 pub fn parse_map(source: &str, bytes: &[u8]) -> Result<Node> {
-    let parsed = config::yaml::parse_bytes(source, bytes).or_else(|e| match repair_surrogates(bytes) {
-        Some(bytes) => config::yaml::parse_bytes(source, &bytes),
-        None => Err(e),
-    });
+    let parsed = config::yaml::parse_bytes(source, bytes);
     let root = parsed.map_err(|e| Error::new(e.to_string()))?.root;
     if root.is_null() {
         return Ok(Node::from(Map::new()));
@@ -35,7 +31,14 @@ pub fn text(map: &Node, key: &str) -> Option<String> {
     map.get(key).filter(|node| !node.is_null()).and_then(Node::scalar_text).filter(|text| !text.is_empty())
 }
 
-/// Returns whether a field is null: so is one that was rejected and reported.
+/// Returns a scalar's text without surrounding whitespace, unless it is empty: an id with a line break would never
+/// equal the one that the next boot reads.
+pub fn trimmed(node: Option<&Node>) -> Option<String> {
+    let text = node.filter(|n| !n.is_null()).and_then(Node::scalar_text)?;
+    Some(text.trim().to_string()).filter(|t| !t.is_empty())
+}
+
+/// Returns whether a field is null, as is one that was rejected and reported.
 pub fn is_null(map: &Node, key: &str) -> bool {
     map.get(key).is_some_and(Node::is_null)
 }
@@ -49,45 +52,6 @@ pub fn items<'n>(map: &'n Node, key: &str) -> &'n [Node] {
 /// become null.
 pub fn select(map: &Node, names: &[(&str, &str)]) -> Map {
     names.iter().map(|(new, old)| (Node::from(*new), map.get(old).cloned().unwrap_or_default())).collect()
-}
-
-/// Replaces escapes for halves of UTF-16 surrogate pairs (`\ud83d`): two that belong together by their character, a lone
-/// one by U+FFFD. Programs that truncate text write lone ones, and a damaged name must not discard the instance-id.
-/// Returns `None` if the text has no such escape.
-fn repair_surrogates(bytes: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    let mut is_repaired = false;
-    while let Some(at) = rest.iter().position(|b| *b == b'\\') {
-        let (before, escape) = rest.split_at(at);
-        out.extend_from_slice(before);
-        let Some(high @ 0xd800..0xe000) = code_unit(escape) else {
-            // Skips the escaped character too, as it may be a backslash.
-            let end = escape.len().min(2);
-            out.extend_from_slice(&escape[..end]);
-            rest = &escape[end..];
-            continue;
-        };
-        is_repaired = true;
-        let low = code_unit(&escape[ESCAPE_LENGTH..]).filter(|low| (0xdc00..0xe000).contains(low));
-        let pair = low.and_then(|low| char::decode_utf16([high, low]).next()?.ok());
-        out.extend_from_slice(pair.unwrap_or(char::REPLACEMENT_CHARACTER).to_string().as_bytes());
-        rest = &escape[if pair.is_some() { 2 * ESCAPE_LENGTH } else { ESCAPE_LENGTH }..];
-    }
-    out.extend_from_slice(rest);
-    is_repaired.then_some(out)
-}
-
-/// The length of `\uXXXX`.
-const ESCAPE_LENGTH: usize = 6;
-
-/// Returns the code unit of the `\uXXXX` escape at the beginning of `text`, if there is one.
-fn code_unit(text: &[u8]) -> Option<u16> {
-    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
-    if !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 #[cfg(test)]
@@ -110,9 +74,6 @@ mod tests {
         }
         for broken in [r#"{"a": "\ud83d"#, r#"{"a": "\ud8"}"#, r"{ \ud83d", "\\"] {
             assert!(config::json::value(broken.as_bytes()).is_err(), "{broken}");
-        }
-        for bytes in [&b"\\"[..], b"\\u", b"\\ud83", b"x\\ud83d\\", b"\\ud83d\\u"] {
-            let _ = repair_surrogates(bytes);
         }
     }
 }
