@@ -17,7 +17,7 @@
 use state::Instance;
 use system::{Request, Result, warning};
 
-use crate::document::field_types::{Field, FieldType::Text};
+use crate::document::fields::{Field, FieldType::Text};
 use crate::firmware::dmi;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};

@@ -12,7 +12,7 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Request, Result, warning};
 
-use crate::document::field_types::{
+use crate::document::fields::{
     self, Field,
     FieldType::{self, Text},
     OPENSSH_KEY,
@@ -83,7 +83,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
     let metadata = match document {
         Ok(mut document) => {
             // Before strings of several lines become lists: a bad text is one problem.
-            field_types::drop_invalid(session.sys, SOURCE, &mut document, &[PUBLIC_KEYS]);
+            fields::drop_invalid(session.sys, SOURCE, &mut document, &[PUBLIC_KEYS]);
             leaves(document)
         }
         Err(e) => {
@@ -119,7 +119,7 @@ fn instance(ctx: &Search<'_>, documents: Documents) -> Instance {
         ("network.interfaces.macs{}.ipv6s", FieldType::TextList, false),
         PUBLIC_KEYS,
     ];
-    field_types::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
+    fields::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
     let class = ctx.class("AliYun");
     let mut instance = standard::from_metadata("AliYun", &class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });

@@ -5,7 +5,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, debug};
 
-use crate::document::field_types::{
+use crate::document::fields::{
     self,
     FieldType::{Data, Keys, Map, Text},
 };
@@ -49,7 +49,7 @@ fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance>
         ("userdata_raw", Data, true),
         ("vendordata_raw", Data, true),
     ];
-    field_types::drop_invalid(ctx.sys, "Bigstep's metadata", &mut document, &expected);
+    fields::drop_invalid(ctx.sys, "Bigstep's metadata", &mut document, &expected);
     let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
         return Err(Error::new(format!("{url}: the document has no metadata")));
     };

@@ -4,7 +4,7 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Result, warning};
 
-use crate::document::field_types::{
+use crate::document::fields::{
     self,
     FieldType::{Keys, Map, Text},
 };
@@ -41,7 +41,7 @@ fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance 
     let fields = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
     let texts = ["local-hostname", "availability-zone", "region"].map(|key| (key, Text, false));
     let fields = [&fields[..], &texts[..]].concat();
-    field_types::drop_invalid(ctx.sys, "CloudCIX's metadata", &mut metadata, &fields);
+    fields::drop_invalid(ctx.sys, "CloudCIX's metadata", &mut metadata, &fields);
     let mut instance = standard::from_metadata("CloudCIX", "DataSourceCloudCIX", "unknown".into(), &metadata);
     match metadata.get("network").filter(|network| !network.is_falsy()) {
         Some(network) => instance.network = Some(standard::network(network.clone(), "CloudCIX's metadata")),

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use config::Node;
-use state::{Blobs, Instance};
-use system::{Deadline, Error, Result, System};
+use state::Instance;
+use system::{Deadline, Error, Result, System, warning};
 
-use crate::document::fields::Fields;
+use crate::document::fields::FieldType::{Data, Map, Text};
+use crate::document::fields::{self, Field};
 use crate::firmware::dmi;
 use crate::service::retry;
-use crate::{Datasource, Search, standard};
+use crate::{Datasource, Search, document, standard};
 
 pub const CLOUDSIGMA: Datasource = Datasource::new("CloudSigma", find);
 
@@ -29,6 +30,21 @@ const MAX_CONTEXT: usize = 16 << 20;
 const MAX_EMPTY_LINES: usize = 16;
 /// The limit of upstream for the name of a server.
 const MAX_HOSTNAME: usize = 61;
+
+/// What messages call the context.
+const SOURCE: &str = "CloudSigma: server context";
+const USER_DATA: &str = "cloudinit-user-data";
+const FIELDS: [Field; 9] = [
+    ("uuid", Text, false),
+    ("name", Text, false),
+    ("meta", Map, true),
+    ("meta.ssh_public_key", Data, false),
+    ("meta.cloudinit-dsmode", Text, false),
+    ("meta.cloudinit-user-data", Data, false),
+    ("meta.base64_fields", Text, false),
+    ("vendor_data", Map, false),
+    ("vendor_data.cloudinit", Data, false),
+];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     // In any case, unlike the generator: firmware has several spellings.
@@ -65,48 +81,45 @@ pub(crate) fn parse_context(line: &[u8]) -> Result<Node> {
     let end = line.iter().rev().take_while(|b| **b == 4).count().min(line.len() - begin);
     let text = String::from_utf8_lossy(&line[begin..line.len() - end]);
     let json = config::json::value(text.as_bytes())
-        .map_err(|e| Error::new(format!("CloudSigma: server context: expected JSON: {e}")))?;
+        .map_err(|e| Error::new(format!("{SOURCE}: expected JSON: {e}")))?;
     Ok(Node::from_json(&json))
 }
 
 pub(crate) fn instance(sys: &System, context: &Node) -> Result<Instance> {
-    let fields = Fields::of(sys, "CloudSigma: server context", context);
-    let Some(uuid) = fields.text("uuid") else {
-        return Err(Error::new("CloudSigma: server context: uuid: expected a string"));
+    let mut valid = context.clone();
+    fields::drop_invalid(sys, SOURCE, &mut valid, &FIELDS);
+    let Some(uuid) = document::trimmed(valid.get("uuid")) else {
+        return Err(Error::new(format!("{SOURCE}: uuid: expected a string")));
     };
-    if context.get("meta").is_none_or(Node::is_null) {
-        fields.reject("meta", "missing: no keys and no user-data");
-    }
-    let meta = fields.map("meta");
+    let null = Node::null();
+    let meta = valid.get("meta").unwrap_or(&null);
+    let text = |key: &str| document::trimmed(meta.get(key));
     let mut instance =
         standard::from_metadata("CloudSigma", "DataSourceCloudSigma", format!("cepko ({PORT})"), context);
     instance.is_hostname_whole = true;
-    instance.local_hostname = Some(hostname(fields.text("name").as_deref(), &uuid));
-    instance.public_keys = meta.keys("ssh_public_key");
+    instance.local_hostname = Some(hostname(document::trimmed(valid.get("name")).as_deref(), &uuid));
+    let keys = text("ssh_public_key").unwrap_or_default();
+    instance.public_keys = fields::valid_keys(sys, &format!("{SOURCE}: meta.ssh_public_key"), &keys);
     // `disabled` is accepted and has no effect, as upstream.
-    let mode = meta.text("cloudinit-dsmode").filter(|mode| mode != "disabled");
+    let mode = text("cloudinit-dsmode").filter(|mode| mode != "disabled");
     instance.dsmode = standard::dsmode(sys, "CloudSigma", mode, "net");
-    let user_data = meta.lines(USER_DATA).unwrap_or_default();
-    let base64_fields = meta.text("base64_fields").unwrap_or_default();
-    let is_base64 = base64_fields.split(',').any(|name| name.trim() == USER_DATA);
-    instance.user_data = blob(match is_base64 {
-        true => encoding::base64::decode_like_python(user_data.as_bytes()).unwrap_or_else(|| {
-            meta.reject(USER_DATA, "expected base64, as base64_fields says; using it as it is");
-            user_data.into_bytes()
-        }),
-        false => user_data.into_bytes(),
-    });
-    instance.vendor_data =
-        blob(fields.map("vendor_data").lines("cloudinit").unwrap_or_default().into_bytes());
+    instance.user_data = standard::text_blob(meta, USER_DATA);
+    let base64_fields = text("base64_fields").unwrap_or_default();
+    if base64_fields.split(',').any(|name| name.trim() == USER_DATA) {
+        for data in &mut instance.user_data.0 {
+            match encoding::base64::decode_like_python(data) {
+                Some(decoded) => *data = decoded,
+                None => warning!(
+                    sys,
+                    "{SOURCE}: meta.{USER_DATA}: expected base64, as base64_fields says; using it as it is"
+                ),
+            }
+        }
+    }
+    instance.vendor_data = standard::text_blob(valid.get("vendor_data").unwrap_or(&null), "cloudinit");
     instance.sensitive = [USER_DATA, "vnc_password"].map(Into::into).into();
     instance.id = uuid;
     Ok(instance)
-}
-
-const USER_DATA: &str = "cloudinit-user-data";
-
-fn blob(bytes: Vec<u8>) -> Blobs {
-    if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
 }
 
 /// Returns the name of the server, or the first part of its uuid if the name has characters that no hostname has.
@@ -122,7 +135,6 @@ fn hostname(name: Option<&str>, uuid: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::text;
 
     fn read(json: &str) -> (Result<Instance>, usize) {
         let sys = System::new("/nonexistent");
@@ -157,35 +169,20 @@ mod tests {
             (&*found.id, found.public_keys.as_slice(), warnings),
             ("u-1", &["ssh-rsa A".into()][..], 0)
         );
-        assert_eq!(found.user_data, Blobs(vec![b"#hi".to_vec()]));
+        assert_eq!(found.user_data.0, [b"#hi"]);
     }
 
-    /// A field of a wrong type is named and skipped; the others are used.
+    /// Types are checked by `bad_media.rs`.
     #[test]
-    fn invalid_fields_are_named_and_skipped() {
-        for (json, warnings) in [
-            (r#"{"uuid": "u-1"}"#, 1),
-            (r#"{"uuid": "u-1", "meta": []}"#, 1),
-            (r#"{"uuid": "u-1", "meta": {"ssh_public_key": {}}, "name": []}"#, 2),
-            (r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": [1], "base64_fields": {}}}"#, 2),
-            (
-                r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": "!", "base64_fields": "cloudinit-user-data"}}"#,
-                0,
-            ),
-            (
-                r#"{"uuid": "u-1", "meta": {"cloudinit-user-data": "abc", "base64_fields": "cloudinit-user-data"}}"#,
-                1,
-            ),
-            (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "x"}, "vendor_data": {"cloudinit": []}}"#, 2),
-            (r#"{"uuid": "u-1", "meta": {"cloudinit-dsmode": "disabled"}, "vendor_data": "x"}"#, 1),
-        ] {
-            let (found, logged) = read(json);
-            let found = found.unwrap();
-            assert_eq!((&*found.id, &*found.dsmode, logged), ("u-1", "net", warnings), "{json}");
+    fn documents_without_a_uuid_are_errors() {
+        for (data, warnings) in [("!", 0), ("abc", 1)] {
+            let (found, logged) = read(&format!(
+                r#"{{"uuid": "u-1", "meta": {{"cloudinit-user-data": "{data}", "base64_fields": "cloudinit-user-data"}}}}"#
+            ));
+            assert_eq!((&*found.unwrap().id, logged), ("u-1", warnings), "{data}");
         }
         for json in ["", "\u{4}", "[", "[]", "7", "{}", r#"{"uuid": []}"#, r#"{"uuid": ""}"#, "\u{4}\u{4}{"] {
             assert!(read(json).0.is_err(), "{json}");
         }
-        assert_eq!(text(&parse_context(br#"{"a": "b\u0000c"}"#).unwrap(), "a").as_deref(), Some("b\0c"));
     }
 }

@@ -7,7 +7,7 @@ use ephemeral::Lease;
 use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, info};
 
-use crate::document::field_types;
+use crate::document::fields;
 use crate::media::seed;
 use crate::service::metadata_network::{self, MetadataNetwork};
 use crate::service::password_server;
@@ -98,7 +98,7 @@ fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
     session.prefetch(&["latest/meta-data/", "latest/user-data"]);
     let user_data = session.data("latest/user-data")?;
     let mut metadata = session.tree("latest/meta-data/")?;
-    field_types::drop_invalid(session.sys, "CloudStack's metadata", &mut metadata, &standard::TREE_FIELDS);
+    fields::drop_invalid(session.sys, "CloudStack's metadata", &mut metadata, &standard::TREE_FIELDS);
     let subplatform = format!("metadata ({}/)", session.base);
     let mut instance = standard::from_metadata("CloudStack", class, subplatform, &metadata);
     instance.id = session.instance_id(&instance.id)?;

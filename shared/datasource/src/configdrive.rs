@@ -11,8 +11,7 @@ use config::{Map, Node};
 use state::Instance;
 use system::{Error, Result, System, debug, warning};
 
-use crate::document::field_types::{self, Field, FieldType};
-use crate::document::fields;
+use crate::document::fields::{self, Field, FieldType};
 use crate::document::openstack_format::{self, OpenStackData};
 use crate::{Datasource, Search, document, ibmcloud, media, standard};
 
@@ -85,12 +84,7 @@ fn read_v2(sys: &System, top: &str, version: &str) -> Result<OpenStackData> {
         Ok(ec2) => {
             drive.ec2 = ec2.unwrap_or_default();
             let fields = [("block-device-mapping", FieldType::Texts, false)];
-            field_types::drop_invalid(
-                sys,
-                &format!("{top}/ec2/latest/meta-data.json"),
-                &mut drive.ec2,
-                &fields,
-            );
+            fields::drop_invalid(sys, &format!("{top}/ec2/latest/meta-data.json"), &mut drive.ec2, &fields);
         }
         Err(e) => warning!(sys, "{e}; the EC2 part of the drive is ignored"),
     }
@@ -120,7 +114,7 @@ fn read_v1(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
         Some(_) => return Err(Error::new(format!("{top}/meta.js: expected a map"))),
         None => Node::from(Map::new()),
     };
-    field_types::drop_invalid(sys, &format!("{top}/meta.js"), &mut meta, &V1_FIELDS);
+    fields::drop_invalid(sys, &format!("{top}/meta.js"), &mut meta, &V1_FIELDS);
     let keys = keys.unwrap_or_default();
     let mut public_keys = match meta.get("public-keys") {
         Some(keys) => standard::public_keys(Some(keys)),

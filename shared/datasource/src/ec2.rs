@@ -13,8 +13,8 @@ use system::{Deadline, Error, Request, Result, System, debug, info, warning};
 
 use ephemeral::{Ipv4Method, Ipv6Method};
 
-use crate::document::field_types::FieldType::{Map, Text};
-use crate::document::field_types::{self, Field};
+use crate::document::fields::FieldType::{Map, Text};
+use crate::document::fields::{self, Field};
 use crate::firmware::dmi;
 use crate::search::without_secrets;
 use crate::service::metadata_network::{self, MetadataNetwork, NetworkRequirements};
@@ -296,10 +296,10 @@ fn crawl<'a>(
     let user_data = standard::ignore_too_large(sys, "Ec2: user-data", imds.get(&paths.user_data))?;
     let user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
     let mut metadata = imds.tree(&paths.metadata)?;
-    field_types::drop_invalid(sys, "EC2's metadata", &mut metadata, &standard::TREE_FIELDS);
+    fields::drop_invalid(sys, "EC2's metadata", &mut metadata, &standard::TREE_FIELDS);
     let mut identity = paths.identity.map(|path| imds.tree(&path)).transpose()?;
     if let Some(identity) = &mut identity {
-        field_types::drop_invalid(sys, "EC2's instance-identity", identity, &IDENTITY_FIELDS);
+        fields::drop_invalid(sys, "EC2's instance-identity", identity, &IDENTITY_FIELDS);
     }
     let id_of_document = identity.as_ref().and_then(|identity| identity.at_path(&["document", "instanceId"]));
     if document::text(&metadata, "instance-id").is_none() && id_of_document.is_none_or(Node::is_falsy) {

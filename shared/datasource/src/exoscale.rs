@@ -10,7 +10,7 @@ use config::Node;
 use state::Instance;
 use system::{Result, debug, warning};
 
-use crate::document::field_types;
+use crate::document::fields;
 use crate::service::password_server;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
@@ -71,7 +71,7 @@ fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance>
     session.prefetch(&[&top, &user_data]);
     let user_data = session.data(&user_data)?;
     let mut metadata = session.tree(&top)?;
-    field_types::drop_invalid(session.sys, "Exoscale's metadata", &mut metadata, &standard::TREE_FIELDS);
+    fields::drop_invalid(session.sys, "Exoscale's metadata", &mut metadata, &standard::TREE_FIELDS);
     let mut instance = standard::from_metadata("Exoscale", "DataSourceExoscale", "unknown".into(), &metadata);
     instance.id = session.instance_id(&instance.id)?;
     instance.user_data = user_data;

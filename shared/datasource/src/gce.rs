@@ -5,8 +5,8 @@ use serde_json::json;
 use state::{Blobs, HostKeyService, Instance};
 use system::{Error, Result, System, warning};
 
-use crate::document::field_types::FieldType::{Data, Keys, Text};
-use crate::document::field_types::{self, Field};
+use crate::document::fields::FieldType::{Data, Keys, Text};
+use crate::document::fields::{self, Field};
 use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
@@ -106,13 +106,13 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
     metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());
     metadata.insert("local-hostname", name);
     let mut metadata = Node::from(metadata);
-    field_types::drop_invalid(sys, "GCE's metadata", &mut metadata, &FIELDS);
+    fields::drop_invalid(sys, "GCE's metadata", &mut metadata, &FIELDS);
     if document::text(&metadata, "instance-id").is_none() {
         return Err(Error::new("GCE: the metadata has no valid instance-id (instance/id)"));
     }
     let mut metadata = metadata.as_map().cloned().unwrap_or_default();
-    field_types::drop_invalid(sys, "GCE's instance/attributes", &mut instance, &ATTRIBUTES);
-    field_types::drop_invalid(sys, "GCE's project/attributes", &mut project, &ATTRIBUTES);
+    fields::drop_invalid(sys, "GCE's instance/attributes", &mut instance, &ATTRIBUTES);
+    fields::drop_invalid(sys, "GCE's project/attributes", &mut project, &ATTRIBUTES);
     let keys = keys(&instance, &project);
     metadata.insert("public-keys-data", keys.into_iter().map(Node::from).collect::<Vec<_>>());
     let user_data = user_data(sys, &instance);

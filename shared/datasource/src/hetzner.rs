@@ -11,9 +11,9 @@ use ephemeral::Ipv6Method;
 use state::{Blobs, Instance};
 use system::{Error, Result, warning};
 
-use crate::document::field_types::Field;
-use crate::document::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::document::{field_types, v1};
+use crate::document::fields::Field;
+use crate::document::fields::FieldType::{Data, Keys, Map, Text};
+use crate::document::{fields, v1};
 use crate::firmware::dmi;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
@@ -88,7 +88,7 @@ const FIELDS: [Field; 5] = [
 
 fn instance(ctx: &Search<'_>, serial: &str, documents: Documents) -> Result<Instance> {
     let Documents { mut metadata, private_networks, user_data } = documents;
-    field_types::drop_invalid(ctx.sys, "Hetzner's metadata", &mut metadata, &FIELDS);
+    fields::drop_invalid(ctx.sys, "Hetzner's metadata", &mut metadata, &FIELDS);
     let id = document::text(&metadata, "instance-id").unwrap_or_default();
     if id != serial {
         return Err(Error::new(format!(

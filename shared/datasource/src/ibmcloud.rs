@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::document::field_types::FieldType::{Data, Keys, Text};
-use crate::document::field_types::{self, Field};
+use crate::document::fields::FieldType::{Data, Keys, Text};
+use crate::document::fields::{self, Field};
 use crate::document::openstack_format::{self, json_file, node_file};
 use crate::{Datasource, IdentityCheck, Search, is_name, media, standard};
 
@@ -129,7 +129,7 @@ pub(crate) fn read(sys: &System, at: &str, device: &str, variant: Variant) -> Re
     if raw.as_map().is_none() {
         return Err(Error::new(format!("{label}/{}: expected a map", path("meta_data.json"))));
     }
-    field_types::drop_invalid(sys, &format!("{label}/{}", path("meta_data.json")), &mut raw, &FIELDS);
+    fields::drop_invalid(sys, &format!("{label}/{}", path("meta_data.json")), &mut raw, &FIELDS);
     let mut optional =
         |name: &str| openstack_format::optional_or_log(sys, json_file(&label, &path(name), &mut get));
     let vendor_data = openstack_format::parse_vendor_data(

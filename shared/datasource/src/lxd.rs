@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
 
-use crate::document::{field_types, v1};
+use crate::document::{fields, v1};
 use crate::media::seed;
 use crate::service::retry;
 use crate::{Datasource, IdentityCheck, Search, document, standard};
@@ -221,7 +221,7 @@ pub(crate) fn instance(
     devices: &Json,
 ) -> Result<Instance> {
     let sys = ctx.sys;
-    field_types::drop_invalid(sys, "LXD /1.0/meta-data", &mut metadata, standard::FIELDS);
+    fields::drop_invalid(sys, "LXD /1.0/meta-data", &mut metadata, standard::FIELDS);
     let Some(id) = document::text(&metadata, "instance-id") else {
         // A default would make a new instance of a machine that is one already.
         return Err(Error::new(format!("LXD: /{API_VERSION}/meta-data: instance-id: expected a string")));
@@ -280,7 +280,7 @@ fn merge(sys: &System, metadata: &mut Node, user: &[u8]) {
         Err(e) => return warning!(sys, "metadata ignored: {e}"),
     };
     let mut valid = user.clone();
-    field_types::drop_invalid(sys, SOURCE, &mut valid, standard::FIELDS);
+    fields::drop_invalid(sys, SOURCE, &mut valid, standard::FIELDS);
     if let (Some(metadata), Some(user), Some(valid)) = (metadata.as_map_mut(), user.as_map(), valid.as_map())
     {
         for ((key, before), (_, value)) in user.iter().zip(valid.iter()) {

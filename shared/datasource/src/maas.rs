@@ -15,7 +15,7 @@ use oauth::{Credentials, Signer};
 use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Result, System, debug, error, info};
 
-use crate::document::field_types::{self, FieldType};
+use crate::document::fields::{self, FieldType};
 use crate::document::openstack_format;
 use crate::service::metadata_network;
 use crate::service::retry::{Defaults, RetryPolicy};
@@ -209,7 +209,7 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
         ("local-hostname", FieldType::Text, true),
         ("public-keys", FieldType::Keys, false),
     ];
-    field_types::drop_invalid(sys, &source, &mut metadata, &fields);
+    fields::drop_invalid(sys, &source, &mut metadata, &fields);
     let vendor_data = get(VENDOR_DATA)?.unwrap_or_default();
     let user_data = standard::ignore_too_large(sys, "user-data", get(USER_DATA))?;
     let class = ctx.class("MAAS");

@@ -4,8 +4,8 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::document::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::document::{field_types, v1};
+use crate::document::fields::FieldType::{Data, Keys, Map, Text};
+use crate::document::{fields, v1};
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Search, document, standard};
@@ -36,12 +36,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 fn instance(ctx: &Search<'_>, url: &str, mut metadata: Node) -> Result<Instance> {
     let expected = [("hostname", Text, true), ("public-keys", Keys, true), ("network", Map, true)];
     let data = [("instance-id", Text, false), ("userdata", Data, false), ("vendordata", Data, false)];
-    field_types::drop_invalid(
-        ctx.sys,
-        "NWCS's metadata",
-        &mut metadata,
-        &[&expected[..], &data[..]].concat(),
-    );
+    fields::drop_invalid(ctx.sys, "NWCS's metadata", &mut metadata, &[&expected[..], &data[..]].concat());
     if document::text(&metadata, "instance-id").is_none() {
         return Err(Error::new("NWCS's metadata has no instance-id"));
     }

@@ -9,7 +9,7 @@ use ephemeral::{Ipv4Method, Ipv6Method};
 use state::Instance;
 use system::{Deadline, Request, Result, System, debug, info, warning};
 
-use crate::document::field_types;
+use crate::document::fields;
 use crate::document::openstack_format::{self, OpenStackData};
 use crate::firmware::dmi;
 use crate::search::without_secrets;
@@ -110,12 +110,7 @@ fn crawl(
             };
             match tree::read(sys, EC2_TREE, &mut get) {
                 Ok(mut ec2) => {
-                    field_types::drop_invalid(
-                        sys,
-                        "EC2's part of the metadata",
-                        &mut ec2,
-                        &standard::TREE_FIELDS,
-                    );
+                    fields::drop_invalid(sys, "EC2's part of the metadata", &mut ec2, &standard::TREE_FIELDS);
                     read.ec2 = ec2;
                 }
                 Err(e) => warning!(sys, "{e}; EC2's part of the metadata is ignored"),

@@ -8,12 +8,11 @@
 use config::Node;
 use ephemeral::Ipv6Method;
 use serde_json::json;
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Instance, NetworkConfig};
 use system::{Error, Result, System, warning};
 
-use crate::document::field_types::FieldType::{Str, StrList};
-use crate::document::field_types::{self, Field};
-use crate::document::fields::Fields;
+use crate::document::fields::FieldType::{Data, Map, Str, StrList, Text};
+use crate::document::fields::{self, Field};
 use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, IdentityCheck, NetworkSource, Search, class_name, document, standard};
@@ -49,6 +48,16 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
     ..MetadataService::COMMON
 };
 
+const FIELDS: [Field; 6] = [
+    ("id", Text, false),
+    ("ociAdName", Text, true),
+    ("hostname", Text, true),
+    ("metadata", Map, false),
+    ("metadata.ssh_authorized_keys", Data, false),
+    ("metadata.user_data", Data, false),
+];
+/// What messages call the metadata.
+const SOURCE: &str = "Oracle's metadata";
 /// The fields of a VNIC whose wrong types the network configuration's parser cannot tell from missing ones.
 const VNIC_FIELDS: [Field; 2] = [("[].privateIp", Str, false), ("[].ipv6Addresses", StrList, false)];
 
@@ -71,7 +80,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
                 "vnics": vnics.map(|vnics| vnics.to_json()),
                 "configure_secondary_nics": configures_secondary,
             }),
-            source: "Oracle's metadata".into(),
+            source: SOURCE.into(),
             positions: String::new(),
         });
     }
@@ -103,14 +112,14 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
         }
         _ => ("v2", SERVICE.headers, std::mem::take(&mut session.response.body)),
     };
-    let document = document::parse_map("Oracle's metadata", &body)?;
+    let document = document::parse_map(SOURCE, &body)?;
     let vnics = wants_vnics.then(|| -> Result<Node> {
         let path = format!("{version}/vnics/");
         let body = session.get_with(&path, headers)?;
         let body = body.ok_or_else(|| Error::new(format!("{}/{path}: not found", session.base)))?;
         let vnics = config::json::parse(&String::from_utf8_lossy(&body));
         let mut vnics = vnics.map_err(|e| Error::new(format!("{path}: {e}")))?;
-        field_types::drop_invalid(session.sys, "Oracle's metadata: vnics", &mut vnics, &VNIC_FIELDS);
+        fields::drop_invalid(session.sys, "Oracle's metadata: vnics", &mut vnics, &VNIC_FIELDS);
         Ok(vnics)
     });
     let vnics = vnics.transpose().unwrap_or_else(|e| {
@@ -121,31 +130,26 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
 }
 
 fn instance(sys: &System, class: &str, document: &Node, base: &str) -> Result<Instance> {
-    let fields = Fields::of(sys, "Oracle's metadata", document);
-    let id = fields.text("id").ok_or_else(|| Error::new("Oracle's metadata: id: expected a string"))?;
+    let mut valid = document.clone();
+    fields::drop_invalid(sys, SOURCE, &mut valid, &FIELDS);
+    let text = |path: &[&str]| document::trimmed(valid.at_path(path));
+    let id = text(&["id"]).ok_or_else(|| Error::new(format!("{SOURCE}: id: expected a string")))?;
     let mut instance = standard::instance("Oracle", class, format!("metadata ({base})"));
     instance.id = id;
-    instance.availability_zone = fields.expected_text("ociAdName");
-    instance.local_hostname = fields.expected_text("hostname");
+    instance.availability_zone = text(&["ociAdName"]);
+    instance.local_hostname = text(&["hostname"]);
     instance.launch_index = Some(0);
-    let metadata = fields.map("metadata");
-    instance.public_keys = metadata.keys("ssh_authorized_keys");
-    instance.user_data = user_data(&metadata);
+    let keys = text(&["metadata", "ssh_authorized_keys"]).unwrap_or_default();
+    instance.public_keys = fields::valid_keys(sys, &format!("{SOURCE}: metadata.ssh_authorized_keys"), &keys);
+    instance.user_data = standard::blob(text(&["metadata", "user_data"]).and_then(|data| {
+        let decoded = encoding::base64::decode_like_python(data.as_bytes());
+        if decoded.is_none() {
+            warning!(sys, "{SOURCE}: metadata.user_data: expected base64; ignored");
+        }
+        decoded
+    }));
     instance.crawled = document.to_json();
     Ok(instance)
-}
-
-fn user_data(metadata: &Fields<'_>) -> Blobs {
-    let Some(text) = metadata.lines("user_data").filter(|text| !text.is_empty()) else {
-        return Blobs::default();
-    };
-    match encoding::base64::decode_like_python(text.as_bytes()) {
-        Some(bytes) => Blobs(vec![bytes]),
-        None => {
-            metadata.reject("user_data", "expected base64");
-            Blobs::default()
-        }
-    }
 }
 
 /// Checks the machine's UUID, which lives as long as the instance-id that only the service knows.

@@ -6,7 +6,7 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Error, Result, debug, warning};
 
-use crate::document::{field_types, fields, xml};
+use crate::document::{fields, xml};
 use crate::firmware::guestinfo::{self, Guestinfo};
 use crate::media::seed;
 use crate::service::retry::{Defaults, RetryPolicy};
@@ -238,7 +238,7 @@ impl Found {
     }
 
     fn into_instance(mut self, ctx: &Search<'_>, source: String) -> Result<Instance> {
-        field_types::drop_invalid(ctx.sys, &format!("OVF ({source})"), &mut self.metadata, standard::FIELDS);
+        fields::drop_invalid(ctx.sys, &format!("OVF ({source})"), &mut self.metadata, standard::FIELDS);
         let has_id = document::text(&self.metadata, "instance-id").is_some_and(|id| !id.trim().is_empty());
         if let Some(map) = self.metadata.as_map_mut()
             && !has_id

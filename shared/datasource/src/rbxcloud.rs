@@ -7,10 +7,11 @@ use std::time::Duration;
 use blockdev::Superblock;
 use config::{Map, Node};
 use serde_json::{Value, json};
-use state::{Blobs, Instance};
+use state::Instance;
 use system::{Command, Deadline, Error, Result, System, warning};
 
-use crate::document::fields::Fields;
+use crate::document::fields::FieldType::{List, Map as MapType, StrList, Text};
+use crate::document::fields::{self, Field};
 use crate::document::v1;
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, media, standard};
 
@@ -34,6 +35,30 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(60);
 const SOURCE_OPTION: &str = "-S";
 const SOURCE_OPTION_OF_RED_HAT: &str = "-s";
 
+/// What messages call the metadata.
+const SOURCE: &str = "cloud.json";
+const FIELDS: [Field; 8] = [
+    ("vm", MapType, false),
+    ("vm._id", Text, false),
+    ("vm.name", Text, true),
+    ("additionalMetadata", MapType, false),
+    ("additionalMetadata.username", Text, false),
+    ("additionalMetadata.password", MapType, false),
+    ("additionalMetadata.password.sha512", Text, false),
+    ("additionalMetadata.sshKeys", StrList, false),
+];
+const NETWORK_FIELDS: [Field; 9] = [
+    ("netadp", List, false),
+    ("netadp[].macaddress", Text, true),
+    ("netadp[].ip", List, false),
+    ("netadp[].ip[].address", Text, true),
+    ("netadp[].network", MapType, false),
+    ("netadp[].network.netmask", Text, false),
+    ("netadp[].network.gateway", Text, false),
+    ("netadp[].network.dns", MapType, false),
+    ("netadp[].network.dns.nameservers", StrList, false),
+];
+
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let is_labelled = |s: &Superblock| LABELS.iter().any(|label| s.has_label(label));
     let mut instance = media::find_ranked(ctx, |s| is_labelled(s).then_some(0), |at, _| read(ctx.sys, at))?;
@@ -47,7 +72,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 pub(crate) fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
     let document = match sys.read_at_most(format!("{at}/cloud.json"), MAX_DOCUMENT) {
         Err(e) if e.is_not_found() => return Ok(None),
-        read => document::parse_map("cloud.json", &read?)?,
+        read => document::parse_map(SOURCE, &read?)?,
     };
     let user_data = match standard::ignore_too_large(sys, "user.data", sys.read(format!("{at}/user.data"))) {
         Err(e) if e.is_not_found() => Vec::new(),
@@ -57,78 +82,109 @@ pub(crate) fn read(sys: &System, at: &str) -> Result<Option<Instance>> {
 }
 
 pub(crate) fn instance(sys: &System, document: &Node, user_data: Vec<u8>) -> Result<Instance> {
-    let fields = Fields::of(sys, "cloud.json", document);
-    let vm = fields.map("vm");
-    let id = vm.text("_id").ok_or_else(|| Error::new("cloud.json: vm._id: expected a string"))?;
+    let mut valid = document.clone();
+    fields::drop_invalid(sys, SOURCE, &mut valid, &FIELDS);
+    let text = |path: &[&str]| document::trimmed(valid.at_path(path));
+    let id =
+        text(&["vm", "_id"]).ok_or_else(|| Error::new(format!("{SOURCE}: vm._id: expected a string")))?;
     let mut metadata = v1::map(&[("instance-id", &id)]);
-    metadata.insert("local-hostname", vm.expected_text("name").map_or_else(Node::null, Node::from));
+    metadata.insert("local-hostname", text(&["vm", "name"]).map_or_else(Node::null, Node::from));
     metadata.insert("public-keys", Vec::<Node>::new());
     let class = "DataSourceRbxCloud [seed=None]";
     let mut instance = standard::from_metadata("RbxCloud", class, "unknown".into(), &metadata.into());
-    let rejections = fields.rejections();
-    let adapters = fields.maps("netadp");
-    let entries: Vec<Map> =
-        adapters.iter().enumerate().filter_map(|(i, adapter)| interface(adapter, i)).collect();
-    let has_address = |entry: &Map| entry.get("subnets").is_some_and(|subnets| !subnets.is_falsy());
-    if entries.iter().any(has_address) {
-        instance.network = Some(standard::network(v1::config(entries), "cloud.json"));
-    } else if fields.rejections() == rejections {
-        // Without any address, DHCP may still give one. An invalid field was reported instead.
-        fields.reject("netadp", "expected a network adapter with an address");
-    }
-    instance.config = cloud_config(sys, &fields.map("additionalMetadata"));
-    instance.user_data = Blobs(Some(user_data).filter(|data| !data.is_empty()).into_iter().collect());
+    instance.network = network(sys, document).map(|config| standard::network(config, SOURCE));
+    instance.config = cloud_config(sys, &valid);
+    instance.user_data = standard::blob(user_data);
     Ok(instance)
 }
 
-/// Returns the entry of an adapter; `None` without a MAC.
-fn interface(adapter: &Fields<'_>, index: usize) -> Option<Map> {
-    let mac = adapter.expected_text("macaddress")?.to_lowercase();
+/// Returns the network configuration; `None` without a valid address, which is reported.
+fn network(sys: &System, document: &Node) -> Option<Node> {
+    let mut valid = document.clone();
+    let mut problems = fields::drop_invalid(sys, SOURCE, &mut valid, &NETWORK_FIELDS);
+    let mut reject = |place: &str, problem: &str| {
+        problems += 1;
+        warning!(sys, "{SOURCE}: {place}: {problem}; ignored");
+    };
+    let adapters =
+        document::items(&valid, "netadp").iter().enumerate().filter(|(_, adapter)| !adapter.is_null());
+    let entries: Vec<Map> = adapters.filter_map(|(i, adapter)| interface(adapter, i, &mut reject)).collect();
+    if entries.iter().any(|entry| entry.get("subnets").is_some_and(|subnets| !subnets.is_falsy())) {
+        return Some(v1::config(entries));
+    }
+    // Without any address, DHCP may still give one. An invalid field was reported instead.
+    if problems == 0 {
+        warning!(sys, "{SOURCE}: netadp: expected a network adapter with an address; ignored");
+    }
+    None
+}
+
+/// Returns the entry of an adapter; `None` if its MAC is invalid.
+fn interface(adapter: &Node, index: usize, reject: &mut dyn FnMut(&str, &str)) -> Option<Map> {
+    let place = format!("netadp[{index}]");
+    let mac = document::text(adapter, "macaddress").unwrap_or_default().trim().to_lowercase();
     let is_octet = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_hexdigit());
     if mac.split(':').count() != 6 || !mac.split(':').all(is_octet) {
-        adapter.reject("macaddress", "expected a MAC address");
+        reject(&format!("{place}.macaddress"), "expected a MAC address");
         return None;
     }
-    let network = adapter.map("network");
-    let address = |of: &Fields<'_>, key: &str| {
-        let text = of.expected_text(key)?;
-        if text.parse::<IpAddr>().is_err() {
-            of.reject(key, "expected an IP address");
-            return None;
+    // A field that is null was reported.
+    let mut address = |of: &Node, key: &str, place: String| {
+        let text = document::trimmed(of.get(key));
+        let is_reported = of.is_null() || document::is_null(of, key);
+        match &text {
+            None if !is_reported => reject(&place, "missing or empty"),
+            Some(text) if text.parse::<IpAddr>().is_err() => {
+                reject(&place, "expected an IP address");
+                return None;
+            }
+            _ => {}
         }
-        Some(text)
+        text
     };
-    let addresses: Vec<String> = adapter.maps("ip").iter().filter_map(|ip| address(ip, "address")).collect();
+    let of_ip = |(i, ip): (usize, &Node)| address(ip, "address", format!("{place}.ip[{i}].address"));
+    let addresses: Vec<String> =
+        document::items(adapter, "ip").iter().enumerate().filter_map(of_ip).collect();
+    let missing = Node::from(Map::new());
+    let network = adapter.get("network").unwrap_or(&missing);
     // Both are reported once for an adapter, whatever the number of its addresses.
-    let netmask = if addresses.is_empty() { None } else { address(&network, "netmask") };
-    let gateway = if netmask.is_none() { None } else { address(&network, "gateway") };
-    let servers = network.map("dns").texts("nameservers");
+    let mut of_network = |key: &str| address(network, key, format!("{place}.network.{key}"));
+    let netmask = if addresses.is_empty() { None } else { of_network("netmask") };
+    let gateway = if netmask.is_none() { None } else { of_network("gateway") };
+    let servers: Vec<Node> = texts(network.at_path(&["dns", "nameservers"])).map(Node::from).collect();
     let subnet = |address: &String| {
         let mut subnet = v1::map(&[("type", "static"), ("address", address), ("control", "auto")]);
         subnet.insert("netmask", netmask.as_deref()?);
         if let Some(gateway) = &gateway {
             subnet.insert("gateway", gateway.as_str());
         }
-        let servers: Vec<Node> = servers.iter().map(|server| Node::from(server.as_str())).collect();
-        subnet.insert("dns_nameservers", servers);
+        subnet.insert("dns_nameservers", servers.clone());
         Some(subnet)
     };
     let subnets = addresses.iter().filter_map(subnet).collect();
     Some(v1::physical(&format!("eth{index}"), &mac, subnets))
 }
 
+/// Returns the strings of a list.
+fn texts(list: Option<&Node>) -> impl Iterator<Item = &str> {
+    let items = list.and_then(Node::as_seq).unwrap_or_default().iter();
+    items.filter_map(Node::as_str).map(str::trim).filter(|text| !text.is_empty())
+}
+
 /// Returns the cloud-config of the metadata: the default user, and how to log in.
-fn cloud_config(sys: &System, additional: &Fields<'_>) -> Value {
+fn cloud_config(sys: &System, document: &Node) -> Value {
+    let null = Node::null();
+    let additional = document.get("additionalMetadata").unwrap_or(&null);
     let mut user = json!({
         "sudo": ["ALL=(ALL) NOPASSWD:ALL"],
         "lock_passwd": false,
-        "ssh_authorized_keys": additional.texts("sshKeys"),
+        "ssh_authorized_keys": texts(additional.get("sshKeys")).collect::<Vec<_>>(),
     });
-    if let Some(name) = additional.text("username") {
+    if let Some(name) = document::trimmed(additional.get("username")) {
         user["name"] = name.as_str().into();
         user["gecos"] = name.into();
     }
-    if let Some(hash) = additional.map("password").text("sha512") {
+    if let Some(hash) = document::trimmed(additional.at_path(&["password", "sha512"])) {
         user["passwd"] = hash.into();
     }
     let hosts = sys.read("/etc/hosts").unwrap_or_default();
@@ -231,64 +287,32 @@ mod tests {
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 
-    /// A wrong field does not affect the others.
+    /// Types are checked by `bad_media.rs`.
     #[test]
-    fn fields_of_a_wrong_type_do_not_affect_the_others() {
-        let one =
-            |adapter: &str| format!(r#"{{"vm": {{"_id": 5, "name": "n"}}, "netadp": [{{{adapter}}}]}}"#);
-        let mac = r#""macaddress": "02:00:00:00:00:01""#;
-        let good = r#""network": {"netmask": "255.255.255.0", "dns": {"nameservers": [3]}}, "ip": [{}, {"address": "192.0.2.7"}]"#;
-        let entry = "[{mac_address:02:00:00:00:00:01,name:eth0,subnets:[{address:192.0.2.7,control:auto,\
-                     dns_nameservers:[],netmask:255.255.255.0,type:static}],type:physical}]";
-        for (document, warnings_expected, network) in [
-            (
-                r#"{"vm": {"_id": 5, "name": ["x"]}, "netadp": []}"#.to_string(),
-                &["vm.name: expected a string", "netadp: expected a network adapter"][..],
-                "null",
-            ),
+    fn adapters_need_a_mac_and_an_address() {
+        let one = |adapter: &str| format!(r#"{{"vm": {{"_id": 5, "name": "n"}}, "netadp": [{adapter}]}}"#);
+        let mac = r#"{"macaddress": "02:00:00:00:00:01""#;
+        let ip = r#""ip": [{"address": "192.0.2.7"}, {"address": "192.0.2.8"}]"#;
+        for (document, expected) in [
             (
                 r#"{"vm": {"_id": 5, "name": "n"}}"#.into(),
-                &["cloud.json: netadp: expected a network"],
-                "null",
+                "netadp: expected a network adapter with an address",
             ),
+            (one(""), "netadp: expected a network adapter with an address"),
+            (one(r#"{"macaddress": "02:00"}"#), "netadp[0].macaddress: expected a MAC address"),
             (
-                r#"{"vm": {"_id": 5}, "netadp": [7]}"#.into(),
-                &["vm.name: missing", "netadp[0]: expected a map"],
-                "null",
+                one(&format!(r#"{mac}, "ip": [{{"address": "x"}}]}}"#)),
+                "netadp[0].ip[0].address: expected an IP address",
             ),
-            (one(good), &["netadp[0].macaddress: missing"], "null"),
-            (one(&format!(r#""macaddress": "02:00", {good}"#)), &["macaddress: expected a MAC"], "null"),
+            (one(&format!("{mac}, {ip}}}")), "netadp[0].network.netmask: missing or empty"),
             (
-                one(&format!("{mac}, {good}")),
-                &["ip[0].address: missing", "gateway: missing", "nameservers[0]: expected a string"],
-                entry,
-            ),
-            (
-                one(&format!(r#"{mac}, "ip": [{{"address": "x\u001b"}}, {{"address": "x"}}]"#)),
-                &["netadp[0].ip[0].address: contains control", "ip[1].address: expected an IP address"],
-                "null",
-            ),
-            (
-                one(&format!(
-                    r#"{mac}, "network": [], "ip": [{{"address": "192.0.2.7"}}, {{"address": "192.0.2.8"}}]"#
-                )),
-                &["netadp[0].network: expected a map"],
-                "null",
+                one(&format!(r#"{mac}, "network": [], {ip}}}"#)),
+                "netadp[0].network: expected a map, found a list",
             ),
         ] {
             let (instance, warnings) = parsed(&document);
-            let instance = instance.unwrap();
-            assert_eq!((&*instance.id, instance.user_data.0), ("5", vec![b"u".to_vec()]));
-            let config = instance.network.map_or(Value::Null, |network| network.content["config"].clone());
-            assert_eq!(config.to_string().replace('"', ""), network, "{document}");
-            assert_eq!(warnings.len(), warnings_expected.len(), "{document}: {warnings:?}");
-            for expected in warnings_expected {
-                let count = warnings.iter().filter(|line| line.contains(expected)).count();
-                assert_eq!(count, 1, "{expected} in {document}: {warnings:?}");
-            }
-        }
-        for document in ["{}", r#"{"vm": {}}"#, r#"{"vm": {"_id": {}}}"#, r#"{"vm": []}"#] {
-            assert!(parsed(document).0.unwrap_err().to_string().contains("vm._id"), "{document}");
+            assert_eq!(instance.unwrap().network, None, "{document}");
+            assert_eq!(warnings, [format!("cloud.json: {expected}; ignored")], "{document}");
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use state::{Blobs, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
-use crate::document::field_types::{Field, FieldType};
+use crate::document::fields::{Field, FieldType};
 use crate::firmware::dmi;
 use crate::{IdentityCheck, Search, document};
 
@@ -36,7 +36,7 @@ pub const FIELDS: &[Field] = TREE_FIELDS.split_at(10).0;
 
 /// Fills the standard fields of `instance` from a metadata map, with the spellings that clouds use.
 pub fn fill(instance: &mut Instance, metadata: &Node) {
-    let text = |key: &str| text(metadata.get(key));
+    let text = |key: &str| document::trimmed(metadata.get(key));
     if let Some(id) = text("instance-id") {
         instance.id = id;
     }
@@ -44,19 +44,12 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
     instance.public_keys = public_keys(metadata.get("public-keys"));
     instance.availability_zone = text("availability-zone")
         .or_else(|| text("availability_zone"))
-        .or_else(|| self::text(metadata.at_path(&["placement", "availability-zone"])));
+        .or_else(|| document::trimmed(metadata.at_path(&["placement", "availability-zone"])));
     instance.region = text("region");
     instance.launch_index = metadata.get("launch-index").and_then(|n| n.scalar_text()?.trim().parse().ok());
     if let Some(name) = metadata.get("cloud-name").and_then(Node::as_str) {
         instance.cloud_name = name.to_lowercase();
     }
-}
-
-/// Returns a scalar's text without surrounding whitespace, unless it is empty: an id with a line break would never
-/// equal the one that the next boot reads.
-fn text(node: Option<&Node>) -> Option<String> {
-    let text = node.filter(|n| !n.is_null()).and_then(Node::scalar_text)?;
-    Some(text.trim().to_string()).filter(|t| !t.is_empty())
 }
 
 /// Returns the configured dsmode if it is valid, else the default.
@@ -139,9 +132,14 @@ pub fn network(config: Node, source: &str) -> NetworkConfig {
     NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
 }
 
+/// Returns bytes as user-data or vendor-data; none if they are missing or empty.
+pub fn blob(bytes: impl Into<Option<Vec<u8>>>) -> Blobs {
+    Blobs(bytes.into().filter(|bytes| !bytes.is_empty()).into_iter().collect())
+}
+
 /// Returns the text of a metadata field as user-data or vendor-data; none if the field is missing or empty.
 pub fn text_blob(map: &Node, key: &str) -> Blobs {
-    Blobs(document::text(map, key).map(String::into_bytes).into_iter().collect())
+    blob(document::text(map, key).map(String::into_bytes))
 }
 
 /// Returns user-data, decoded if it is valid base64.

@@ -116,7 +116,7 @@ fn oracle_requests_vnics_only_if_they_are_needed() {
 fn oracle_fields_of_a_wrong_type_do_not_affect_the_others() {
     for (key, value, warning) in [
         ("ociAdName", json!(["x"]), "Oracle's metadata: ociAdName: expected a string"),
-        ("ociAdName", Value::Null, "Oracle's metadata: ociAdName: missing"),
+        ("ociAdName", Value::Null, "Oracle's metadata: ociAdName is missing"),
         ("hostname", json!("a\u{1b}b"), "Oracle's metadata: hostname: contains control characters"),
         ("hostname", json!("x".repeat(1 << 16)), "Oracle's metadata: hostname: too long"),
         ("metadata", json!("x"), "Oracle's metadata: metadata: expected a map"),

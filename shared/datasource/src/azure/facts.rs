@@ -8,7 +8,7 @@ use state::{Blobs, Instance};
 use super::imds::{keys, text};
 use super::ovf::{self, Key, Ovf};
 use super::previous::CertificateKeys;
-use crate::document::field_types::parse_switch;
+use crate::document::fields::parse_switch;
 use crate::{Nic, Nics, standard};
 
 /// Returns a UUID with the bytes of its first three groups in reverse order: firmware before SMBIOS 2.6 has them so. Lower

@@ -4,7 +4,7 @@ use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, info, warning};
 
 use super::failure::Failure;
-use crate::document::field_types::{self, Field, FieldType};
+use crate::document::fields::{self, Field, FieldType};
 use crate::service::retry::RetryPolicy;
 use crate::standard;
 
@@ -129,7 +129,7 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     match config::json::value(&response.body) {
         Ok(json) if json.is_object() => {
             let mut document = Node::from_json(&json);
-            field_types::drop_invalid(sys, "Azure's metadata", &mut document, &FIELDS);
+            fields::drop_invalid(sys, "Azure's metadata", &mut document, &FIELDS);
             Ok(document)
         }
         Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
@@ -325,7 +325,7 @@ mod tests {
                 let sys = System::new("/nonexistent");
                 let text = format!("{{\"{outer}\": {{\"{inner}\": {{\"{key}\": {given}}}}}}}");
                 let mut document = config::json::parse(&text).unwrap();
-                field_types::drop_invalid(&sys, "doc", &mut document, &FIELDS);
+                fields::drop_invalid(&sys, "doc", &mut document, &FIELDS);
                 let logged: Vec<String> =
                     sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
                 let expected: Vec<String> = expected

@@ -3,7 +3,7 @@
 
 use roxmltree::Node;
 
-use crate::document::field_types::parse_switch;
+use crate::document::fields::parse_switch;
 use crate::document::xml::{self, escape};
 
 const NAMESPACE: &str = "http://schemas.microsoft.com/windowsazure";

@@ -11,8 +11,8 @@ use ephemeral::Ipv4Method;
 use state::Instance;
 use system::{Error, Result, System};
 
-use crate::document::field_types::FieldType::{Data, Keys, Map, Text};
-use crate::document::field_types::{self, Field};
+use crate::document::fields::FieldType::{Data, Keys, Map, Text};
+use crate::document::fields::{self, Field};
 use crate::firmware::dmi;
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
@@ -81,7 +81,7 @@ fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Re
         return Err(Error::new(format!("{url}: metadata has neither droplet_id nor interfaces")));
     }
     let fields = [&FIELDS[..], &network::FIELDS].concat();
-    field_types::drop_invalid(ctx.sys, "DigitalOcean's metadata", &mut metadata, &fields);
+    fields::drop_invalid(ctx.sys, "DigitalOcean's metadata", &mut metadata, &fields);
     let metadata = &metadata;
     let given = |key: &str| metadata.get(key).filter(|node| !node.is_null()).cloned();
     let or = |key: &str, default: &str| given(key).unwrap_or_else(|| default.into());

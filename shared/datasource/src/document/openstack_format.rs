@@ -8,8 +8,8 @@ use serde_json::{Value as Json, json};
 use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
 use system::{Error, Result, System, debug, error, warning};
 
-use crate::document::field_types::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
-use crate::document::field_types::{self, Field};
+use crate::document::fields::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
+use crate::document::fields::{self, Field};
 use crate::{document, standard};
 
 const FIELDS: [Field; 12] = [
@@ -102,7 +102,7 @@ pub fn checked_network(sys: &System, source: &str, data: &Json) -> Json {
         }
     }
     let mut data = given.clone();
-    field_types::drop_invalid(sys, source, &mut data, &NETWORK_FIELDS);
+    fields::drop_invalid(sys, source, &mut data, &NETWORK_FIELDS);
     let networks = data.as_map_mut().and_then(|data| items_mut(data, "networks"));
     for (network, given) in networks.into_iter().flatten().zip(document::items(&given, "networks")) {
         let routes = network.as_map_mut().and_then(|network| items_mut(network, "routes"));
@@ -167,7 +167,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     if metadata.as_map().is_none() {
         return Err(Error::new(format!("{}: expected a map", at("meta_data.json"))));
     }
-    field_types::drop_invalid(sys, &at("meta_data.json"), &mut metadata, &FIELDS);
+    fields::drop_invalid(sys, &at("meta_data.json"), &mut metadata, &FIELDS);
     let id = metadata.get("uuid").filter(|n| !n.is_falsy()).cloned();
     let Some(id) = id else { return Err(Error::new(format!("{} has no uuid", at("meta_data.json")))) };
     let mut read = OpenStackData { version: 2, ..OpenStackData::default() };

@@ -3,7 +3,7 @@
 use config::Node;
 use system::{Request, Result, System, error, warning};
 
-use crate::document::field_types::{self, Field, FieldType};
+use crate::document::fields::{self, Field, FieldType};
 use crate::service::retry::RetryPolicy;
 use crate::{document, standard};
 
@@ -33,7 +33,7 @@ pub fn parse_meta_data(sys: &System, source: &str, bytes: &[u8]) -> Option<Node>
 /// Returns the metadata of a seed without its invalid fields, which are logged.
 pub fn checked_meta_data(sys: &System, source: &str, mut map: Node) -> Node {
     for fields in [standard::FIELDS, &FIELDS] {
-        field_types::drop_invalid(sys, source, &mut map, fields);
+        fields::drop_invalid(sys, source, &mut map, fields);
     }
     map
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use state::{Blobs, Instance};
 use system::{Error, Result, System};
 
-use crate::document::field_types::{self, Field, FieldType};
+use crate::document::fields::{self, Field, FieldType};
 use crate::service::metadata_network::LINK_TIMEOUT;
 use crate::service::privileged_ports::PrivilegedPorts;
 use crate::service::retry::Defaults;
@@ -110,7 +110,7 @@ const FIELDS: [Field; 10] = [
 pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     let is_v6 = documents.is_v6();
     let Documents { mut metadata, user_data, vendor_data, lease, base, nic } = documents;
-    field_types::drop_invalid(sys, "Scaleway's metadata", &mut metadata, &FIELDS);
+    fields::drop_invalid(sys, "Scaleway's metadata", &mut metadata, &FIELDS);
     let text = |key: &str| document::text(&metadata, key);
     let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
     instance.id = text("id").ok_or_else(|| Error::new(format!("{base}: metadata has no id")))?;

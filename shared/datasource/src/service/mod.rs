@@ -21,7 +21,7 @@ use self::metadata_network::{MetadataNetwork, NetworkRequirements};
 use self::parts::Parts;
 use self::retry::{Defaults, RetryPolicy};
 use self::tree::Prefetched;
-use crate::document::field_types::{self, Field};
+use crate::document::fields::{self, Field};
 use crate::search::without_secrets;
 use crate::{Nic, Search, document, standard};
 
@@ -288,7 +288,7 @@ impl Session<'_, '_> {
         let metadata = document::parse_map(&source, &self.get(path)?.unwrap_or_default());
         let metadata = metadata.inspect_err(|e| warning!(self.sys, "{e}; metadata ignored"));
         let mut metadata = metadata.unwrap_or_else(|_| Map::new().into());
-        field_types::drop_invalid(self.sys, &source, &mut metadata, fields);
+        fields::drop_invalid(self.sys, &source, &mut metadata, fields);
         Ok(metadata.as_map().cloned().unwrap_or_default())
     }
 

@@ -6,7 +6,7 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, warning};
 
-use crate::document::field_types::{
+use crate::document::fields::{
     self,
     FieldType::{Data, Keys, Map, Text},
 };
@@ -39,7 +39,7 @@ fn instance(ctx: &Search<'_>, uuid: &str, url: &str, mut metadata: Node) -> Inst
     let expected = [("hostname", Text, true), ("public_keys", Keys, true), ("network", Map, true)];
     let texts = ["instance_id", "region"].map(|key| (key, Text, false));
     let data = ["user_data", "vendor_data"].map(|key| (key, Data, false));
-    field_types::drop_invalid(
+    fields::drop_invalid(
         ctx.sys,
         "UpCloud's metadata",
         &mut metadata,

@@ -3,8 +3,8 @@
 use config::{Map, Node};
 use system::{System, warning};
 
-use crate::document::field_types::Field;
-use crate::document::field_types::FieldType::{Flag, List, Str, StrList};
+use crate::document::fields::Field;
+use crate::document::fields::FieldType::{Flag, List, Str, StrList};
 use crate::document::v1;
 use crate::{Nics, document};
 

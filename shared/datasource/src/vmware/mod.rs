@@ -26,7 +26,7 @@ use config::Node;
 use state::{Cached, Instance};
 use system::{Error, Result, debug, info, warning};
 
-use crate::document::field_types::{self, Field, FieldType};
+use crate::document::fields::{self, Field, FieldType};
 use crate::firmware::guestinfo;
 use crate::{Datasource, Search, UpdateEvents, document, standard};
 use data::{CUSTOMIZATION, Data};
@@ -92,7 +92,7 @@ pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
     // Other spellings of the keys are not used, so that their types do not matter.
     let fields = standard::FIELDS.iter().copied().filter(|(_, field_type, _)| *field_type != FieldType::Keys);
     let fields: Vec<Field> = fields.chain(keys.map(|name| (name, FieldType::Keys, false))).collect();
-    field_types::drop_invalid(sys, data.key, &mut metadata, &fields);
+    fields::drop_invalid(sys, data.key, &mut metadata, &fields);
     if document::text(&metadata, "instance-id").is_none_or(|id| id.trim().is_empty()) {
         // In a container, which has the variables of the environment, it is the host's.
         let uuid = sys.dmi("system-uuid").unwrap_or_default().to_lowercase();

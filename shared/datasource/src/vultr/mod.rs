@@ -13,9 +13,9 @@ use config::Node;
 use state::Instance;
 use system::{Command, Error, Result, System, warning};
 
-use crate::document::field_types::Field;
-use crate::document::field_types::FieldType::{Data, Keys, List, Map, Text};
-use crate::document::{field_types, v1};
+use crate::document::fields::Field;
+use crate::document::fields::FieldType::{Data, Keys, List, Map, Text};
+use crate::document::{fields, v1};
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Nic, Search, document, standard};
@@ -102,7 +102,7 @@ const FIELDS: [Field; 10] = [
 
 fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let fields = [&FIELDS[..], &network::FIELDS].concat();
-    field_types::drop_invalid(ctx.sys, "Vultr's metadata", &mut metadata, &fields);
+    fields::drop_invalid(ctx.sys, "Vultr's metadata", &mut metadata, &fields);
     let Some(id) = document::text(&metadata, "instance-v2-id") else {
         return Err(Error::new("metadata has no instance-v2-id"));
     };

@@ -3,8 +3,8 @@
 use config::{Map, Node};
 use system::{System, warning};
 
-use crate::document::field_types::Field;
-use crate::document::field_types::FieldType::{List, Map as MapType, Name, Prefix, Str, Text};
+use crate::document::fields::Field;
+use crate::document::fields::FieldType::{List, Map as MapType, Name, Prefix, Str, Text};
 use crate::document::v1;
 use crate::{Nics, document};
 

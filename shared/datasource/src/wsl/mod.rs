@@ -8,7 +8,7 @@ use config::Node;
 use state::{Blobs, Instance};
 use system::{Command, Error, Result, System, debug, error, info, warning};
 
-use crate::document::{assignments, field_types};
+use crate::document::{assignments, fields};
 use crate::{Datasource, IdentityCheck, Search, document, standard};
 use merge::UserData;
 
@@ -81,7 +81,7 @@ fn metadata(sys: &System, paths: &Paths) -> Result<Node> {
             Err(e) => return Err(e),
         };
         let mut metadata = document::parse_map(&path, &bytes)?;
-        field_types::drop_invalid(sys, &path, &mut metadata, standard::FIELDS);
+        fields::drop_invalid(sys, &path, &mut metadata, standard::FIELDS);
         // With a default ID, the machine would become another instance.
         if document::text(&metadata, "instance-id").is_none() {
             return Err(Error::new(format!("{path}: instance-id: required, but missing")));
