@@ -1,7 +1,6 @@
 //! Metadata documents: text in YAML or JSON becomes a value, and fields of the value become text.
 
 pub mod assignments;
-pub mod field_types;
 pub mod fields;
 pub mod openstack_format;
 pub mod v1;
@@ -16,7 +15,8 @@ use system::{Error, Result};
 ///
 /// Fails, with the position in `source`, if the document is malformed or its top level is not a map.
 pub fn parse_map(source: &str, bytes: &[u8]) -> Result<Node> {
-    let root = config::yaml::parse_bytes(source, bytes).map_err(|e| Error::new(e.to_string()))?.root;
+    let parsed = config::yaml::parse_bytes(source, bytes);
+    let root = parsed.map_err(|e| Error::new(e.to_string()))?.root;
     if root.is_null() {
         return Ok(Node::from(Map::new()));
     }
@@ -31,7 +31,14 @@ pub fn text(map: &Node, key: &str) -> Option<String> {
     map.get(key).filter(|node| !node.is_null()).and_then(Node::scalar_text).filter(|text| !text.is_empty())
 }
 
-/// Returns whether a field is null: so is one that was rejected and reported.
+/// Returns a scalar's text without surrounding whitespace, unless it is empty: an id with a line break would never
+/// equal the one that the next boot reads.
+pub fn trimmed(node: Option<&Node>) -> Option<String> {
+    let text = node.filter(|n| !n.is_null()).and_then(Node::scalar_text)?;
+    Some(text.trim().to_string()).filter(|t| !t.is_empty())
+}
+
+/// Returns whether a field is null, as is one that was rejected and reported.
 pub fn is_null(map: &Node, key: &str) -> bool {
     map.get(key).is_some_and(Node::is_null)
 }
