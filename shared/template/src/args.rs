@@ -12,28 +12,40 @@ pub struct CallArgs {
     pub named: Vec<(Name, Val)>,
 }
 
-/// The arguments of a call in the order of its parameters, of which none has more.
-pub type Args = [Arg; 4];
+/// The arguments of a call in the order of its parameters. No function has more than three.
+pub type Args = [Arg; 3];
 
 /// The value of a parameter, if one is given.
 #[derive(Default)]
 pub struct Arg(pub Option<Val>);
 
-/// A function by name. Its parameters are separated by blanks. `!` is one that is required and has no name. `*` stands for any
-/// arguments: the function gets a tuple and a map, like Python's `*args, **kwargs`.
+/// A function by its name, or by several names separated by blanks. Its parameters are separated by blanks. `!` is one that
+/// is required and has no name. `*` stands for any arguments: the function gets a tuple and a map, like Python's
+/// `*args, **kwargs`.
 pub type Row<F> = (&'static str, &'static str, F);
 
-/// Returns the row of this name.
-pub fn find<F>(table: &'static [Row<F>], name: &str) -> Option<&'static Row<F>> {
-    table.iter().find(|row| row.0 == name)
+/// Returns the row of this name. The error lists the first name of every row; `kind` is that of the rows, for example `filter`.
+pub fn find<F>(tables: &[&'static [Row<F>]], kind: &str, name: &str) -> ValueResult<&'static Row<F>> {
+    let mut rows = tables.iter().copied().flatten();
+    let found = rows.find(|row| row.0.split(' ').any(|of| of == name));
+    found.ok_or_else(|| unsupported(kind, name, tables.iter().copied().flatten().map(|row| row.0)))
+}
+
+/// Returns the error for a name that is not among the known ones.
+pub fn unsupported(kind: &str, name: &str, known: impl Iterator<Item = &'static str>) -> String {
+    let mut known: Vec<&str> = known.filter_map(|names| names.split(' ').next()).collect();
+    sort::sort(&mut known);
+    format!("the {kind} '{name}' is not supported (supported: {})", known.join(", "))
 }
 
 impl CallArgs {
     /// Assigns the arguments to parameters, which are written as in a [`Row`].
     pub fn bind(self, parameters: &str) -> ValueResult<Args> {
         if parameters == "*" {
-            let (values, named) = (Val::tuple(self.values)?, Val::map_of_named(self.named)?);
-            return Ok([Arg(Some(values)), Arg(Some(named)), Arg(None), Arg(None)]);
+            let named = self.named.into_iter().map(|(name, value)| (Val::Str(name), value));
+            return Ok(
+                [Val::tuple(self.values)?, Val::map(named, false)?, Val::None].map(|value| Arg(Some(value)))
+            );
         }
         let names = || parameters.split_ascii_whitespace();
         let (most, given) = (names().count(), self.values.len());
@@ -60,7 +72,7 @@ impl CallArgs {
 
 impl From<Args> for CallArgs {
     /// Returns the arguments that were bound to `*`.
-    fn from([values, named, ..]: Args) -> CallArgs {
+    fn from([values, named, _]: Args) -> CallArgs {
         let mut args = CallArgs::default();
         if let (Some(Val::Seq(values)), Some(Val::Map(named))) = (values.0, named.0) {
             args.values = values.items.borrow().clone();
@@ -82,8 +94,8 @@ impl Arg {
         self.0.as_ref().filter(|value| !matches!(value, Val::None))
     }
 
-    pub fn is_true(&self, default: bool) -> bool {
-        self.0.as_ref().map_or(default, Val::is_true)
+    pub fn is_true(&self) -> bool {
+        self.0.as_ref().is_some_and(Val::is_true)
     }
 
     pub fn int(&self, default: i128) -> ValueResult<i128> {
@@ -92,7 +104,7 @@ impl Arg {
 
     /// Returns an integer as a length; a negative one is zero.
     pub fn size(&self, default: usize) -> ValueResult<usize> {
-        Ok(usize::try_from(self.int(default as i128)?).unwrap_or(0))
+        Ok(usize::try_from(self.int(default as i128)?.max(0)).unwrap_or(usize::MAX))
     }
 
     /// Returns an integer as a maximum; a negative one is no limit.
@@ -114,13 +126,13 @@ impl Arg {
 pub fn int(value: &Val) -> ValueResult<i128> {
     match value.number() {
         Some(Number::Int(n)) => Ok(n),
-        _ => Err(format!("expected an integer, found {}", value.type_name())),
+        _ => Err(value.operand_error("expected an integer, found")),
     }
 }
 
 pub fn text(value: &Val) -> ValueResult<&Rc<str>> {
     match value {
-        Val::Str(text) | Val::Safe(text) => Ok(text),
-        other => Err(format!("expected a string, found {}", other.type_name())),
+        Val::Str(text) => Ok(text),
+        other => Err(other.operand_error("expected a string, found")),
     }
 }

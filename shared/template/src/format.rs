@@ -1,19 +1,20 @@
 //! Python's formatting: `%` of a string, `str.format`, and numbers as text.
 
+use crate::args::{int, unsupported};
 use crate::eval::Interpreter;
-use crate::value::{Number, TOO_LARGE, Val, ValueResult};
+use crate::value::{Val, ValueResult};
 
-/// How a value is formatted: `[[fill]align][sign][#][0][width][,][.precision][kind]`.
+/// The supported types of a specification.
+const FORMATS: [&str; 6] = ["d", "f", "i", "s", "x", "X"];
+
+/// How a value is formatted: `[[fill]align][+][0][width][.precision][kind]`.
 #[derive(Default)]
 struct Spec {
     fill: Option<char>,
     align: Option<char>,
-    /// What precedes a number that is not negative.
-    sign: &'static str,
-    alternate: bool,
+    plus: bool,
     zeros: bool,
     width: usize,
-    grouped: bool,
     precision: Option<usize>,
     kind: Option<char>,
 }
@@ -34,140 +35,102 @@ fn take(rest: &mut &str, wanted: char) -> bool {
 }
 
 impl Spec {
-    /// Parses what follows the `%` and a name in parentheses, up to the kind. Returns also the rest of the text.
-    fn parse_printf(text: &str) -> ValueResult<(Spec, &str)> {
-        let end = text.find(|c: char| !"#0- +".contains(c)).unwrap_or(text.len());
-        let (flags, mut rest) = text.split_at(end);
-        let mut spec = Spec {
-            align: Some(if flags.contains('-') { '<' } else { '>' }),
-            sign: ["+", " "].into_iter().find(|sign| flags.contains(sign)).unwrap_or_default(),
-            alternate: flags.contains('#'),
-            zeros: flags.contains('0') && !flags.contains('-'),
-            width: take_digits(&mut rest).unwrap_or(0),
-            ..Spec::default()
-        };
+    /// Parses `[+][0][width][.precision][kind]` after the alignment. Returns also the rest of the text.
+    fn parse_rest(mut self, mut rest: &str) -> (Spec, &str) {
+        self.plus = take(&mut rest, '+');
+        self.zeros = take(&mut rest, '0');
+        self.width = take_digits(&mut rest).unwrap_or(0);
         if take(&mut rest, '.') {
-            spec.precision = Some(take_digits(&mut rest).unwrap_or(0));
+            self.precision = Some(take_digits(&mut rest).unwrap_or(0));
         }
-        let kind = rest.chars().next().ok_or("a string ends within '%'")?;
-        spec.kind = Some(kind);
-        Ok((spec, &rest[kind.len_utf8()..]))
+        let mut chars = rest.chars();
+        self.kind = chars.next();
+        (self, chars.as_str())
     }
 
-    /// Parses what follows the colon of a field. Returns also what is left, which is an error for most types.
+    /// Parses what follows `%`.
+    fn parse_printf(mut text: &str) -> (Spec, &str) {
+        let align = if take(&mut text, '-') { '<' } else { '>' };
+        Spec { align: Some(align), ..Spec::default() }.parse_rest(text)
+    }
+
+    /// Parses what follows the colon of a field.
     fn parse_format(text: &str) -> (Spec, &str) {
-        let mut rest = text;
-        let mut spec = Spec::default();
-        let is_align = |c: &char| "<>^=".contains(*c);
+        let is_align = |c: &char| "<>^".contains(*c);
         let mut chars = text.chars();
         let first = chars.next();
-        if let Some(align) = chars.next().filter(is_align) {
-            (spec.fill, spec.align, rest) = (first, Some(align), chars.as_str());
-        } else if let Some(align) = first.filter(is_align) {
-            (spec.align, rest) = (Some(align), &text[1..]);
-        }
-        spec.sign = if take(&mut rest, '+') { "+" } else { "" };
-        take(&mut rest, '-');
-        spec.alternate = take(&mut rest, '#');
-        spec.zeros = take(&mut rest, '0') && spec.align.is_none();
-        spec.width = take_digits(&mut rest).unwrap_or(0);
-        spec.grouped = take(&mut rest, ',');
-        if take(&mut rest, '.') {
-            spec.precision = take_digits(&mut rest);
-        }
-        spec.kind = rest.chars().next();
-        let left = &rest[spec.kind.map_or(0, char::len_utf8)..];
-        (spec, left)
-    }
-
-    /// Returns a number by its kind, without sign and padding; `None` if the kind is not one of numbers.
-    fn number(&self, number: Number, kind: char) -> ValueResult<Option<String>> {
-        let precision = self.precision.unwrap_or(6);
-        Ok(Some(match (number, kind) {
-            (Number::Int(n), 'd' | 'x' | 'X' | 'o' | 'b') => {
-                let sign = if n < 0 { "-" } else { "" };
-                let prefix = if self.alternate && kind != 'd' { format!("0{kind}") } else { String::new() };
-                let n = n.unsigned_abs();
-                let digits = match kind {
-                    'x' => format!("{n:x}"),
-                    'X' => format!("{n:X}"),
-                    'o' => format!("{n:o}"),
-                    'b' => format!("{n:b}"),
-                    _ => n.to_string(),
-                };
-                format!("{sign}{prefix}{digits}")
-            }
-            (n, 'f' | 'F' | 'e' | 'E' | 'g' | 'G') => float_text(n.float(), kind, precision)?,
-            (n, '%') => float_text(n.float() * 100.0, 'f', precision)? + "%",
-            _ => return Ok(None),
-        }))
-    }
-
-    /// Adds the sign of a number, and pads.
-    fn finish(&self, mut shown: String, is_number: bool) -> String {
-        if is_number && !shown.starts_with('-') {
-            shown.insert_str(0, self.sign);
-        }
-        if self.zeros && is_number {
-            return pad(&shown, self.width, "0", '=');
-        }
-        let align = self.align.unwrap_or(if is_number { '>' } else { '<' });
-        pad(&shown, self.width, &self.fill.unwrap_or(' ').to_string(), align)
+        let after_first = chars.as_str();
+        let (fill, align, rest) = match (chars.next().filter(is_align), first.filter(is_align)) {
+            (Some(align), _) => (first, Some(align), chars.as_str()),
+            (None, Some(align)) => (None, Some(align), after_first),
+            (None, None) => (None, None, text),
+        };
+        Spec { fill, align, ..Spec::default() }.parse_rest(rest)
     }
 }
 
 impl Interpreter<'_> {
+    fn formatted(&mut self, value: &Val, spec: &Spec) -> ValueResult<String> {
+        self.charge_memory(spec.width)?;
+        let number = value.number().map(|number| number.float());
+        let is_number =
+            number.is_some() && !matches!((value, spec.kind), (Val::Bool(_), None) | (_, Some('s')));
+        let mut shown = match (spec.kind, number) {
+            (None | Some('s'), _) => {
+                let text = self.text_of(value)?;
+                text.chars().take(spec.precision.unwrap_or(usize::MAX)).collect()
+            }
+            (Some('d' | 'i'), Some(f)) => int(value).unwrap_or(f as i128).to_string(),
+            (Some('x'), Some(_)) => format!("{:x}", int(value)?),
+            (Some('X'), Some(_)) => format!("{:X}", int(value)?),
+            (Some('f'), Some(f)) => float_text(f, spec.precision.unwrap_or(6))?,
+            (Some(kind @ ('d' | 'i' | 'x' | 'X' | 'f')), None) => {
+                return Err(value.operand_error(&format!("the format '{kind}' requires a number, found")));
+            }
+            (Some(kind), _) => return Err(unsupported("format", &kind.to_string(), FORMATS.into_iter())),
+        };
+        if is_number && spec.plus && !shown.starts_with('-') {
+            shown.insert(0, '+');
+        }
+        let (fill, align) = match spec.align {
+            Some('<') => (' ', '<'),
+            _ if spec.zeros && is_number => ('0', '='),
+            align => (' ', align.unwrap_or(if is_number { '>' } else { '<' })),
+        };
+        Ok(pad(&shown, spec.width, spec.fill.unwrap_or(fill), align))
+    }
+
     /// Evaluates `text % values`.
     pub fn printf(&mut self, text: &str, given: &Val) -> ValueResult<String> {
-        let values = match given {
+        let mut values = match given {
             Val::Seq(seq) if seq.tuple => seq.items.borrow().clone(),
             other => vec![other.clone()],
-        };
-        let mut values = values.into_iter();
+        }
+        .into_iter();
         let mut out = String::new();
         let mut rest = text;
         while let Some((before, mut after)) = rest.split_once('%') {
             out.push_str(before);
+            if let Some(tail) = after.strip_prefix('%') {
+                out.push('%');
+                rest = tail;
+                continue;
+            }
             let mut named = None;
             if let Some((name, tail)) = after.strip_prefix('(').and_then(|a| a.split_once(')')) {
                 let Val::Map(map) = given else { return Err("format requires a mapping".into()) };
                 named = Some(map.get(&Val::text(name)).ok_or_else(|| format!("'{name}' is undefined"))?);
                 after = tail;
             }
-            let (spec, tail) = Spec::parse_printf(after)?;
+            let (spec, tail) = Spec::parse_printf(after);
             rest = tail;
-            let kind = match spec.kind {
-                Some('i' | 'u') | None => 'd',
-                Some(kind) => kind,
-            };
-            if kind == '%' {
-                out.push('%');
-                continue;
+            if spec.kind.is_none() {
+                return Err("a string ends within '%'".into());
             }
             let value = named.or_else(|| values.next()).ok_or("not enough arguments for format string")?;
-            self.charge_memory(spec.width.saturating_add(spec.precision.unwrap_or(0)))?;
-            let is_number = !matches!(kind, 's' | 'r' | 'c');
-            let shown = match (kind, value.number()) {
-                ('c', _) if matches!(value, Val::Int(_)) => {
-                    let code = crate::args::int(&value)?;
-                    u32::try_from(code).ok().and_then(char::from_u32).map(String::from).ok_or(TOO_LARGE)?
-                }
-                ('s' | 'r' | 'c', _) => {
-                    let text = self.text_of(&value)?;
-                    let text = if kind == 'r' { value.repr(false) } else { text.to_string() };
-                    match spec.precision {
-                        Some(most) if kind != 'c' => text.chars().take(most).collect(),
-                        _ => text,
-                    }
-                }
-                ('d', Some(Number::Float(f))) => (f.trunc() as i128).to_string(),
-                ('d' | 'x' | 'X' | 'o' | 'f' | 'F' | 'e' | 'E' | 'g' | 'G', number) => {
-                    let text = number.map_or(Ok(None), |number| spec.number(number, kind))?;
-                    text.ok_or_else(|| format!("'%{kind}' requires a number, not {}", value.type_name()))?
-                }
-                _ => return Err(format!("unknown format '%{kind}'")),
-            };
-            out.push_str(&spec.finish(shown, is_number));
+            let shown = self.formatted(&value, &spec)?;
+            self.charge_memory(shown.len())?;
+            out.push_str(&shown);
         }
         out.push_str(rest);
         if values.next().is_some() && !matches!(given, Val::Map(_)) {
@@ -176,7 +139,7 @@ impl Interpreter<'_> {
         Ok(out)
     }
 
-    /// Evaluates `text.format(…)`: `{}`, `{0}`, `{name}`, keys after these, and format specifications.
+    /// Evaluates `text.format(…)`: `{}`, `{0}`, `{name}`, and these with a format specification.
     pub fn str_format(&mut self, text: &str, values: &Val, named: &Val) -> ValueResult<String> {
         let mut out = String::new();
         let mut next = 0;
@@ -193,128 +156,47 @@ impl Interpreter<'_> {
             let (field, tail) =
                 rest.split_once('}').filter(|_| brace == "{").ok_or("'format': unmatched brace")?;
             rest = tail;
-            let (path, spec) = field.split_once(':').unwrap_or((field, ""));
-            let (path, as_repr) = match path.strip_suffix("!r") {
-                Some(path) => (path, true),
-                None => (path.strip_suffix("!s").unwrap_or(path), false),
-            };
-            let end = path.find(['.', '[']).unwrap_or(path.len());
-            let (first, keys) = path.split_at(end);
-            let place = if first.is_empty() { Some(next) } else { first.parse::<usize>().ok() };
-            next += usize::from(first.is_empty());
+            let (name, written) = field.split_once(':').unwrap_or((field, ""));
+            if name.contains(['.', '[', '!']) {
+                return Err("'format': expected a number or a name between braces".into());
+            }
+            let place = if name.is_empty() { Some(next) } else { name.parse::<usize>().ok() };
+            next += usize::from(name.is_empty());
             let value = match (place, values, named) {
                 (Some(place), Val::Seq(values), _) => values.items.borrow().get(place).cloned(),
-                (None, _, Val::Map(named)) => named.get(&Val::text(first)),
+                (None, _, Val::Map(named)) => named.get(&Val::text(name)),
                 _ => None,
             };
-            let mut value = self.field(value.ok_or("not enough arguments for 'format'")?, keys)?;
-            if as_repr {
-                self.charge_walk(&value)?;
-                value = Val::Str(value.repr(false).into());
+            let value = value.ok_or("not enough arguments for 'format'")?;
+            let (spec, left) = Spec::parse_format(written);
+            if !left.is_empty() {
+                return Err(
+                    "'format': expected '[[fill]align][+][0][width][.precision][type]' after ':'".into()
+                );
             }
-            let shown = self.apply_format_spec(&value, spec)?;
+            let shown = self.formatted(&value, &spec)?;
             self.charge_memory(shown.len())?;
             out.push_str(&shown);
         }
         out.push_str(rest);
         Ok(out)
     }
-
-    /// Evaluates the keys of a field: `.name` and `[key]`.
-    fn field(&mut self, mut value: Val, mut keys: &str) -> ValueResult<Val> {
-        while !keys.is_empty() {
-            if let Some(tail) = keys.strip_prefix('[') {
-                let (key, tail) = tail.split_once(']').ok_or("'format': '[' without ']'")?;
-                let key = key.parse().map_or_else(|_| Val::text(key), Val::Int);
-                value = self.item(&value, &key)?;
-                keys = tail;
-            } else {
-                let tail = keys.strip_prefix('.').ok_or("'format': expected '.' or '[' after ']'")?;
-                let end = tail.find(['.', '[']).unwrap_or(tail.len());
-                value = self.attribute(&value, &tail[..end].into())?;
-                keys = &tail[end..];
-            }
-        }
-        Ok(value)
-    }
-
-    fn apply_format_spec(&mut self, value: &Val, text: &str) -> ValueResult<String> {
-        let (spec, left) = Spec::parse_format(text);
-        self.charge_memory(spec.width)?;
-        let number = value.number().filter(|_| spec.kind.is_some() || !matches!(value, Val::Bool(_)));
-        let is_number = number.is_some();
-        let kind = spec.kind.or(spec.precision.filter(|_| matches!(value, Val::Float(_))).map(|_| 'g'));
-        let formatted = match (number, kind) {
-            (Some(number), Some(kind)) => spec.number(number, kind)?,
-            _ => None,
-        };
-        let mut shown = match (formatted, spec.kind) {
-            (Some(shown), _) => shown,
-            (None, None | Some('s')) if left.is_empty() => {
-                let text = self.text_of(value)?;
-                text.chars().take(spec.precision.filter(|_| !is_number).unwrap_or(usize::MAX)).collect()
-            }
-            _ => return Err(format!("'format': invalid specification '{text}' for {}", value.type_name())),
-        };
-        if spec.grouped {
-            let end = shown.find('.').unwrap_or(shown.len());
-            let begin = usize::from(shown.starts_with('-'));
-            for place in (begin + 1..end).rev().filter(|place| (end - place) % 3 == 0) {
-                shown.insert(place, ',');
-            }
-        }
-        Ok(spec.finish(shown, is_number))
-    }
 }
 
-/// Pads a string to a width. `align` is that of `str.format`, where `=` pads after the sign, or `c` for `str.center`.
-pub fn pad(text: &str, width: usize, fill: &str, align: char) -> String {
+/// Pads a string to a width. `align` is `<`, `^`, `>`, or `=`, which pads after the sign.
+pub fn pad(text: &str, width: usize, fill: char, align: char) -> String {
     let missing = width.saturating_sub(text.chars().count());
     let left = match align {
         '<' => 0,
         '^' => missing / 2,
-        // If the width is odd, Python puts the odd blank on the left.
-        'c' => missing / 2 + (missing & width & 1),
         _ => missing,
     };
-    let (sign, rest) = text.split_at(usize::from(align == '=' && text.starts_with(['-', '+', ' '])));
-    format!("{sign}{}{rest}{}", fill.repeat(left), fill.repeat(missing - left))
+    let fill = |count: usize| std::iter::repeat_n(fill, count).collect::<String>();
+    let (sign, rest) = text.split_at(usize::from(align == '=' && text.starts_with(['-', '+'])));
+    [sign, &fill(left), rest, &fill(missing - left)].concat()
 }
 
-pub fn float_text(f: f64, kind: char, digits: usize) -> ValueResult<String> {
-    if digits > 1000 {
-        return Err("a number with too many digits".into());
-    }
-    let text = match kind {
-        'f' | 'F' => format!("{f:.digits$}"),
-        'e' | 'E' => exponent(f, digits),
-        _ => {
-            let digits = digits.max(1);
-            let scale = exponent(f, digits - 1);
-            let (mantissa, power) = scale.split_once('e').unwrap_or((&scale, "+00"));
-            let number: i32 = power.parse().unwrap_or(0);
-            let plain = |text: &str| match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
-                false => text.to_string(),
-            };
-            if number < -4 || number >= digits as i32 {
-                format!("{}e{power}", plain(mantissa))
-            } else {
-                plain(&format!("{f:.*}", (digits as i32 - 1 - number).max(0) as usize))
-            }
-        }
-    };
-    Ok(if kind.is_uppercase() { text.to_uppercase() } else { text })
-}
-
-/// Returns a number with a signed exponent of at least two digits, as in C.
-fn exponent(f: f64, digits: usize) -> String {
-    let text = format!("{f:.digits$e}");
-    match text.split_once('e') {
-        Some((digits, power)) => {
-            let power: i32 = power.parse().unwrap_or(0);
-            format!("{digits}e{}{:02}", if power < 0 { '-' } else { '+' }, power.abs())
-        }
-        None => text,
-    }
+/// Returns a number with this many decimal places.
+pub fn float_text(f: f64, digits: usize) -> ValueResult<String> {
+    if digits > 1000 { Err("a number with too many digits".into()) } else { Ok(format!("{f:.digits$}")) }
 }

@@ -212,37 +212,20 @@ fn token(text: &str, is_key: bool) -> Result<(Token, usize), String> {
     }
 }
 
-/// Returns the radix of a number that begins with `0x`, `0o` or `0b`.
-pub fn radix_of_prefix(text: &str) -> Option<u32> {
-    match text.as_bytes() {
-        [b'0', b'x' | b'X', ..] => Some(16),
-        [b'0', b'o' | b'O', ..] => Some(8),
-        [b'0', b'b' | b'B', ..] => Some(2),
-        _ => None,
-    }
-}
-
 fn number(text: &str) -> Option<(Token, usize)> {
     let bytes = text.as_bytes();
-    let digits = |from: usize, radix: u32| {
-        let end = bytes[from..].iter().position(|b| *b != b'_' && !char::from(*b).is_digit(radix));
-        from + end.unwrap_or(bytes.len() - from)
-    };
-    if let Some(radix) = radix_of_prefix(text) {
-        let end = digits(2, radix);
-        let value = i128::from_str_radix(&text[2..end].replace('_', ""), radix).ok()?;
-        return Some((Token::Int(value), end));
-    }
-    let mut end = digits(0, 10);
-    let mut float = false;
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let digits =
+        |from: usize| (from..).find(|at| !is_digit(*at) && bytes.get(*at) != Some(&b'_')).unwrap_or(from);
+    let mut end = digits(0);
+    let mut float = false;
     if bytes.get(end) == Some(&b'.') && is_digit(end + 1) {
-        (end, float) = (digits(end + 1, 10), true);
+        (end, float) = (digits(end + 1), true);
     }
     if matches!(bytes.get(end), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
         if is_digit(end + 1 + sign) {
-            (end, float) = (digits(end + 1 + sign, 10), true);
+            (end, float) = (digits(end + 1 + sign), true);
         }
     }
     let written = text[..end].replace('_', "");
@@ -257,7 +240,7 @@ fn number(text: &str) -> Option<(Token, usize)> {
 /// Returns the text between quotes with its escapes decoded, and the length with the quotes.
 fn quoted(text: &str, quote: char) -> Option<(Token, usize)> {
     let mut out = String::new();
-    let mut chars = text.char_indices().skip(1).peekable();
+    let mut chars = text.char_indices().skip(1);
     while let Some((i, c)) = chars.next() {
         if c == quote {
             return Some((Token::Str(out), i + 1));
@@ -271,23 +254,10 @@ fn quoted(text: &str, quote: char) -> Option<(Token, usize)> {
             'n' => out.push('\n'),
             't' => out.push('\t'),
             'r' => out.push('\r'),
-            'a' => out.push('\x07'),
-            'b' => out.push('\x08'),
-            'f' => out.push('\x0c'),
-            'v' => out.push('\x0b'),
             '\n' => {}
             '\\' | '\'' | '"' => out.push(escaped),
-            '0'..='7' => {
-                let mut value = escaped.to_digit(8)?;
-                for _ in 0..2 {
-                    let Some(digit) = chars.peek().and_then(|(_, c)| c.to_digit(8)) else { break };
-                    value = value * 8 + digit;
-                    chars.next();
-                }
-                out.push(char::from_u32(value)?);
-            }
-            // Characters by name.
-            'N' => return None,
+            // Octal numbers, characters by name, control characters.
+            '0'..='7' | 'N' | 'a' | 'b' | 'f' | 'v' => return None,
             'x' | 'u' | 'U' => {
                 let count = [2, 4, 8]["xuU".find(escaped)?];
                 let mut value = 0_u32;

@@ -2,8 +2,10 @@
 //! header or after `## template: basic`. A template cannot access the machine, and rendering is limited in steps, depth and
 //! memory.
 //!
-//! The language is that of Python's Jinja2 with `trim_blocks` and the `do` extension, without the tags that load other
-//! templates. Anything else is an error with a line number; there is never partial output.
+//! The language is the part of Python's Jinja2 (with `trim_blocks` and the `do` extension) that templates of cloud-init use: the
+//! tags `if`, `for`, `set`, `do` and `raw`, the filters of [`filters`], the methods of [`methods`], and the functions of
+//! [`functions`]. Macros, blocks, escaping, and loading of other templates are not part of it. An unsupported name is an error
+//! with the line and the supported names; there is never partial output.
 //!
 //! ```
 //! let variables = config::Map::new();
@@ -152,8 +154,8 @@ fn render_jinja(body: &str, variables: &Map) -> Result<Rendered, TemplateError> 
         Some(inner) => (inner, "\n"),
         None => (body, ""),
     };
-    let (body, blocks) = parser::parse(lexer::tokenize(inner, 2)?)?;
-    let mut run = eval::Interpreter::new(variables, blocks);
+    let body = parser::parse(lexer::tokenize(inner, 2)?)?;
+    let mut run = eval::Interpreter::new(variables);
     run.run(&body)?;
     run.rendered.text.push_str(end);
     Ok(run.rendered)

@@ -5,9 +5,8 @@ use std::rc::Rc;
 
 use crate::args::int;
 use crate::eval::Interpreter;
-use crate::functions::{callable_attribute, steps};
-use crate::methods::method_name;
-use crate::value::{Callable, Number, TOO_LARGE, Val, ValueResult, order, resolve_index, undefined_error};
+use crate::functions::{loop_attribute, steps};
+use crate::value::{Number, TOO_LARGE, Val, ValueResult, order, resolve_index, undefined_error};
 
 fn integer_op(sign: &str, a: i128, b: i128) -> ValueResult<Val> {
     let found = match sign {
@@ -19,10 +18,7 @@ fn integer_op(sign: &str, a: i128, b: i128) -> ValueResult<Val> {
         "//" => {
             a.checked_div(b).map(|q| if a.wrapping_rem(b) != 0 && (a < 0) != (b < 0) { q - 1 } else { q })
         }
-        "%" => a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
-        _ if b < 0 && a == 0 => return Err("a division by zero".into()),
-        _ if b < 0 => return Ok(Val::Float((a as f64).powf(b as f64))),
-        _ => u32::try_from(b).ok().and_then(|b| a.checked_pow(b)),
+        _ => a.checked_rem(b).map(|r| if r != 0 && (r < 0) != (b < 0) { r + b } else { r }),
     };
     found.map(Val::Int).ok_or_else(|| TOO_LARGE.into())
 }
@@ -35,31 +31,21 @@ fn float_op(sign: &str, a: f64, b: f64) -> ValueResult<Val> {
         "/" | "//" | "%" if b == 0.0 => return Err("a division by zero".into()),
         "/" => a / b,
         "//" => (a / b).floor(),
-        "%" => {
+        _ => {
             let rest = a % b;
             if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
         }
-        _ => a.powf(b),
     }))
 }
 
-fn repeat_count(times: &Val) -> ValueResult<usize> {
-    match times.number() {
-        Some(Number::Int(n)) => Ok(usize::try_from(n.max(0)).map_err(|_| TOO_LARGE)?),
-        _ => Err("'*' with a float".into()),
-    }
-}
-
 impl Val {
-    /// Returns the value after `-` or `+`.
-    pub fn signed(&self, sign: &str) -> ValueResult<Val> {
-        Ok(match self.number() {
-            Some(Number::Int(n)) if sign == "-" => Val::Int(n.checked_neg().ok_or(TOO_LARGE)?),
-            Some(Number::Float(f)) if sign == "-" => Val::Float(-f),
-            Some(Number::Int(n)) => Val::Int(n),
-            Some(Number::Float(f)) => Val::Float(f),
-            None => return Err(self.operand_error(&format!("'{sign}' before"))),
-        })
+    /// Returns the value after `-`.
+    pub fn negative(&self) -> ValueResult<Val> {
+        match self.number() {
+            Some(Number::Int(n)) => Ok(Val::Int(n.checked_neg().ok_or(TOO_LARGE)?)),
+            Some(Number::Float(f)) => Ok(Val::Float(-f)),
+            None => Err(self.operand_error("'-' before")),
+        }
     }
 }
 
@@ -73,48 +59,27 @@ impl Interpreter<'_> {
                 };
                 Err(format!("'{a}-{b}' subtracts from an undefined variable; did you mean '{a}_{b}'?"))
             }
-            ("%", Val::Safe(text), _) => {
-                let values = match b {
-                    Val::Seq(seq) if seq.tuple => {
-                        let items = seq.items.borrow().clone();
-                        Val::tuple(items.iter().map(|i| self.escaped_text(i)).collect::<ValueResult<_>>()?)?
-                    }
-                    other => self.escaped_text(other)?,
-                };
-                let text = self.printf(text, &values)?;
-                Ok(self.text(text)?.into_safe())
+            ("~", ..) => {
+                let text = [&*self.text_of(a)?, &*self.text_of(b)?].concat();
+                self.text(text)
             }
             ("%", Val::Str(text), _) => {
                 let text = self.printf(text, b)?;
                 self.text(text)
             }
-            ("+", Val::Safe(_), Val::Str(_) | Val::Safe(_)) | ("+", Val::Str(_), Val::Safe(_)) => {
-                let (a, b) = (self.escape(a)?, self.escape(b)?);
-                Ok(self.operate(sign, &Val::Str(a), &Val::Str(b))?.into_safe())
-            }
-            ("*", Val::Safe(_), _) | ("*", _, Val::Safe(_)) => {
-                Ok(self.operate(sign, &a.plain(), &b.plain())?.into_safe())
-            }
             (_, Val::Undefined(name), _) | (_, _, Val::Undefined(name)) => Err(undefined_error(name)),
             ("+", Val::Str(a), Val::Str(b)) => {
-                self.charge_memory(a.len() + b.len())?;
-                Ok(Val::Str(format!("{a}{b}").into()))
+                let text = [&**a, &**b].concat();
+                self.text(text)
             }
             ("+", Val::Seq(x), Val::Seq(y)) if x.tuple == y.tuple => {
                 let items = [&**x.items.borrow(), &**y.items.borrow()].concat();
                 self.seq(items, x.tuple)
             }
-            ("*", Val::Str(text), times) | ("*", times, Val::Str(text)) if times.number().is_some() => {
-                let times = repeat_count(times)?;
+            ("*", Val::Str(text), times) | ("*", times, Val::Str(text)) => {
+                let times = usize::try_from(int(times)?.max(0)).map_err(|_| TOO_LARGE)?;
                 self.charge_memory(text.len().saturating_mul(times))?;
                 Ok(Val::Str(text.repeat(times).into()))
-            }
-            ("*", Val::Seq(seq), times) | ("*", times, Val::Seq(seq)) if times.number().is_some() => {
-                let (items, times) = (seq.items.borrow(), repeat_count(times)?);
-                self.charge_items(items.len().saturating_mul(times))?;
-                // No repetition of nothing, which costs no memory but time.
-                let times = if items.is_empty() { 0 } else { times };
-                Val::seq((0..times).flat_map(|_| items.iter().cloned()).collect(), seq.tuple)
             }
             _ => match (a.number(), b.number()) {
                 (Some(Number::Int(a)), Some(Number::Int(b))) => integer_op(sign, a, b),
@@ -122,13 +87,6 @@ impl Interpreter<'_> {
                 _ => Err(format!("'{sign}' of {} and {}", a.type_name(), b.type_name())),
             },
         }
-    }
-
-    fn escaped_text(&mut self, value: &Val) -> ValueResult<Val> {
-        Ok(match value {
-            Val::Str(_) => Val::Str(self.escape(value)?),
-            other => other.plain(),
-        })
     }
 
     pub fn compare(&mut self, sign: &str, left: &Val, right: &Val) -> ValueResult<bool> {
@@ -156,11 +114,11 @@ impl Interpreter<'_> {
 
     fn contains(&mut self, within: &Val, value: &Val) -> ValueResult<bool> {
         match (within, value) {
-            (Val::Str(text) | Val::Safe(text), Val::Str(part) | Val::Safe(part)) => {
+            (Val::Str(text), Val::Str(part)) => {
                 self.consume_fuel(text.len() / 64)?;
                 Ok(text.contains(&**part))
             }
-            (Val::Str(_) | Val::Safe(_), other) => Err(other.operand_error("'in' a string of")),
+            (Val::Str(_), other) => Err(other.operand_error("'in' a string of")),
             (Val::Seq(seq), _) => {
                 let items = seq.items.borrow();
                 let each = self.charge_walk(value)?;
@@ -176,55 +134,38 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Evaluates `of.name`: a method, which takes precedence over a map's keys, or a key.
+    /// Evaluates `of.name`.
     pub fn attribute(&mut self, of: &Val, name: &Rc<str>) -> ValueResult<Val> {
-        if let Some(method) = method_name(of, name) {
-            return Ok(Callable::Method(of.clone(), method).into());
-        }
         let found = match of {
             Val::Undefined(of) => return Err(undefined_error(of)),
             Val::Map(map) => {
                 self.consume_fuel(map.entries.borrow().len() / 4)?;
                 map.get(&Val::Str(name.clone()))
             }
-            Val::Seq(seq) if seq.tuple && seq.items.borrow().len() == 2 => {
-                // The fields of an item of `groupby`.
-                let field = ["grouper", "list"].iter().position(|field| **field == **name);
-                field.map(|at| seq.items.borrow()[at].clone())
-            }
-            Val::Callable(callable) => match &**callable {
-                Callable::Template => self.block(name).map(|_| Callable::Block(name.clone()).into()),
-                other => callable_attribute(other, name)?,
-            },
+            Val::Loop(items, at) => loop_attribute(items, *at, name),
             _ => None,
         };
         Ok(found.unwrap_or_else(|| Val::undefined(name)))
     }
 
-    /// Evaluates `of[key]`: a key or index, or a method.
+    /// Evaluates `of[key]`.
     pub fn item(&mut self, of: &Val, key: &Val) -> ValueResult<Val> {
-        if let (Val::Safe(_), _) | (_, Val::Safe(_)) = (of, key) {
-            let found = self.item(&of.plain(), &key.plain())?;
-            return Ok(if matches!(of, Val::Safe(_)) { found.into_safe() } else { found });
+        if let Val::Str(name) = key {
+            return self.attribute(of, name);
         }
         let shown = if key.depth() == 0 { self.text_of(key)? } else { "key".into() };
         let place = |length: usize| resolve_index(int(key).ok()?, length);
-        let found = match (of, key) {
-            (Val::Undefined(of), _) => return Err(undefined_error(of)),
-            (Val::Map(map), _) => {
+        let found = match of {
+            Val::Undefined(of) => return Err(undefined_error(of)),
+            Val::Map(map) => {
                 self.consume_fuel(map.entries.borrow().len() / 4)?;
-                match (map.get(key), key) {
-                    (None, Val::Str(name)) => Some(self.attribute(of, name)?),
-                    (found, _) => found,
-                }
+                map.get(key)
             }
-            (_, Val::Str(name)) => Some(self.attribute(of, name)?),
-            (Val::Bytes(bytes), _) => place(bytes.len()).map(|at| Val::Int(bytes[at].into())),
-            (Val::Seq(seq), _) => {
+            Val::Seq(seq) => {
                 let items = seq.items.borrow();
                 place(items.len()).map(|at| items[at].clone())
             }
-            (Val::Str(text), Val::Int(_) | Val::Bool(_)) => {
+            Val::Str(text) => {
                 self.consume_fuel(text.len() / 16)?;
                 let at = place(text.chars().count()).and_then(|at| text.chars().nth(at));
                 at.map(|c| Val::text(c.encode_utf8(&mut [0; 4])))
@@ -236,7 +177,6 @@ impl Interpreter<'_> {
 
     pub fn slice(&mut self, of: &Val, bounds: [Option<i128>; 3]) -> ValueResult<Val> {
         let items = match of {
-            Val::Safe(_) => return Ok(self.slice(&of.plain(), bounds)?.into_safe()),
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Str(_) => self.items(of)?,
             // Jinja looks for a key first, and a slice cannot be one.

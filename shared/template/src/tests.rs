@@ -4,11 +4,6 @@ fn variables(yaml: &str) -> Map {
     config::yaml::parse("test", yaml).unwrap().root.as_map().cloned().unwrap()
 }
 
-/// A template's body below a Jinja header.
-fn jinja_text(body: &str, values: &str) -> String {
-    render(&format!("## template: jinja\n{body}"), &variables(values)).unwrap().text
-}
-
 fn names(got: &Rendered) -> String {
     got.undefined.iter().map(|u| u.name.as_str()).collect::<Vec<_>>().join(",")
 }
@@ -48,55 +43,6 @@ fn basic_template_is_substituted_and_undefined_names_are_kept() {
     }
 }
 
-/// Results of Jinja 3.1 with trim_blocks.
-#[test]
-fn whitespace_is_controlled_as_in_jinja() {
-    for (body, out) in [
-        ("a\n{% if x %}\nb\n{% endif %}\nc\n", "a\nb\nc\n"),
-        ("a\n{% if not x %}\nb\n{% endif %}\n\nc\n", "a\n\nc\n"),
-        ("a\n {%- if x -%}\n  b\n{% endif %}c", "ab\nc"),
-        ("a {{- x -}} \n b", "a1b"),
-        ("a{# no #}\nb{#- no -#}\n c", "abc"),
-        ("{% if x +%}\nb{% endif %}\n", "\nb\n"),
-        ("{% if x %}b{% endif %}\n", "b\n"),
-        ("{% for i in l -%}\n  {{i}},\n{% endfor %}\n{%- if x %}# x\n{% endif %}\n", "a,\nb,\n# x\n\n"),
-        ("{{ '}}' }}{{ \"%}\" }}", "}}%}"),
-        ("one { two } $x %}\n", "one { two } $x %}\n"),
-        ("\n\n", "\n\n"),
-    ] {
-        assert_eq!(jinja_text(body, "{x: 1, l: [a, b]}"), out, "{body:?}");
-    }
-}
-
-#[test]
-fn expressions_have_the_results_of_jinja() {
-    let values = "{t: text, e: '', n: 3, l: [b, A], o: [], m: {z: 1, y: two}, on_: true, no_: null}";
-    for (body, out) in [
-        ("{{ t }}{{n}}{{on_}}{{no_}}", "text3TrueNone"),
-        ("{{ m.y }} {{ m }}", "two {'z': 1, 'y': 'two'}"),
-        ("{% for k, v in m.items()|sort %}{{k}}={{v};{% endfor %}", "!"),
-        ("{% for k, v in m.items()|sort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
-        ("{% for k, v in m|dictsort %}{{k}}={{v}};{% endfor %}", "y=two;z=1;"),
-        // Keys without an order: by Python's names of their types.
-        ("{{ {'a': 1, none: 3, 1: 2}|pprint }}", "{None: 3, 1: 2, 'a': 1}"),
-        ("{% for h in l|list + o|list + ['c'] %}{{h}} {% endfor %}", "b A c "),
-        ("{% for h in l|sort %}{{h}}{% endfor %}", "Ab"),
-        ("{% for h in o %}x{% else %}none{% endfor %}", "none"),
-        ("{% for h in absent %}x{% endfor %}", ""),
-        ("{% if e %}1{% elif o %}2{% elif n %}3{% else %}4{% endif %}", "3"),
-        ("{% if e or l %}a{% endif %}{% if t and not e %}b{% endif %}", "ab"),
-        ("{% if t in ('x', 'text') %}a{% endif %}{% if t not in ('x',) %}b{% endif %}", "ab"),
-        ("{% if t == 'text' and n != 4 %}a{% endif %}", "a"),
-        ("{% if q is defined %}a{% endif %}{% if q is not defined and t is defined %}b{% endif %}", "b"),
-        ("{{ e|default('d', true) }}{{ e|default('d') }}{{ t|default(q, true) }}", "dtext"),
-        ("{{ q|default(r)|default('d') }}{{ q|default(r) }}", "dCI_MISSING_JINJA_VAR/r"),
-        ("{{ q | default('d') }}{{ l|join(', ') }}{{ t|upper }}{{ 'X'|lower }}", "db, ATEXTx"),
-    ] {
-        let got = render(&format!("## template: jinja\n{body}"), &variables(values));
-        assert_eq!(got.map_or("!".to_string(), |r| r.text), out, "{body}");
-    }
-}
-
 #[test]
 fn undefined_variables_are_rendered_and_listed() {
     let got = render("## template: jinja\n{{a}} {{a}}\n{{b.c}}\n", &variables("{b: {}}")).unwrap();
@@ -115,25 +61,19 @@ fn errors_have_lines() {
         ("\n{% for x in y %}{% endif %}", "line 3: 'endif' without 'if'"),
         ("{% endfor %}", "line 2: 'endfor' without 'for'"),
         ("{% if x %}{% else %}{% else %}{% endif %}", "line 2: 'else' without an 'if' or 'for'"),
-        ("{% shell x %}", "line 2: unknown tag 'shell'"),
-        ("{% include 'x' %}", "line 2: 'include': loading other templates is not supported"),
         ("{% for x y %}{% endfor %}", "line 2: expected 'in', found 'y'"),
         ("a\n{% for i in n %}{% endfor %}", "line 3: 'for': an integer is not iterable"),
         ("{% for a, b in nums %}{% endfor %}", "line 2: expected 2 values to unpack, got 1"),
         ("{{ }}", "line 2: expected an expression, found '}}'"),
         ("{{ x x }}", "line 2: expected '}}', found 'x'"),
-        ("{{ x|shell }}", "line 2: unknown filter 'shell'"),
-        ("{{ x is shell }}", "line 2: unknown test 'shell'"),
         ("{{ l|join(1, 2, 3) }}", "line 2: expected at most 2 arguments, got 3"),
         ("{{ l|dictsort }}", "line 2: 'dictsort' of a list"),
-        ("{{ x.pop() }}", "line 2: 'pop' is undefined"),
         ("{{ 1 + 'a' }}", "line 2: '+' of an integer and a string"),
         ("{{ q + 'a' }}", "line 2: 'q' is undefined"),
         ("\n\n{{ q.r }}", "line 4: 'q' is undefined"),
         ("{{ q-r }}", "line 2: 'q-r' subtracts from an undefined variable; did you mean 'q_r'?"),
         ("{{ (1, }}", "line 2: unmatched '}'"),
-        ("{{ 9 ** 99 }}", "line 2: a number that is too large"),
-        ("{{ '{0[0]é}'.format(l) }}", "line 2: 'format': expected '.' or '[' after ']'"),
+        ("{{ 99999999999999999999 * 99999999999999999999 }}", "line 2: a number that is too large"),
         (&deep, "line 2: nested deeper than 40 levels"),
         (&format!("{{{{ {}x }}}}", "not ".repeat(9999)), "line 2: nested deeper than 40 levels"),
         (
@@ -142,10 +82,6 @@ fn errors_have_lines() {
         ),
         (&format!("{{{{ x{} }}}}", "+ 1".repeat(9999)), "line 2: too many operators in an expression"),
         (&format!("{{{{ x{} }}}}", "|string".repeat(9999)), "line 2: too many operators in an expression"),
-        (
-            "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
-            "line 2: calls nested too deeply (a macro that calls itself?)",
-        ),
     ] {
         let text = format!("## template: jinja\n{body}");
         let got = render(&text, &variables("{x: 1, n: 3, l: [x], nums: [[1]]}"));
@@ -157,44 +93,75 @@ fn errors_have_lines() {
     }
 }
 
+/// Jinja's constructs without a use in configuration: the error names them and lists what can be used instead.
+#[test]
+fn unsupported_constructs_are_named() {
+    for (body, wanted) in [
+        (
+            "{% macro m() %}{% endmacro %}",
+            "the tag 'macro' is not supported (supported: do, for, if, raw, set)",
+        ),
+        ("{% include 'x' %}", "the tag 'include' is not supported (supported: do, for"),
+        ("{% filter upper %}x{% endfilter %}", "the tag 'filter' is not supported (supported: do, for"),
+        (
+            "{{ x|wordwrap(5) }}",
+            "the filter 'wordwrap' is not supported (supported: default, dictsort, first, float",
+        ),
+        (
+            "{{ x is escaped }}",
+            "the test 'escaped' is not supported (supported: boolean, defined, divisibleby",
+        ),
+        ("{{ t.encode() }}", "the method of strings 'encode' is not supported (supported: endswith, format"),
+        ("{{ l.pop() }}", "the method of lists 'pop' is not supported (supported: append, extend)"),
+        ("{{ m.pop('k') }}", "the method of maps 'pop' is not supported (supported: get, items"),
+        ("{{ lipsum() }}", "the function 'lipsum' is not supported (supported: namespace, range)"),
+        ("{{ x.bit_length() }}", "'bit_length()' of an integer"),
+        ("{{ q.upper() }}", "'q' is undefined"),
+        ("{{ l[0]() }}", "only functions and methods can be called"),
+        ("{{ range(*l) }}", "'*' before an argument is not supported"),
+        ("{{ '%e' % 1 }}", "the format 'e' is not supported (supported: X, d, f, i, s, x)"),
+        ("{{ '{:,}'.format(1) }}", "the format ',' is not supported"),
+        ("{{ '%d' % 'a' }}", "the format 'd' requires a number, found a string"),
+        ("{{ '{:.2f!}'.format(1) }}", "'format': expected '[[fill]align]"),
+        ("{{ '{0.a}'.format(m) }}", "'format': expected a number or a name between braces"),
+        ("{{ 'a b c'.split(none, 1) }}", "'split' with a limit needs a separator"),
+        ("{% for i in l recursive %}{% endfor %}", "a recursive 'for' is not supported"),
+        ("{% set a|upper %}{% endset %}", "filters of a 'set' block are not supported"),
+    ] {
+        let text = format!("## template: jinja\n{body}");
+        let got = render(&text, &variables("{x: 1, t: text, l: [x], m: {k: v}}")).unwrap_err();
+        assert!(got.line == 2 && got.message.starts_with(wanted), "{body}: {}", got.message);
+    }
+}
+
 /// Templates that would exhaust memory or time end early, with a message.
 #[test]
 fn resource_limits() {
-    let begun = std::time::Instant::now();
     for body in [
         "{{ 'x' * 999999999999 }}",
-        "{{ 'x'|center(999999999999) }}",
+        "{{ 'x'.zfill(999999999999) }}",
         "{{ '%999999999999d' % 1 }}",
         "{{ '{:999999999999}'.format(1) }}",
-        "{{ [1] * 999999999999 }}",
-        "{% set m = {} %}{% do m.setdefault(m, 1) %}{{ m }}",
-        "{{ [1]|batch(999999999999, 1)|list }}",
-        "{{ [1]|slice(999999999999)|list }}",
-        "{{ 'a\\nb'|indent(999999999999) }}",
+        "{{ '{:.999999999f}'.format(1) }}",
+        "{{ 'a\nb'|indent(999999999999) }}",
         "{{ range(999999999999) }}",
         "{{ [1, [2]]|tojson(999999999999) }}",
+        "{{ range(99999)|list|join('x' * 99999) }}",
+        "{% set m = {} %}{% for i in range(99999) %}{% do m.update(a=m) %}{% endfor %}",
         "{% set ns = namespace(s='x') %}{% for i in range(99999) %}{% set ns.s = ns.s ~ ns.s %}{% endfor %}",
         "{% set ns = namespace(s=[1]) %}{% for i in range(99999) %}{% set ns.s = ns.s + ns.s %}{% endfor %}",
         "{% set ns = namespace(s=[1]) %}{% for i in range(99999) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}",
         "{% set l = [] %}{% for i in range(99999) %}{% do l.append(l) %}{% endfor %}",
         "{% set l = [] %}{% for i in range(99999) %}{% set k = [l] %}{% do l.append(k) %}{% endfor %}{{ l }}",
+        "{% set l = ['x' * 999999] %}{% set l = l + l + l + l %}{% for i in range(99) %}{{ (l + l + l)|join }}{% endfor %}",
         "{% for a in range(99999) %}{% for b in range(99999) %}{{ a }}{% endfor %}{% endfor %}",
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
         "{% for a in range(99999) %}{{ range(99999)|join|replace('1', 'xxxxxxxxxxxxxxx') }}{% endfor %}",
-        "{% for i in range(9) recursive %}{{ loop(range(9)) }}{% endfor %}",
-        "{% macro m(n) %}{{ n }}{% for i in range(9) %}{{ m(n ~ n) }}{% endfor %}{% endmacro %}{{ m('x') }}",
     ] {
         let text = format!("## template: jinja\n{body}");
         let bad = render(&text, &Map::new()).map(|r| r.text.len()).unwrap_err();
         assert!(bad.line == 2 && bad.message.len() < 200, "{body}: {bad}");
     }
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
-}
-
-/// Work that creates nothing is not charged, so there must be none.
-#[test]
-fn repeating_an_empty_list_takes_no_time() {
-    assert_eq!(jinja_text("{{ [] * 10 ** 18 }}{{ '' * 10 ** 18 }}{{ () * -1 }}", "{}"), "[]()");
 }
 
 #[test]
@@ -253,7 +220,7 @@ fn errors_show_the_tag_without_its_strings() {
             "{% if x %}{{ 'hunter2'|nope(\"hunter2\") }}",
             "'if' without 'endif', in {% if x %}{{ '…'|nope(\"…\") }}",
         ),
-        ("{{ 'hunter2'|nope }}", "unknown filter 'nope', in {{ '…'|nope }}"),
+        ("{{ 'hunter2'.nope }}{{ +1 }}", "expected an expression, found '+', in {{ '…'.nope }}{{ +1 }}"),
         ("{{ 1 +\n 'hunter2' }}", "'+' of an integer and a string, in {{ 1 +"),
         ("{{ \"hunter2", "unterminated string or invalid escape, in {{ \"…"),
     ] {

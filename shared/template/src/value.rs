@@ -8,8 +8,6 @@ use std::rc::Rc;
 use config::Node;
 use encoding::python::put_repr;
 
-use crate::ast::{Macro, Name};
-
 /// The maximum nesting of containers.
 pub const MAX_NESTING: u16 = 60;
 
@@ -17,9 +15,6 @@ pub const MAX_NESTING: u16 = 60;
 pub const MISSING_JINJA_PREFIX: &str = "CI_MISSING_JINJA_VAR/";
 
 pub const TOO_LARGE: &str = "a number that is too large";
-
-/// The variables of a scope, which macros and loops keep.
-pub type Scope = Rc<RefCell<Vec<(Name, Val)>>>;
 
 #[derive(Clone)]
 pub enum Val {
@@ -31,12 +26,10 @@ pub enum Val {
     Int(i128),
     Float(f64),
     Str(Rc<str>),
-    /// Text that needs no escaping: Python's `Markup`.
-    Safe(Rc<str>),
-    Bytes(Rc<[u8]>),
     Seq(Rc<Seq>),
     Map(Rc<Dict>),
-    Callable(Rc<Callable>),
+    /// The variable `loop` of a `for`: its items, and the index of the current one.
+    Loop(Rc<[Val]>, usize),
 }
 
 pub struct Seq {
@@ -51,41 +44,6 @@ pub struct Dict {
     pub depth: Cell<u16>,
     /// A `namespace()`: its attributes can be assigned to.
     pub namespace: bool,
-}
-
-pub enum Callable {
-    Function(&'static crate::functions::Function),
-    Method(Val, &'static str),
-    /// A macro, and whether its output is escaped.
-    Macro(Rc<Macro>, Vec<Scope>, bool),
-    /// A block of this name, called through `self`.
-    Template,
-    Block(Name),
-    Loop(LoopState),
-    Cycler {
-        items: Vec<Val>,
-        at: Cell<usize>,
-    },
-    Joiner {
-        between: Val,
-        used: Cell<bool>,
-    },
-}
-
-/// The variable `loop` of a `for`.
-pub struct LoopState {
-    pub items: Vec<Val>,
-    pub index: Cell<usize>,
-    pub level: usize,
-    pub changed: RefCell<Option<Vec<Val>>>,
-    pub recursive: Option<Rc<crate::ast::For>>,
-    pub scopes: Vec<Scope>,
-}
-
-impl From<Callable> for Val {
-    fn from(callable: Callable) -> Val {
-        Val::Callable(Rc::new(callable))
-    }
 }
 
 pub type ValueResult<T> = Result<T, String>;
@@ -114,15 +72,6 @@ impl Dict {
         self.index_of(key).map(|at| self.entries.borrow()[at].1.clone())
     }
 
-    /// Returns the entries in the order of their keys; keys without an order are sorted by the names of their types.
-    pub fn sorted(&self) -> Vec<(Val, Val)> {
-        let mut entries = self.entries.borrow().clone();
-        // As Python's pprint does.
-        let by_type = |a: &Val, b: &Val| a.type_names().1.cmp(b.type_names().1);
-        sort::sort_by(&mut entries, |(a, _), (b, _)| order(a, b).unwrap_or_else(|_| by_type(a, b)));
-        entries
-    }
-
     pub fn insert(&self, key: Val, value: &Val) -> ValueResult<()> {
         let value = copy_into(value, &self.depth)?;
         match self.index_of(&key) {
@@ -134,41 +83,14 @@ impl Dict {
 }
 
 impl Seq {
-    /// Returns the brackets around the items.
-    pub fn brackets(&self, length: usize) -> (&'static str, &'static str) {
-        match (self.tuple, length) {
-            (false, _) => ("[", "]"),
-            (true, 1) => ("(", ",)"),
-            (true, _) => ("(", ")"),
-        }
-    }
-
-    pub fn insert(&self, at: usize, value: &Val) -> ValueResult<()> {
+    pub fn push(&self, value: &Val) -> ValueResult<()> {
         let value = copy_into(value, &self.depth)?;
-        let mut items = self.items.borrow_mut();
-        let at = at.min(items.len());
-        items.insert(at, value);
+        self.items.borrow_mut().push(value);
         Ok(())
     }
 }
 
 impl Val {
-    /// Returns the value with safe text as ordinary text.
-    pub fn plain(&self) -> Val {
-        match self {
-            Val::Safe(text) => Val::Str(text.clone()),
-            other => other.clone(),
-        }
-    }
-
-    /// Marks text that was derived from safe text as safe.
-    pub fn into_safe(self) -> Val {
-        match self {
-            Val::Str(text) => Val::Safe(text),
-            other => other,
-        }
-    }
-
     pub fn text(text: &str) -> Val {
         Val::Str(text.into())
     }
@@ -212,11 +134,6 @@ impl Val {
         Ok(Val::Map(Rc::new(Dict { entries: RefCell::new(entries), depth, namespace })))
     }
 
-    /// Returns a map of named values.
-    pub fn map_of_named(named: Vec<(Name, Val)>) -> ValueResult<Val> {
-        Val::map(named.into_iter().map(|(name, value)| (Val::Str(name), value)), false)
-    }
-
     pub fn from_node(node: &Node) -> ValueResult<Val> {
         use config::Value;
         Ok(match &node.value {
@@ -237,12 +154,6 @@ impl Val {
         })
     }
 
-    /// Returns the variable `loop` if the value is one.
-    pub fn as_loop(&self) -> Option<&LoopState> {
-        let Val::Callable(callable) = self else { return None };
-        if let Callable::Loop(state) = &**callable { Some(state) } else { None }
-    }
-
     pub fn depth(&self) -> u16 {
         match self {
             Val::Seq(seq) => seq.depth.get(),
@@ -254,8 +165,7 @@ impl Val {
     /// Returns whether a walk over the value takes less than `left` steps, and subtracts them. Shared values count each time.
     pub fn fits_budget(&self, left: &mut usize) -> bool {
         let own = match self {
-            Val::Str(text) | Val::Safe(text) => text.len() / 8 + 1,
-            Val::Bytes(bytes) => bytes.len() / 8 + 1,
+            Val::Str(text) => text.len() / 8 + 1,
             _ => 1,
         };
         *left = left.saturating_sub(own);
@@ -283,7 +193,7 @@ impl Val {
                 let entries = entries.iter().map(|(k, v)| Ok((k.clone(), v.deep_copy()?)));
                 Val::map_of_unique(entries.collect::<ValueResult<_>>()?, false)
             }
-            Val::Callable(_) => Err("a function or loop within another value".into()),
+            Val::Loop(..) => Err("a loop within another value".into()),
             other => Ok(other.clone()),
         }
     }
@@ -294,35 +204,27 @@ impl Val {
             Val::Bool(b) => *b,
             Val::Int(n) => *n != 0,
             Val::Float(f) => *f != 0.0,
-            Val::Str(text) | Val::Safe(text) => !text.is_empty(),
-            Val::Bytes(bytes) => !bytes.is_empty(),
+            Val::Str(text) => !text.is_empty(),
             Val::Seq(seq) => !seq.items.borrow().is_empty(),
             Val::Map(map) => !map.entries.borrow().is_empty(),
-            Val::Callable(_) => true,
-        }
-    }
-
-    /// Returns the type's name for messages, and Python's name of it.
-    fn type_names(&self) -> (&'static str, &'static str) {
-        match self {
-            Val::Undefined(_) => ("undefined", "Undefined"),
-            Val::None => ("None", "NoneType"),
-            Val::Bool(_) => ("a boolean", "bool"),
-            Val::Int(_) => ("an integer", "int"),
-            Val::Float(_) => ("a float", "float"),
-            Val::Str(_) => ("a string", "str"),
-            Val::Safe(_) => ("a string", "Markup"),
-            Val::Bytes(_) => ("bytes", "bytes"),
-            Val::Seq(seq) if seq.tuple => ("a tuple", "tuple"),
-            Val::Seq(_) => ("a list", "list"),
-            Val::Map(_) => ("a map", "dict"),
-            Val::Callable(_) => ("a function", "function"),
+            Val::Loop(..) => true,
         }
     }
 
     /// Returns the type's name for messages.
     pub fn type_name(&self) -> &'static str {
-        self.type_names().0
+        match self {
+            Val::Undefined(_) => "undefined",
+            Val::None => "None",
+            Val::Bool(_) => "a boolean",
+            Val::Int(_) => "an integer",
+            Val::Float(_) => "a float",
+            Val::Str(_) => "a string",
+            Val::Seq(seq) if seq.tuple => "a tuple",
+            Val::Seq(_) => "a list",
+            Val::Map(_) => "a map",
+            Val::Loop(..) => "a loop",
+        }
     }
 
     /// Returns the error of an operation on a value of this type, such as `'abs' of`.
@@ -345,23 +247,19 @@ impl Val {
 
     /// Returns `str(value)`.
     pub fn to_text(&self) -> String {
-        match self {
-            Val::Str(text) | Val::Safe(text) => text.to_string(),
-            other => other.repr(false),
-        }
-    }
-
-    /// Returns `repr(value)`; with `sorted` with sorted keys of maps.
-    pub fn repr(&self, sorted: bool) -> String {
         let mut out = String::new();
-        self.write_repr(sorted, &mut out);
+        match self {
+            Val::Str(text) => out.push_str(text),
+            other => other.write_repr(&mut out),
+        }
         out
     }
 
-    fn write_repr(&self, sorted: bool, out: &mut String) {
+    /// Writes `repr(value)`, except of an undefined value, which becomes its placeholder.
+    fn write_repr(&self, out: &mut String) {
         let inner = |value: &Val, out: &mut String| match value {
-            Val::Undefined(_) if !sorted => out.push_str("Undefined"),
-            other => other.write_repr(sorted, out),
+            Val::Undefined(_) => out.push_str("Undefined"),
+            other => other.write_repr(out),
         };
         match self {
             Val::Undefined(Some(name)) if name.is_empty() => {}
@@ -374,71 +272,35 @@ impl Val {
             Val::Int(n) => out.push_str(&n.to_string()),
             Val::Float(f) => out.push_str(&Node::from(*f).scalar_text().unwrap_or_default()),
             Val::Str(text) => put_repr(text, out),
-            Val::Safe(text) => {
-                out.push_str("Markup(");
-                put_repr(text, out);
-                out.push(')');
-            }
-            Val::Bytes(bytes) => write_bytes(bytes, out),
             Val::Seq(seq) => {
                 let items = seq.items.borrow();
-                out.push_str(seq.brackets(items.len()).0);
-                write_list(&items, ", ", out, |item, out| inner(item, out));
-                out.push_str(seq.brackets(items.len()).1);
+                let (open, close) = match (seq.tuple, items.len()) {
+                    (false, _) => ("[", "]"),
+                    (true, 1) => ("(", ",)"),
+                    (true, _) => ("(", ")"),
+                };
+                write_list(open, &items, close, out, inner);
             }
             Val::Map(map) => {
                 let (open, close) = if map.namespace { ("<Namespace {", "}>") } else { ("{", "}") };
-                out.push_str(open);
-                let sorted = sorted && !map.namespace;
-                let entries = if sorted { map.sorted() } else { map.entries.borrow().clone() };
-                write_list(&entries, ", ", out, |(key, value), out| {
+                write_list(open, &map.entries.borrow(), close, out, |(key, value), out| {
                     inner(key, out);
                     out.push_str(": ");
                     inner(value, out);
                 });
-                out.push_str(close);
             }
-            Val::Callable(callable) => out.push_str(&match &**callable {
-                Callable::Loop(state) => {
-                    format!("<LoopContext {}/{}>", state.index.get() + 1, state.items.len())
-                }
-                Callable::Template => "<TemplateReference None>".into(),
-                Callable::Block(name) => format!("<BlockReference '{name}'>"),
-                Callable::Macro(of, ..) => format!("<Macro '{}'>", of.name),
-                Callable::Function((name, ..)) | Callable::Method(_, name) => format!("<function {name}>"),
-                Callable::Cycler { .. } => "<Cycler>".into(),
-                Callable::Joiner { .. } => "<Joiner>".into(),
-            }),
+            Val::Loop(items, at) => out.push_str(&format!("<LoopContext {}/{}>", at + 1, items.len())),
         }
     }
 }
 
-/// Writes items with `between` between them.
-pub fn write_list<T>(items: &[T], between: &str, out: &mut String, mut write: impl FnMut(&T, &mut String)) {
+fn write_list<T>(open: &str, items: &[T], close: &str, out: &mut String, write: impl Fn(&T, &mut String)) {
+    out.push_str(open);
     for (i, item) in items.iter().enumerate() {
-        if i > 0 {
-            out.push_str(between);
-        }
+        out.push_str(if i > 0 { ", " } else { "" });
         write(item, out);
     }
-}
-
-fn write_bytes(bytes: &[u8], out: &mut String) {
-    let quote = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
-    out.extend(['b', quote]);
-    for byte in bytes {
-        match char::from(*byte) {
-            c @ ('\'' | '"') if c != quote => out.push(c),
-            _ => out.extend(byte.escape_ascii().map(char::from)),
-        }
-    }
-    out.push(quote);
-}
-
-/// Escapes text for HTML.
-pub fn html_escaped(text: &str) -> String {
-    let escapes = [("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\"", "&#34;"), ("'", "&#39;")];
-    escapes.iter().fold(text.to_string(), |text, (of, by)| text.replace(of, by))
+    out.push_str(close);
 }
 
 pub enum Number {
@@ -460,14 +322,12 @@ impl PartialEq for Val {
     fn eq(&self, other: &Val) -> bool {
         match (self, other) {
             (Val::Undefined(_), Val::Undefined(_)) | (Val::None, Val::None) => true,
-            (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => a == b,
-            (Val::Bytes(a), Val::Bytes(b)) => a == b,
+            (Val::Str(a), Val::Str(b)) => a == b,
             (Val::Seq(a), Val::Seq(b)) => a.tuple == b.tuple && a.items == b.items,
             (Val::Map(a), Val::Map(b)) => {
                 let (x, y) = (a.entries.borrow(), b.entries.borrow());
                 x.len() == y.len() && x.iter().all(|(key, value)| b.get(key).as_ref() == Some(value))
             }
-            (Val::Callable(a), Val::Callable(b)) => Rc::ptr_eq(a, b),
             (a, b) => match (a.number(), b.number()) {
                 (Some(Number::Int(a)), Some(Number::Int(b))) => a == b,
                 (Some(a), Some(b)) => a.float() == b.float(),
@@ -480,7 +340,7 @@ impl PartialEq for Val {
 /// Orders two values; fails where Python raises a TypeError.
 pub fn order(a: &Val, b: &Val) -> ValueResult<Ordering> {
     match (a, b) {
-        (Val::Str(a) | Val::Safe(a), Val::Str(b) | Val::Safe(b)) => Ok(a.cmp(b)),
+        (Val::Str(a), Val::Str(b)) => Ok(a.cmp(b)),
         (Val::Seq(a), Val::Seq(b)) if a.tuple == b.tuple => {
             let (a, b) = (a.items.borrow(), b.items.borrow());
             match a.iter().zip(b.iter()).find(|(x, y)| x != y) {

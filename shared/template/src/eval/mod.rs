@@ -6,15 +6,15 @@ use std::rc::Rc;
 
 use config::Map;
 
-use crate::args::CallArgs;
-use crate::ast::{Args, Body, Expr, Filters, Name};
-use crate::functions::{global, next_of};
+use crate::args::{CallArgs, find};
+use crate::ast::{Args, Body, Expr, Name};
+use crate::functions::FUNCTIONS;
 use crate::rendered::{Rendered, TemplateError};
-use crate::value::{Callable, Scope, Val, ValueResult, check_hashable, html_escaped, undefined_error};
+use crate::value::{Val, ValueResult, check_hashable};
 
 /// The maximum number of steps: some seconds on a slow machine.
 const FUEL: u64 = 20_000_000;
-/// The maximum depth of nested calls and expressions.
+/// The maximum depth of nested blocks and expressions.
 const MAX_DEPTH: u32 = 120;
 /// The size limit of all values that are created, in bytes.
 const MAX_ALLOCATED: usize = 48 << 20;
@@ -23,12 +23,10 @@ pub type Result<T> = std::result::Result<T, TemplateError>;
 
 pub struct Interpreter<'v> {
     variables: &'v Map,
-    blocks: Vec<(Name, Body)>,
-    /// Whether output is escaped: within `autoescape`.
-    pub autoescape: bool,
     /// The variables that were looked up, as values.
     cache: Vec<(Name, Val)>,
-    pub scopes: Vec<Scope>,
+    /// The template's own variables: first the global ones, then those of each open loop.
+    scopes: Vec<Vec<(Name, Val)>>,
     pub rendered: Rendered,
     fuel: u64,
     allocated: usize,
@@ -37,13 +35,11 @@ pub struct Interpreter<'v> {
 }
 
 impl<'v> Interpreter<'v> {
-    pub fn new(variables: &'v Map, blocks: Vec<(Name, Body)>) -> Interpreter<'v> {
+    pub fn new(variables: &'v Map) -> Interpreter<'v> {
         Interpreter {
             variables,
-            blocks,
-            autoescape: false,
             cache: Vec::new(),
-            scopes: vec![Scope::default()],
+            scopes: vec![Vec::new()],
             rendered: Rendered::default(),
             fuel: FUEL,
             allocated: 0,
@@ -94,7 +90,7 @@ impl<'v> Interpreter<'v> {
 
     /// Returns a value as text, and charges for it, as the text can be much longer than the value.
     pub fn text_of(&mut self, value: &Val) -> ValueResult<Rc<str>> {
-        if let Val::Str(text) | Val::Safe(text) = value {
+        if let Val::Str(text) = value {
             return Ok(text.clone());
         }
         self.charge_walk(value)?;
@@ -116,7 +112,7 @@ impl<'v> Interpreter<'v> {
 
     fn nested<T>(&mut self, act: impl FnOnce(&mut Self) -> ValueResult<T>) -> ValueResult<T> {
         if self.depth >= MAX_DEPTH {
-            return Err("calls nested too deeply (a macro that calls itself?)".into());
+            return Err(format!("nested deeper than {MAX_DEPTH} levels"));
         }
         self.depth += 1;
         let done = act(self);
@@ -124,52 +120,42 @@ impl<'v> Interpreter<'v> {
         done
     }
 
-    /// Runs `act` with other variables and another `autoescape`.
-    fn switched<T>(
-        &mut self,
-        scopes: Vec<Scope>,
-        autoescape: bool,
-        act: impl FnOnce(&mut Self) -> ValueResult<T>,
-    ) -> ValueResult<T> {
-        let outer = std::mem::replace(&mut self.scopes, scopes);
-        let escapes = std::mem::replace(&mut self.autoescape, autoescape);
-        let done = self.nested(act);
-        (self.scopes, self.autoescape) = (outer, escapes);
-        done
+    /// Charges for a walk over the arguments of a call.
+    pub fn charge_args(&mut self, args: &CallArgs) -> ValueResult<()> {
+        let mut values = args.values.iter().chain(args.named.iter().map(|(_, value)| value));
+        values.try_for_each(|value| self.charge_walk(value).map(drop))
     }
 
-    /// Returns only the variables of the template, which all blocks see.
-    fn global_scopes(&self) -> Vec<Scope> {
-        self.scopes.iter().take(1).cloned().collect()
+    /// Charges for a copy of a value.
+    pub fn charge_copy(&mut self, value: &Val) -> ValueResult<()> {
+        let count = self.charge_walk(value)?;
+        self.charge_items(count)
     }
 
-    pub fn lookup(&mut self, name: &Name) -> ValueResult<Val> {
-        let of = |entries: &[(Name, Val)]| {
-            entries.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.clone())
-        };
-        let found = self.scopes.iter().rev().find_map(|scope| of(&scope.borrow()));
-        if let Some(value) = found.or_else(|| of(&self.cache)) {
-            return Ok(value);
+    fn lookup(&mut self, name: &Name) -> ValueResult<Val> {
+        let scopes = self.scopes.iter().rev().chain([&self.cache]);
+        if let Some((_, value)) = scopes.flatten().find(|(n, _)| n == name) {
+            return Ok(value.clone());
         }
-        let Some(node) = self.variables.get(name) else {
-            return Ok(match global(name) {
-                Some(function) => function,
-                None if **name == *"self" => Callable::Template.into(),
-                None => Val::undefined(name),
-            });
-        };
+        let Some(node) = self.variables.get(name) else { return Ok(Val::undefined(name)) };
         let value = Val::from_node(node)?;
         self.cache.push((name.clone(), value.clone()));
         Ok(value)
     }
 
-    pub fn set(&mut self, name: &Name, value: Val) {
-        let Some(scope) = self.scopes.last() else { return };
-        let mut scope = scope.borrow_mut();
+    fn set(&mut self, name: &Name, value: Val) {
+        let Some(scope) = self.scopes.last_mut() else { return };
         match scope.iter_mut().find(|(n, _)| n == name) {
             Some((_, old)) => *old = value,
             None => scope.push((name.clone(), value)),
         }
+    }
+
+    /// Returns a map, after charging for the search of each key among the others.
+    pub fn map(&mut self, entries: Vec<(Val, Val)>) -> ValueResult<Val> {
+        self.consume_fuel(entries.len().saturating_mul(entries.len()) / 16)?;
+        self.charge_items(entries.len() * 2)?;
+        Val::map(entries, false)
     }
 
     /// Returns the items that a `for` iterates over.
@@ -177,67 +163,21 @@ impl<'v> Interpreter<'v> {
         let items = match value {
             Val::Seq(seq) => seq.items.borrow().clone(),
             Val::Map(map) if !map.namespace => map.entries.borrow().iter().map(|(k, _)| k.clone()).collect(),
-            Val::Bytes(bytes) => {
-                self.charge_memory(bytes.len() * 32)?;
-                bytes.iter().map(|byte| Val::Int((*byte).into())).collect()
-            }
-            Val::Str(text) | Val::Safe(text) => {
+            Val::Str(text) => {
                 self.charge_memory(text.len() * 32)?;
                 text.chars().map(|c| Val::text(c.encode_utf8(&mut [0; 4]))).collect()
             }
             Val::Undefined(_) => Vec::new(),
-            other => match other.as_loop() {
-                Some(state) => state.items[state.index.get()..].to_vec(),
-                None => return Err(format!("{} is not iterable", other.type_name())),
-            },
+            other => return Err(format!("{} is not iterable", other.type_name())),
         };
         self.charge_items(items.len())?;
         Ok(items)
-    }
-
-    /// Returns the body of a block.
-    pub fn block(&self, name: &str) -> Option<Body> {
-        self.blocks.iter().find(|(of, _)| **of == *name).map(|(_, body)| body.clone())
-    }
-
-    /// Returns the text of a value, escaped unless it is safe.
-    pub fn escape(&mut self, value: &Val) -> ValueResult<Rc<str>> {
-        let text = self.text_of(value)?;
-        if matches!(value, Val::Safe(_)) || !text.contains(['&', '<', '>', '"', '\'']) {
-            return Ok(text);
-        }
-        let text = html_escaped(&text);
-        self.charge_memory(text.len())?;
-        Ok(text.into())
-    }
-
-    fn apply_filters(&mut self, filters: &Filters, mut value: Val) -> ValueResult<Val> {
-        for (name, args) in filters {
-            let call_args = self.eval_args(args)?;
-            value = self.filter(name, value, call_args)?;
-        }
-        Ok(value)
     }
 
     fn eval_args(&mut self, args: &Args) -> ValueResult<CallArgs> {
         let mut call_args = CallArgs { values: self.eval_all(&args.positional)?, named: Vec::new() };
         for (name, value) in &args.named {
             call_args.named.push((name.clone(), self.eval(value)?));
-        }
-        if let Some(rest) = &args.star_args {
-            let rest = self.eval(rest)?;
-            call_args.values.extend(self.items(&rest)?);
-        }
-        if let Some(rest) = &args.star_kwargs {
-            let Val::Map(map) = self.eval(rest)? else {
-                return Err("'**' of a value that is not a map".into());
-            };
-            for (key, value) in map.entries.borrow().iter() {
-                let Val::Str(key) = key else {
-                    return Err("'**' of a map with keys that are not strings".into());
-                };
-                call_args.named.push((key.clone(), value.clone()));
-            }
         }
         Ok(call_args)
     }
@@ -263,8 +203,7 @@ impl<'v> Interpreter<'v> {
                     check_hashable(&key)?;
                     entries.push((key, self.eval(value)?));
                 }
-                self.charge_items(entries.len() * 2)?;
-                Val::map(entries, false)?
+                self.map(entries)?
             }
             Expr::Attr(of, name) => {
                 let of = self.eval(of)?;
@@ -288,10 +227,16 @@ impl<'v> Interpreter<'v> {
                 }
                 self.slice(&of, bounds)?
             }
-            Expr::Call(callee, args) => {
-                let callee = self.eval(callee)?;
+            Expr::Function(name, args) => {
+                let (_, parameters, call) = find(&[FUNCTIONS], "function", name)?;
                 let call_args = self.eval_args(args)?;
-                self.call(&callee, call_args)?
+                self.charge_args(&call_args)?;
+                call(self, call_args.bind(parameters)?)?
+            }
+            Expr::Method(of, name, args) => {
+                let of = self.eval(of)?;
+                let call_args = self.eval_args(args)?;
+                self.method(&of, name, call_args)?
             }
             Expr::Filter(of, name, args) => {
                 let of = self.eval(of)?;
@@ -304,7 +249,7 @@ impl<'v> Interpreter<'v> {
                 Val::Bool(self.test(name, &of, call_args)?)
             }
             Expr::Not(of) => Val::Bool(!self.eval(of)?.is_true()),
-            Expr::Unary(sign, of) => self.eval(of)?.signed(sign)?,
+            Expr::Negative(of) => self.eval(of)?.negative()?,
             Expr::Logic(wanted, items) => self.short_circuit(items, *wanted)?,
             Expr::If { when, then, otherwise } => match (self.eval(when)?.is_true(), otherwise) {
                 (true, _) => self.eval(then)?,
@@ -312,16 +257,6 @@ impl<'v> Interpreter<'v> {
                 // Jinja renders nothing here.
                 (false, None) => Val::Undefined(Some("".into())),
             },
-            Expr::Concat(items) => {
-                let items = self.eval_all(items)?;
-                let safe = self.autoescape && items.iter().any(|item| matches!(item, Val::Safe(_)));
-                let mut text = String::new();
-                for item in &items {
-                    text.push_str(&if safe { self.escape(item)? } else { self.text_of(item)? });
-                }
-                let text = self.text(text)?;
-                if safe { text.into_safe() } else { text }
-            }
             Expr::Binary(op, left, right) => {
                 let (left, right) = (self.eval(left)?, self.eval(right)?);
                 self.operate(op, &left, &right)?
@@ -354,45 +289,5 @@ impl<'v> Interpreter<'v> {
             }
         }
         Ok(last)
-    }
-
-    /// Calls a value.
-    pub fn call(&mut self, callee: &Val, call_args: CallArgs) -> ValueResult<Val> {
-        let Val::Callable(callable) = callee else {
-            return Err(match callee {
-                Val::Undefined(name) => undefined_error(name),
-                other => format!("{} cannot be called", other.type_name()),
-            });
-        };
-        self.consume_fuel(1)?;
-        let text = match &**callable {
-            Callable::Function((_, parameters, call)) => return call(self, call_args.bind(parameters)?),
-            Callable::Method(of, name) => return self.method(of, name, call_args),
-            Callable::Cycler { items, at } => return Ok(next_of(items, at)),
-            Callable::Joiner { between, used } => {
-                return Ok(if used.replace(true) { between.clone() } else { Val::text("") });
-            }
-            Callable::Template => return Err("'self' cannot be called, its blocks can".into()),
-            Callable::Macro(of, scopes, escapes) => {
-                self.switched(scopes.clone(), *escapes, |run| run.call_macro(of, call_args))?
-            }
-            Callable::Block(name) => {
-                let body = self.block(name).unwrap_or_default();
-                self.switched(self.global_scopes(), false, |run| {
-                    run.capture(|run| run.in_scope(|run| run.exec_body(&body)))
-                })?
-            }
-            Callable::Loop(state) => {
-                let Some(recursive) = &state.recursive else {
-                    return Err("'loop' is called in a 'for' without 'recursive'".into());
-                };
-                let [list, ..] = call_args.bind("iterable")?;
-                let list = list.0.ok_or("'loop' is called without a list")?;
-                self.switched(state.scopes.clone(), self.autoescape, |run| {
-                    run.capture(|run| run.run_loop(recursive, &list, state.level + 1))
-                })?
-            }
-        };
-        Ok(self.markup(text))
     }
 }

@@ -25,7 +25,7 @@ fn write(value: &Val, indent: Option<usize>, level: usize, out: &mut String) -> 
             out.push_str(&key(value));
             return Ok(());
         }
-        Val::Str(text) | Val::Safe(text) => {
+        Val::Str(text) => {
             put_json(text, out);
             return Ok(());
         }

@@ -3,62 +3,34 @@
 use std::cmp::Ordering;
 
 use super::Filter;
-use crate::args::{Arg, Args, CallArgs};
+use crate::args::{Args, CallArgs};
 use crate::eval::Interpreter;
 use crate::value::{Val, ValueResult, order};
 
 pub const FILTERS: &[Filter] = &[
-    ("batch", "count fill_with", |run, value, [count, fill, ..]| {
-        let (items, count) = run.row_items(&value, &count)?;
-        let mut rows: Vec<Vec<Val>> = items.chunks(count).map(<[Val]>::to_vec).collect();
-        if let (Some(fill), Some(last)) = (fill.0, rows.last_mut()) {
-            run.charge_items(count)?;
-            last.resize(count, fill);
-        }
-        run.rows(rows)
+    ("default d", "default_value boolean", |_, value, [default, also_false, _]| {
+        let missing = matches!(value, Val::Undefined(_)) || (also_false.is_true() && !value.is_true());
+        Ok(if missing { default.or(Val::text("")) } else { value })
     }),
-    ("count", "", length),
-    ("d", "default_value boolean", default),
-    ("default", "default_value boolean", default),
-    ("dictsort", "case_sensitive by reverse", |run, value, [case, by, reverse, _]| {
+    ("dictsort", "case_sensitive by reverse", |run, value, [case, by, reverse]| {
         let Val::Map(map) = &value else { return Err(value.operand_error("'dictsort' of")) };
-        let by = match by.0.as_ref().map(Val::to_text).as_deref() {
+        let by = match by.some_text()? {
             None | Some("key") => 0,
             Some("value") => 1,
             Some(_) => return Err("'dictsort': expected 'key' or 'value'".into()),
         };
-        let (case, pairs) = (case.is_true(false), run.map_items(map)?);
+        let pairs = run.map_items(map)?;
         let pairs = run.items(&pairs)?;
-        let key = |run: &mut Interpreter<'_>, pair: &Val| Ok(fold_case(run.item(pair, &Val::Int(by))?, case));
-        let pairs = run.sorted(pairs, key, reverse.is_true(false))?;
+        let pairs = run.sorted(pairs, &vec![Val::Int(by)], case.is_true(), reverse.is_true())?;
         run.list(pairs)
     }),
     ("first", "", |run, value, _| Ok(run.items(&value)?.into_iter().next().unwrap_or(Val::Undefined(None)))),
-    ("groupby", "attribute default case_sensitive", |run, value, [attribute, default, case, _]| {
-        let (path, case) = (attribute_path(attribute.0), case.is_true(false));
-        let by = |run: &mut Interpreter<'_>, item: &Val| run.lookup_path(item, &path, default.0.as_ref());
-        let items = run.items(&value)?;
-        let items = run.sorted(items, |run, item| Ok(fold_case(by(run, item)?, case)), false)?;
-        let mut groups: Vec<(Val, Vec<Val>)> = Vec::new();
-        for item in items {
-            let key = by(run, &item)?;
-            run.charge_walk(&key)?;
-            let folded = fold_case(key.clone(), case);
-            match groups.last_mut().filter(|(old, _)| fold_case(old.clone(), case) == folded) {
-                Some((_, of)) => of.push(item),
-                None => groups.push((key, vec![item])),
-            }
-        }
-        let groups = groups.into_iter().map(|(key, of)| Val::tuple(vec![key, run.list(of)?]));
-        let groups = groups.collect::<ValueResult<_>>()?;
-        run.list(groups)
-    }),
     ("items", "", |run, value, _| match &value {
         Val::Undefined(_) => run.list(Vec::new()),
         Val::Map(map) => run.map_items(map),
         other => Err(other.operand_error("'items' of")),
     }),
-    ("join", "d attribute", |run, value, [between, attribute, ..]| {
+    ("join", "d attribute", |run, value, [between, attribute, _]| {
         let between = run.text_of(&between.or(Val::text("")))?;
         let path = attribute_path(attribute.0);
         let items = run.items(&value)?;
@@ -68,25 +40,36 @@ pub const FILTERS: &[Filter] = &[
         })
     }),
     ("last", "", |run, value, _| Ok(run.items(&value)?.pop().unwrap_or(Val::Undefined(None)))),
-    ("length", "", length),
+    ("length count", "", |_, value, _| {
+        Ok(Val::int(match &value {
+            Val::Str(text) => text.chars().count(),
+            Val::Undefined(_) => 0,
+            Val::Seq(seq) => seq.items.borrow().len(),
+            Val::Map(map) if !map.namespace => map.entries.borrow().len(),
+            other => return Err(other.operand_error("'length' of")),
+        }))
+    }),
     ("list", "", |run, value, _| {
         let items = run.items(&value)?;
         run.list(items)
     }),
     ("map", "*", |run, value, args| {
         let mut args = CallArgs::from(args);
-        if args.values.is_empty() {
-            let [attribute, default, ..] = args.bind("attribute default")?;
+        let items = run.items(&value)?.into_iter();
+        let made: ValueResult<Vec<Val>> = if args.values.is_empty() {
+            let [attribute, default, _] = args.bind("attribute default")?;
             let path = attribute_path(Some(attribute.0.ok_or("'map' without the name of a filter")?));
-            return run.mapped(&value, |run, item| run.lookup_path(&item, &path, default.0.as_ref()));
-        }
-        let name = run.text_of(&args.values.remove(0))?;
-        run.mapped(&value, |run, item| run.filter(&name, item, args.clone()))
+            items.map(|item| run.lookup_path(&item, &path, default.0.as_ref())).collect()
+        } else {
+            let name = run.text_of(&args.values.remove(0))?;
+            items.map(|item| run.filter(&name, item, args.clone())).collect()
+        };
+        run.list(made?)
     }),
-    ("max", "case_sensitive attribute", |run, value, args| run.best(&value, args, Ordering::Greater)),
-    ("min", "case_sensitive attribute", |run, value, args| run.best(&value, args, Ordering::Less)),
-    ("reject", "*", |run, value, args| run.selected(&value, args.into(), false, false)),
-    ("rejectattr", "*", |run, value, args| run.selected(&value, args.into(), true, false)),
+    ("max", "case_sensitive attribute", |run, value, args| run.extreme(&value, args, true)),
+    ("min", "case_sensitive attribute", |run, value, args| run.extreme(&value, args, false)),
+    ("reject", "*", |run, value, args| run.selected(&value, args, false, false)),
+    ("rejectattr", "*", |run, value, args| run.selected(&value, args, true, false)),
     ("reverse", "", |run, value, _| match &value {
         Val::Str(text) => run.text(text.chars().rev().collect()),
         other => {
@@ -94,38 +77,15 @@ pub const FILTERS: &[Filter] = &[
             run.list(items)
         }
     }),
-    ("select", "*", |run, value, args| run.selected(&value, args.into(), false, true)),
-    ("selectattr", "*", |run, value, args| run.selected(&value, args.into(), true, true)),
-    ("slice", "count fill_with", |run, value, [count, fill, ..]| {
-        let (items, count) = run.row_items(&value, &count)?;
-        run.charge_memory(count.saturating_mul(64))?;
-        let (each, more) = (items.len() / count, items.len() % count);
-        let mut rows = Vec::new();
-        let mut rest = &items[..];
-        for i in 0..count {
-            let (row, tail) = rest.split_at(each + usize::from(i < more));
-            let mut row = row.to_vec();
-            row.extend(fill.0.clone().filter(|_| i >= more && more > 0));
-            rows.push(row);
-            rest = tail;
-        }
-        run.rows(rows)
-    }),
-    ("sort", "reverse case_sensitive attribute", |run, value, [reverse, case, attribute, _]| {
-        let paths: Vec<Path> = match attribute.0 {
-            Some(Val::Str(text)) => text.split(',').map(|one| attribute_path(Some(Val::text(one)))).collect(),
-            other => vec![attribute_path(other)],
-        };
-        let case = case.is_true(false);
-        let key = |run: &mut Interpreter<'_>, item: &Val| {
-            let keys = paths.iter().map(|path| Ok(fold_case(run.lookup_path(item, path, None)?, case)));
-            Val::list(keys.collect::<ValueResult<_>>()?)
-        };
+    ("select", "*", |run, value, args| run.selected(&value, args, false, true)),
+    ("selectattr", "*", |run, value, args| run.selected(&value, args, true, true)),
+    ("sort", "reverse case_sensitive attribute", |run, value, [reverse, case, attribute]| {
         let items = run.items(&value)?;
-        let items = run.sorted(items, key, reverse.is_true(false))?;
+        let path = attribute_path(attribute.0);
+        let items = run.sorted(items, &path, case.is_true(), reverse.is_true())?;
         run.list(items)
     }),
-    ("sum", "attribute start", |run, value, [attribute, start, ..]| {
+    ("sum", "attribute start", |run, value, [attribute, start, _]| {
         let path = attribute_path(attribute.0);
         let items = run.items(&value)?;
         items.iter().try_fold(start.or(Val::Int(0)), |total, item| {
@@ -133,11 +93,11 @@ pub const FILTERS: &[Filter] = &[
             run.operate("+", &total, &item)
         })
     }),
-    ("unique", "case_sensitive attribute", |run, value, [case, attribute, ..]| {
-        let (path, case) = (attribute_path(attribute.0), case.is_true(false));
+    ("unique", "case_sensitive attribute", |run, value, [case, attribute, _]| {
+        let path = attribute_path(attribute.0);
         let (mut seen, mut kept): (Vec<Val>, _) = (Vec::new(), Vec::new());
         for item in run.items(&value)? {
-            let key = fold_case(run.lookup_path(&item, &path, None)?, case);
+            let key = fold_case(run.lookup_path(&item, &path, None)?, case.is_true());
             let each = run.charge_walk(&key)?;
             run.consume_fuel(seen.len().saturating_mul(each))?;
             if !seen.contains(&key) {
@@ -148,22 +108,6 @@ pub const FILTERS: &[Filter] = &[
         run.list(kept)
     }),
 ];
-
-fn default(_: &mut Interpreter<'_>, value: Val, [default, also_false, ..]: Args) -> ValueResult<Val> {
-    let missing = matches!(value, Val::Undefined(_)) || (also_false.is_true(false) && !value.is_true());
-    Ok(if missing { default.or(Val::text("")) } else { value })
-}
-
-fn length(_: &mut Interpreter<'_>, value: Val, _: Args) -> ValueResult<Val> {
-    Ok(Val::int(match &value {
-        Val::Str(text) => text.chars().count(),
-        Val::Bytes(bytes) => bytes.len(),
-        Val::Undefined(_) => 0,
-        Val::Seq(seq) => seq.items.borrow().len(),
-        Val::Map(map) if !map.namespace => map.entries.borrow().len(),
-        other => return Err(other.operand_error("'length' of")),
-    }))
-}
 
 /// The path from a value to one below it: `a.b`, `0`, or empty.
 type Path = Vec<Val>;
@@ -196,17 +140,12 @@ impl Interpreter<'_> {
         })
     }
 
-    /// Sorts items by the key that `by` returns; fails if two keys have no order.
-    pub fn sorted(
-        &mut self,
-        items: Vec<Val>,
-        by: impl Fn(&mut Self, &Val) -> ValueResult<Val>,
-        reverse: bool,
-    ) -> ValueResult<Vec<Val>> {
+    /// Sorts items by their values at a path; fails if two of them have no order.
+    fn sorted(&mut self, items: Vec<Val>, path: &Path, case: bool, reverse: bool) -> ValueResult<Vec<Val>> {
         self.charge_items(items.len() * 4)?;
         let mut keyed = Vec::with_capacity(items.len());
         for item in items {
-            let key = by(self, &item)?;
+            let key = fold_case(self.lookup_path(&item, path, None)?, case);
             let each = self.charge_walk(&key)?;
             self.consume_fuel(each.saturating_mul(20))?;
             keyed.push((key, item));
@@ -226,36 +165,15 @@ impl Interpreter<'_> {
     }
 
     /// Returns the smallest or the largest item.
-    fn best(&mut self, value: &Val, [case, attribute, ..]: Args, wanted: Ordering) -> ValueResult<Val> {
-        let (path, case) = (attribute_path(attribute.0), case.is_true(false));
-        let mut best: Option<(Val, Val)> = None;
-        for item in self.items(value)? {
-            let key = fold_case(self.lookup_path(&item, &path, None)?, case);
-            let better = match &best {
-                Some((old, _)) => self.order(&key, old)? == wanted,
-                None => true,
-            };
-            if better {
-                best = Some((key, item));
-            }
-        }
-        Ok(best.map_or(Val::Undefined(None), |(_, item)| item))
-    }
-
-    fn mapped(&mut self, value: &Val, act: impl Fn(&mut Self, Val) -> ValueResult<Val>) -> ValueResult<Val> {
+    fn extreme(&mut self, value: &Val, [case, attribute, _]: Args, largest: bool) -> ValueResult<Val> {
         let items = self.items(value)?;
-        let made = items.into_iter().map(|item| act(self, item)).collect::<ValueResult<_>>()?;
-        self.list(made)
+        let sorted = self.sorted(items, &attribute_path(attribute.0), case.is_true(), largest)?;
+        Ok(sorted.into_iter().next().unwrap_or(Val::Undefined(None)))
     }
 
     /// Returns the items for which a test is `wanted`, or that of one of their attributes.
-    fn selected(
-        &mut self,
-        value: &Val,
-        mut args: CallArgs,
-        by_attribute: bool,
-        wanted: bool,
-    ) -> ValueResult<Val> {
+    fn selected(&mut self, value: &Val, args: Args, by_attribute: bool, wanted: bool) -> ValueResult<Val> {
+        let mut args = CallArgs::from(args);
         let mut values = std::mem::take(&mut args.values).into_iter();
         let path = match by_attribute {
             true => attribute_path(Some(values.next().ok_or("'selectattr' without an attribute")?)),
@@ -275,18 +193,5 @@ impl Interpreter<'_> {
             }
         }
         self.list(kept)
-    }
-
-    /// Returns what `batch` and `slice` distribute, and the number that they are given.
-    fn row_items(&mut self, value: &Val, count: &Arg) -> ValueResult<(Vec<Val>, usize)> {
-        let count = count.size(0)?.max(1);
-        let items = self.items(value)?;
-        self.charge_memory(count.min(1 << 20) * 32)?;
-        Ok((items, count))
-    }
-
-    fn rows(&mut self, rows: Vec<Vec<Val>>) -> ValueResult<Val> {
-        let rows = rows.into_iter().map(Val::list).collect::<ValueResult<_>>()?;
-        self.list(rows)
     }
 }

@@ -15,7 +15,7 @@ impl Parser {
         let mut items = vec![first];
         while self.eat(",") {
             let ends = matches!(self.peek(), None | Some(Token::Operator(")" | "]" | "}}" | "%}")));
-            if ends || self.at_word("recursive") || self.at_word("if") {
+            if ends || self.at_word("if") {
                 break;
             }
             items.push(self.expression(conditional)?);
@@ -41,20 +41,6 @@ impl Parser {
         if length >= MAX_CHAIN { self.error("too many operators in an expression") } else { Ok(length + 1) }
     }
 
-    /// Parses operands between operators that `eat` recognises, which become one expression.
-    fn chain(
-        &mut self,
-        eat: fn(&mut Self) -> bool,
-        operand: fn(&mut Self) -> Result<Expr>,
-        make: fn(Vec<Expr>) -> Expr,
-    ) -> Result<Expr> {
-        let mut items = vec![operand(self)?];
-        while eat(self) {
-            items.push(operand(self)?);
-        }
-        Ok(if items.len() > 1 { make(items) } else { items.swap_remove(0) })
-    }
-
     /// Parses operators of the same precedence, from left to right.
     fn binary(&mut self, signs: &[&'static str], operand: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
         let mut left = operand(self)?;
@@ -67,11 +53,16 @@ impl Parser {
     }
 
     fn or(&mut self) -> Result<Expr> {
-        self.chain(|parser| parser.eat_word("or"), Self::and, |items| Expr::Logic(true, items))
+        self.logic("or", |parser| parser.logic("and", Self::not))
     }
 
-    fn and(&mut self) -> Result<Expr> {
-        self.chain(|parser| parser.eat_word("and"), Self::not, |items| Expr::Logic(false, items))
+    /// Parses operands between `or` or `and`.
+    fn logic(&mut self, word: &str, operand: fn(&mut Self) -> Result<Expr>) -> Result<Expr> {
+        let mut items = vec![operand(self)?];
+        while self.eat_word(word) {
+            items.push(operand(self)?);
+        }
+        Ok(if items.len() > 1 { Expr::Logic(word == "or", items) } else { items.swap_remove(0) })
     }
 
     fn not(&mut self) -> Result<Expr> {
@@ -102,25 +93,18 @@ impl Parser {
     }
 
     fn sum(&mut self) -> Result<Expr> {
-        self.binary(&["+", "-"], |parser| parser.chain(|parser| parser.eat("~"), Self::product, Expr::Concat))
+        self.binary(&["+", "-"], |parser| parser.binary(&["~"], Self::product))
     }
 
     fn product(&mut self) -> Result<Expr> {
-        self.binary(&["*", "/", "//", "%"], |parser| {
-            parser.binary(&["**"], |parser| {
-                let value = parser.unary()?;
-                parser.filters_and_tests(value)
-            })
-        })
+        self.binary(&["*", "/", "//", "%"], Self::filtered)
     }
 
     fn unary(&mut self) -> Result<Expr> {
-        let sign = ["-", "+"].into_iter().find(|sign| self.eat(sign));
-        let value = match sign {
-            Some(sign) => self.nested(|parser| Ok(Expr::Unary(sign, Box::new(parser.unary()?))))?,
-            None => self.primary()?,
-        };
-        self.postfix(value)
+        if self.eat("-") {
+            return self.nested(|parser| Ok(Expr::Negative(Box::new(parser.unary()?))));
+        }
+        self.postfix()
     }
 
     fn primary(&mut self) -> Result<Expr> {
@@ -131,11 +115,10 @@ impl Parser {
                 "none" | "None" => Val::None,
                 _ => {
                     let name = self.name()?;
-                    if let Some(special) = self.macros.last_mut() {
-                        let words = ["varargs", "kwargs", "caller"];
-                        words.iter().zip(special).for_each(|(word, used)| *used |= *name == **word);
-                    }
-                    return Ok(Expr::Name(name));
+                    return Ok(match self.at_operator("(") {
+                        true => Expr::Function(name, self.arguments()?),
+                        false => Expr::Name(name),
+                    });
                 }
             },
             Some(Token::Str(text)) => {
@@ -151,11 +134,11 @@ impl Parser {
             Some(Token::Operator("(")) => return self.nested(Self::parentheses),
             Some(Token::Operator("[")) => {
                 self.at += 1;
-                return Ok(Expr::List(self.list("]", true, |parser| parser.expression(true))?));
+                return Ok(Expr::List(self.list("]", |parser| parser.expression(true))?));
             }
             Some(Token::Operator("{")) => {
                 self.at += 1;
-                let entries = self.list("}", true, |parser| {
+                let entries = self.list("}", |parser| {
                     let key = parser.expression(true)?;
                     parser.expect(":")?;
                     Ok((key, parser.expression(true)?))
@@ -178,22 +161,26 @@ impl Parser {
         Ok(value)
     }
 
-    fn postfix(&mut self, mut value: Expr) -> Result<Expr> {
+    fn postfix(&mut self) -> Result<Expr> {
+        let mut value = self.primary()?;
         let mut length = 0;
         loop {
             value = if self.eat(".") {
-                match self.peek() {
-                    Some(Token::Int(number)) => {
-                        let key = Expr::Constant(Val::Int(*number));
-                        self.at += 1;
-                        Expr::Item(Box::new(value), Box::new(key))
+                if let Some(Token::Int(number)) = self.peek() {
+                    let key = Expr::Constant(Val::Int(*number));
+                    self.at += 1;
+                    Expr::Item(Box::new(value), Box::new(key))
+                } else {
+                    let name = self.name()?;
+                    match self.at_operator("(") {
+                        true => Expr::Method(Box::new(value), name, self.arguments()?),
+                        false => Expr::Attr(Box::new(value), name),
                     }
-                    _ => Expr::Attr(Box::new(value), self.name()?),
                 }
             } else if self.eat("[") {
                 self.subscript(value)?
             } else if self.at_operator("(") {
-                Expr::Call(Box::new(value), Box::new(self.arguments()?))
+                return self.error("only functions and methods can be called");
             } else {
                 return Ok(value);
             };
@@ -223,21 +210,19 @@ impl Parser {
         }
     }
 
-    pub(super) fn arguments(&mut self) -> Result<Args> {
+    fn arguments(&mut self) -> Result<Args> {
         self.expect("(")?;
         let mut args = Args::default();
-        self.list(")", true, |parser| {
-            if parser.eat("*") {
-                args.star_args = Some(parser.expression(true)?);
-            } else if parser.eat("**") {
-                args.star_kwargs = Some(parser.expression(true)?);
-            } else if matches!(parser.peek(), Some(Token::Name(_)))
-                && matches!(parser.peek_second(), Some(Token::Operator("=")))
-            {
+        self.list(")", |parser| {
+            if parser.at_operator("*") || parser.at_operator("**") {
+                return parser.error("'*' before an argument is not supported");
+            }
+            let is_name = matches!(parser.peek(), Some(Token::Name(_)));
+            if is_name && matches!(parser.peek_second(), Some(Token::Operator("="))) {
                 let name = parser.name()?;
                 parser.at += 1;
                 args.named.push((name, parser.expression(true)?));
-            } else if !args.named.is_empty() || args.star_kwargs.is_some() {
+            } else if !args.named.is_empty() {
                 return parser.error("positional argument after keyword argument");
             } else {
                 args.positional.push(parser.expression(true)?);
@@ -248,20 +233,19 @@ impl Parser {
     }
 
     /// Parses arguments in parentheses, if there are any.
-    pub(super) fn optional_arguments(&mut self) -> Result<Args> {
+    fn optional_arguments(&mut self) -> Result<Args> {
         if self.at_operator("(") { self.arguments() } else { Ok(Args::default()) }
     }
 
-    fn filters_and_tests(&mut self, mut value: Expr) -> Result<Expr> {
+    /// Parses a value with its filters and tests.
+    fn filtered(&mut self) -> Result<Expr> {
+        let mut value = self.unary()?;
         let mut length = 0;
         loop {
             value = if self.eat("|") {
-                let name = self.dotted()?;
-                Expr::Filter(Box::new(value), name, Box::new(self.optional_arguments()?))
+                Expr::Filter(Box::new(value), self.name()?, self.optional_arguments()?)
             } else if self.eat_word("is") {
                 self.test(value)?
-            } else if self.at_operator("(") {
-                Expr::Call(Box::new(value), Box::new(self.arguments()?))
             } else {
                 return Ok(value);
             };
@@ -270,24 +254,18 @@ impl Parser {
     }
 
     fn test(&mut self, value: Expr) -> Result<Expr> {
-        const NO_ARGUMENT: [&str; 7] = ["else", "or", "and", "if", "recursive", "not", "in"];
+        const NO_ARGUMENT: [&str; 6] = ["else", "or", "and", "if", "not", "in"];
         let negated = self.eat_word("not");
-        let name = match self.comparison_sign() {
-            Some(sign) => sign.into(),
-            None => self.dotted()?,
-        };
+        let name = self.name()?;
         let args = match self.peek() {
             Some(Token::Name(word)) if NO_ARGUMENT.contains(&word.as_str()) => Args::default(),
             Some(Token::Name(word)) if word == "is" => return self.error("chained 'is'"),
             Some(
                 Token::Name(_) | Token::Str(_) | Token::Int(_) | Token::Float(_) | Token::Operator("[" | "{"),
-            ) => {
-                let argument = self.primary()?;
-                Args { positional: vec![self.postfix(argument)?], ..Args::default() }
-            }
+            ) => Args { positional: vec![self.postfix()?], ..Args::default() },
             _ => self.optional_arguments()?,
         };
-        let test = Expr::Test(Box::new(value), name, Box::new(args));
+        let test = Expr::Test(Box::new(value), name, args);
         Ok(if negated { Expr::Not(Box::new(test)) } else { test })
     }
 }

@@ -4,7 +4,8 @@ mod expressions;
 
 use std::rc::Rc;
 
-use crate::ast::{Body, Expr, Filters, For, Macro, Name, Stmt, StmtKind, Target};
+use crate::args::unsupported;
+use crate::ast::{Body, Expr, For, Name, Stmt, StmtKind, Target};
 use crate::lexer::Token;
 use crate::rendered::TemplateError;
 
@@ -15,21 +16,21 @@ const MAX_DEPTH: usize = 40;
 /// The maximum length of a chain of operators, filters or keys, each of which makes the tree deeper.
 const MAX_CHAIN: usize = 30;
 
-/// Returns the template's body and those of its blocks.
-pub fn parse(tokens: Vec<(Token, usize)>) -> Result<(Body, Vec<(Name, Body)>)> {
-    let mut parser = Parser { tokens, at: 0, depth: 0, macros: Vec::new(), blocks: Vec::new() };
+/// The supported tags.
+const TAGS: [&str; 5] = ["do", "for", "if", "raw", "set"];
+
+/// Returns the template's body.
+pub fn parse(tokens: Vec<(Token, usize)>) -> Result<Body> {
+    let mut parser = Parser { tokens, at: 0, depth: 0 };
     let (body, end) = parser.body(&[])?;
     debug_assert!(end.is_empty());
-    Ok((body, parser.blocks))
+    Ok(body)
 }
 
 struct Parser {
     tokens: Vec<(Token, usize)>,
     at: usize,
     depth: usize,
-    /// For each open macro, whether it refers to varargs, kwargs and caller.
-    macros: Vec<[bool; 3]>,
-    blocks: Vec<(Name, Body)>,
 }
 
 impl Parser {
@@ -86,27 +87,13 @@ impl Parser {
         Ok(name)
     }
 
-    /// Parses `name` or `name.name`.
-    fn dotted(&mut self) -> Result<Name> {
-        let mut name = self.name()?.to_string();
-        while self.eat(".") {
-            name = format!("{name}.{}", self.name()?);
-        }
-        Ok(name.into())
-    }
-
-    /// Parses items separated by commas up to `end`, before which a comma may be accepted.
-    fn list<T>(
-        &mut self,
-        end: &str,
-        comma_at_end: bool,
-        mut item: impl FnMut(&mut Self) -> Result<T>,
-    ) -> Result<Vec<T>> {
+    /// Parses items separated by commas up to `end`, before which a comma is accepted.
+    fn list<T>(&mut self, end: &str, mut item: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut found = Vec::new();
         while !self.eat(end) {
             if !found.is_empty() {
                 self.expect(",")?;
-                if comma_at_end && self.eat(end) {
+                if self.eat(end) {
                     break;
                 }
             }
@@ -128,7 +115,7 @@ impl Parser {
     /// Parses statements up to one of the closing keywords. Returns that keyword; the rest of its tag is not parsed yet.
     fn body(&mut self, ends: &[&'static str]) -> Result<(Body, &'static str)> {
         let begun = self.line();
-        let mut found: Vec<Stmt> = Vec::new();
+        let mut found = Body::new();
         while self.at < self.tokens.len() {
             let line = self.line();
             let token = std::mem::replace(&mut self.tokens[self.at].0, Token::Operator(""));
@@ -142,14 +129,14 @@ impl Parser {
                 }
                 _ => {
                     if let Some(end) = ends.iter().find(|end| self.eat_word(end)) {
-                        return Ok((found.into(), end));
+                        return Ok((found, end));
                     }
                     self.nested(Self::statement)?
                 }
             };
             found.push(Stmt { line, kind });
         }
-        let Some(end) = ends.last() else { return Ok((found.into(), "")) };
+        let Some(end) = ends.last() else { return Ok((found, "")) };
         let message = format!("'{}' without '{end}'", end.strip_prefix("end").unwrap_or(end));
         Err(TemplateError { line: begun, message })
     }
@@ -158,9 +145,6 @@ impl Parser {
     fn closed_body(&mut self, end: &'static str) -> Result<Body> {
         self.expect("%}")?;
         let (body, _) = self.body(&[end])?;
-        if end == "endblock" && matches!(self.peek(), Some(Token::Name(_))) {
-            self.at += 1;
-        }
         self.expect("%}")?;
         Ok(body)
     }
@@ -171,7 +155,7 @@ impl Parser {
             return self.closed_body(end);
         }
         self.expect("%}")?;
-        Ok(Rc::default())
+        Ok(Body::new())
     }
 
     /// Parses the values of a tag that has no body.
@@ -183,79 +167,21 @@ impl Parser {
 
     fn statement(&mut self) -> Result<StmtKind> {
         let line = self.line();
-        let error = |message: String| Err(TemplateError { line, message });
         let word = self.name()?;
-        Ok(match &*word {
-            "if" => self.if_statement()?,
-            "for" => self.for_statement()?,
-            "set" => self.set_statement()?,
-            "do" => StmtKind::Do(self.tag_values()?),
-            "print" => StmtKind::Print(match self.tag_values()? {
-                Expr::Tuple(items) => Expr::Concat(items),
-                value => value,
-            }),
-            "macro" => {
-                let name = self.name()?;
-                let parameters = self.parameters()?;
-                StmtKind::Macro(self.macro_body(name, parameters, "endmacro")?)
-            }
-            "call" => {
-                let parameters = if self.at_operator("(") { self.parameters()? } else { Vec::new() };
-                let Expr::Call(callee, args) = self.expression(true)? else {
-                    return self.error("expected a call");
-                };
-                let caller = self.macro_body("caller".into(), parameters, "endcall")?;
-                StmtKind::Call { callee: *callee, args: *args, caller }
-            }
-            "filter" => {
-                let filters = self.filters(true)?;
-                StmtKind::Capture { target: None, filters, body: self.closed_body("endfilter")? }
-            }
-            "with" => {
-                let mut names = Vec::new();
-                while !self.at_operator("%}") {
-                    if !names.is_empty() {
-                        self.expect(",")?;
-                    }
-                    let target = self.target()?;
-                    self.expect("=")?;
-                    names.push((target, self.expression(true)?));
-                }
-                StmtKind::With { names, body: self.closed_body("endwith")? }
-            }
-            "autoescape" => {
-                let when = self.expression(true)?;
-                StmtKind::Autoescape(when, self.closed_body("endautoescape")?)
-            }
-            "block" => {
-                let name = self.name()?;
-                if self.blocks.iter().any(|(other, _)| *other == name) {
-                    return error(format!("duplicate block '{name}'"));
-                }
-                // Registered before it is complete, for blocks within it.
-                let place = self.blocks.len();
-                self.blocks.push((name.clone(), Rc::default()));
-                let mut scoped = false;
-                while self.eat_word("scoped") {
-                    scoped = true;
-                }
-                if self.eat_word("required") {
-                    return error("a required block needs another template that fills it".into());
-                }
-                self.blocks[place].1 = self.closed_body("endblock")?;
-                StmtKind::Block { name, scoped }
-            }
-            "include" | "import" | "from" | "extends" => {
-                return error(format!("'{word}': loading other templates is not supported"));
-            }
+        match &*word {
+            "if" => self.if_statement(),
+            "for" => self.for_statement(),
+            "set" => self.set_statement(),
+            "do" => Ok(StmtKind::Do(self.tag_values()?)),
             other => {
-                return error(match other.strip_prefix("end").unwrap_or(other) {
+                let message = match other.strip_prefix("end").unwrap_or(other) {
                     "else" | "elif" => format!("'{other}' without an 'if' or 'for'"),
                     begin if begin != other => format!("'{other}' without '{begin}'"),
-                    _ => format!("unknown tag '{other}'"),
-                });
+                    _ => unsupported("tag", other, TAGS.into_iter()),
+                };
+                Err(TemplateError { line, message })
             }
-        })
+        }
     }
 
     fn if_statement(&mut self) -> Result<StmtKind> {
@@ -278,11 +204,13 @@ impl Parser {
         }
         let iterable = self.tuple(false)?;
         let condition = if self.eat_word("if") { Some(self.expression(true)?) } else { None };
-        let recursive = self.eat_word("recursive");
+        if self.at_word("recursive") {
+            return self.error("a recursive 'for' is not supported");
+        }
         self.expect("%}")?;
         let (body, end) = self.body(&["else", "endfor"])?;
         let otherwise = self.else_body(end, "endfor")?;
-        Ok(StmtKind::For(Rc::new(For { target, iterable, condition, recursive, body, otherwise })))
+        Ok(StmtKind::For(For { target, iterable, condition, body, otherwise }))
     }
 
     fn set_statement(&mut self) -> Result<StmtKind> {
@@ -290,71 +218,38 @@ impl Parser {
         if self.eat("=") {
             return Ok(StmtKind::Set(target, self.tag_values()?));
         }
-        let filters = self.filters(false)?;
-        Ok(StmtKind::Capture { target: Some(target), filters, body: self.closed_body("endset")? })
+        if self.at_operator("|") {
+            return self.error("filters of a 'set' block are not supported");
+        }
+        Ok(StmtKind::Capture(target, self.closed_body("endset")?))
     }
 
     /// Parses `name`, `a, b`, `(a, b)` or `namespace.name`.
     fn target(&mut self) -> Result<Target> {
-        let mut found = vec![self.nested(Self::single_target)?];
-        let mut comma = false;
-        while self.eat(",") {
-            comma = true;
-            if !matches!(self.peek(), Some(Token::Name(_) | Token::Operator("("))) || self.at_word("in") {
-                break;
-            }
-            found.push(self.nested(Self::single_target)?);
+        let in_parentheses = self.eat("(");
+        let first = self.variable()?;
+        if self.eat(".") {
+            return Ok(Target::Attr(first, self.name()?));
         }
-        Ok(if comma { Target::Tuple(found) } else { found.swap_remove(0) })
+        let mut names = vec![first];
+        let mut is_list = in_parentheses;
+        while self.eat(",") {
+            is_list = true;
+            if matches!(self.peek(), Some(Token::Name(word)) if word != "in") {
+                names.push(self.variable()?);
+            }
+        }
+        if in_parentheses {
+            self.expect(")")?;
+        }
+        Ok(if is_list { Target::Names(names) } else { Target::Name(names.swap_remove(0)) })
     }
 
-    fn single_target(&mut self) -> Result<Target> {
-        if self.eat("(") {
-            let inner = self.target()?;
-            self.expect(")")?;
-            return Ok(inner);
-        }
+    fn variable(&mut self) -> Result<Name> {
         let name = self.name()?;
         if ["true", "false", "none", "True", "False", "None"].contains(&&*name) {
             return self.error(format!("cannot assign to '{name}'"));
         }
-        Ok(if self.eat(".") { Target::Attr(name, self.name()?) } else { Target::Name(name) })
-    }
-
-    fn parameters(&mut self) -> Result<Vec<(Name, Option<Expr>)>> {
-        self.expect("(")?;
-        let mut defaults = false;
-        self.list(")", false, |parser| {
-            let name = parser.name()?;
-            if parser.eat("=") {
-                defaults = true;
-                return Ok((name, Some(parser.expression(true)?)));
-            }
-            match defaults {
-                true => parser.error("parameter without a default after one with a default"),
-                false => Ok((name, None)),
-            }
-        })
-    }
-
-    fn macro_body(
-        &mut self,
-        name: Name,
-        parameters: Vec<(Name, Option<Expr>)>,
-        end: &'static str,
-    ) -> Result<Rc<Macro>> {
-        self.macros.push([false; 3]);
-        let body = self.closed_body(end);
-        let [varargs, kwargs, caller] = self.macros.pop().unwrap_or_default();
-        Ok(Rc::new(Macro { name, parameters, body: body?, varargs, kwargs, caller }))
-    }
-
-    /// Parses the filters of `a|b(c)` without `a`; with `first`, the first one has no `|` before it.
-    fn filters(&mut self, first: bool) -> Result<Filters> {
-        let mut found = Vec::new();
-        while (first && found.is_empty()) || self.eat("|") {
-            found.push((self.dotted()?, self.optional_arguments()?));
-        }
-        Ok(found)
+        Ok(name)
     }
 }
