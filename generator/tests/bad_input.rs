@@ -1,5 +1,5 @@
-//! Invalid input: with any content of a machine, the rest decides within three seconds, with the documented exit code, a
-//! line in the log for each problem, and never a panic.
+//! Invalid input: with any content of a machine, the rest decides, with the documented exit code, a line in the log for
+//! each problem, and never a panic.
 
 // Helpers of tests fail by panicking.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -8,30 +8,16 @@ mod sandbox;
 
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::time::{Duration, Instant};
 
 use sandbox::{Sandbox, iso};
 
 const VM: (&str, &str) = ("SYSTEMD_VIRTUALIZATION", "vm:kvm");
 const LIST: &str = "datasource_list: [ NoCloud, ConfigDrive, None ]\n";
-const LIMIT: Duration = Duration::from_secs(3);
 
-/// Returns the exit code, standard error and the log, and checks the time limit; repeated once, since the host may be busy.
+/// Returns the exit code, standard error and the log.
 fn identify(sandbox: &Sandbox, env: &[(&str, &str)]) -> (Option<i32>, String, String) {
-    let once = || {
-        let begun = Instant::now();
-        (sandbox.identify(env), begun.elapsed())
-    };
-    let (mut output, mut took) = once();
-    for _ in 0..2 {
-        if took < LIMIT {
-            break;
-        }
-        let _ = std::fs::remove_dir_all(sandbox.path("/run/cloud-init"));
-        (output, took) = once();
-    }
+    let output = sandbox.identify(env);
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(took < LIMIT, "{took:?}\n{stderr}");
     assert!(!stderr.contains("panicked"), "{stderr}");
     (output.status.code(), stderr, sandbox.read("/run/cloud-init/ds-identify.log"))
 }

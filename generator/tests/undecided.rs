@@ -128,7 +128,7 @@ fn wait_without_a_new_device_ends_disabled() {
     let (decision, why) = second_look::decide(&sys).unwrap();
     let took = begun.elapsed();
     assert_eq!(decision, Enablement::Disabled);
-    assert!(took > Duration::from_millis(290) && took < Duration::from_secs(5), "{took:?}");
+    assert!(took > Duration::from_millis(290), "{took:?}");
     assert_eq!(second_look::disabled_reason(&sys).as_deref(), Some(why.as_str()));
     // The result is complete before the manager's next reload, which keeps the reason.
     assert_eq!(state(&sandbox), DISABLED);

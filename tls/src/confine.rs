@@ -20,7 +20,7 @@ pub fn confine() -> Result<(), TlsError> {
     if geteuid().is_root() {
         drop_root()?;
     }
-    // What follows may fail where a sandbox forbids it.
+    // A sandbox may forbid the following steps, so failures are ignored.
     // No other process of the same user may read this one's memory, and it leaves no core dump.
     let _ = nix::sys::prctl::set_dumpable(false);
     // No file is opened: the three descriptors and their copies are enough.

@@ -13,7 +13,7 @@ const MAX_PEM: usize = 4 << 20;
 /// The PEM strings, in the order in which they follow.
 const PARTS: [&str; 3] = ["roots", "certificate", "key"];
 
-/// What to verify the server with.
+/// The settings for verifying the server.
 #[derive(PartialEq, Eq)]
 pub struct Request {
     /// The name or address that the server's certificate must be valid for.

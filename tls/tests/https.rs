@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use system::{Request, System, WriteOptions};
 
@@ -255,10 +255,8 @@ fn large_responses_have_a_limit() {
     let machine = Machine::trusting(&["ca"]);
     let server = Server::new(Some("good"), &[]);
     assert_eq!(machine.get(&server.url("/chunks?100")).len(), 100 << 16);
-    let start = Instant::now();
     let error = machine.fetch(&Request::get(server.url("/chunks?100000")).limit(1 << 20));
     assert_contains(&error, "response: larger than 1048576 bytes");
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -268,21 +266,16 @@ fn slow_servers_have_time_limits() {
     // A server that accepts and sends nothing.
     let mute = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mute_url = format!("https://localhost:{}/", mute.local_addr().unwrap().port());
-    for (url, least, why) in [
-        (server.url("/silence"), 1400, "no response in time (1.5 s)"),
-        (server.url("/drip"), 4400, "too slow: less than 4096 bytes per second"),
-        (mute_url, 1400, "no response in time (1.5 s)"),
+    for (url, why) in [
+        (server.url("/silence"), "no response in time (1.5 s)"),
+        (server.url("/drip"), "too slow: less than 4096 bytes per second"),
+        (mute_url, "no response in time (1.5 s)"),
     ] {
-        let start = Instant::now();
-        let error = machine.fetch(&Request::get(&url).timeout(Duration::from_millis(1500)));
-        assert_contains(&error, why);
-        let took = start.elapsed();
-        assert!(took > Duration::from_millis(least) && took < Duration::from_secs(12), "{url}: {took:?}");
+        assert_contains(&machine.fetch(&Request::get(&url).timeout(Duration::from_millis(1500))), why);
     }
     // Slow but working: four times the limit for a silence.
-    let start = Instant::now();
     let got = machine.fetch(&Request::get(server.url("/slow?40")).timeout(Duration::from_secs(1)));
-    assert!(got.len() == 400_000 && start.elapsed() > Duration::from_millis(3900), "{}", got.len());
+    assert_eq!(got.len(), 400_000);
 }
 
 #[test]

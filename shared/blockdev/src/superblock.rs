@@ -43,18 +43,9 @@ impl Drop for Prober {
 
 /// The types that are probed: those of seeds and config drives, and of distributions' disks. Each further type costs reads from
 /// every device (ZFS alone a mebibyte). With these a device costs four small reads instead of ninety.
+#[rustfmt::skip]
 const TYPES: [&CStr; 12] = [
-    c"vfat",
-    c"exfat",
-    c"ntfs",
-    c"iso9660",
-    c"udf",
-    c"ext2",
-    c"ext3",
-    c"ext4",
-    c"xfs",
-    c"btrfs",
-    c"squashfs",
+    c"vfat", c"exfat", c"ntfs", c"iso9660", c"udf", c"ext2", c"ext3", c"ext4", c"xfs", c"btrfs", c"squashfs",
     c"erofs",
 ];
 

@@ -89,7 +89,7 @@ fn file_systems_made_by_mkfs_are_identified() {
     );
 }
 
-/// A disc as Azure makes it; the same of another standard, and without the anchor.
+/// A disc in Azure's format is recognised; one with another standard identifier, or without an anchor, is not.
 #[test]
 fn only_valid_udf_discs_are_recognised() {
     let sandbox = Sandbox::new();

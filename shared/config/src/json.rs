@@ -288,10 +288,7 @@ fn write(node: &Node, indent: usize, level: usize, out: &mut String) {
         out.push(']');
     };
     match &node.value {
-        Value::Null => out.push_str("null"),
-        Value::Bool(b) => out.push_str(if *b { "true" } else { "false" }),
-        Value::Int(n) => out.push_str(&n.to_string()),
-        Value::Float(f) => out.push_str(&float_text(*f, node)),
+        Value::Null | Value::Bool(_) | Value::Int(_) | Value::Float(_) => out.push_str(&key_text(node)),
         Value::Str(text) => put_json(text, out),
         Value::Bytes(bytes) => put_json(&binary_text(bytes), out),
         Value::Seq(list) => items(out, &mut list.iter()),

@@ -30,7 +30,7 @@ pub struct Alias {
 
 /// A type that can be read from a node.
 pub trait FromNode: Sized {
-    /// What a configuration may hold, which may be less than the reader accepts.
+    /// The types that are documented for a value. The reader may accept more.
     const SCHEMA: &'static [Type];
     /// Whether a key of this type must be set, unless it has a default.
     const REQUIRED: bool = true;

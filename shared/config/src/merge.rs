@@ -12,9 +12,18 @@ use crate::{FindingKind, Findings, Map, Node, Position, Value};
 /// A rule: one `dict(…)`, `list(…)` or `str(…)` with its options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Rule {
-    Dict { replace: bool, delete: bool, into: Recurse },
+    Dict(DictRule),
     List { method: Method, into: Recurse },
     Text { append: bool },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct DictRule {
+    /// Replace the values of keys that both maps have.
+    replace: bool,
+    /// Remove a key whose new value is null.
+    delete: bool,
+    into: Recurse,
 }
 
 /// The kinds of new values that are merged with the old value of the same key; other kinds replace it or are dropped.
@@ -192,11 +201,11 @@ impl Strategy {
         match &mut base.value {
             Value::Map(old) => {
                 let dict = self.0.iter().find_map(|r| match r {
-                    Rule::Dict { replace, delete, into } => Some((*replace, *delete, *into)),
+                    Rule::Dict(dict) => Some(*dict),
                     _ => None,
                 });
-                if let (Some((replace, delete, into)), Value::Map(new)) = (dict, new.value) {
-                    self.merge_maps(old, new, replace, delete, into);
+                if let (Some(dict), Value::Map(new)) = (dict, new.value) {
+                    self.merge_maps(old, new, dict);
                 }
             }
             Value::Seq(old) => {
@@ -243,17 +252,17 @@ impl Strategy {
         }
     }
 
-    fn merge_maps(&self, old: &mut Map, new: Map, replace: bool, delete: bool, into: Recurse) {
+    fn merge_maps(&self, old: &mut Map, new: Map, dict: DictRule) {
         for (key, value) in new {
             match old.get_node_mut(&key) {
                 None => {
                     old.insert(key, value);
                 }
-                Some(_) if delete && value.is_null() => {
+                Some(_) if dict.delete && value.is_null() => {
                     old.remove_node(&key);
                 }
-                Some(there) if replace => *there = value,
-                Some(there) if into.covers(&value) => self.merge_into(there, value),
+                Some(there) if dict.replace => *there = value,
+                Some(there) if dict.into.covers(&value) => self.merge_into(there, value),
                 Some(_) => {}
             }
         }
@@ -289,11 +298,11 @@ fn rule(name: &str, options: &Options<'_>) -> Option<Rule> {
     let lists = has("recurse_array") || has("recurse_list");
     let texts = has("recurse_str");
     Some(match name.strip_prefix("m_").unwrap_or(name) {
-        "dict" => Rule::Dict {
+        "dict" => Rule::Dict(DictRule {
             replace: has("replace"),
             delete: has("allow_delete"),
             into: Recurse { maps: true, lists, texts },
-        },
+        }),
         "list" => Rule::List {
             method: if has("append") {
                 Method::Append

@@ -27,8 +27,8 @@ impl Distro {
     /// Writes the keyboard's layout where the family has a file for it. Returns what happened to the file.
     ///
     /// # Errors
-    /// Fails if the file cannot be written, if Alpine has no such keymap, and on a machine without systemd where the family
-    /// has no other method.
+    /// Fails if the file cannot be written, if Alpine does not have the keymap, or if the machine has no systemd and the
+    /// family has no other method.
     pub fn write_keymap(&self, sys: &System, keymap: &Keymap) -> Result<Change> {
         match self.family {
             // localectl does not store keymaps on some releases of Debian (Debian bug 1038762).

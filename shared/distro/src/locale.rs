@@ -98,7 +98,8 @@ fn is_builtin_locale(locale: &str) -> bool {
     matches!(locale.to_ascii_lowercase().as_str(), "c" | "c.utf-8" | "c.utf8" | "posix")
 }
 
-/// Writes a file that begins with a comment about its origin. Another date in the comment is no reason to write it.
+/// Writes a file that begins with a comment about its origin. A file that differs only in the comment's date is
+/// not written.
 fn write_below_header(sys: &System, path: &str, text: &str) -> Result<Change> {
     let old = sys.read_text_if_exists(path)?.unwrap_or_default();
     if old.strip_suffix(text).is_some_and(|header| header.starts_with('#') && !header.contains('\n')) {

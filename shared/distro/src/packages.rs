@@ -130,47 +130,30 @@ impl PackageManager {
 
     /// Returns the command line for `program`, without packages.
     fn base_argv(self, program: &str, verb: Verb) -> Vec<&'static str> {
-        use Verb::*;
-        let (head, tail): (&[&str], &[&str]) = match (self, verb) {
-            (PackageManager::Apt, Update) => (APT, &["update"]),
-            (PackageManager::Apt, Upgrade) => (APT, &["dist-upgrade"]),
-            (PackageManager::Apt, Install) => (APT, &["install"]),
-            (PackageManager::Dnf, verb) => (
-                match program {
-                    "yum" => &["yum", "-t", "-y"],
-                    "tdnf" => &["tdnf", "-y"],
-                    _ => &["dnf", "-y"],
-                },
-                match verb {
-                    Update => &["makecache"],
-                    Upgrade => &["upgrade"],
-                    Install => &["install"],
-                },
+        use PackageManager::*;
+        type Words = &'static [&'static str];
+        const DNF: [Words; 3] = [&["makecache"], &["upgrade"], &["install"]];
+        let (head, [update, upgrade, install]): (Words, [Words; 3]) = match (self, program) {
+            (Apt, _) => (APT, [&["update"], &["dist-upgrade"], &["install"]]),
+            (Dnf, "yum") => (&["yum", "-t", "-y"], DNF),
+            (Dnf, "tdnf") | (Tdnf, _) => (&["tdnf", "-y"], DNF),
+            (Dnf, _) => (&["dnf", "-y"], DNF),
+            (Zypper, _) => (
+                &["zypper", "--non-interactive"],
+                [&["refresh"], &["update"], &["install", "--auto-agree-with-licenses"]],
             ),
-            (PackageManager::Tdnf, Update) => (&["tdnf", "-y"], &["makecache"]),
-            (PackageManager::Tdnf, Upgrade) => (&["tdnf", "-y"], &["upgrade"]),
-            (PackageManager::Tdnf, Install) => (&["tdnf", "-y"], &["install"]),
-            (PackageManager::Zypper, Update) => (&["zypper", "--non-interactive"], &["refresh"]),
-            (PackageManager::Zypper, Upgrade) => (&["zypper", "--non-interactive"], &["update"]),
-            (PackageManager::Zypper, Install) => {
-                (&["zypper", "--non-interactive"], &["install", "--auto-agree-with-licenses"])
+            (Apk, _) => {
+                (&["apk", "--quiet"], [&["update"], &["upgrade", "--update-cache", "--available"], &["add"]])
             }
-            (PackageManager::Apk, Update) => (&["apk", "--quiet"], &["update"]),
-            (PackageManager::Apk, Upgrade) => {
-                (&["apk", "--quiet"], &["upgrade", "--update-cache", "--available"])
-            }
-            (PackageManager::Apk, Install) => (&["apk", "--quiet"], &["add"]),
-            (PackageManager::Pacman, Update) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-y"]),
-            (PackageManager::Pacman, Upgrade) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &["-u"]),
-            (PackageManager::Pacman, Install) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], &[]),
-            (PackageManager::Emerge, Update) => (&["emerge", "--quiet"], &["--sync"]),
-            (PackageManager::Emerge, Upgrade) => (&["emerge", "--quiet"], &["--update", "world"]),
-            (PackageManager::Emerge, Install) => (&["emerge", "--quiet"], &[]),
-            (PackageManager::Oma, Update) => (&["oma"], &["refresh", "-y"]),
-            (PackageManager::Oma, Upgrade) => (&["oma"], &["upgrade", "-y"]),
-            (PackageManager::Oma, Install) => (&["oma"], &["install", "-y"]),
-            (PackageManager::Snap, Install) => (&["snap"], &["install"]),
-            (PackageManager::Snap, Update | Upgrade) => (&["snap"], &["refresh"]),
+            (Pacman, _) => (&["pacman", "-Sy", "--quiet", "--noconfirm"], [&["-y"], &["-u"], &[]]),
+            (Emerge, _) => (&["emerge", "--quiet"], [&["--sync"], &["--update", "world"], &[]]),
+            (Oma, _) => (&["oma"], [&["refresh", "-y"], &["upgrade", "-y"], &["install", "-y"]]),
+            (Snap, _) => (&["snap"], [&["refresh"], &["refresh"], &["install"]]),
+        };
+        let tail = match verb {
+            Verb::Update => update,
+            Verb::Upgrade => upgrade,
+            Verb::Install => install,
         };
         [head, tail].concat()
     }

@@ -3,6 +3,7 @@
 
 use config::schema::{ANY_MAP, Format, STR, Type, key, list, map};
 use config::{FindingKind, FromNode, Node, Reader, Value};
+use distro::Family;
 use state::Frequency;
 use system::{Result, WriteOptions, warning};
 
@@ -13,7 +14,8 @@ use crate::values::text_values::Line;
 use crate::{Context, Distros, Module, ModuleFlag};
 
 pub const MODULE: Module = Module {
-    distros: Distros::Named(DISTROS),
+    // Upstream's module does not run on the family's name `suse`, which its own packages configure.
+    distros: Distros::Where(|distro| distro.family == Family::Suse),
     flags: &[ModuleFlag::NeedsUserData],
     activation: &["zypper"],
     keys: &[Keys::KEYS],
@@ -22,18 +24,6 @@ pub const MODULE: Module = Module {
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
-
-/// Upstream's module does not run on the family's name `suse`, which its own packages configure.
-const DISTROS: &[&str] = &[
-    "opensuse",
-    "opensuse-microos",
-    "opensuse-tumbleweed",
-    "opensuse-leap",
-    "sle_hpc",
-    "sle-micro",
-    "sles",
-    "suse",
-];
 
 const CONF: &str = "/etc/zypp/zypp.conf";
 

@@ -1,4 +1,4 @@
-//! What the tests of all crates share: temporary directories, which are removed when the test ends, also by a panic; damaged
+//! Helpers for the tests of all crates: temporary directories, which are removed when the test ends, also by a panic; damaged
 //! inputs; threads for tests of many machines; and reference pages that are generated from tables. A development dependency
 //! only: no program contains it.
 //!

@@ -113,145 +113,76 @@ impl Layout {
         [self.instance("data/ssl"), self.cloud("data/ssl")]
     }
 
-    /// Returns the path of the datasource cache of the current instance.
-    pub fn cache(&self) -> String {
-        self.instance(CACHE)
-    }
-
     /// Returns the path of the datasource cache of the instance with this ID.
     pub fn cache_of(&self, id: &str) -> String {
         join(&self.instance_dir(id), CACHE)
     }
+}
 
-    /// Returns the path of this boot's datasource cache, which is used while `obj.pkl` is a pickle of Python's cloud-init.
-    pub fn runtime_cache(&self) -> String {
-        self.run("instance.json")
-    }
+/// Declares a method for each path: its name, and the directory and name in it.
+macro_rules! paths {
+    ($($(#[doc = $doc:literal])* $method:ident = $directory:ident($name:expr);)*) => {
+        impl Layout {
+            $($(#[doc = $doc])* pub fn $method(&self) -> String { self.$directory($name) })*
+        }
+    };
+}
 
-    /// Returns the path of the status of this boot: a link to [`Layout::stored_status`], or a file if the disk is not writable.
-    pub fn status(&self) -> String {
-        self.run(STATUS)
-    }
-
-    /// Returns the path of the status on disk, which may be that of an earlier boot.
-    pub fn stored_status(&self) -> String {
-        self.data(STATUS)
-    }
-
-    /// Returns the path of the result of this boot, whose existence marks the end of the last stage.
-    pub fn result(&self) -> String {
-        self.run(RESULT)
-    }
-
-    /// Returns the path of the result on disk.
-    pub fn stored_result(&self) -> String {
-        self.data(RESULT)
-    }
-
-    /// Returns the path of the file that the last stage writes for an instance.
-    pub fn boot_finished(&self) -> String {
-        self.instance("boot-finished")
-    }
-
-    /// Returns the path of the file that the generator writes if cloud-init runs in this boot.
-    pub fn enabled(&self) -> String {
-        self.run("enabled")
-    }
-
-    /// Returns the path of the file that the generator or the late identification writes if cloud-init does not run.
-    pub fn disabled(&self) -> String {
-        self.run("disabled")
-    }
-
-    /// Returns the path of the ID of the current instance.
-    pub fn instance_id(&self) -> String {
-        self.data("instance-id")
-    }
-
-    /// Returns the path of the ID of the instance before it.
-    pub fn previous_instance_id(&self) -> String {
-        self.data("previous-instance-id")
-    }
-
-    /// Returns the path of the ID of the instance that this boot has found.
-    pub fn boot_instance_id(&self) -> String {
-        self.run(".instance-id")
-    }
-
-    /// Returns the path of the description of the current instance's datasource.
-    pub fn datasource(&self) -> String {
-        self.instance("datasource")
-    }
-
-    /// Returns the path of the description of the datasource of the boot before.
-    pub fn previous_datasource(&self) -> String {
-        self.data("previous-datasource")
-    }
-
-    /// Returns the path of the directory of all instances.
-    pub fn instances(&self) -> String {
-        self.cloud("instances")
-    }
-
-    /// Returns the path of the directory of the semaphores of the current instance.
-    pub fn instance_semaphores(&self) -> String {
-        self.instance("sem")
-    }
-
-    /// Returns the path of the directory of the semaphores of what runs once in the life of the machine.
-    pub fn machine_semaphores(&self) -> String {
-        self.cloud("sem")
-    }
-
-    /// Returns the path of the instance data without secrets.
-    pub fn instance_data(&self) -> String {
-        self.run("instance-data.json")
-    }
-
-    /// Returns the path of the instance data for root.
-    pub fn sensitive_instance_data(&self) -> String {
-        self.run("instance-data-sensitive.json")
-    }
-
-    /// Returns the path of the merged configuration of this boot.
-    pub fn combined_config(&self) -> String {
-        self.run("combined-cloud-config.json")
-    }
-
-    /// Returns the path of the merged cloud-config of the user-data.
-    pub fn merged_cloud_config(&self) -> String {
-        self.instance(CLOUD_CONFIGS[0])
-    }
-
-    /// Returns the path of the directory of the scripts that run at every boot.
-    pub fn boot_scripts(&self) -> String {
-        self.cloud("scripts/per-boot")
-    }
-
-    /// Returns the path of the directory of the scripts that run once per instance.
-    pub fn instance_scripts(&self) -> String {
-        self.cloud("scripts/per-instance")
-    }
-
-    /// Returns the path of the directory of the scripts that run once in the life of the machine.
-    pub fn once_scripts(&self) -> String {
-        self.cloud("scripts/per-once")
-    }
-
-    /// Returns the path of the directory of the scripts in the user-data.
-    pub fn user_scripts(&self) -> String {
-        self.instance("scripts")
-    }
-
-    /// Returns the path of the directory of the scripts in the vendor-data.
-    pub fn vendor_scripts(&self) -> String {
-        self.instance("scripts/vendor")
-    }
-
-    /// Returns the path of the script of the module runcmd.
-    pub fn runcmd_script(&self) -> String {
-        self.instance("scripts/runcmd")
-    }
+paths! {
+    /// The datasource cache of the current instance.
+    cache = instance(CACHE);
+    /// This boot's datasource cache, which is used while `obj.pkl` is a pickle of Python's cloud-init.
+    runtime_cache = run("instance.json");
+    /// The status of this boot: a link to [`Layout::stored_status`], or a file if the disk is not writable.
+    status = run(STATUS);
+    /// The status on disk, which may be that of an earlier boot.
+    stored_status = data(STATUS);
+    /// The result of this boot, whose existence marks the end of the last stage.
+    result = run(RESULT);
+    /// The result on disk.
+    stored_result = data(RESULT);
+    /// The file that the last stage writes for an instance.
+    boot_finished = instance("boot-finished");
+    /// The file that the generator writes if cloud-init runs in this boot.
+    enabled = run("enabled");
+    /// The file that the generator or the late identification writes if cloud-init does not run.
+    disabled = run("disabled");
+    /// The ID of the current instance.
+    instance_id = data("instance-id");
+    /// The ID of the instance before it.
+    previous_instance_id = data("previous-instance-id");
+    /// The ID of the instance that this boot has found.
+    boot_instance_id = run(".instance-id");
+    /// The description of the current instance's datasource.
+    datasource = instance("datasource");
+    /// The description of the datasource of the boot before.
+    previous_datasource = data("previous-datasource");
+    /// The directory of all instances.
+    instances = cloud("instances");
+    /// The directory of the semaphores of the current instance.
+    instance_semaphores = instance("sem");
+    /// The directory of the semaphores of what runs once in the life of the machine.
+    machine_semaphores = cloud("sem");
+    /// The instance data without secrets.
+    instance_data = run("instance-data.json");
+    /// The instance data for root.
+    sensitive_instance_data = run("instance-data-sensitive.json");
+    /// The merged configuration of this boot.
+    combined_config = run("combined-cloud-config.json");
+    /// The merged cloud-config of the user-data.
+    merged_cloud_config = instance(CLOUD_CONFIGS[0]);
+    /// The directory of the scripts that run at every boot.
+    boot_scripts = cloud("scripts/per-boot");
+    /// The directory of the scripts that run once per instance.
+    instance_scripts = cloud("scripts/per-instance");
+    /// The directory of the scripts that run once in the life of the machine.
+    once_scripts = cloud("scripts/per-once");
+    /// The directory of the scripts in the user-data.
+    user_scripts = instance("scripts");
+    /// The directory of the scripts in the vendor-data.
+    vendor_scripts = instance("scripts/vendor");
+    /// The script of the module runcmd.
+    runcmd_script = instance("scripts/runcmd");
 }
 
 fn join(directory: &str, name: &str) -> String {

@@ -3,57 +3,19 @@
 use serde_json::Value;
 
 /// A name that ends in one of these, without separators, names a secret.
+#[rustfmt::skip]
 const SECRET_SUFFIXES: &[&str] = &[
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "secret",
-    "secrets",
-    "token",
-    "tokens",
-    "credential",
-    "credentials",
-    "adminpass",
-    "rootpass",
-    "userpass",
-    "apikey",
-    "apikeys",
-    "userdata",
-    "vendordata",
-    "vendordata2",
+    "password", "passwords", "passwd", "passphrase", "passcode", "secret", "secrets", "token", "tokens", "credential",
+    "credentials", "adminpass", "rootpass", "userpass", "apikey", "apikeys", "userdata", "vendordata", "vendordata2",
 ];
 /// A name of several words whose last word is one of these names a secret.
 const SECRET_LAST_WORDS: &[&str] = &["pass", "pwd", "psk", "pin", "otp", "private"];
 /// Words that make a following `key` or `keys` a secret.
+#[rustfmt::skip]
 const SECRET_KEY_KINDS: &[&str] = &[
-    "access",
-    "account",
-    "activation",
-    "admin",
-    "auth",
-    "authentication",
-    "authorization",
-    "client",
-    "consumer",
-    "decryption",
-    "deploy",
-    "encryption",
-    "enrollment",
-    "hmac",
-    "license",
-    "master",
-    "preshared",
-    "private",
-    "registration",
-    "secret",
-    "service",
-    "shared",
-    "signing",
-    "storage",
-    "validation",
-    "wireguard",
+    "access", "account", "activation", "admin", "auth", "authentication", "authorization", "client", "consumer",
+    "decryption", "deploy", "encryption", "enrollment", "hmac", "license", "master", "preshared", "private",
+    "registration", "secret", "service", "shared", "signing", "storage", "validation", "wireguard",
 ];
 /// Words after the name of a secret that denote its encoding: the value is still secret.
 const ENCODING_WORDS: &[&str] =
@@ -136,58 +98,16 @@ mod tests {
 
     #[test]
     fn secrets_are_recognised_by_name_or_value() {
-        for name in [
-            "password",
-            "PASSWORD",
-            "admin_pass",
-            "adminPass",
-            "admin-pass",
-            "adminpass",
-            "rootPassword",
-            "root_passwd",
-            "windows_password",
-            "plain_text_passwd",
-            "hashed_passwd",
-            "password_hash",
-            "passwordHash",
-            "passwd_b64",
-            "user_token",
-            "token",
-            "x-auth-token",
-            "authToken",
-            "tokens",
-            "client_secret",
-            "secret",
-            "secrets",
-            "consumer_secret",
-            "token_secret",
-            "secretValue",
-            "SecretAccessKey",
-            "private_key",
-            "privateKey",
-            "privatekey",
-            "rsa_private",
-            "ssh_host_ed25519_private",
-            "api_key",
-            "apikey",
-            "X-API-Key",
-            "auth_key",
-            "access_key",
-            "storage_account_key",
-            "encryption-key",
-            "registration_key",
-            "activation_key",
-            "wifi_psk",
-            "db_pwd",
-            "passphrase",
-            "credentials",
-            "security_credential",
-            "cloud-init.user-data",
-            "user.vendor-data",
-            "cloud-init.vendor-data2",
-            "shared_keys",
-            "license_key",
-        ] {
+        for name in "password PASSWORD admin_pass adminPass admin-pass adminpass rootPassword root_passwd \
+             windows_password plain_text_passwd hashed_passwd password_hash passwordHash passwd_b64 \
+             user_token token x-auth-token authToken tokens client_secret secret secrets consumer_secret \
+             token_secret secretValue SecretAccessKey private_key privateKey privatekey rsa_private \
+             ssh_host_ed25519_private api_key apikey X-API-Key auth_key access_key storage_account_key \
+             encryption-key registration_key activation_key wifi_psk db_pwd passphrase credentials \
+             security_credential cloud-init.user-data user.vendor-data cloud-init.vendor-data2 \
+             shared_keys license_key"
+            .split(' ')
+        {
             assert!(is_secret(name, &json!("s")), "{name}");
             assert!(is_secret(name, &json!(["s"])) && is_secret(name, &json!({"a": 1})), "{name}");
             assert!(!is_secret(name, &json!(true)) && !is_secret(name, &Value::Null), "{name}");
@@ -203,59 +123,17 @@ mod tests {
 
     #[test]
     fn public_keys_and_urls_are_not_secrets() {
-        for name in [
-            "public_keys",
-            "public-keys",
-            "public_ssh_keys",
-            "publicKey",
-            "ssh_public_key",
-            "key",
-            "keys",
-            "key_name",
-            "keyname",
-            "keypair",
-            "ssh_keys",
-            "ssh_authorized_keys",
-            "host_key",
-            "primary_key",
-            "name",
-            "hostname",
-            "instance_id",
-            "local-hostname",
-            "region",
-            "token_ttl",
-            "token_url",
-            "secret_name",
-            "password_policy",
-            "password_authentication",
-            "passthrough",
-            "bypass",
-            "compass",
-            "lock_passwd_age",
-            "ssh_pwauth",
-            "pin",
-            "pass",
-            "private",
-            "private_ipv4",
-            "private-ip",
-            "privateIpAddress",
-            "data",
-            "hash",
-            "value",
-            "text",
-            "",
-            "metadata",
-            "network_data",
-            "monkey",
-            "turkey",
-            "hotkey",
-            "tokenizer",
-            "services_keymap",
-            "user",
-            "base64_encoded_keys",
-            "sensitive_keys",
-            "_beta_keys",
-        ] {
+        for name in
+            "public_keys public-keys public_ssh_keys publicKey ssh_public_key key keys key_name keyname \
+             keypair ssh_keys ssh_authorized_keys host_key primary_key name hostname instance_id \
+             local-hostname region token_ttl token_url secret_name password_policy \
+             password_authentication passthrough bypass compass lock_passwd_age ssh_pwauth pin pass \
+             private private_ipv4 private-ip privateIpAddress data hash value text metadata network_data \
+             monkey turkey hotkey tokenizer services_keymap user base64_encoded_keys sensitive_keys \
+             _beta_keys"
+                .split(' ')
+                .chain([""])
+        {
             assert!(!is_secret(name, &json!("s")), "{name}");
         }
         for text in

@@ -180,7 +180,7 @@ impl Status {
     /// Removes both files of an earlier boot.
     ///
     /// # Errors
-    /// Fails if one could not be removed; the others are removed all the same.
+    /// Fails if one cannot be removed; the other is removed in any case.
     pub fn remove_files(sys: &System, layout: &Layout) -> Result<()> {
         let names = [STATUS, RESULT];
         // All of them, those in /run first, even if one cannot be removed.

@@ -1,6 +1,6 @@
-//! What a stage is doing, for those who wait: after a few seconds on the console, and for `cloud-init status` in a file.
+//! Shows what a stage is doing: on the console after a few seconds, and in a file for `cloud-init status`.
 //!
-//! Every step, command and request is an activity while it lasts; work that is inside of other work is shown behind it. A
+//! Every step, command and request is an activity while it lasts; nested work is shown after the work that contains it. A
 //! thread looks at the list once a second, so that quick work costs no system call.
 
 use std::fmt::{self, Write as _};
@@ -177,7 +177,7 @@ fn watch(sys: &System, shared: &Shared, head: &str, path: &str) {
             return;
         }
         let now = Instant::now();
-        // What began just now may end at once.
+        // Work that has just begun may end at once.
         let is_long = |entry: &&Entry| now.duration_since(entry.began) >= POLL_INTERVAL;
         let entries: Vec<Entry> = list.entries.iter().filter(is_long).cloned().collect();
         drop(list);

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::large_files::FileStat;
-use crate::path::{TrailingLink, may_ignore_chown_error};
+use crate::path::{Caller, TrailingLink, may_ignore_chown_error};
 use crate::{Effect, Result, ResultExt, System, WriteOptions};
 
 impl System {
@@ -58,9 +58,9 @@ impl System {
 
     /// Ignores an error that [`may_ignore_chown_error`] allows.
     fn ignore_unprivileged(&self, result: io::Result<()>) -> io::Result<()> {
-        let is_root = nix::unistd::geteuid().is_root();
+        let caller = Caller { is_live: self.is_live(), is_root: nix::unistd::geteuid().is_root() };
         match result {
-            Err(e) if may_ignore_chown_error(e.raw_os_error(), self.is_live(), is_root) => Ok(()),
+            Err(e) if may_ignore_chown_error(e.raw_os_error(), caller) => Ok(()),
             other => other,
         }
     }

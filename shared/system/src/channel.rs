@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, setsockopt, socket, sockopt};
 use nix::sys::termios::{self, ControlFlags, FlushArg, SetArg};
 use nix::sys::time::{TimeVal, TimeValLike as _};
 
+use crate::packet::poll_fds;
+use crate::read::WRITE_LOCK;
 use crate::{Deadline, Error, Result, ResultExt, System};
 
 /// In bytes per second: half of what a line of 9600 baud carries. A slower response is ended.
@@ -99,15 +100,8 @@ impl Channel {
     /// # Errors
     /// Fails if another process holds the lock until the deadline.
     pub fn lock(&self, deadline: Deadline) -> Result<()> {
-        let lock = libc::flock {
-            l_type: libc::F_WRLCK as libc::c_short,
-            l_whence: libc::SEEK_SET as libc::c_short,
-            l_start: 0,
-            l_len: 0,
-            l_pid: 0,
-        };
         loop {
-            match fcntl(&self.fd, FcntlArg::F_SETLK(&lock)) {
+            match fcntl(&self.fd, FcntlArg::F_SETLK(&WRITE_LOCK)) {
                 Ok(_) => return Ok(()),
                 Err(Errno::EACCES | Errno::EAGAIN | Errno::EINTR) if !deadline.is_expired() => {
                     std::thread::sleep(LOCK_PAUSE);
@@ -130,7 +124,7 @@ impl Channel {
             match nix::unistd::write(&self.fd, bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) if self.wait(PollFlags::POLLOUT, deadline) => {}
+                Err(Errno::EAGAIN) if self.wait(true, deadline) => {}
                 Err(Errno::EAGAIN) => return Err(self.timeout("request not accepted in time")),
                 Err(e) => return Err(e).context(format_args!("writing to {}", self.name)),
             }
@@ -201,23 +195,18 @@ impl Channel {
                     return Ok(Some(count));
                 }
                 Err(Errno::EINTR) => {}
-                Err(Errno::EAGAIN) if self.wait(PollFlags::POLLIN, deadline) => {}
+                Err(Errno::EAGAIN) if self.wait(false, deadline) => {}
                 Err(Errno::EAGAIN) => return Ok(None),
                 Err(e) => return Err(e).context(what),
             }
         }
     }
 
-    /// Waits for the descriptor; `false` at the deadline.
-    fn wait(&self, events: PollFlags, deadline: Deadline) -> bool {
+    /// Waits until the descriptor is readable, or writable; returns `false` at the deadline.
+    fn wait(&self, to_write: bool, deadline: Deadline) -> bool {
         while !deadline.is_expired() {
-            // Rounded up: a wait of 0 would turn the last millisecond into a busy loop.
-            let left = deadline.remaining().as_millis().saturating_add(1).min(60_000);
-            let timeout = PollTimeout::from(left as u16);
-            match poll(&mut [PollFd::new(self.fd.as_fd(), events)], timeout) {
-                Ok(0) | Err(Errno::EINTR) => {}
-                // A failure is reported by the next read or write.
-                Ok(_) | Err(_) => return true,
+            if poll_fds(&[(self.fd.as_fd(), to_write)], deadline) == [true] {
+                return true;
             }
         }
         false

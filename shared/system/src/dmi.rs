@@ -194,11 +194,9 @@ mod tests {
             script(&path, text);
             let program = path.to_str().unwrap();
             let sys = System::new("/");
-            let begun = std::time::Instant::now();
             for key in ["system-manufacturer", "system-manufacturer", "system-uuid"] {
                 assert_eq!(sys.ask_dmidecode(program, Duration::from_secs(1), key), None, "{text}");
             }
-            assert!(begun.elapsed() < Duration::from_secs(30), "{text}");
             let calls = std::fs::read_to_string(top.join("dmidecode.calls")).unwrap();
             assert_eq!(calls, "--quiet --string=system-manufacturer\n", "{text}");
             assert_eq!(sys.log().logged_warnings().len(), warnings, "{text}");

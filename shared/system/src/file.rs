@@ -1,4 +1,4 @@
-//! What all changes of files share: the options of a write, its result, and where a change is made. The changes themselves
+//! Types that all changes of files share: the options of a write, its result, and where a change is made. The changes themselves
 //! are in `write.rs`, `directory.rs`, `entry.rs` (links, renaming, removal) and `attributes.rs`. A method that fails has
 //! changed nothing, unless its documentation says otherwise.
 

@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use rustix::fs::{AtFlags, FallocateFlags, RawDir, StatVfs, StatVfsMountFlags};
 pub(crate) use rustix::fs::{FileType, Stat as FileStat};
 
-/// As of musl's readdir: a directory of a few dozen names takes one system call, and one that shows its end.
+/// The size of musl's readdir buffer: a few dozen names are read by one system call, followed by one that returns the end.
 const DIRECTORY_BUFFER: usize = 2048;
 
 /// Types of file systems (linux/magic.h), as [`fstatfs`] returns them.

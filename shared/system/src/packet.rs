@@ -64,16 +64,21 @@ impl System {
     /// Waits until one of the descriptors is readable (`false`) or writable (`true`), or until the deadline. Returns
     /// for each whether it is.
     pub fn poll_fds(&self, fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
-        let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
-        let mut polled: Vec<PollFd> = fds.iter().map(|(fd, write)| PollFd::new(*fd, flags(*write))).collect();
-        // Rounded up: a wait of 0 would turn the last millisecond into a busy loop.
-        let left = deadline.remaining().as_millis().saturating_add(1).min(60_000);
-        let timeout = if deadline.is_expired() { 0 } else { left as u16 };
-        match poll(&mut polled, PollTimeout::from(timeout)) {
-            Ok(_) => polled.iter().map(|p| p.any().unwrap_or(true)).collect(),
-            // Interrupted by a signal: the caller checks its deadline and calls again.
-            Err(_) => vec![false; fds.len()],
-        }
+        poll_fds(fds, deadline)
+    }
+}
+
+/// Does the work of [`System::poll_fds`].
+pub(crate) fn poll_fds(fds: &[(BorrowedFd<'_>, bool)], deadline: Deadline) -> Vec<bool> {
+    let flags = |write| if write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
+    let mut polled: Vec<PollFd> = fds.iter().map(|(fd, write)| PollFd::new(*fd, flags(*write))).collect();
+    // Rounded up: a wait of 0 would turn the last millisecond into a busy loop.
+    let left = deadline.remaining().as_millis().saturating_add(1).min(60_000);
+    let timeout = if deadline.is_expired() { 0 } else { left as u16 };
+    match poll(&mut polled, PollTimeout::from(timeout)) {
+        Ok(_) => polled.iter().map(|p| p.any().unwrap_or(true)).collect(),
+        // Interrupted by a signal: the caller checks its deadline and calls again.
+        Err(_) => vec![false; fds.len()],
     }
 }
 

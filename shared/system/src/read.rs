@@ -115,19 +115,10 @@ impl System {
     /// Returns the process that holds a lock (fcntl(2)) on the file, 0 if it is in another PID namespace; `None` if the file is
     /// not locked or does not exist.
     pub fn lock_holder(&self, path: &str) -> Option<u32> {
-        let options = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(self.root().host_followed(path));
-        let file = options.ok()?;
-        let mut lock = libc::flock {
-            l_type: libc::F_WRLCK as libc::c_short,
-            l_whence: libc::SEEK_SET as libc::c_short,
-            l_start: 0,
-            l_len: 0,
-            l_pid: 0,
-        };
+        let flags = libc::O_NONBLOCK | libc::O_CLOEXEC;
+        let host = self.root().host_followed(path);
+        let file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(host).ok()?;
+        let mut lock = WRITE_LOCK;
         fcntl(&file, FcntlArg::F_GETLK(&mut lock)).ok()?;
         (lock.l_type != libc::F_UNLCK as libc::c_short).then(|| u32::try_from(lock.l_pid).unwrap_or_default())
     }
@@ -140,22 +131,8 @@ impl System {
     pub fn read_no_follow(&self, path: impl AsRef<Path>, limit: u64) -> Result<(Vec<u8>, fs::Metadata)> {
         let path = path.as_ref();
         let what = format!("reading {}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY | libc::O_CLOEXEC)
-            .open(self.root().host(path))
-            .context(&what)?;
-        let meta = file.metadata().context(&what)?;
-        if !meta.is_file() {
-            return Err(Error::new(format!("{what}: not a regular file")));
-        }
-        if meta.len() > limit {
-            return Err(Error::too_large(&what, Some(meta.len()), limit));
-        }
-        let mut bytes = Vec::with_capacity(meta.len() as usize);
-        // A file that grows in the meantime is read up to its old length.
-        file.take(meta.len()).read_to_end(&mut bytes).context(&what)?;
-        Ok((bytes, meta))
+        let file = open(&self.root().host(path), libc::O_NOFOLLOW | libc::O_NOCTTY).context(&what)?;
+        read_regular(file, &what, limit)
     }
 
     /// Returns the bytes that are in a FIFO, at most `limit`, without waiting for more.
@@ -165,11 +142,7 @@ impl System {
     pub fn drain_fifo(&self, path: impl AsRef<Path>, limit: u64) -> Result<Vec<u8>> {
         let path = path.as_ref();
         let what = format!("reading {}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(self.root().host_followed(path))
-            .context(&what)?;
+        let file = open(&self.root().host_followed(path), 0).context(&what)?;
         if !file.metadata().context(&what)?.file_type().is_fifo() {
             return Err(Error::new(format!("{what}: not a FIFO")));
         }
@@ -183,11 +156,7 @@ impl System {
 
     fn open_to_read(&self, path: &Path) -> Result<(fs::File, fs::Metadata)> {
         let what = || format!("reading {}", path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open(self.root().host_followed(path))
-            .context(what())?;
+        let file = open(&self.root().host_followed(path), 0).context(what())?;
         let meta = file.metadata().context(what())?;
         if meta.is_dir() {
             return Err(Error::io(what(), &io::Error::from(io::ErrorKind::IsADirectory)));
@@ -251,38 +220,45 @@ impl System {
         limit: u64,
     ) -> Result<Option<(Vec<u8>, fs::Metadata)>> {
         let path = path.as_ref();
-        let what = || format!("reading {}", path.display());
-        let opened = if self.is_dry_run() {
-            match self.root().find(path, TrailingLink::Follow, None) {
-                Err(e) if is_refused(&e) => Err(e),
-                _ => OpenOptions::new()
-                    .read(true)
-                    .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-                    .open(self.root().host_followed(path)),
-            }
-        } else {
-            self.root()
-                .find(path, TrailingLink::Follow, None)
-                .and_then(|resolved| resolved.open_for_change(OFlag::O_RDONLY))
+        let what = format!("reading {}", path.display());
+        let opened = match self.root().find(path, TrailingLink::Follow, None) {
+            Ok(resolved) if !self.is_dry_run() => resolved.open_for_change(OFlag::O_RDONLY),
+            Err(e) if !self.is_dry_run() || is_refused(&e) => Err(e),
+            _ => open(&self.root().host_followed(path), 0),
         };
-        let file = match opened {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.context(what())?,
-        };
-        let meta = file.metadata().context(what())?;
-        if !meta.is_file() || meta.len() > limit {
-            let why = if meta.is_file() {
-                format!("larger than {limit} bytes")
-            } else {
-                "not a regular file".into()
-            };
-            return Err(Error::new(format!("{}: {why}", what())));
+        match opened {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => read_regular(opened.context(&what)?, &what, limit).map(Some),
         }
-        let mut bytes = Vec::with_capacity(meta.len() as usize);
-        // A file that grows in the meantime is read up to its old length.
-        file.take(meta.len()).read_to_end(&mut bytes).context(what())?;
-        Ok(Some((bytes, meta)))
     }
+}
+
+/// A lock of a whole file for writing, as fcntl(2) takes it.
+pub(crate) const WRITE_LOCK: libc::flock = libc::flock {
+    l_type: libc::F_WRLCK as libc::c_short,
+    l_whence: libc::SEEK_SET as libc::c_short,
+    l_start: 0,
+    l_len: 0,
+    l_pid: 0,
+};
+
+/// Opens a file of the host for reading, without waiting for a writer.
+fn open(host: &Path, flags: libc::c_int) -> io::Result<fs::File> {
+    OpenOptions::new().read(true).custom_flags(flags | libc::O_NONBLOCK | libc::O_CLOEXEC).open(host)
+}
+
+/// Reads a regular file of at most `limit` bytes. A file that grows in the meantime is read up to its old length.
+fn read_regular(file: fs::File, what: &str, limit: u64) -> Result<(Vec<u8>, fs::Metadata)> {
+    let meta = file.metadata().context(what)?;
+    if !meta.is_file() {
+        return Err(Error::new(format!("{what}: not a regular file")));
+    }
+    if meta.len() > limit {
+        return Err(Error::too_large(what, Some(meta.len()), limit));
+    }
+    let mut bytes = Vec::with_capacity(meta.len() as usize);
+    file.take(meta.len()).read_to_end(&mut bytes).context(what)?;
+    Ok((bytes, meta))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ impl System {
         clear_nonblocking(&file, &meta).context(what())?;
         self.log().to_file(min_level, file);
         if !is_owned {
-            // An image that is prepared without privileges, or without its accounts yet, is no reason for a warning.
+            // An image may be prepared without privileges, or before it has its accounts.
             let level = if self.is_live() { Level::Warning } else { Level::Info };
             let owners = owners.join(", ");
             let text = format_args!("{path}: none of these owners (syslog_fix_perms) could be set: {owners}");

@@ -123,10 +123,11 @@ mod tests {
         let top = TempDir::new();
         let daemon = UnixDatagram::bind(socket(&top)).unwrap();
         let mut log = syslog(&top);
-        let begun = std::time::Instant::now();
         let sent = (0..5_000).filter(|_| log.send(b"<14>line").is_ok()).count();
         assert!((1..5_000).contains(&sent), "{sent}");
-        assert!(begun.elapsed() < 3 * TIME_LIMIT, "{:?}", begun.elapsed());
+        // After the first wait the socket no longer blocks.
+        let flags = nix::fcntl::fcntl(&log.socket, nix::fcntl::FcntlArg::F_GETFL).unwrap();
+        assert!(nix::fcntl::OFlag::from_bits_truncate(flags).contains(nix::fcntl::OFlag::O_NONBLOCK));
         // What was sent before is there, and later lines arrive as soon as the daemon reads again.
         assert_eq!(received(&daemon), "<14>line");
         log.send(b"<14>line").unwrap();

@@ -171,7 +171,7 @@ mod tests {
             assert!(sys.settle_udev(Duration::from_secs(20)) && sys.udev_has_started());
         });
         assert_ne!(before, sys.udev_progress());
-        // What is older than the place where it listens is an initrd's.
+        // A database older than the socket of the running udev was written in the initrd.
         let old = SystemTime::now() - Duration::from_secs(60);
         std::fs::File::open(top.join("run/udev/data")).unwrap().set_modified(old).unwrap();
         assert!(!sys.udev_has_started());

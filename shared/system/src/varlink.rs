@@ -194,10 +194,8 @@ mod tests {
         assert!(sys.connect_varlink("/run/s", SECOND).unwrap_err().is_not_found());
         std::fs::create_dir(top.join("run")).unwrap();
         let _listener = UnixListener::bind(top.join("run/s")).unwrap();
-        let began = std::time::Instant::now();
         let mut service = sys.connect_varlink("/run/s", SECOND).unwrap();
         let e = service.request("a.B", &json!({}), Duration::from_millis(200)).unwrap_err();
         assert_eq!(e.to_string(), "a.B: timed out waiting for a response");
-        assert!(began.elapsed() < SECOND * 5);
     }
 }

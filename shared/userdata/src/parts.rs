@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use encoding::gzip::GzipError;
 use system::{Error, Result};
 
 use crate::detect::{self, detect, is_compressed, is_generic, is_mime};
@@ -59,14 +60,8 @@ impl<'a> Expander<'a, '_> {
         if level > MAX_LEVELS {
             return Err(Error::new(format!("includes or archives nested deeper than {MAX_LEVELS} levels")));
         }
-        let blob = match self.inflate(&blob) {
-            Ok(content) => content.into(),
-            Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
-                return Err(Error::new(too_large.to_string()));
-            }
-            // Not gzip, or damaged: use the blob unchanged.
-            Err(_) => blob,
-        };
+        // A blob that is not gzip, or damaged, is used unchanged.
+        let blob = self.inflate(&blob)?.map_or(blob, Cow::from);
         if !is_mime(&blob) {
             self.charge(blob.len())?;
             return self.part(Part::new(detect::NOT_MULTIPART, blob), level);
@@ -103,11 +98,11 @@ impl<'a> Expander<'a, '_> {
 
     fn part(&mut self, mut part: Part<'a>, level: usize) -> Result<()> {
         if is_compressed(&part.content_type) {
-            let content = match self.inflate(&part.payload) {
+            let inflated = self
+                .inflate(&part.payload)
+                .map_err(|e| Error::new(format!("part of type {}: {e}", part.content_type)));
+            let content = match inflated? {
                 Ok(content) => content,
-                Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
-                    return Err(Error::new(format!("part of type {}: {too_large}", part.content_type)));
-                }
                 // Skipped, because the part would be unreadable at every boot.
                 Err(e) => {
                     let warning =
@@ -146,12 +141,7 @@ impl<'a> Expander<'a, '_> {
     /// it themselves; this is for data that was copied from such a cloud or encoded once too often.
     fn unwrap_encoded(&self, payload: &[u8]) -> Result<Option<Vec<u8>>> {
         if encoding::gzip::is_gzip(payload) {
-            return match self.inflate(payload) {
-                Err(too_large @ encoding::gzip::GzipError::TooLarge(_)) => {
-                    Err(Error::new(too_large.to_string()))
-                }
-                inflated => Ok(inflated.ok()),
-            };
+            return Ok(self.inflate(payload)?.ok());
         }
         let is_known = |content: &Vec<u8>| {
             encoding::gzip::is_gzip(content) || is_mime(content) || detect(content).is_some()
@@ -221,8 +211,11 @@ impl<'a> Expander<'a, '_> {
         Ok(())
     }
 
-    fn inflate(&self, bytes: &[u8]) -> std::result::Result<Vec<u8>, encoding::gzip::GzipError> {
-        encoding::gzip::inflate(bytes, MAX_BYTES.saturating_sub(self.bytes))
+    fn inflate(&self, bytes: &[u8]) -> Result<std::result::Result<Vec<u8>, GzipError>> {
+        match encoding::gzip::inflate(bytes, MAX_BYTES.saturating_sub(self.bytes)) {
+            Err(too_large @ GzipError::TooLarge(_)) => Err(Error::new(too_large.to_string())),
+            inflated => Ok(inflated),
+        }
     }
 
     fn charge(&mut self, bytes: usize) -> Result<()> {

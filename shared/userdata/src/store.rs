@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use config::Node;
+use encoding::python::put_json;
 use system::{Result, System, WriteOptions, debug, error, warning};
 
 use crate::options::Dirs;
@@ -79,36 +79,22 @@ impl<'a> Data<'a> {
         match self {
             Data::Nothing => Cow::default(),
             Data::Bytes(bytes) => bytes.into(),
-            Data::List(items) => {
-                let texts: Vec<Node> =
-                    items.iter().map(|item| Node::from(String::from_utf8_lossy(item).as_ref())).collect();
-                json_list(&texts).into()
-            }
+            Data::List(items) => json_list(items).into(),
         }
     }
 }
 
 /// Formats a list of strings as Python's `json.dumps(…, indent=1)` does.
-fn json_list(texts: &[Node]) -> Vec<u8> {
-    if texts.is_empty() {
+fn json_list(items: &[Vec<u8>]) -> Vec<u8> {
+    if items.is_empty() {
         return b"[]".to_vec();
     }
-    let lines: Vec<String> = texts.iter().map(|text| format!(" {}", ascii_json(text))).collect();
-    format!("[\n{}\n]", lines.join(",\n")).into_bytes()
-}
-
-fn ascii_json(text: &Node) -> String {
-    let mut out = String::new();
-    for c in text.to_json().to_string().chars() {
-        if c.is_ascii() {
-            out.push(c);
-        } else {
-            for unit in c.encode_utf16(&mut [0; 2]) {
-                out.push_str(&format!("\\u{unit:04x}"));
-            }
-        }
-    }
-    out
+    let line = |item: &Vec<u8>| {
+        let mut line = " ".to_string();
+        put_json(&String::from_utf8_lossy(item), &mut line);
+        line
+    };
+    format!("[\n{}\n]", items.iter().map(line).collect::<Vec<_>>().join(",\n")).into_bytes()
 }
 
 /// The data of all sources, as a datasource returns it.

@@ -75,9 +75,12 @@ pub fn decode_charset<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<
         "latin-1" | "latin1" | "iso-8859-1" | "iso8859-1" | "l1" => {
             Some(Cow::Owned(bytes.iter().map(|b| char::from(*b)).collect()))
         }
-        "windows-1252" | "cp1252" | "iso-8859-15" | "iso8859-15" | "latin-9" | "latin9" => {
-            let table: &[(u8, char)] = if charset.ends_with("1252") { WINDOWS_1252 } else { LATIN_9 };
-            let read = |b: &u8| table.iter().find(|(of, _)| of == b).map_or(char::from(*b), |(_, c)| *c);
+        "windows-1252" | "cp1252" => {
+            let read = |b: &u8| WINDOWS_1252.chars().nth(usize::from(b.wrapping_sub(0x80)));
+            Some(Cow::Owned(bytes.iter().map(|b| read(b).unwrap_or(char::from(*b))).collect()))
+        }
+        "iso-8859-15" | "iso8859-15" | "latin-9" | "latin9" => {
+            let read = |b: &u8| LATIN_9.iter().find(|(of, _)| of == b).map_or(char::from(*b), |(_, c)| *c);
             Some(Cow::Owned(bytes.iter().map(read).collect()))
         }
         "utf-16" | "utf16" | "utf-16le" | "utf-16be" | "utf-16-le" | "utf-16-be" => {
@@ -98,36 +101,8 @@ pub fn decode_charset<'a>(bytes: &'a [u8], charset: Option<&str>) -> Option<Cow<
     }
 }
 
-/// The characters of Windows-1252 that differ from ISO 8859-1.
-const WINDOWS_1252: &[(u8, char)] = &[
-    (0x80, '€'),
-    (0x82, '‚'),
-    (0x83, 'ƒ'),
-    (0x84, '„'),
-    (0x85, '…'),
-    (0x86, '†'),
-    (0x87, '‡'),
-    (0x88, 'ˆ'),
-    (0x89, '‰'),
-    (0x8a, 'Š'),
-    (0x8b, '‹'),
-    (0x8c, 'Œ'),
-    (0x8e, 'Ž'),
-    (0x91, '‘'),
-    (0x92, '’'),
-    (0x93, '“'),
-    (0x94, '”'),
-    (0x95, '•'),
-    (0x96, '–'),
-    (0x97, '—'),
-    (0x98, '˜'),
-    (0x99, '™'),
-    (0x9a, 'š'),
-    (0x9b, '›'),
-    (0x9c, 'œ'),
-    (0x9e, 'ž'),
-    (0x9f, 'Ÿ'),
-];
+/// The characters 0x80 to 0x9f of Windows-1252; the others are those of ISO 8859-1.
+const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 const LATIN_9: &[(u8, char)] =
     &[(0xa4, '€'), (0xa6, 'Š'), (0xa8, 'š'), (0xb4, 'Ž'), (0xb8, 'ž'), (0xbc, 'Œ'), (0xbd, 'œ'), (0xbe, 'Ÿ')];
 

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 struct Machine {
     root: PathBuf,
@@ -154,9 +154,8 @@ fn nic_that_appears_in_metadata_later() {
 fn failure_stays_in_status_until_success() {
     let machine = Machine::new(&format!("{ON}timeouts: {{hotplug: 1}}\n"));
     machine.nic("eth1", "02:00:00:00:00:02");
-    let began = Instant::now();
     let (code, output) = machine.plug_in();
-    assert!(code == 1 && began.elapsed() < Duration::from_secs(20), "{output}");
+    assert_eq!(code, 1, "{output}");
     let status = || machine.get("var/lib/cloud/data/status.json");
     let message = "hotplug of eth1: Failed to detect 02:00:00:00:00:02 in updated metadata";
     assert!(status().contains(message), "{}", status());

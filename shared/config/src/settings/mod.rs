@@ -141,7 +141,7 @@ impl Settings {
         };
         loader.add(LayerKind::BuiltIn, "built in", builtin::config());
         loader.cloud_cfg();
-        loader.optional_file(LayerKind::Runtime, &format!("{}/cloud.cfg", sources.run_dir));
+        loader.file(LayerKind::Runtime, &format!("{}/cloud.cfg", sources.run_dir));
         let line = sources.command_line.clone().unwrap_or_else(|| sys.kernel_command_line());
         if let Some(text) = inline_config(&line) {
             loader.text(LayerKind::CommandLine, "kernel command line", text.as_bytes());
@@ -150,15 +150,15 @@ impl Settings {
             loader.add(LayerKind::Datasource, "datasource", config);
         }
         if let Some(dir) = &sources.instance_dir {
-            loader.optional_file(LayerKind::Vendor, &format!("{dir}/vendor-cloud-config.txt"));
-            loader.optional_file(LayerKind::Vendor2, &format!("{dir}/vendor2-cloud-config.txt"));
-            loader.optional_file(LayerKind::User, &format!("{dir}/cloud-config.txt"));
+            loader.file(LayerKind::Vendor, &format!("{dir}/vendor-cloud-config.txt"));
+            loader.file(LayerKind::Vendor2, &format!("{dir}/vendor2-cloud-config.txt"));
+            loader.file(LayerKind::User, &format!("{dir}/cloud-config.txt"));
         }
         if let Some(file) = &sources.environment_file {
-            loader.required_file(LayerKind::Environment, file);
+            loader.file(LayerKind::Environment, file);
         }
         for file in sources.files.iter().rev() {
-            loader.required_file(LayerKind::File, file);
+            loader.file(LayerKind::File, file);
         }
         let Loader { layers, findings, root_only, has_templates, .. } = loader;
         Settings { findings, root_only, has_templates, ..Settings::default() }.with_layers(layers)
@@ -167,7 +167,8 @@ impl Settings {
     /// Merges other layers, in ascending order of precedence; existing findings are kept.
     pub fn with_layers(mut self, layers: Vec<Layer>) -> Settings {
         self.system = merge_system(&layers, &mut self.findings);
-        self.merged = merge_layers(&self.system, &layers, &mut self.findings);
+        let upper = layers.iter().rev().filter(|layer| layer.kind > LayerKind::CommandLine);
+        self.merged = merge_stack(upper.map(|layer| &layer.config).chain([&self.system]), &mut self.findings);
         self.layers = layers;
         self
     }
@@ -188,11 +189,6 @@ fn merge_system(layers: &[Layer], findings: &mut Findings) -> Node {
     let etc = merge_stack(std::iter::once(&parts).chain(main.iter().map(|l| &l.config)), findings);
     let strong = of(LayerKind::CommandLine).chain(of(LayerKind::Runtime));
     merge_stack(strong.chain([&etc]).chain(of(LayerKind::BuiltIn)), findings)
-}
-
-fn merge_layers(system: &Node, layers: &[Layer], findings: &mut Findings) -> Node {
-    let upper = layers.iter().rev().filter(|l| l.kind > LayerKind::CommandLine);
-    merge_stack(upper.map(|l| &l.config).chain([system]), findings)
 }
 
 /// The state of a load in progress.
@@ -217,7 +213,7 @@ impl Loader<'_> {
     }
 
     fn cloud_cfg(&mut self) {
-        self.optional_file(LayerKind::System, CLOUD_CFG);
+        self.file(LayerKind::System, CLOUD_CFG);
         let default_dir = format!("{CLOUD_CFG}.d");
         let main = self.layers.last().filter(|layer| layer.kind == LayerKind::System);
         let named = main.and_then(|layer| layer.config.get("conf_d")).cloned();
@@ -241,7 +237,7 @@ impl Loader<'_> {
                 for name in names.iter().filter(|name| name.ends_with(".cfg")) {
                     let path = format!("{}/{name}", dir.trim_end_matches('/'));
                     if !self.sys.is_dir(&path) {
-                        self.optional_file(LayerKind::System, &path);
+                        self.file(LayerKind::System, &path);
                     }
                 }
             }
@@ -249,19 +245,11 @@ impl Loader<'_> {
         }
     }
 
-    /// Loads an optional file.
-    fn optional_file(&mut self, kind: LayerKind, path: &str) {
+    /// Loads a file. Only files that the user names must exist.
+    fn file(&mut self, kind: LayerKind, path: &str) {
         match self.sys.read(path) {
             Ok(bytes) => self.text(kind, path, &bytes),
-            Err(error) if error.is_not_found() => {}
-            Err(error) => self.report_unreadable(path, &error),
-        }
-    }
-
-    /// Loads a file that was named explicitly.
-    fn required_file(&mut self, kind: LayerKind, path: &str) {
-        match self.sys.read(path) {
-            Ok(bytes) => self.text(kind, path, &bytes),
+            Err(error) if error.is_not_found() && kind < LayerKind::Environment => {}
             Err(error) => self.report_unreadable(path, &error),
         }
     }

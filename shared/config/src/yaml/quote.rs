@@ -18,12 +18,12 @@ pub(super) fn has_break(text: &str) -> bool {
 pub(super) fn write_text(writer: &mut Writer, text: &str, indent: usize, split: bool) -> bool {
     if may_be_plain(text) && reads_as_text(text) {
         writer.write_indicator("", true);
-        write_folded(writer, text, indent, split, false);
+        write_folded(writer, text, indent, Folding { split, quoted: false });
         return false;
     }
     if may_be_single(text) {
         writer.write_indicator("'", true);
-        write_folded(writer, text, indent, split, true);
+        write_folded(writer, text, indent, Folding { split, quoted: true });
         writer.write_indicator("'", false);
     } else {
         write_double_quoted(writer, text, indent, split);
@@ -73,9 +73,17 @@ fn may_be_single(text: &str) -> bool {
     printable && !(text.contains('\n') && (text.contains(" \n") || text.contains("\n ")))
 }
 
+/// How [`write_folded`] writes a scalar.
+struct Folding {
+    /// The text may continue on further lines.
+    split: bool,
+    /// The text is in single quotes.
+    quoted: bool,
+}
+
 /// Writes the content of a plain or single-quoted scalar. A line wider than [`WIDTH`] ends at the next single blank; each
 /// line break is written as an empty line. In quotes an apostrophe is doubled.
-fn write_folded(writer: &mut Writer, text: &str, indent: usize, split: bool, quoted: bool) {
+fn write_folded(writer: &mut Writer, text: &str, indent: usize, Folding { split, quoted }: Folding) {
     if !text.is_empty() && !text.contains('\n') {
         let doubled = if quoted && text.contains('\'') { &*text.replace('\'', "''") } else { text };
         if !split || writer.column + doubled.len() <= WIDTH {

@@ -168,7 +168,7 @@ impl Crawl<'_> {
     /// Returns a connection without a request, if possible an established one.
     fn take_idle(&mut self, needs_new: bool) -> Option<KeptConnection> {
         if needs_new {
-            // What closed one kept connection has probably closed the others.
+            // A server that has closed one kept connection has probably closed the others.
             self.idle.retain(|connection| !connection.has_served());
         }
         let mut established = None;

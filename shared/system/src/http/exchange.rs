@@ -409,17 +409,9 @@ mod tests {
         std::thread::scope(|scope| {
             for (pieces, expected) in [
                 (&["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"][..], "200 hi"),
-                (&["HTTP/1.1 200 OK\r\ncontent-length : 0\r\n\r\n"], "200 "),
-                (&["HTTP/1.1 200 OK\nContent-Length: 2\n", "\nh", "i"], "200 hi"),
-                (&["HTTP/1.1 204 No\r\n\r", "\n"], "204 "),
-                (&["HTTP/1.1 100 Go\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx"], "200 x"),
                 (
                     &["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nhi"],
                     "no further data for 0.3 s (40 bytes received)",
-                ),
-                (
-                    &["HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n"],
-                    "response: larger than 20 bytes (21 bytes)",
                 ),
                 (&["HTTP/1.1 200 OK\r\n\r\n", "123456789012345678901"], "response: larger than 20 bytes"),
                 (&[CHUNKED, "2\r\nhi\r\n", "0\r\n\r\n"], "200 hi"),
@@ -428,11 +420,7 @@ mod tests {
                     &[CHUNKED, "9\r\n\r\n\r\n0\r\n\r\n", "\r\n1\r", "\nx\r\n0", "\r\n"],
                     "200 \\r\\n\\r\\n0\\r\\n\\r\\nx",
                 ),
-                (&[CHUNKED, "2\r\nhi\r\n0\r\nX: trailer\r\n\r\n"], "200 hi"),
-                (&[CHUNKED, "1\r\nhi\r\n"], "invalid chunk in response"),
                 (&[CHUNKED, "+2\r\nhi\r\n"], "invalid chunk in response"),
-                (&[CHUNKED, "ffffffffffffffffff\r\nhi\r\n"], "response: larger than 20 bytes"),
-                (&["SSH-2.0-OpenSSH\r\n\r\n"], "invalid HTTP response"),
                 (&[], "no response in time (0.3 s)"),
             ] {
                 scope.spawn(move || assert_eq!(outcome(pieces).0, expected, "{pieces:?}"));

@@ -58,7 +58,7 @@ impl LockedService {
     ///
     /// # Errors
     ///
-    /// Fails if neither is possible: permanently, as a lock does not open by itself.
+    /// Fails permanently if neither is possible, because the service stays locked.
     pub fn connect(&self, to: &SocketAddr, timeout: Duration) -> Result<TcpStream> {
         match connect_marked(to, timeout) {
             Err(Errno::EINPROGRESS) => {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_daemons_are_errors_in_time() {
+    fn unusable_daemons_are_errors() {
         let other = json!({"parameters": {"dataUrl": "http://192.0.2.1/latest"}}).to_string() + "\0";
         for (first, expected) in [
             (error("NotSupported"), "error io.systemd.InstanceMetadata.NotSupported"),
@@ -330,12 +330,11 @@ mod tests {
         }
         // Silent.
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let began = std::time::Instant::now();
         let e = Imdsd::open(Varlink::from(ours), ADDRESS.into(), Silence::default())
             .map(drop)
             .unwrap_err()
             .to_string();
-        assert!(e == "timed out waiting for a response" && began.elapsed() < VENDOR_TIMEOUT * 3, "{e}");
+        assert_eq!(e, "timed out waiting for a response");
     }
 
     #[test]

@@ -212,6 +212,7 @@ mod tests {
                 match (whole, pieces) {
                     (Ok(whole), Ok((pieces, _))) => {
                         complete += 1;
+                        assert!(whole.body.len() <= 100, "{text}");
                         assert_eq!(value(whole), value(pieces), "{text}");
                     }
                     (whole, pieces) => {

@@ -329,6 +329,10 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nContent-Length: 101\r\n\r\n", "response: larger than 100 bytes (101 bytes)"),
             ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "invalid Content-Length in response"),
             (
+                "HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
+                "invalid Content-Length in response",
+            ),
+            (
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\na",
                 "response truncated after 1 of 2 bytes",
             ),
@@ -372,18 +376,6 @@ mod tests {
             (&chunked(&format!("2;{}", "x".repeat(1 << 20))), "response header too large"),
         ] {
             assert_eq!(response(text), expected, "{:?}", &text[..text.len().min(80)]);
-        }
-    }
-
-    #[test]
-    fn damaged_responses_do_not_panic() {
-        let good = "HTTP/1.1 100 Go\r\n\r\nHTTP/1.1 200 OK\r\nDate: now\r\nTransfer-Encoding: chunked\r\n\r\n\
-                    2;x=y\r\nab\r\n0\r\nX: trailer\r\n\r\n";
-        for bad in scratch::mutations(good.as_bytes(), 20_000) {
-            if let Ok(response) = read(&mut bad.as_slice(), 100) {
-                assert!(response.body.len() <= 100);
-            }
-            let _ = is_end_of_chunks(&bad);
         }
     }
 

@@ -37,7 +37,7 @@ pub struct Request {
     pub(super) client_certificates: Vec<String>,
     pub(super) tolerance: Duration,
     pub(super) busy_timeout: Option<Duration>,
-    /// What messages show of the URL.
+    /// The parts of the URL's path that messages show.
     pub(super) visible_paths: Paths,
 }
 

@@ -30,7 +30,7 @@ const MAX_BUNDLE: u64 = 4 << 20;
 /// The client certificate and its key.
 const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
-/// What the first line of each PEM form of a private key contains.
+/// The end of the first line of a private key in PEM.
 const KEY_LABEL: &[u8] = b"PRIVATE KEY-----";
 const MAX_CLIENT_CERTIFICATE: u64 = 256 << 10;
 /// The program's exit code for an untrusted certificate: a retry would not help.

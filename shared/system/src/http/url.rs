@@ -226,31 +226,11 @@ fn redact_segment(word: &str) -> Cow<'_, str> {
 
 /// Returns whether a word is part of a metadata format, a version or a date.
 fn is_well_known(word: &str) -> bool {
+    #[rustfmt::skip]
     const WORDS: [&str; 24] = [
-        "meta-data",
-        "user-data",
-        "vendor-data",
-        "vendor-data2",
-        "network-config",
-        "meta_data.json",
-        "user_data",
-        "vendor_data.json",
-        "vendor_data2.json",
-        "network_data.json",
-        "latest",
-        "openstack",
-        "ec2",
-        "metadata",
-        "api",
-        "token",
-        "dynamic",
-        "instance-identity",
-        "document",
-        "opc",
-        "instance",
-        "vnics",
-        "MAAS",
-        "computeMetadata",
+        "meta-data", "user-data", "vendor-data", "vendor-data2", "network-config", "meta_data.json", "user_data",
+        "vendor_data.json", "vendor_data2.json", "network_data.json", "latest", "openstack", "ec2", "metadata", "api",
+        "token", "dynamic", "instance-identity", "document", "opc", "instance", "vnics", "MAAS", "computeMetadata",
     ];
     let all_digits = |text: &str, most: usize| {
         !text.is_empty() && text.len() <= most && text.bytes().all(|b| b.is_ascii_digit())

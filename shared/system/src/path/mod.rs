@@ -18,7 +18,7 @@ mod temporary;
 mod user_link;
 
 pub(crate) use new_directory::{DEFAULT_PARENTS, NewDirectory};
-pub(crate) use ownership::{is_directory, is_link, is_regular, may_ignore_chown_error};
+pub(crate) use ownership::{Caller, is_directory, is_link, is_regular, may_ignore_chown_error};
 pub(crate) use resolve::TrailingLink;
 pub(crate) use resolved::ResolvedPath;
 pub(crate) use temporary::is_temporary_name;

@@ -8,7 +8,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fchmod, mkdirat};
 use nix::unistd::geteuid;
 
-use super::ownership::{chown, is_foreign, is_trusted, may_ignore_chown_error};
+use super::ownership::{Caller, chown, is_foreign, is_trusted, may_ignore_chown_error};
 use crate::large_files::{FileStat, for_each_entry, fstat, lstat_at};
 
 /// Mode and owner of missing directories.
@@ -46,8 +46,9 @@ impl NewDirectory {
         if is_foreign(&fstat(dir)?) && !(is_trusted(fstat(&made)?.st_uid) && is_empty(&made)?) {
             return Err(Errno::EACCES);
         }
+        let caller = Caller { is_live, is_root: geteuid().is_root() };
         match chown(&made, self.owner) {
-            Err(e) if may_ignore_chown_error(Some(e as i32), is_live, geteuid().is_root()) => {}
+            Err(e) if may_ignore_chown_error(Some(e as i32), caller) => {}
             other => other?,
         }
         fchmod(&made, Mode::from_bits_truncate(self.mode))?;

@@ -47,12 +47,21 @@ pub(super) fn chown(file: impl AsFd, (uid, gid): (Option<u32>, Option<u32>)) -> 
     fchown(file, uid.map(Uid::from_raw), gid.map(Gid::from_raw))
 }
 
+/// The process that changes an owner.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller {
+    /// It changes the running machine, not an image.
+    pub is_live: bool,
+    /// It runs as root.
+    pub is_root: bool,
+}
+
 /// Returns whether a failed change of owner is ignored. On the running machine no error is. Below another root an image
 /// may be built without privileges (EPERM), or in a user namespace, whose root can use mapped ids only (EINVAL).
-pub(crate) fn may_ignore_chown_error(error: Option<i32>, is_live: bool, is_root: bool) -> bool {
+pub(crate) fn may_ignore_chown_error(error: Option<i32>, caller: Caller) -> bool {
     match error {
-        Some(libc::EPERM) => !is_live && !is_root,
-        Some(libc::EINVAL) => !is_live,
+        Some(libc::EPERM) => !caller.is_live && !caller.is_root,
+        Some(libc::EINVAL) => !caller.is_live,
         _ => false,
     }
 }
@@ -82,12 +91,9 @@ mod tests {
             (libc::EROFS, false, false, false),
             (libc::ENOENT, false, false, false),
         ] {
-            assert_eq!(
-                may_ignore_chown_error(Some(error), is_live, is_root),
-                ignored,
-                "{error} {is_live} {is_root}"
-            );
+            let caller = Caller { is_live, is_root };
+            assert_eq!(may_ignore_chown_error(Some(error), caller), ignored, "{error} {caller:?}");
+            assert!(!may_ignore_chown_error(None, caller));
         }
-        assert!(!may_ignore_chown_error(None, false, false));
     }
 }

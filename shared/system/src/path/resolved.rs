@@ -1,4 +1,4 @@
-//! What can be done at a resolved path.
+//! Operations at a resolved path.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

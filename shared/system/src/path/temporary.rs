@@ -1,5 +1,5 @@
-//! Temporary names: a file is written as `.NAME.NUMBER.new` and renamed when it is complete. What an interrupted write left
-//! under such a name is not listed, and is removed at the next boot.
+//! Temporary names: a file is written as `.NAME.NUMBER.new` and renamed when it is complete. A file that an
+//! interrupted write left under such a name is not listed, and is removed at the next boot.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, Hasher};

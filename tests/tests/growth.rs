@@ -1,0 +1,37 @@
+//! The cost of parsing and merging is linear in the size of the input, counted in instructions by valgrind.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::process::Command;
+
+#[test]
+fn cost_is_linear() {
+    let top = scratch::TempDir::new();
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--dump-before=*growth*measured*"])
+        .arg(format!("--callgrind-out-file={}", top.join("counts").display()))
+        .arg(env!("CARGO_BIN_EXE_growth"))
+        .output();
+    let output = match output {
+        Ok(output) => output,
+        Err(e) => return tests::not_tried("cost_is_linear", &format!("valgrind: {e}")),
+    };
+    let names = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{names}{}", String::from_utf8_lossy(&output.stderr));
+    // The first file has the instructions before the first call.
+    let count = |call: usize| -> f64 {
+        let text = fs::read_to_string(top.join(format!("counts.{}", call + 1))).unwrap();
+        let count = text.lines().find_map(|line| line.strip_prefix("summary: "));
+        count.unwrap().parse().unwrap()
+    };
+    let mut failed = Vec::new();
+    for (i, name) in names.lines().enumerate().step_by(2) {
+        let (once, twice) = (count(i + 1), count(i + 2));
+        println!("{name}: {once} instructions, for twice the input {:.2} times as many", twice / once);
+        if once < 100_000.0 || twice / once > 2.5 {
+            failed.push(name);
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
+}
