@@ -319,7 +319,7 @@ fn default_network(ctx: &Search<'_>) -> Node {
 fn default_nic(sys: &System) -> &'static str {
     let command = Command::new(["systemd-detect-virt"]).accept_all().read_only();
     let virt = sys.run(&command).map(|output| output.text()).unwrap_or_default();
-    let [_, _, machine] = sys.uname();
+    let [.., machine] = sys.uname();
     match (virt.trim(), machine.as_str()) {
         ("kvm" | "qemu", "ppc64le") => "enp0s5",
         ("kvm" | "qemu", "s390x") => "enc9",

@@ -115,7 +115,7 @@ impl<'a> Facts<'a> {
     pub fn kernel(&self) -> [String; 3] {
         let own = self.roots.target.uname();
         let preset = |name: &str, own: String| self.presets.get(name).map_or(own, str::to_string);
-        let [name, version, machine] = own;
+        let [name, _, _, version, machine] = own;
         [
             preset("DI_UNAME_KERNEL_NAME", name),
             preset("DI_UNAME_KERNEL_VERSION", version),

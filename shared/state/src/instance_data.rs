@@ -39,6 +39,22 @@ pub struct SysInfo {
     pub uname: [String; 5],
 }
 
+impl SysInfo {
+    /// Reads os-release(5) and uname(2).
+    pub fn read(sys: &System) -> SysInfo {
+        let release = sys.os_release();
+        let value = |key: &str| release.get(key).unwrap_or_default().to_string();
+        let distro = value("ID");
+        SysInfo {
+            variant: if distro.is_empty() { "linux".into() } else { distro.clone() },
+            distro,
+            version: value("VERSION_ID"),
+            release: value("VERSION_CODENAME"),
+            uname: sys.uname(),
+        }
+    }
+}
+
 /// Returns the cloud-id: the cloud's name, with a suffix by region for clouds that have separate partitions.
 pub fn cloud_id(cloud_name: &str, region: Option<&str>, platform: &str) -> String {
     let name = match cloud_name {

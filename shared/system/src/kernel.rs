@@ -44,10 +44,11 @@ impl System {
         nix::unistd::gethostname().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default()
     }
 
-    /// Returns the running kernel's name, version and machine type (uname(2)); empty strings if they are not available.
-    pub fn uname(&self) -> [String; 3] {
-        let Ok(identity) = nix::sys::utsname::uname() else { return Default::default() };
-        [identity.sysname(), identity.version(), identity.machine()].map(|t| t.to_string_lossy().into_owned())
+    /// Returns the system, node, release, version and machine of uname(2); empty strings if they are not available.
+    pub fn uname(&self) -> [String; 5] {
+        let Ok(u) = nix::sys::utsname::uname() else { return Default::default() };
+        [u.sysname(), u.nodename(), u.release(), u.version(), u.machine()]
+            .map(|t| t.to_string_lossy().into_owned())
     }
 
     /// Sets the running kernel's hostname (sethostname(2)).

@@ -1,5 +1,5 @@
-//! Finds the stage that waits for this process: a user's script that runs `cloud-init status --wait` would wait for the stage
-//! that runs the script.
+//! Finds the stage that waits for this process. If a user's script runs `cloud-init status --wait`, the command would wait for
+//! the stage, and the stage for the script.
 
 use system::System;
 

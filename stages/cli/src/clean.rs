@@ -61,7 +61,7 @@ fn plan(machine: &Machine, global: &GlobalOptions, args: &Clean) -> Result<()> {
     if effects.is_empty() {
         println!("nothing would be removed");
     }
-    // What precedes the failure would be removed.
+    // The files listed before the failure would be removed.
     done
 }
 
@@ -79,7 +79,7 @@ fn line(effect: &Effect) -> String {
 fn clean(machine: &Machine, args: &Clean) -> Result<()> {
     let sys = &machine.sys;
     let removed = remove_artifacts(machine, args);
-    // An image in which a script has failed must not share its id with the machines that are made from it either.
+    // Also after a failure: machines that are made from an image must not share its ID.
     sys.set_cause("--machine-id", "");
     if args.machine_id {
         if sys.is_dir("/run/systemd/system") || !sys.is_live() {

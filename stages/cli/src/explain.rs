@@ -11,7 +11,7 @@ use state::{Cached, Instance};
 use system::{Error, System, warning};
 use userdata::parts::expand;
 
-use crate::machine::Machine;
+use crate::machine::{Machine, load_settings};
 
 /// The layers that consist of parts: the layer, the stored parts, and their name in messages.
 const PART_LAYERS: [(settings::LayerKind, &str, &str); 3] = [
@@ -94,17 +94,8 @@ pub fn replay_merge(machine: &Machine) -> (Settings, Vec<MergeInput>) {
         Cached::Instance(instance) => Some(Node::from_json(&instance.config)),
         _ => None,
     };
-    let dir = layout.instance("");
-    let data = layout.sensitive_instance_data();
-    let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
-    let sources = Sources {
-        render: Some(&render),
-        run_dir: layout.run("").trim_end_matches('/').to_string(),
-        datasource,
-        instance_dir: Some(dir.trim_end_matches('/').to_string()),
-        ..Sources::default()
-    };
-    let mut settings = Settings::load(sys, &sources);
+    let instance_dir = Some(layout.instance("").trim_end_matches('/').to_string());
+    let mut settings = load_settings(sys, layout, Sources { datasource, instance_dir, ..Sources::default() });
     let mut layers = std::mem::take(&mut settings.layers);
     let mut inputs = Vec::new();
     for layer in &mut layers {

@@ -30,7 +30,7 @@ pub struct Finding {
     /// A path, a part with line and key, a stage.
     pub place: String,
     pub problem: String,
-    /// What to do; empty if there is nothing to do.
+    /// The remedy; may be empty.
     pub remedy: String,
 }
 
@@ -73,7 +73,7 @@ impl Finding {
     }
 }
 
-/// Returns whether one of them is more than a note.
+/// Returns whether a finding is an error or a warning.
 pub fn has_problem<'a>(findings: impl IntoIterator<Item = &'a Finding>) -> bool {
     findings.into_iter().any(|finding| finding.severity != Severity::Note)
 }

@@ -19,11 +19,12 @@ impl Machine {
     pub fn open(global: &GlobalOptions) -> Machine {
         let sys = System::new(&global.root);
         sys.log().to_stderr(if global.debug { Level::Debug } else { Level::Warning });
-        let mut settings = load_settings(&sys, &Layout::default());
-        let layout = configured_layout(&settings);
+        let mut settings = load_settings(&sys, &Layout::default(), Sources::default());
+        let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
+        let layout = Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"));
         // The configuration may name other directories, which hold the generator's configuration and the instance data.
         if layout != Layout::default() {
-            settings = load_settings(&sys, &layout);
+            settings = load_settings(&sys, &layout, Sources::default());
         }
         Machine { sys, layout, settings }
     }
@@ -35,6 +36,22 @@ impl Machine {
         for finding in self.settings.findings.iter().filter(of_file) {
             warning!(self.sys, "{finding}");
         }
+    }
+
+    /// Returns the path of the instance data that this user reads: all of it for root, the redacted data for other users.
+    pub fn instance_data(&self) -> String {
+        let whole = self.layout.sensitive_instance_data();
+        if Machine::is_root() && self.sys.exists(&whole) { whole } else { self.layout.instance_data() }
+    }
+
+    /// Does the same as [`Machine::instance_data`], and warns root if only the redacted data exists.
+    pub fn instance_data_or_warning(&self) -> String {
+        let (path, redacted) = (self.instance_data(), self.layout.instance_data());
+        if Machine::is_root() && path == redacted {
+            let whole = self.layout.sensitive_instance_data();
+            warning!(self.sys, "Missing root-readable {whole}. Using redacted {redacted} instead.");
+        }
+        path
     }
 
     pub fn is_root() -> bool {
@@ -96,17 +113,12 @@ fn output_file(text: &str) -> Option<&str> {
     (file.starts_with('/') && !file.contains(char::is_whitespace)).then_some(file)
 }
 
-fn load_settings(sys: &System, layout: &Layout) -> Settings {
+/// Reads the configuration, with the layers of an instance if `sources` has them.
+pub fn load_settings(sys: &System, layout: &Layout, sources: Sources<'_>) -> Settings {
     let data = layout.sensitive_instance_data();
     let render = |path: &str, text: &str| template::render_settings(sys, &data, path, text);
     let run_dir = layout.run("").trim_end_matches('/').to_string();
-    Settings::load(sys, &Sources { render: Some(&render), run_dir, ..Sources::default() })
-}
-
-/// Returns the directories that the configuration names, with the default ones for all others.
-fn configured_layout(settings: &Settings) -> Layout {
-    let path = |key: &str| settings.merged.at_path(&["system_info", "paths", key]).and_then(Node::as_str);
-    Layout::with_paths(path("cloud_dir"), path("run_dir"), path("templates_dir"))
+    Settings::load(sys, &Sources { render: Some(&render), run_dir, ..sources })
 }
 
 /// Returns the absolute path of an output file: on this machine and relative to the working directory, whatever the root.

@@ -58,7 +58,7 @@ pub fn run(machine: &Machine, args: &Query) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns the names without a value in one line, without places: the template comes from the command line.
+/// Returns the names of undefined variables in one line. Their positions are omitted: the template is an argument.
 fn quoted_names(undefined: &[UndefinedVariable]) -> String {
     undefined.iter().map(|undefined| format!("'{}'", undefined.name)).collect::<Vec<_>>().join(", ")
 }
@@ -102,24 +102,7 @@ fn render(machine: &Machine, template: &str, data: &Node) -> ExitCode {
 /// Returns the instance data with the keys that `query` adds.
 fn read(machine: &Machine, args: &Query) -> std::result::Result<Node, String> {
     let is_root = Machine::is_root();
-    let path = match &args.instance_data {
-        Some(path) => path.clone(),
-        None => {
-            let whole = machine.layout.sensitive_instance_data();
-            let redacted = machine.layout.instance_data();
-            if is_root && machine.sys.exists(&whole) {
-                whole
-            } else {
-                if is_root {
-                    warning!(
-                        machine.sys,
-                        "Missing root-readable {whole}. Using redacted {redacted} instead."
-                    );
-                }
-                redacted
-            }
-        }
-    };
+    let path = args.instance_data.clone().unwrap_or_else(|| machine.instance_data_or_warning());
     let (file_sys, file_path) = machine.resolve(&path);
     let mut data = match Machine::read_json(&file_sys, &file_path) {
         Ok(Node { value: Value::Map(map), .. }) => map,
@@ -208,20 +191,4 @@ fn lookup<'a>(data: &'a Node, path: &str) -> std::result::Result<&'a Node, Strin
         walked.push_str(key);
     }
     Ok(at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dotted_paths_select_nested_values() {
-        let text = r#"{"ds": {"v1.0": {"local-hostname": "h"}, "list": [1, {"x": 2}]}, "v1": {}}"#;
-        let data = config::yaml::parse("t", text).unwrap().root;
-        let found = |path| lookup(&data, path).map(|node| node.to_json().to_string());
-        assert_eq!(found("ds.v1_0.local_hostname"), Ok(r#""h""#.into()));
-        assert_eq!(found("ds.list.1.x"), Ok("2".into()));
-        assert_eq!(found("no.where").unwrap_err(), "Undefined instance-data key 'no.where'");
-        assert_eq!(found("ds.list.x").unwrap_err(), "instance-data 'ds.list' has no 'x'");
-    }
 }

@@ -45,7 +45,7 @@ fn blamed(log: &Path) -> BTreeMap<String, Vec<i64>> {
     all
 }
 
-/// Returns the same of the rows of a picture with more than one path component.
+/// Like [`blamed`], for the rows of a picture whose names have several path components.
 fn plotted(titles: &[String]) -> BTreeMap<String, Vec<i64>> {
     let mut all = BTreeMap::<String, Vec<i64>>::new();
     for title in titles.iter().filter(|title| title.split(": ").next().unwrap().contains('/')) {

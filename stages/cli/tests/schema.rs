@@ -255,11 +255,8 @@ fn formats_for_programs_have_places_and_no_values() {
     let (code, log) = run("bad", "sarif");
     assert_eq!((code, log["version"].as_str(), log["runs"].as_array().unwrap().len()), (1, Some("2.1.0"), 1));
     let results = log["runs"][0]["results"].as_array().unwrap();
-    let rules = log["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
     assert_eq!(results.len(), 4);
     for (result, found) in results.iter().zip(document["findings"].as_array().unwrap()) {
-        let rule = &rules[result["ruleIndex"].as_u64().unwrap() as usize];
-        assert_eq!(result["ruleId"], rule["id"]);
         assert_eq!((&result["ruleId"], &result["level"]), (&found["rule"], &found["severity"]));
         let place = &result["locations"][0]["physicalLocation"];
         assert!(place["artifactLocation"]["uri"].as_str().unwrap().ends_with("/bad"), "{place}");
@@ -267,7 +264,6 @@ fn formats_for_programs_have_places_and_no_values() {
             (&place["region"]["startLine"], &place["region"]["startColumn"]),
             (&found["line"], &found["column"])
         );
-        assert!(!result["message"]["text"].as_str().unwrap().is_empty());
     }
     let (code, found) = run("list", "json");
     assert_eq!(
@@ -280,8 +276,8 @@ fn formats_for_programs_have_places_and_no_values() {
     assert_eq!(run("script", "sarif").1["runs"][0]["results"], serde_json::json!([]));
 }
 
-/// The members of SARIF 2.1.0 that this program writes, by object: those that the standard's schema requires, and the others. The
-/// schema allows no further member of these objects but those of the standard, whose names these are.
+/// The members of SARIF 2.1.0 that this program writes, by object: required and optional ones. The standard's schema allows
+/// no members that it does not define.
 const SARIF: &[(&str, &[&str], &[&str])] = &[
     ("log", &["version", "runs"], &["$schema"]),
     ("run", &["tool"], &["results", "columnKind"]),

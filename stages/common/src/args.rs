@@ -15,13 +15,13 @@ pub struct Args {
     pub debug: bool,
     /// Continue without a datasource.
     pub force: bool,
-    /// Change nothing; leave what would be done in this directory (`cloud-init plan`).
+    /// Change nothing; write the planned files and effects to this directory (`cloud-init plan`).
     pub plan: Option<String>,
-    /// What to do.
+    /// The task.
     pub task: Task,
 }
 
-/// What a stage's program is started for.
+/// The task of a stage's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// The stage itself, as a part of the boot: the only task that is recorded in status.json.
@@ -35,15 +35,15 @@ pub enum Task {
     /// Remove the network for metadata that a stopped or killed stage left. The stage's unit has it in ExecStopPost=, so that
     /// the network service starts without leftovers.
     UndoNetwork,
-    /// Consume the instance's user-data, which the network stage could not, and run the modules that waited for it, up to
-    /// those of this mode: the stage of that mode starts this.
+    /// Consume user-data after the network stage failed to, and run the deferred modules of the modes before this one. The
+    /// stage of this mode starts the program for that.
     CatchUp(Mode),
-    /// Record that the signal of this name ended the stage: what a stage's process becomes on that signal.
+    /// Record that the signal of this name ended the stage. A stage's process executes this when it gets the signal.
     Interrupted(String),
 }
 
 impl Task {
-    /// Returns whether a person or a udev event asked for this, rather than the boot.
+    /// Returns whether a person or a udev event started the task, and not the boot.
     pub fn is_manual(&self) -> bool {
         matches!(self, Task::Mode(_) | Task::Single(_) | Task::Hotplug(_))
     }

@@ -1,12 +1,13 @@
-//! What every step of a stage works with.
+//! The context of a stage: every step reads it.
 
 use config::settings::Settings;
 use config::{Node, SourceMap};
 use datasource::{Nic, Nics, Search};
-use state::{Instance, Layout, write_instance_data};
+use distro::Distro;
+use state::{Instance, Layout, SysInfo, write_instance_data};
 use system::{Result, System, debug};
 
-use crate::{Args, StageName, Task, platform};
+use crate::{Args, StageName, Task};
 
 /// The file below the run directory with the positions of the values of this boot's merged cloud-configs.
 pub(crate) const SOURCE_MAP_FILE: &str = "cloud-config.origins";
@@ -49,7 +50,7 @@ impl Boot {
         boot
     }
 
-    /// Returns whether a plan is made, which changes nothing on the machine.
+    /// Returns whether this is a dry run for `cloud-init plan`.
     pub(crate) fn is_plan(&self) -> bool {
         self.args.plan.is_some()
     }
@@ -59,9 +60,14 @@ impl Boot {
         self.args.task == Task::Boot
     }
 
-    /// Returns the distribution's row: configured, detected, or the default.
-    pub fn distro(&self) -> &'static distro::Distro {
-        platform::distro(&self.sys, &self.settings)
+    /// Returns the distribution's row: configured, detected, or Debian.
+    pub fn distro(&self) -> &'static Distro {
+        let configured = self.settings.merged.at_path(&["system_info", "distro"]).and_then(Node::as_str);
+        let row = configured.and_then(Distro::named).or_else(|| Distro::detect(&self.sys));
+        row.unwrap_or_else(|| {
+            debug!(self.sys, "no known distribution is configured or detected; assuming Debian");
+            Distro::fallback()
+        })
     }
 
     /// Returns the names of `datasource_list`, in order.
@@ -83,7 +89,7 @@ impl Boot {
     /// Writes the instance data of an instance.
     pub(crate) fn write_instance_data(&self, instance: &Instance) -> Result<()> {
         let config = self.settings.system.to_json();
-        write_instance_data(&self.sys, &self.layout, instance, &platform::platform(&self.sys), &config)
+        write_instance_data(&self.sys, &self.layout, instance, &SysInfo::read(&self.sys), &config)
     }
 
     pub(crate) fn user_data_dirs(&self) -> userdata::Dirs {

@@ -1,8 +1,8 @@
 //! User-data and vendor-data: stores the raw data, splits it into parts, handles these, and reads the settings again.
 //!
-//! Until that has succeeded for an instance (the server of an `#include` is down, the disk is full), no once-per-instance
-//! module may run: it would run without the owner's configuration, and never again. The semaphore `consume_data` is written
-//! when everything that later stages need is on disk, and each stage checks it.
+//! It can fail: the server of an `#include` is down, or the disk is full. Until it has succeeded for an instance, no
+//! once-per-instance module may run, because the module would run without the user's configuration and never again. The
+//! semaphore `consume_data` is written when everything that later stages need is on disk; each stage checks it.
 
 use std::time::Duration;
 
@@ -82,7 +82,7 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
     measure(boot, || Source::ALL.map(|source| (source.name(), raw.of(source).raw())).into());
     let stored = store(&boot.sys, &dirs, &raw);
     let first = !has_run(&boot.sys, &boot.layout, SEMAPHORE, Frequency::Instance);
-    // Without the vendor's own data, which must not decide whether the vendor's data is used.
+    // The settings without vendor-data, which must not decide whether vendor-data is used.
     let options = Options {
         config: &boot.settings.system,
         instance_id: &instance.id,
@@ -99,7 +99,7 @@ fn consume_blobs(boot: &Boot, instance: &Instance, blobs: &[Blobs; 3], already_s
             debug!(boot.sys, "{e}");
         }
     } else if first && let Err(e) = forget_includes(&boot.sys, &dirs) {
-        // The owner may have to change one of them.
+        // The content behind one of their URLs may have to be corrected.
         warning!(boot.sys, "{e}");
     }
     consumed

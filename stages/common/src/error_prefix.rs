@@ -1,5 +1,5 @@
-//! Prefixes by which later stages and later runs recognize errors in status.json. An upgrade replaces the
-//! programs in the middle of an instance's life: if one of these changes, the old text has to be recognized as well.
+//! Prefixes by which later stages and later runs recognize errors in status.json. An upgrade may replace the programs between
+//! two stages, so the old text of a changed prefix must be recognized as well.
 
 use crate::StageName;
 

@@ -16,7 +16,7 @@ pub(crate) struct Events {
     default: Vec<Event>,
     /// The events that the datasource supports.
     supported: Vec<Event>,
-    /// What is invalid in the user's setting.
+    /// Problems of the user's setting.
     pub findings: Findings,
 }
 

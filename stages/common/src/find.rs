@@ -17,7 +17,7 @@ pub struct FoundInstance {
     pub is_new: bool,
     /// It comes from the cache; no metadata was fetched.
     pub is_cached: bool,
-    /// It could not be recorded: the files on disk belong to another instance, or there are none.
+    /// The instance could not be recorded: the files on disk are missing or belong to another instance.
     pub is_unrecorded: bool,
 }
 
@@ -96,7 +96,7 @@ pub fn find_instance(boot: &Boot, record: &mut Record) -> Result<FoundInstance, 
     step.end(&boot.sys, StepResult::Success, "no cache found");
     let found = search_datasources(boot, record, candidate);
     if found.is_err() && was_another {
-        // Later stages must not work for another instance. Its files stay.
+        // Later stages must not use the other instance. Its files are kept.
         if let Err(e) = boot.sys.remove(boot.layout.instance("")) {
             warning!(boot.sys, "{e}");
         }
@@ -297,7 +297,7 @@ pub fn activate(boot: &mut Boot, record: &mut Record, found: &mut FoundInstance)
         let mut files = boot.sys.write_group();
         let recorded = instancify(&mut files, &boot.layout, instance)
             .and_then(|_| instance.store_in(&mut files, &boot.layout));
-        // What could be written is kept, also after an error.
+        // Files that were written are kept, also after an error.
         files.finish().and(recorded)?;
         if !found.is_cached {
             userdata::forget_includes(&boot.sys, &boot.user_data_dirs())?;

@@ -1,4 +1,4 @@
-//! The processing of user-data between the datasource's own steps, where its row has some.
+//! Processes user-data between the setup and the activation of the datasource, which some datasources have.
 
 use config::Node;
 use datasource::{Hook, Search, datasource};
@@ -33,7 +33,7 @@ fn set_up_datasource(boot: &Boot, record: &mut Record, found: &mut FoundInstance
     });
 }
 
-/// Activates the datasource, unless user-data could not be consumed: what it does may depend on it.
+/// Activates the datasource. If user-data could not be consumed, it is not activated, as this may depend on user-data.
 pub(crate) fn activate_datasource(boot: &Boot, record: &mut Record, found: &mut FoundInstance, is_new: bool) {
     if is_unconsumed(boot, found) {
         return;
@@ -63,7 +63,7 @@ fn run_hook(
     (result, found.instance.to_json() != before && !found.is_unrecorded)
 }
 
-/// Takes a step between its two lines in the log. An error is one of the stage.
+/// Runs a step between its start and finish events. An error is recorded as one of the stage.
 fn in_event(
     boot: &Boot,
     record: &mut Record,

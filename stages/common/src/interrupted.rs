@@ -1,4 +1,4 @@
-//! Cleans up after a stage that was stopped or killed. Both tasks depend only on what is on disk.
+//! Cleans up after a stage that was stopped or killed, with the information on disk only.
 
 use std::process::ExitCode;
 use std::time::Duration;

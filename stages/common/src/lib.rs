@@ -1,4 +1,4 @@
-//! What the four stages share: arguments, logging, output, status, and the steps that more than one of them takes. Each
+//! Shared by the four stages: arguments, logging, output, status, and the steps that several stages take. Each
 //! stage's `main` is the list of its steps: functions on [`Boot`], the machine with its configuration, and [`Record`], what the
 //! stage reports of itself. A stage starts with [`run`].
 
@@ -24,7 +24,6 @@ mod name;
 mod net_info;
 mod network;
 mod plan;
-mod platform;
 mod prepare;
 mod reporting;
 mod search_report;

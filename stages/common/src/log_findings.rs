@@ -12,7 +12,7 @@ const FORMATS: [&str; 2] = [
     "[CLOUDINIT] %(filename)s[%(levelname)s]: %(message)s",
 ];
 
-/// Keys that have no effect, of older configurations and of Python's cloud-init, with the message.
+/// Keys of older releases and of Python's cloud-init that have no effect, with the message.
 const WITHOUT_EFFECT: &[(&str, &str)] = &[
     ("cc_ready_cmd", "has had no effect since cloud-init 0.7; runcmd runs commands"),
     ("datasource_pkg_list", "has no effect: Python packages with datasources are not loaded"),
@@ -134,7 +134,7 @@ mod tests {
         findings.iter().map(|f| format!("{}: {}", f.key, f.message)).collect()
     }
 
-    /// They have no effect in user-data, which says so.
+    /// In user-data these keys have no effect, and are reported.
     #[test]
     fn keys_of_the_log_belong_to_the_image() {
         for key in

@@ -44,7 +44,8 @@ pub fn open_log(sys: &System, settings: &Settings, debug: bool) {
 
 fn open_syslog(sys: &System, level: Level, settings: &Settings) {
     if let Err(e) = sys.log_to_syslog(level) {
-        // Early in the boot there is no system log. It gets the lines after it started; the file gets all of this stage.
+        // Early in the boot there is no system log. It gets the lines that follow its start; the file gets all lines of this
+        // stage.
         open_file(sys, level, DEFAULT_LOG, &settings.merged);
         debug!(sys, "{e}; logging to {DEFAULT_LOG} as well");
     }

@@ -1,6 +1,6 @@
-//! Measured boots: what the machine was given, its network configuration, user-data and vendor-data, is extended into a PCR of
-//! its TPM before it is acted on (`tpm2_measure_pcr`), as SHA-256 digests. systemd's own service does it
-//! (systemd-pcrextend(8)), which keeps the log of all measurements.
+//! Measured boots (`tpm2_measure_pcr`): before the network configuration, user-data and vendor-data are used, their SHA-256
+//! digests are extended into a PCR of the TPM. systemd's service does it (systemd-pcrextend(8)), which keeps the log of all
+//! measurements.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const DEFAULT_PCR: i128 = 12;
 const LAST_PCR: i128 = 23;
 const SOCKET: &str = "/run/systemd/io.systemd.PCRExtend";
 const SOCKET_UNIT: &str = "systemd-pcrextend.socket";
-/// What this boot has extended, a line for each, below the run directory.
+/// The file below the run directory with a line for each measurement of this boot.
 const RECORD: &str = "measured";
 /// The time limit of a stage's measurements. A TPM needs a fraction of a second for each; its driver may not be loaded yet.
 // Wait: local and network stage | the TPM (`tpm2_measure_pcr`) | -
@@ -29,8 +29,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Something to measure: its name, and its content.
 pub(crate) type Measured<'a> = (&'a str, Cow<'a, [u8]>);
 
-/// Measures the network configuration that applies, as `network-config.json` has it. Each boot does so, whether or not it
-/// writes files for it.
+/// Measures the network configuration that applies, in the form of `network-config.json`, at each boot, whether or not
+/// files are written.
 pub(crate) fn network(boot: &Boot, decision: &Decision) {
     if let Outcome::Use(config) = &decision.outcome {
         measure(boot, || vec![("network-config", config::json::to_text(config, 1).into_bytes().into())]);
@@ -38,7 +38,7 @@ pub(crate) fn network(boot: &Boot, decision: &Decision) {
 }
 
 /// Extends the PCR with what the function returns, if the image's configuration requests it. Each content is measured
-/// once in a boot. Empty content is not acted on, and not measured. A failure is logged, and the boot continues.
+/// once in a boot; empty content is not measured. A failure is logged, and the boot continues.
 pub(crate) fn measure<'a>(boot: &Boot, contents: impl FnOnce() -> Vec<Measured<'a>>) {
     let Some(pcr) = pcr(boot) else { return };
     let measured = boot.sys.read_text(boot.layout.run(RECORD)).unwrap_or_default();
@@ -91,8 +91,8 @@ fn extend(boot: &Boot, pcr: i128, texts: &[(&str, String)], done: &mut usize) ->
     Ok(())
 }
 
-/// Connects to the service. The local stage may run before its socket, which is not ordered before it, as it may have to
-/// wait for the TPM's driver: boots that measure nothing do not wait for that.
+/// Connects to the service. The local stage is not ordered after the service's socket, which may have to wait for the TPM's
+/// driver, so that boots without measurements do not wait; the socket is started here if necessary.
 fn connect_pcrextend(boot: &Boot, deadline: Deadline) -> Result<Varlink> {
     let connect = || boot.sys.connect_varlink(SOCKET, deadline.remaining());
     match connect() {

@@ -51,42 +51,39 @@ struct Row {
     mode: Mode,
 }
 
-const LOCAL: Row = Row {
-    status_key: "init-local",
-    event: "init-local",
-    description: "searching for local datasources",
-    action: "init-local",
-    mode: Mode::Init,
-};
-const NETWORK: Row = Row {
-    status_key: "init",
-    event: "init-network",
-    description: "searching for network datasources",
-    action: "init",
-    mode: Mode::Init,
-};
-const CONFIG: Row = Row {
-    status_key: "modules-config",
-    event: "modules-config",
-    description: "running modules for config",
-    action: "modules:config",
-    mode: Mode::Config,
-};
-const FINAL: Row = Row {
-    status_key: "modules-final",
-    event: "modules-final",
-    description: "running modules for final",
-    action: "modules:final",
-    mode: Mode::Final,
-};
+const fn row(
+    status_key: &'static str,
+    event: &'static str,
+    description: &'static str,
+    action: &'static str,
+    mode: Mode,
+) -> Row {
+    Row { status_key, event, description, action, mode }
+}
 
 impl StageName {
-    fn row(self) -> &'static Row {
+    fn row(self) -> Row {
         match self {
-            StageName::Local => &LOCAL,
-            StageName::Network => &NETWORK,
-            StageName::Config => &CONFIG,
-            StageName::Final => &FINAL,
+            StageName::Local => {
+                row("init-local", "init-local", "searching for local datasources", "init-local", Mode::Init)
+            }
+            StageName::Network => {
+                row("init", "init-network", "searching for network datasources", "init", Mode::Init)
+            }
+            StageName::Config => row(
+                "modules-config",
+                "modules-config",
+                "running modules for config",
+                "modules:config",
+                Mode::Config,
+            ),
+            StageName::Final => row(
+                "modules-final",
+                "modules-final",
+                "running modules for final",
+                "modules:final",
+                Mode::Final,
+            ),
         }
     }
 

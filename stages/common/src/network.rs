@@ -25,7 +25,7 @@ pub(crate) const NETWORK_STEP: &str = "network";
 
 /// How to write a network configuration.
 pub(crate) struct WriteOptions {
-    /// What is applied, and why.
+    /// Which parts are applied, and why.
     pub mode: ApplyMode,
     /// There is an instance, whose directory keeps a copy.
     pub has_instance: bool,

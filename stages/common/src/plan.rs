@@ -1,4 +1,4 @@
-//! What a stage would do, as the JSON that `cloud-init plan` reads: `OVERLAY/STAGE.json`.
+//! The report of a dry run for `cloud-init plan`, `OVERLAY/STAGE.json`: errors, warnings and effects of a stage.
 //!
 //! ```text
 //! {"stage": "init-local", "errors": ["…"], "warnings": ["…"],
@@ -17,7 +17,7 @@ use crate::Boot;
 use crate::network::NETWORK_STEP;
 use crate::status::Record;
 
-/// The beginning of a cause that is a whole part: the part's source; its name follows.
+/// Prefixes of a cause that is a whole part of user-data or vendor-data.
 const PART_PREFIXES: [&str; 3] = ["user-data ", "vendor-data ", "vendor-data2 "];
 
 /// Writes the report for `cloud-init plan` into the overlay's directory, beside the files of the machine.

@@ -31,7 +31,7 @@ pub fn prepare_directories(boot: &Boot, record: &mut Record) {
     for message in failed {
         record.fail(boot, message);
     }
-    // A stage that is killed while it fetches metadata leaves its temporary network.
+    // A stage that was killed while it fetched metadata has left its temporary network.
     ephemeral::roll_back_stale(&boot.sys, &boot.layout.run(ephemeral::JOURNAL_DIR));
 }
 
@@ -73,7 +73,7 @@ pub fn report_no_instance(boot: &Boot, record: &mut Record, not_found: &NotFound
     report_no_datasource(boot, record, &format!("{RESULT} Failed: {}", failures.join("; ")));
 }
 
-/// Reports that there is no instance to configure: an error, with `--force` a warning.
+/// Reports a missing instance as an error, or with `--force` as a warning.
 pub fn report_no_datasource(boot: &Boot, record: &mut Record, message: &str) {
     boot.sys.print(message);
     if boot.args.force {
@@ -91,7 +91,7 @@ pub fn set_hostname(boot: &Boot, found: &FoundInstance) {
     let context = context(boot, &found.instance);
     let config = stored.as_ref().map_or(context.config, |stored| &stored.merged);
     let context = modules::Context { config, ..context };
-    // The keys that are set are the cause; without any the name is the cloud's.
+    // The keys that are set are the cause. If no key is set, the name is from the metadata.
     let is_set = |key: &&str| context.config.get(key).is_some();
     let keys: Vec<&str> = ["hostname", "fqdn"].into_iter().filter(is_set).collect();
     boot.sys.set_cause("hostname", keys.join(", "));

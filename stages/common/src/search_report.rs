@@ -23,8 +23,8 @@ impl Record {
         }
     }
 
-    /// Returns the failures of this boot, one for each datasource of the list. One that failed otherwise in this stage than
-    /// in the local one has both problems: the service may have responded in only one of them.
+    /// Returns the failures of this boot, one for each datasource of the list. It has both problems if the local stage and
+    /// this stage failed differently: the service may have responded in only one stage.
     pub(crate) fn all_failures(&self, list: &[String], outcome: &Outcome) -> Vec<String> {
         let earlier = self.status.extra(FAILED_LOCALLY).and_then(Value::as_array).into_iter().flatten();
         let earlier = earlier.filter_map(Value::as_str).filter(|failure| is_listed(list, failure));
@@ -43,7 +43,7 @@ impl Record {
         }
     }
 
-    /// Reports that other datasources failed than the one that is used.
+    /// Reports failures of datasources that are not used.
     pub(crate) fn report_unread(&self, boot: &Boot, used: &Instance, failures: &[String]) {
         if !failures.is_empty() {
             let failures = failures.join("; ");
@@ -87,13 +87,13 @@ fn failed_datasource(failure: &str) -> &str {
     failure.split_once(": ").map_or(failure, |(name, _)| name)
 }
 
-/// Returns the failure of each datasource, except those of the one that was found after all.
+/// Returns one failure for each datasource except for the one that was found.
 fn join_failures<'a>(failures: impl Iterator<Item = &'a str>, found: Option<&str>) -> Vec<String> {
     let mut joined: Vec<String> = Vec::new();
     for failure in failures {
         let (name, problem) = failure.split_once(": ").unwrap_or((failure, ""));
         match joined.iter_mut().find(|other| failed_datasource(other) == name) {
-            // The same, or with less detail.
+            // The same problem, or one with less detail.
             Some(other) if other.contains(problem) => {}
             Some(other) => *other += &format!("; in the network stage: {problem}"),
             None if found == Some(name) => {}

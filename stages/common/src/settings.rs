@@ -68,7 +68,7 @@ impl Boot {
     }
 }
 
-/// Reads the settings again with those of an instance. `known` are its configuration files as they were just written.
+/// Reads the settings again, with the layers of an instance. `known` are its configuration files, which were just written.
 pub(crate) fn reload(boot: &mut Boot, record: &mut Record, instance: &Instance, known: Vec<ParsedFile>) {
     // By now the link points at this instance, in the local stage as well.
     let layers = InstanceLayers::of(boot.layout.instance(""), instance);

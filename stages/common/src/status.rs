@@ -1,5 +1,5 @@
-//! What a stage reports of itself: its record in status.json and result.json, and its events. The record is written when the
-//! stage begins, with each error, and at the end.
+//! The record of a stage in status.json and result.json, and its events. The record is written when the stage begins, with
+//! each error, and at the end.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use system::{debug, error, info, warning};
 use crate::reporting::Reporting;
 use crate::{Boot, StageName, error_prefix};
 
-/// What a stage reports of itself.
+/// The results of a stage, for status.json, result.json and the handlers of `reporting:`.
 pub struct Record {
     /// The status of all stages of this boot.
     pub(crate) status: Status,
@@ -77,8 +77,8 @@ impl Record {
         }
     }
 
-    /// Counts stages that a kill, or a disk that takes nothing, kept from recording their end. The network stage has
-    /// replaced an interrupted local one.
+    /// Records an error for each earlier stage that did not record its end, because it was killed or the disk could not be
+    /// written. The local stage is left out, as the network stage replaces an interrupted one.
     fn count_interrupted_stages(&mut self, boot: &Boot) {
         for (name, unit) in
             [(StageName::Network, "cloud-init-network.service"), (StageName::Config, "cloud-config.service")]
@@ -90,12 +90,11 @@ impl Record {
         }
     }
 
-    /// Returns whether the local stage was to run in this boot and did not complete. One that the administrator disabled was
-    /// not to run.
+    /// Returns whether the local stage did not complete in this boot, although it is enabled.
     fn local_was_interrupted(&self, boot: &Boot, was_undecided: bool) -> bool {
         let local = self.status.get(StageName::Local.status_key());
         let is_unit_enabled = || is_unit_enabled(boot, "cloud-init-local.service");
-        // Its end is recorded, but it did not take all steps: a service manager's time limit is a SIGTERM.
+        // Its end is recorded, but a signal interrupted it, for example at the service manager's time limit.
         let prefix = error_prefix::interrupted(StageName::Local);
         if local.errors.iter().any(|error| error.starts_with(&prefix)) {
             return true;
@@ -163,7 +162,7 @@ impl Record {
             error!(boot.sys, "{e}");
             self.own.errors.push(e.to_string());
             let _ = self.write_status(boot);
-            // Once more, with that error in it, if it can be written by now.
+            // Try again, with that error in the result.
             let _ = self.status.write_result(&boot.sys, &boot.layout);
         }
     }

@@ -3,7 +3,7 @@
 //! "disabled" with the reason, so status.json is not written here.
 //!
 //! If the local stage is killed before it decides, the network stage does. If both are killed, the later stages run and
-//! fail for lack of an instance: "disabled" must be the result of a decision, never of a failure.
+//! fail because there is no instance: "disabled" must be the result of a decision, never of a failure.
 
 use std::process::ExitCode;
 

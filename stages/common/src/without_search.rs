@@ -11,7 +11,7 @@ const GENERATOR_LOGS: [&str; 2] = ["cloud-init-generator.log", "ds-identify.log"
 
 /// Returns the instance of the datasource None if that is listed and no stage of this boot has searched. After a
 /// search that failed or was killed, the machine may be on a cloud, so None is not used. As in upstream, the instance
-/// is not recorded: there is no link, no cache and no previous instance, only semaphores and instance-data.
+/// is not recorded: only its semaphores and instance-data are written, no link, cache or previous instance.
 pub(crate) fn find(boot: &mut Boot) -> Option<FoundInstance> {
     let status = Status::read(&boot.sys, &boot.layout);
     let has_begun = |stage: StageName| status.get(stage.status_key()).start.is_some();

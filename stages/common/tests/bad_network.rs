@@ -30,7 +30,7 @@ const LINKS: [(&str, &str); 3] =
 /// Fields by which EC2's NICs are ordered: the metrics of all links follow from each.
 const ORDERING: [&str; 2] = ["device-number", "network-card"];
 
-/// What the renderers make of an instance's network configuration.
+/// The files that the renderers write for an instance's network configuration.
 #[derive(Default)]
 struct Rendered {
     /// The files of all renderers, by their paths.
@@ -112,7 +112,7 @@ fn check(case: &Case) -> (usize, Vec<String>) {
             return;
         }
         let run = run(&mutation.documents);
-        // What the datasource itself does with a field is checked by its own tests.
+        // The datasource's own tests check how it reads a field.
         let Ok(instance) = &run.found else { return };
         if instance.network.as_ref().is_some_and(|found| found.content == network.content) {
             return;

@@ -276,7 +276,7 @@ fn upgrade_from_python_survives_a_missing_seed() {
     assert_eq!(later.link().as_deref(), Some("i-1"));
 }
 
-/// The names of Oracle's classes do not follow the rule of the others.
+/// The names of Oracle's classes are irregular.
 #[test]
 fn instance_of_python_belongs_to_the_stage_that_found_it() {
     for (name, class, is_kept) in [

@@ -146,7 +146,7 @@ impl<'a> Settings<'a> {
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    let [_, kernel_version, _] = ctx.sys.uname();
+    let [.., kernel_version, _] = ctx.sys.uname();
     let product = crate::firmware::dmi::read(ctx.sys, "system-product-name");
     match Kind::detect(&kernel_version, product.as_deref()) {
         Some(kind) => find_on(ctx, kind).map(Some),

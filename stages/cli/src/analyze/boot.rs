@@ -1,14 +1,10 @@
 //! `analyze boot`: the start of the kernel, systemd and the local stage, from systemd and the log.
 
-use std::time::Duration;
-
-use system::{Command, Error, Result, System};
+use system::{Error, Result, System};
 
 use super::event::{Event, Kind};
+use super::systemctl_show;
 use super::time::{self, SECOND};
-
-// Wait: analyze | systemctl | -
-const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Times in microseconds since the epoch.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,9 +26,9 @@ pub fn report(sys: &System, events: &[Event], now: i64) -> Result<String> {
     let manager = systemctl_show(
         sys,
         &["KernelTimestamp", "KernelTimestampMonotonic", "UserspaceTimestamp", "UserspaceTimestampMonotonic"],
-        None,
+        &[],
     )?;
-    let unit = systemctl_show(sys, &["InactiveExitTimestampMonotonic"], Some("cloud-init-local"))?;
+    let unit = systemctl_show(sys, &["InactiveExitTimestampMonotonic"], &["cloud-init-local"])?;
     Ok(show(&times(is_container, &manager, &unit, local_stage, now)?))
 }
 
@@ -41,12 +37,6 @@ fn local_stage(events: &[Event]) -> Option<i64> {
     let is_start = |e: &Event| e.name == "init-local" && e.kind == Kind::Start;
     let again = |i: usize| i.checked_sub(1).is_some_and(|before| is_start(&events[before]));
     (0..events.len()).rev().find(|i| is_start(&events[*i]) && !again(*i)).map(|i| events[i].at)
-}
-
-fn systemctl_show(sys: &System, properties: &[&str], unit: Option<&str>) -> Result<String> {
-    let command = properties.iter().fold(Command::new(["systemctl", "show"]), |c, p| c.arg("-p").arg(*p));
-    let command = command.arg("--timestamp=us+utc").timeout(SYSTEMCTL_TIMEOUT).read_only();
-    Ok(sys.run(&unit.into_iter().fold(command, Command::arg))?.text())
 }
 
 fn times(is_container: bool, manager: &str, unit: &str, local_stage: i64, now: i64) -> Result<Times> {

@@ -9,16 +9,19 @@ pub mod time;
 
 use std::io::{IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use serde_json::Value;
-use system::{System, WriteOptions, warning};
+use system::{Command, System, WriteOptions, warning};
 
 use crate::arguments::{AnalyzeCommand, AnalyzeFiles, DEFAULT_LOG};
 use crate::exit_code;
 use crate::machine::{Machine, output_path};
 
-/// The same limit as that of `System` for a file.
+/// The limit for the input, in bytes: as for files that `System` reads.
 const MAX_INPUT: u64 = 64 << 20;
+// Wait: analyze | systemctl | -
+const SYSTEMCTL_TIMEOUT: Duration = Duration::from_secs(25);
 /// Invalid lines that are reported one by one; only the number of others is.
 const MAX_BAD_LINES: usize = 5;
 
@@ -65,6 +68,14 @@ fn analyze(machine: &Machine, command: &AnalyzeCommand, files: &AnalyzeFiles) ->
         }
     };
     write(&files.outfile, &text)
+}
+
+/// Returns properties of systemd or of these units, with times in UTC and microseconds.
+fn systemctl_show(sys: &System, properties: &[&str], units: &[&str]) -> system::Result<String> {
+    let properties = format!("--property={}", properties.join(","));
+    let words =
+        ["systemctl", "show", "--timestamp=us+utc", &properties].into_iter().chain(units.iter().copied());
+    Ok(sys.run(&Command::new(words).timeout(SYSTEMCTL_TIMEOUT).read_only())?.text())
 }
 
 /// Reads the whole input as text; `-` is standard input. Fails with a message.

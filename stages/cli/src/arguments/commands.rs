@@ -9,7 +9,7 @@ use netconfig::render::OUTPUT_KINDS;
 
 use super::args::{CleanConfig, Format, Frequency, Mode, SchemaFormat, SchemaType, StatusFormat, UdevAction};
 use super::spec::ValueKind::{Choices, Directory, File, InstanceData, Module, Text};
-use super::spec::{COMMAND, CommandSpec, Count, OptionSpec, Positional, flag, option};
+use super::spec::{CommandSpec, Count, OptionSpec, command, flag, option, positional};
 
 /// The output format of most commands.
 const FORMAT: OptionSpec =
@@ -44,10 +44,10 @@ const EXPLAINED: &[&str] = &["identify", "explain"];
 const IGNORED_DEBUG: OptionSpec = flag("debug", Some('d'), "Ignored, for compatibility.").ignored();
 
 /// `cloud-init`.
-pub static CLOUD_INIT: CommandSpec = CommandSpec {
-    name: "cloud-init",
-    about: "Set up a cloud instance at boot, and inspect or repeat that work.",
-    options: &[
+pub static CLOUD_INIT: CommandSpec = command(
+    "cloud-init",
+    "Set up a cloud instance at boot, and inspect or repeat that work.",
+    &[
         flag("version", Some('v'), "Print the version and exit."),
         flag("debug", Some('d'), "Write debug messages to standard error."),
         flag("force", None, "Continue if no datasource is found."),
@@ -60,288 +60,220 @@ pub static CLOUD_INIT: CommandSpec = CommandSpec {
             "Operate on the image in DIR instead of this machine; accepted at any position.",
         ),
     ],
-    commands: &[
-        CommandSpec {
-            name: "init",
-            about: "Run the network stage, or with --local the local stage.",
-            options: &[
-                flag("local", Some('l'), "Run the local stage: datasources that need no network."),
-                FILE,
-            ],
-            long_first: true,
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "modules",
-            about: "Run the modules of a stage.",
-            options: &[
-                option("mode", Some('m'), "MODE", Choices(Mode::WORDS), "Modules to run.").default("config"),
-                FILE,
-            ],
-            long_first: true,
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "single",
-            about: "Run one module.",
-            options: &[
-                option("name", Some('n'), "MODULE", Module, "Module to run, for example ssh or cc_ssh.")
-                    .required(),
-                option(
-                    "frequency",
-                    None,
-                    "FREQUENCY",
-                    Choices(Frequency::WORDS),
-                    "Frequency to use instead of the module's own.",
-                ),
-                flag("report", None, "Send the events to the handlers of 'reporting:', too."),
-                FILE,
-            ],
-            positional: Some(Positional {
-                name: "argument",
-                kind: Text,
-                help: "Arguments for the module.",
-                count: Count::Rest,
-                ignored_with: &[],
-            }),
-            long_first: true,
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "query",
-            about: "Print instance data, or explain detection and configuration.",
-            options: &[
-                IGNORED_DEBUG,
-                INSTANCE_DATA.ignored_with(EXPLAINED),
-                option(
-                    "user-data",
-                    Some('u'),
-                    "FILE",
-                    File,
-                    "User-data to read (default: that of this instance).",
-                )
-                .ignored_with(EXPLAINED),
-                option(
-                    "vendor-data",
-                    Some('v'),
-                    "FILE",
-                    File,
-                    "Vendor-data to read (default: that of this instance).",
-                )
-                .ignored_with(EXPLAINED),
-                flag("all", Some('a'), "Print all instance data.").ignored_with(EXPLAINED),
-                flag("list-keys", Some('l'), "List the keys below VARNAME.")
-                    .ignored_with(&["identify", "explain", "format"]),
+)
+.commands(&[
+    command(
+        "init",
+        "Run the network stage, or with --local the local stage.",
+        &[flag("local", Some('l'), "Run the local stage: datasources that need no network."), FILE],
+    )
+    .long_first(),
+    command(
+        "modules",
+        "Run the modules of a stage.",
+        &[option("mode", Some('m'), "MODE", Choices(Mode::WORDS), "Modules to run.").default("config"), FILE],
+    )
+    .long_first(),
+    command(
+        "single",
+        "Run one module.",
+        &[
+            option("name", Some('n'), "MODULE", Module, "Module to run, for example ssh or cc_ssh.")
+                .required(),
+            option(
+                "frequency",
+                None,
+                "FREQUENCY",
+                Choices(Frequency::WORDS),
+                "Frequency to use instead of the module's own.",
+            ),
+            flag("report", None, "Send the events to the handlers of 'reporting:', too."),
+            FILE,
+        ],
+    )
+    .positional(positional("argument", Text, "Arguments for the module.", Count::Rest))
+    .long_first(),
+    command(
+        "query",
+        "Print instance data, or explain detection and configuration.",
+        &[
+            IGNORED_DEBUG,
+            INSTANCE_DATA.ignored_with(EXPLAINED),
+            option(
+                "user-data",
+                Some('u'),
+                "FILE",
+                File,
+                "User-data to read (default: that of this instance).",
+            )
+            .ignored_with(EXPLAINED),
+            option(
+                "vendor-data",
+                Some('v'),
+                "FILE",
+                File,
+                "Vendor-data to read (default: that of this instance).",
+            )
+            .ignored_with(EXPLAINED),
+            flag("all", Some('a'), "Print all instance data.").ignored_with(EXPLAINED),
+            flag("list-keys", Some('l'), "List the keys below VARNAME.")
+                .ignored_with(&["identify", "explain", "format"]),
+            option(
+                "format",
+                Some('f'),
+                "TEMPLATE",
+                Text,
+                "Template to render, for example '{{ v1.region }}'; with --identify: text or json.",
+            )
+            .ignored_with(&["explain"]),
+            flag(
+                "identify",
+                None,
+                "Show why cloud-init runs or does not: each datasource with its evidence.",
+            ),
+            option(
+                "explain",
+                None,
+                "KEY",
+                Text,
+                "Show which file or part set a configuration key, what it replaced and what was dropped.",
+            )
+            .ignored_with(&["identify"]),
+            option("name", Some('n'), "VARNAME", InstanceData, "Older spelling of VARNAME.")
+                .ignored_with(&["identify", "explain", "format"]),
+        ],
+    )
+    .positional(
+        positional(
+            "varname",
+            InstanceData,
+            "Dotted path, for example v1.region or ds.meta_data.uuid.",
+            Count::Optional,
+        )
+        .ignored_with(&["identify", "explain", "format"]),
+    ),
+    command("features", "List the supported configuration features.", &[]),
+    command("analyze", "Show how long each part of a boot took.", &[]).commands(&[
+        command("blame", "List the events of each boot, longest first.", &[INFILE, OUTFILE]),
+        command(
+            "show",
+            "List the events of each boot in order.",
+            &[
                 option(
                     "format",
                     Some('f'),
-                    "TEMPLATE",
+                    "FORMAT",
                     Text,
-                    "Template to render, for example '{{ v1.region }}'; with --identify: text or json.",
-                )
-                .ignored_with(&["explain"]),
-                flag(
-                    "identify",
-                    None,
-                    "Show why cloud-init runs or does not: each datasource with its evidence.",
+                    "Format of an event, with codes such as %n (name) and %d (duration).",
                 ),
-                option(
-                    "explain",
-                    None,
-                    "KEY",
-                    Text,
-                    "Show which file or part set a configuration key, what it replaced and what was dropped.",
-                )
-                .ignored_with(&["identify"]),
-                option("name", Some('n'), "VARNAME", InstanceData, "Older spelling of VARNAME.")
-                    .ignored_with(&["identify", "explain", "format"]),
+                INFILE,
+                OUTFILE,
             ],
-            positional: Some(Positional {
-                name: "varname",
-                kind: InstanceData,
-                help: "Dotted path, for example v1.region or ds.meta_data.uuid.",
-                count: Count::Optional,
-                ignored_with: &["identify", "explain", "format"],
-            }),
-            ..COMMAND
-        },
-        CommandSpec { name: "features", about: "List the supported configuration features.", ..COMMAND },
-        CommandSpec {
-            name: "analyze",
-            about: "Show how long each part of a boot took.",
-            commands: &[
-                CommandSpec {
-                    name: "blame",
-                    about: "List the events of each boot, longest first.",
-                    options: &[INFILE, OUTFILE],
-                    ..COMMAND
-                },
-                CommandSpec {
-                    name: "show",
-                    about: "List the events of each boot in order.",
-                    options: &[
-                        option(
-                            "format",
-                            Some('f'),
-                            "FORMAT",
-                            Text,
-                            "Format of an event, with codes such as %n (name) and %d (duration).",
-                        ),
-                        INFILE,
-                        OUTFILE,
-                    ],
-                    ..COMMAND
-                },
-                CommandSpec {
-                    name: "dump",
-                    about: "Print the events as JSON.",
-                    options: &[INFILE, OUTFILE],
-                    ..COMMAND
-                },
-                CommandSpec {
-                    name: "boot",
-                    about: "Show when the kernel, systemd and cloud-init started.",
-                    options: &[INFILE, OUTFILE],
-                    ..COMMAND
-                },
-                CommandSpec {
-                    name: "plot",
-                    about: "Draw the last boot as SVG: stages, steps, commands, requests and waits.",
-                    options: &[INFILE, OUTFILE],
-                    ..COMMAND
-                },
-            ],
-            ..COMMAND
-        },
-        SCHEMA,
-        CommandSpec {
-            name: "collect-logs",
-            about: "Collect the files that a bug report needs in one archive.",
-            options: &[
-                flag("verbose", Some('v'), "List each file.").repeatable(),
-                option("tarfile", Some('t'), "FILE", File, "Archive to write.").default("cloud-init.tar.gz"),
-                flag("include-userdata", Some('u'), "Ignored, for compatibility.").ignored(),
-                flag("redact-sensitive", Some('r'), "Omit files that are not world-readable."),
-            ],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "clean",
-            about: "Remove the state of earlier boots, so that the next boot is a first boot.",
-            options: &[
-                flag("logs", Some('l'), "Also remove the logs."),
-                flag("machine-id", None, "Also reset /etc/machine-id."),
-                flag("reboot", Some('r'), "Reboot afterwards."),
-                flag("plan", None, "Show what would be removed, without removing it."),
-                flag("seed", Some('s'), "Also remove the seed directory."),
-                option(
-                    "configs",
-                    Some('c'),
-                    "KIND",
-                    Choices(CleanConfig::WORDS),
-                    "Also remove generated configuration of these kinds.",
-                )
-                .one_or_more(),
-            ],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "status",
-            about: "Show what cloud-init is doing or how it ended.",
-            options: &[
-                option("format", None, "FORMAT", Choices(StatusFormat::WORDS), "Output format.")
-                    .default("tabular"),
-                flag("long", Some('l'), "Show detailed status."),
-                flag("wait", Some('w'), "Wait until cloud-init has finished."),
-            ],
-            ..COMMAND
-        },
-        CLOUD_ID,
-        CommandSpec {
-            name: "plan",
-            about: "Show what the next boot would do, without doing it.",
-            options: &[
-                option(
-                    "user-data",
-                    Some('u'),
-                    "FILE",
-                    File,
-                    "Plan the boot of a new instance with this user-data.",
-                ),
-                DATASOURCE,
-                flag("fresh", None, "Plan the boot of a new instance."),
-                FORMAT,
-                flag("sensitive", None, "Show the contents of files that are not world-readable."),
-            ],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "apply",
-            about: "Run the stages on the image given with --root.",
-            options: &[
-                option(
-                    "user-data",
-                    Some('u'),
-                    "FILE",
-                    File,
-                    "User-data to apply (default: the image's seed).",
-                ),
-                DATASOURCE,
-                flag("diff", None, "Show the changes as a patch, without making them."),
-            ],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "doctor",
-            about: "Show on one page why a machine did not come up as expected.",
-            options: &[
-                FORMAT,
-                flag("no-plan", None, "Do not plan the next boot, which may query a metadata service."),
-            ],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "state",
-            about: "Check and repair the state of earlier boots.",
-            commands: &[
-                CommandSpec {
-                    name: "check",
-                    about: "Report damaged, incomplete and unreadable state, and state of another instance.",
-                    options: &[FORMAT],
-                    ..COMMAND
-                },
-                CommandSpec {
-                    name: "repair",
-                    about: "Apply safe repairs.",
-                    options: &[flag("plan", None, "Show the repairs without applying them.")],
-                    ..COMMAND
-                },
-            ],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "devel",
-            about: "Tools for authors of user-data and images.",
-            commands: &[HOTPLUG_HOOK, NET_CONVERT, RENDER, MAKE_MIME, CommandSpec { hidden: true, ..SCHEMA }],
-            ..COMMAND
-        },
-        CommandSpec {
-            name: "dhclient-hook",
-            about: "Ignored, for compatibility with hooks of dhclient.",
-            positional: Some(Positional {
-                name: "argument",
-                kind: Text,
-                help: "Ignored.",
-                count: Count::Rest,
-                ignored_with: &[],
-            }),
-            hidden: true,
-            ..COMMAND
-        },
-    ],
-    long_first: true,
-    ..COMMAND
-};
+        ),
+        command("dump", "Print the events as JSON.", &[INFILE, OUTFILE]),
+        command("boot", "Show when the kernel, systemd and cloud-init started.", &[INFILE, OUTFILE]),
+        command(
+            "plot",
+            "Draw the last boot as SVG: stages, steps, commands, requests and waits.",
+            &[INFILE, OUTFILE],
+        ),
+    ]),
+    SCHEMA,
+    command(
+        "collect-logs",
+        "Collect the files that a bug report needs in one archive.",
+        &[
+            flag("verbose", Some('v'), "List each file.").repeatable(),
+            option("tarfile", Some('t'), "FILE", File, "Archive to write.").default("cloud-init.tar.gz"),
+            flag("include-userdata", Some('u'), "Ignored, for compatibility.").ignored(),
+            flag("redact-sensitive", Some('r'), "Omit files that are not world-readable."),
+        ],
+    ),
+    command(
+        "clean",
+        "Remove the state of earlier boots, so that the next boot is a first boot.",
+        &[
+            flag("logs", Some('l'), "Also remove the logs."),
+            flag("machine-id", None, "Also reset /etc/machine-id."),
+            flag("reboot", Some('r'), "Reboot afterwards."),
+            flag("plan", None, "Show what would be removed, without removing it."),
+            flag("seed", Some('s'), "Also remove the seed directory."),
+            option(
+                "configs",
+                Some('c'),
+                "KIND",
+                Choices(CleanConfig::WORDS),
+                "Also remove generated configuration of these kinds.",
+            )
+            .one_or_more(),
+        ],
+    ),
+    command(
+        "status",
+        "Show what cloud-init is doing or how it ended.",
+        &[
+            option("format", None, "FORMAT", Choices(StatusFormat::WORDS), "Output format.")
+                .default("tabular"),
+            flag("long", Some('l'), "Show detailed status."),
+            flag("wait", Some('w'), "Wait until cloud-init has finished."),
+        ],
+    ),
+    CLOUD_ID,
+    command(
+        "plan",
+        "Show what the next boot would do, without doing it.",
+        &[
+            option(
+                "user-data",
+                Some('u'),
+                "FILE",
+                File,
+                "Plan the boot of a new instance with this user-data.",
+            ),
+            DATASOURCE,
+            flag("fresh", None, "Plan the boot of a new instance."),
+            FORMAT,
+            flag("sensitive", None, "Show the contents of files that are not world-readable."),
+        ],
+    ),
+    command(
+        "apply",
+        "Run the stages on the image given with --root.",
+        &[
+            option("user-data", Some('u'), "FILE", File, "User-data to apply (default: the image's seed)."),
+            DATASOURCE,
+            flag("diff", None, "Show the changes as a patch, without making them."),
+        ],
+    ),
+    command(
+        "doctor",
+        "Show on one page why a machine did not come up as expected.",
+        &[FORMAT, flag("no-plan", None, "Do not plan the next boot, which may query a metadata service.")],
+    ),
+    command("state", "Check and repair the state of earlier boots.", &[]).commands(&[
+        command(
+            "check",
+            "Report damaged, incomplete and unreadable state, and state of another instance.",
+            &[FORMAT],
+        ),
+        command(
+            "repair",
+            "Apply safe repairs.",
+            &[flag("plan", None, "Show the repairs without applying them.")],
+        ),
+    ]),
+    command("devel", "Tools for authors of user-data and images.", &[]).commands(&[
+        HOTPLUG_HOOK,
+        NET_CONVERT,
+        RENDER,
+        MAKE_MIME,
+        SCHEMA.hidden(),
+    ]),
+    command("dhclient-hook", "Ignored, for compatibility with hooks of dhclient.", &[])
+        .positional(positional("argument", Text, "Ignored.", Count::Rest))
+        .hidden(),
+])
+.long_first();
 
 const INFILE: OptionSpec =
     option("infile", Some('i'), "FILE", File, "Log or `analyze dump` output to read; - is standard input.")
@@ -352,22 +284,21 @@ const OUTFILE: OptionSpec =
     option("outfile", Some('o'), "FILE", File, "File to write; - is standard output.").default("-");
 
 /// A command of `cloud-init`, and a program by its own name.
-pub const CLOUD_ID: CommandSpec = CommandSpec {
-    name: "cloud-id",
-    about: "Print the identifier of the cloud.",
-    options: &[
+pub const CLOUD_ID: CommandSpec = command(
+    "cloud-id",
+    "Print the identifier of the cloud.",
+    &[
         flag("json", Some('j'), "Print all of v1 as JSON."),
         flag("long", Some('l'), "Print the region as well.").ignored_with(&["json"]),
         INSTANCE_DATA,
     ],
-    ..COMMAND
-};
+);
 
 /// Formerly `devel schema`; both are accepted.
-const SCHEMA: CommandSpec = CommandSpec {
-    name: "schema",
-    about: "Validate a configuration, or print the documentation of its keys.",
-    options: &[
+const SCHEMA: CommandSpec = command(
+    "schema",
+    "Validate a configuration, or print the documentation of its keys.",
+    &[
         option("config-file", Some('c'), "FILE", File, "Configuration file to validate.")
             .ignored_with(&["docs"]),
         option("schema-type", Some('t'), "TYPE", Choices(SchemaType::WORDS), "Type of the file.")
@@ -397,37 +328,32 @@ const SCHEMA: CommandSpec = CommandSpec {
             .optional_value("")
             .ignored_with(&["docs"]),
     ],
-    ..COMMAND
-};
+);
 
-const HOTPLUG_HOOK: CommandSpec = CommandSpec {
-    name: "hotplug-hook",
-    about: "Manage network device hotplug.",
-    options: &[
-        option("subsystem", Some('s'), "SUBSYSTEM", Choices(&["net"]), "Subsystem of the device.").required()
-    ],
-    commands: &[
-        CommandSpec { name: "query", about: "Print whether hotplug is enabled.", ..COMMAND },
-        CommandSpec {
-            name: "handle",
-            about: "Handle a hotplug event.",
-            options: &[
-                option("devpath", Some('d'), "PATH", Text, "Device path below /sys.").required(),
-                option("udevaction", Some('u'), "ACTION", Choices(UdevAction::WORDS), "Action of the event.")
-                    .required(),
-            ],
-            ..COMMAND
-        },
-        CommandSpec { name: "enable", about: "Enable hotplug.", ..COMMAND },
-    ],
-    commands_name: "hotplug_action",
-    ..COMMAND
-};
+const HOTPLUG_HOOK: CommandSpec = command(
+    "hotplug-hook",
+    "Manage network device hotplug.",
+    &[option("subsystem", Some('s'), "SUBSYSTEM", Choices(&["net"]), "Subsystem of the device.").required()],
+)
+.commands(&[
+    command("query", "Print whether hotplug is enabled.", &[]),
+    command(
+        "handle",
+        "Handle a hotplug event.",
+        &[
+            option("devpath", Some('d'), "PATH", Text, "Device path below /sys.").required(),
+            option("udevaction", Some('u'), "ACTION", Choices(UdevAction::WORDS), "Action of the event.")
+                .required(),
+        ],
+    ),
+    command("enable", "Enable hotplug.", &[]),
+])
+.commands_name("hotplug_action");
 
-const NET_CONVERT: CommandSpec = CommandSpec {
-    name: "net-convert",
-    about: "Convert a network configuration to the files of a renderer.",
-    options: &[
+const NET_CONVERT: CommandSpec = command(
+    "net-convert",
+    "Convert a network configuration to the files of a renderer.",
+    &[
         option("network-data", Some('p'), "FILE", File, "Network configuration to read.").required(),
         option("kind", Some('k'), "KIND", Choices(INPUT_KINDS), "Format of the network configuration.")
             .required(),
@@ -453,27 +379,16 @@ const NET_CONVERT: CommandSpec = CommandSpec {
         flag("debug", None, "Print the parsed configuration to standard error."),
         option("output-kind", Some('O'), "KIND", Choices(OUTPUT_KINDS), "Renderer to use.").required(),
     ],
-    ..COMMAND
-};
+);
 
-const RENDER: CommandSpec = CommandSpec {
-    name: "render",
-    about: "Render user-data that is a template.",
-    options: &[INSTANCE_DATA, IGNORED_DEBUG],
-    positional: Some(Positional {
-        name: "user_data",
-        kind: File,
-        help: "User-data file to render.",
-        count: Count::One,
-        ignored_with: &[],
-    }),
-    ..COMMAND
-};
+const RENDER: CommandSpec =
+    command("render", "Render user-data that is a template.", &[INSTANCE_DATA, IGNORED_DEBUG])
+        .positional(positional("user_data", File, "User-data file to render.", Count::One));
 
-const MAKE_MIME: CommandSpec = CommandSpec {
-    name: "make-mime",
-    about: "Combine files into one MIME message for user-data.",
-    options: &[
+const MAKE_MIME: CommandSpec = command(
+    "make-mime",
+    "Combine files into one MIME message for user-data.",
+    &[
         option(
             "attach",
             Some('a'),
@@ -486,5 +401,4 @@ const MAKE_MIME: CommandSpec = CommandSpec {
         flag("list-types", Some('l'), "List the known content types."),
         flag("force", Some('f'), "Accept unknown content types.").ignored_with(&["list-types"]),
     ],
-    ..COMMAND
-};
+);

@@ -64,27 +64,24 @@ pub fn usage_words(command: &CommandSpec) -> Vec<String> {
 }
 
 fn usage_of_option(option: &OptionSpec) -> String {
-    let value = option.value().map(|value| value.name).unwrap_or_default();
-    let text = match option.arity {
-        Arity::Nothing => format!("--{}", option.long),
-        Arity::One(_) => format!("--{} {value}", option.long),
-        Arity::AtMostOne(..) => format!("--{} [{value}]", option.long),
-        Arity::OneOrMore(_) => format!("--{} {value}...", option.long),
-    };
+    let text = format!("--{}{}", option.long, value_name(option));
     let dots = if option.repeatable && !matches!(option.arity, Arity::OneOrMore(_)) { "..." } else { "" };
     if option.required { format!("{text}{dots}") } else { format!("[{text}]{dots}") }
+}
+
+fn value_name(option: &OptionSpec) -> String {
+    match option.arity {
+        Arity::Nothing => String::new(),
+        Arity::One(value) => format!(" {}", value.name),
+        Arity::AtMostOne(value, _) => format!(" [{}]", value.name),
+        Arity::OneOrMore(value) => format!(" {}...", value.name),
+    }
 }
 
 /// Returns the names of an option and of its value: `  -f, --file FILE`.
 pub fn option_names(option: &OptionSpec) -> String {
     let letter = option.letter.map_or("    ".to_string(), |letter| format!("-{letter}, "));
-    let value = match option.arity {
-        Arity::Nothing => String::new(),
-        Arity::One(value) => format!(" {}", value.name),
-        Arity::AtMostOne(value, _) => format!(" [{}]", value.name),
-        Arity::OneOrMore(value) => format!(" {}...", value.name),
-    };
-    format!("  {letter}--{}{value}", option.long)
+    format!("  {letter}--{}{}", option.long, value_name(option))
 }
 
 /// Returns the help of an option with its choices, its default, and whether it is repeatable.

@@ -69,7 +69,7 @@ fn run(
     root: Option<String>,
 ) -> Result<(GlobalOptions, Command, Vec<String>), Stop> {
     let matches = parser.parse(program)?;
-    // `cloud-id` has neither of these.
+    // `cloud-id` does not have the global options.
     let is_program = std::ptr::eq(program, &CLOUD_INIT);
     if is_program && matches.flag("all-stages") {
         let units = "cloud-init-local, cloud-init-network, cloud-config and cloud-final";
@@ -144,7 +144,7 @@ pub fn resolve_root(root: &str) -> Result<String, String> {
 pub fn help(words: &[&str]) -> String {
     let mut path: Vec<&CommandSpec> = vec![&CLOUD_INIT];
     for word in words {
-        path.extend(path.last().and_then(|command| command.command(word)));
+        path.extend(path.last().and_then(|command| command.subcommand(word)));
     }
     help::help(&path)
 }
@@ -224,12 +224,22 @@ mod tests {
             }
             Parsed::Print(_) | Parsed::Run { .. } => "no error".into(),
         };
-        assert_eq!(message(""), "a subcommand is required");
-        assert_eq!(message("status --what"), "unrecognized arguments: --what");
-        assert!(message("modules -m x").starts_with("argument --mode/-m: invalid choice: 'x'"));
-        assert!(message("single").starts_with("the following arguments are required: "));
-        assert_eq!(message("status --wait --long"), "no error");
+        assert!(
+            message("nocmd")
+                .starts_with("argument subcommand: invalid choice: 'nocmd' (choose from 'init', ")
+        );
+        assert!(message("clean -c x").starts_with("argument -c/--configs: invalid choice: 'x'"));
         for (words, expected) in [
+            ("status --wait --long", "no error"),
+            ("status extra", "unrecognized arguments: extra"),
+            (
+                "modules --mode=x",
+                "argument --mode/-m: invalid choice: 'x' (choose from 'init', 'config', 'final')",
+            ),
+            (
+                "single -n ssh --frequency x",
+                "argument --frequency: invalid choice: 'x' (choose from 'instance', 'always', 'once')",
+            ),
             ("status --form json --lon", "no error"),
             ("status --form=json", "no error"),
             ("clean --log --machine", "no error"),
@@ -299,7 +309,13 @@ mod tests {
         let convert = |kind: &str, distro: &str, output: &str| {
             message(&format!("devel net-convert -p a -k{kind} --directory=b -D {distro} -O {output}"))
         };
-        assert_eq!(convert("yaml", "TencentOS", "eni"), "no error");
+        // A row of the tables is enough.
+        for distro in distro::Distro::all() {
+            assert_eq!(convert("yaml", distro.name, "eni"), "no error");
+        }
+        for kind in netconfig::parse::INPUT_KINDS {
+            assert_eq!(convert(kind, "openbsd", "networkd"), "no error", "{kind}");
+        }
         assert!(convert("xml", "debian", "eni").starts_with("argument -k/--kind: invalid choice: 'xml'"));
         assert!(convert("yaml", "plan9", "eni").starts_with("argument -D/--distro: invalid choice: 'plan9'"));
         assert!(convert("yaml", "debian", "x").starts_with("argument -O/--output-kind: invalid choice: 'x'"));

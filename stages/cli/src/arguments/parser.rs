@@ -95,7 +95,7 @@ impl Parser {
         Parser { words: words.into(), path: Vec::new(), unknown: Vec::new(), no_more_options: false }
     }
 
-    /// Parses all arguments as those of a command. Fails with the first usage error, or to print help or the version.
+    /// Parses the arguments of a command. Returns an error for a usage error and for `--help` and `--version`.
     pub fn parse(&mut self, spec: &'static CommandSpec) -> Result<Matches, Stop> {
         let matches = self.command(spec)?;
         if self.unknown.is_empty() {
@@ -124,7 +124,7 @@ impl Parser {
             }
             if !spec.commands.is_empty() {
                 let choices: Vec<&str> = spec.listed_commands().map(|c| c.name).collect();
-                let Some(command) = spec.command(&word) else {
+                let Some(command) = spec.subcommand(&word) else {
                     return Err(invalid_choice(spec.commands_name, &word, &choices));
                 };
                 matches.command = Some(Box::new(self.command(command)?));

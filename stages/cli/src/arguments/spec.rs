@@ -17,17 +17,20 @@ pub struct CommandSpec {
     pub long_first: bool,
 }
 
-/// The defaults of all rows.
-pub const COMMAND: CommandSpec = CommandSpec {
-    name: "",
-    about: "",
-    options: &[],
-    positional: None,
-    commands: &[],
-    commands_name: "subcommand",
-    hidden: false,
-    long_first: false,
-};
+/// Returns a command.
+pub const fn command(name: &'static str, about: &'static str, options: &'static [OptionSpec]) -> CommandSpec {
+    let (positional, commands, commands_name) = (None, &[], "subcommand");
+    CommandSpec {
+        name,
+        about,
+        options,
+        positional,
+        commands,
+        commands_name,
+        hidden: false,
+        long_first: false,
+    }
+}
 
 /// An option, by its long name.
 pub struct OptionSpec {
@@ -40,7 +43,7 @@ pub struct OptionSpec {
     pub repeatable: bool,
     /// Accepted for compatibility: without effect, and not offered by completions.
     pub ignored: bool,
-    /// Together with one of these it has no effect, which is reported: the long name of an option, or `NAME=VALUE`.
+    /// Options (`NAME` or `NAME=VALUE`) that make this one have no effect; a warning reports it.
     pub ignored_with: &'static [&'static str],
 }
 
@@ -62,7 +65,7 @@ pub struct ValueSpec {
     pub default: Option<&'static str>,
 }
 
-/// The values of an option: the parser checks choices, completions offer all of them.
+/// The kind of an option's value: the parser checks choices, completions offer them.
 #[derive(Clone, Copy)]
 pub enum ValueKind {
     Text,
@@ -84,8 +87,20 @@ pub struct Positional {
     pub kind: ValueKind,
     pub help: &'static str,
     pub count: Count,
-    /// As of an option.
+    /// As for an option.
     pub ignored_with: &'static [&'static str],
+}
+
+/// Returns the positional arguments of a command.
+pub const fn positional(name: &'static str, kind: ValueKind, help: &'static str, count: Count) -> Positional {
+    Positional { name, kind, help, count, ignored_with: &[] }
+}
+
+impl Positional {
+    /// Is ignored together with one of these options.
+    pub const fn ignored_with(self, others: &'static [&'static str]) -> Positional {
+        Positional { ignored_with: others, ..self }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -188,6 +203,26 @@ impl OptionSpec {
 pub const HELP: OptionSpec = flag("help", Some('h'), "Print this help and exit.");
 
 impl CommandSpec {
+    pub const fn positional(self, positional: Positional) -> CommandSpec {
+        CommandSpec { positional: Some(positional), ..self }
+    }
+
+    pub const fn commands(self, commands: &'static [CommandSpec]) -> CommandSpec {
+        CommandSpec { commands, ..self }
+    }
+
+    pub const fn commands_name(self, commands_name: &'static str) -> CommandSpec {
+        CommandSpec { commands_name, ..self }
+    }
+
+    pub const fn long_first(self) -> CommandSpec {
+        CommandSpec { long_first: true, ..self }
+    }
+
+    pub const fn hidden(self) -> CommandSpec {
+        CommandSpec { hidden: true, ..self }
+    }
+
     /// Returns every option, `--help` first.
     pub fn all_options(&self) -> impl Iterator<Item = &OptionSpec> {
         std::iter::once(&HELP).chain(self.options)
@@ -199,7 +234,7 @@ impl CommandSpec {
     }
 
     /// Returns the subcommand of this name.
-    pub fn command(&self, name: &str) -> Option<&'static CommandSpec> {
+    pub fn subcommand(&self, name: &str) -> Option<&'static CommandSpec> {
         self.commands.iter().find(|command| command.name == name)
     }
 }

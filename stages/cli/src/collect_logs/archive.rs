@@ -45,8 +45,8 @@ impl Archive {
         self.builder.append_link(&mut header, name, target)
     }
 
-    /// Fails if a member with so many bytes could exceed the limit. How much it shrinks is not known before it is compressed,
-    /// and what does not shrink becomes longer, by less than a hundredth.
+    /// Fails if a member of this size could exceed the limit. Its compressed size is not known yet; data that does not
+    /// compress grows by less than a hundredth.
     fn require_room(&mut self, size: usize) -> io::Result<()> {
         // The encoder may still hold a part of the last member.
         self.builder.get_mut().flush()?;
@@ -81,8 +81,8 @@ mod tests {
 
     use super::*;
 
-    /// Names, link targets and contents are those of other programs' files: none causes a panic, and what is added is read
-    /// back.
+    /// Names, link targets and contents come from other programs' files: no value causes a panic, and every added member can
+    /// be read back.
     #[test]
     fn mutated_names_and_contents_are_read_back() {
         let attributes = Attributes { mode: 0o644, modified: 1 };

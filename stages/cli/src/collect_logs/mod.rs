@@ -52,14 +52,14 @@ const INSTALLER_FILES: [&str; 8] = [
     "block/probe-data.json",
 ];
 
-/// The same, with whatever secrets the installation was given.
+/// Files of the installers that may contain secrets.
 const SENSITIVE: [&str; 3] = [
     "/var/log/installer/autoinstall-user-data",
     "/autoinstall.yaml",
     "/etc/cloud/cloud.cfg.d/99-installer.cfg",
 ];
 
-/// Which files of a kind are collected when secrets are to stay out.
+/// Which files are collected with `--redact-sensitive`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Redaction {
     /// Only world-readable files.

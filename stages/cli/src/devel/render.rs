@@ -21,7 +21,7 @@ pub fn run(machine: &Machine, args: &Render) -> ExitCode {
 }
 
 fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
-    let typed = args.instance_data.clone().unwrap_or_else(|| default_data(machine));
+    let typed = args.instance_data.clone().unwrap_or_else(|| machine.instance_data_or_warning());
     let (sys, data) = machine.resolve(&typed);
     if !sys.exists(&data) {
         return Err(format!("Missing instance-data.json file: {typed}"));
@@ -57,18 +57,4 @@ fn rendered(machine: &Machine, args: &Render) -> Result<String, String> {
         return Err(format!("Unable to render user-data file: {}: the result is empty", args.user_data));
     }
     Ok(rendered.text)
-}
-
-/// Returns the path of all instance data for root, of the redacted data for other users.
-fn default_data(machine: &Machine) -> String {
-    let redacted = machine.layout.instance_data();
-    if !Machine::is_root() {
-        return redacted;
-    }
-    let whole = machine.layout.sensitive_instance_data();
-    if machine.sys.exists(&whole) {
-        return whole;
-    }
-    warning!(machine.sys, "Missing root-readable {whole}. Using redacted {redacted} instead.");
-    redacted
 }

@@ -39,7 +39,7 @@ pub fn section(machine: &Machine, log: &BootLog, page: &mut Page) {
     page.section("clock", "Clock", lines, json!({ "now": now, "last_boot": boot, "newest_file": newest }));
 }
 
-/// Checks the time of the running machine, that of the last boot, and that of the newest file; seconds since the epoch.
+/// Checks the times of the running machine, of the last boot and of the newest file, in seconds since the epoch.
 fn problems(now: Option<i64>, boot: Option<i64>, newest: Option<i64>) -> Vec<&'static str> {
     let mut found = Vec::new();
     if now.is_some_and(|now| now < EARLIEST) {

@@ -6,7 +6,7 @@ use crate::finding::{Finding, has_problem, printable};
 
 /// The version of the JSON output; a field is only added within a version.
 const VERSION: u64 = 1;
-/// Lines of a section's text; JSON has all of them.
+/// The maximum number of lines of a section; the JSON output is complete.
 const MAX_LINES: usize = 40;
 
 /// One part of the page.
@@ -23,7 +23,7 @@ struct Section {
 pub struct Page {
     sections: Vec<Section>,
     pub findings: Vec<Finding>,
-    /// What could not be read, with the reason.
+    /// Files and facts that could not be read, with the reason.
     pub unread: Vec<String>,
 }
 

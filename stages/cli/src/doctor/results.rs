@@ -13,7 +13,7 @@ use crate::machine::Machine;
 
 /// The sentence that refers to the findings of the configuration, which are shown themselves.
 const SCHEMA_SENTENCE: &str = "cloud-config failed schema validation!";
-/// Findings of each kind; the log has all of them.
+/// The maximum number of findings of each kind; the log is complete.
 const MAX_FINDINGS: usize = 100;
 
 /// Remedies, by a part of the error's text.

@@ -1,5 +1,5 @@
-//! `cloud-init apply --root DIR`: runs the stages on an image. Programs run chrooted in it; what needs a running machine (the
-//! kernel's hostname, links, mounts, growing disks) is left to the first boot.
+//! `cloud-init apply --root DIR`: runs the stages on an image. Programs run chrooted in the image; work that needs a running
+//! machine (the kernel's hostname, links, mounts, growing disks) is left to the first boot.
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -11,18 +11,25 @@ pub enum Line<'a> {
     New(&'a str),
 }
 
-/// Returns the shortest difference of two strings, without the common lines at the beginning and the end.
-pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
-    let (mut old, mut new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let before = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
-    old.drain(..before);
-    new.drain(..before);
-    let behind = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
-    old.truncate(old.len() - behind);
-    new.truncate(new.len() - behind);
+/// Returns the lines of both versions of a text, with the shortest difference between these.
+pub fn diff<'a>(mut old: &[&'a str], mut new: &[&'a str]) -> Vec<Line<'a>> {
+    let before = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let mut lines: Vec<Line<'a>> = old[..before].iter().map(|line| Line::Same(line)).collect();
+    (old, new) = (&old[before..], &new[before..]);
+    let after = old.iter().rev().zip(new.iter().rev()).take_while(|(a, b)| a == b).count();
+    let same = &old[old.len() - after..];
+    (old, new) = (&old[..old.len() - after], &new[..new.len() - after]);
     if old.len() * new.len() > MAX_PAIRS {
-        return old.into_iter().map(Line::Old).chain(new.into_iter().map(Line::New)).collect();
+        lines.extend(old.iter().map(|line| Line::Old(line)));
+        lines.extend(new.iter().map(|line| Line::New(line)));
+    } else {
+        add_changes(old, new, &mut lines);
     }
+    lines.extend(same.iter().map(|line| Line::Same(line)));
+    lines
+}
+
+fn add_changes<'a>(old: &[&'a str], new: &[&'a str], lines: &mut Vec<Line<'a>>) {
     // Lengths of the longest common subsequences of what is left from each pair of places.
     let width = new.len() + 1;
     let mut longest = vec![0_u32; (old.len() + 1) * width];
@@ -36,7 +43,6 @@ pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
         }
     }
     let (mut i, mut j) = (0, 0);
-    let mut lines = Vec::new();
     while i < old.len() || j < new.len() {
         if i < old.len() && j < new.len() && old[i] == new[j] {
             lines.push(Line::Same(old[i]));
@@ -51,7 +57,6 @@ pub fn diff<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
             j += 1;
         }
     }
-    lines
 }
 
 #[cfg(test)]
@@ -61,11 +66,11 @@ mod tests {
 
     #[test]
     fn only_changed_lines_differ() {
-        assert_eq!(diff("a\nb\nc\nd\n", "a\nx\nc\ny\nd\n"), [Old("b"), New("x"), Same("c"), New("y")]);
-        assert_eq!(diff("", "a\nb"), [New("a"), New("b")]);
-        assert_eq!(diff("a\n", ""), [Old("a")]);
-        assert!(diff("a\nb\n", "a\nb").is_empty());
-        let long = |c: char| (0..3000).map(|i| format!("{c}{i}\n")).collect::<String>();
-        assert_eq!(diff(&long('a'), &long('b')).len(), 6000);
+        let (old, new) = (["a", "b", "c", "d"], ["a", "x", "c", "y", "d"]);
+        let expected = [Same("a"), Old("b"), New("x"), Same("c"), New("y"), Same("d")];
+        assert_eq!(diff(&old, &new), expected);
+        assert_eq!(diff(&[], &["a", "b"]), [New("a"), New("b")]);
+        assert_eq!(diff(&["a"], &[]), [Old("a")]);
+        assert_eq!(diff(&["a"; 3000], &["b"; 3000]).len(), 6000);
     }
 }

@@ -20,7 +20,7 @@ pub struct PlanView<'a> {
 }
 
 /// Longer strings are not compared, in bytes.
-pub const MAX_DIFF_SIZE: u64 = 1 << 20;
+const MAX_DIFF_SIZE: u64 = 1 << 20;
 
 impl PlanView<'_> {
     /// Returns the reports of the stages as JSON, with a `diff` for each text file.
@@ -81,10 +81,8 @@ impl PlanView<'_> {
                     "  plus {states} changes to cloud-init's own state (--format json lists them)"
                 );
             }
-            for (name, word) in [("errors", "error"), ("warnings", "warning")] {
-                for message in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                    let _ = writeln!(text, "  {word}: {message}");
-                }
+            for (word, message) in messages(report) {
+                let _ = writeln!(text, "  {word}: {message}");
             }
         }
         text
@@ -141,19 +139,38 @@ impl PlanView<'_> {
         if !readable && !self.sensitive {
             return Some(vec!["(not world-readable; use --sensitive)".into()]);
         }
-        let read = |sys: &System| match sys.read_at_most(path, MAX_DIFF_SIZE) {
-            Ok(bytes) => String::from_utf8(bytes).ok(),
-            Err(e) if e.is_not_found() => Some(String::new()),
-            Err(_) => None,
-        };
-        let (old, new) = (read(self.real)?, read(self.planned)?);
-        let lines = diff(&old, &new).into_iter().map(|line| match line {
+        let (old, new) = self.versions(path)?;
+        let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+        let lines = diff(&old, &new);
+        let is_change = |line: &Line<'_>| !matches!(line, Line::Same(_));
+        // Without the common lines at the beginning and the end.
+        let begin = lines.iter().position(is_change).unwrap_or(lines.len());
+        let end = lines.iter().rposition(is_change).map_or(begin, |last| last + 1);
+        let lines = lines[begin..end].iter().map(|line| match line {
             Line::Same(text) => format!("  {text}"),
             Line::Old(text) => format!("- {text}"),
             Line::New(text) => format!("+ {text}"),
         });
         Some(lines.collect())
     }
+
+    /// Returns the current and the planned text of a file, or `None` if it is not text or too large.
+    pub fn versions(&self, path: &str) -> Option<(String, String)> {
+        let read = |sys: &System| match sys.read_at_most(path, MAX_DIFF_SIZE) {
+            Ok(bytes) => String::from_utf8(bytes).ok(),
+            Err(e) if e.is_not_found() => Some(String::new()),
+            Err(_) => None,
+        };
+        Some((read(self.real)?, read(self.planned)?))
+    }
+}
+
+/// Returns the errors and the warnings of a stage's report, each behind its word.
+pub fn messages(report: &Value) -> impl Iterator<Item = (&'static str, &str)> {
+    [("errors", "error"), ("warnings", "warning")].into_iter().flat_map(|(key, word)| {
+        let texts = report[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+        texts.map(move |text| (word, text))
+    })
 }
 
 /// Formats a step, the keys that cause it, and where they were set: `users_groups: users[1] (user-data part-001, line 4)`.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use system::System;
 
 use super::diff::{Line, diff};
-use super::show::{MAX_DIFF_SIZE, PlanView, cause};
+use super::show::{PlanView, cause, messages};
 
 /// Unchanged lines around a change.
 const CONTEXT: usize = 3;
@@ -44,10 +44,8 @@ impl PlanView<'_> {
                     );
                 }
             }
-            for (name, word) in [("errors", "error"), ("warnings", "warning")] {
-                for message in report[name].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                    let _ = writeln!(text, "# {stage}: {word}: {}", message.replace('\n', "\n# "));
-                }
+            for (word, message) in messages(report) {
+                let _ = writeln!(text, "# {stage}: {word}: {}", message.replace('\n', "\n# "));
             }
         }
         text
@@ -77,12 +75,7 @@ impl PlanView<'_> {
             let verb = if is_new { "new" } else { "changed" };
             return format!("# {path}: {verb}, not world-readable\n");
         }
-        let read = |sys: &System| match sys.read_at_most(path, MAX_DIFF_SIZE) {
-            Ok(bytes) => String::from_utf8(bytes).ok(),
-            Err(e) if e.is_not_found() => Some(String::new()),
-            Err(_) => None,
-        };
-        let (Some(old), Some(new)) = (read(self.real), read(self.planned)) else {
+        let Some((old, new)) = self.versions(path) else {
             return format!("# {path}: changed, not text\n");
         };
         if old == new && !is_new {
@@ -102,7 +95,9 @@ impl PlanView<'_> {
 
 /// Returns the unified difference of two strings; empty if they are equal.
 fn patch(old_name: &str, name: &str, old: &str, new: &str) -> String {
-    let lines = all_lines(old, new);
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (old.split_inclusive('\n').collect(), new.split_inclusive('\n').collect());
+    let lines = diff(&old, &new);
     let is_change = |line: &Line<'_>| !matches!(line, Line::Same(_));
     let changes: Vec<usize> = (0..lines.len()).filter(|i| is_change(&lines[*i])).collect();
     let mut text = String::new();
@@ -116,44 +111,12 @@ fn patch(old_name: &str, name: &str, old: &str, new: &str) -> String {
         if text.is_empty() {
             text = format!("--- {old_name}\n+++ b/{name}\n");
         }
-        text += &hunk(&lines, from, to, ends(old, new));
+        text += &hunk(&lines, from, to);
     }
     text
 }
 
-/// Returns whether the old and the new text lack a line feed at their end.
-fn ends(old: &str, new: &str) -> (bool, bool) {
-    let lacks = |text: &str| !text.is_empty() && !text.ends_with('\n');
-    (lacks(old), lacks(new))
-}
-
-/// Returns all lines of both strings, those of a changed last line feed included.
-fn all_lines<'a>(old: &'a str, new: &'a str) -> Vec<Line<'a>> {
-    let (olds, news): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
-    let before = olds.iter().zip(&news).take_while(|(a, b)| a == b).count();
-    let (left_old, left_new) = (&olds[before..], &news[before..]);
-    let after = left_old.iter().rev().zip(left_new.iter().rev()).take_while(|(a, b)| a == b).count();
-    let mut lines: Vec<Line<'a>> = olds[..before].iter().map(|line| Line::Same(line)).collect();
-    lines.extend(diff(old, new));
-    lines.extend(olds[olds.len() - after..].iter().map(|line| Line::Same(line)));
-    let (old_lacks, new_lacks) = ends(old, new);
-    let is_of_old = |line: &Line<'_>| !matches!(line, Line::New(_));
-    let is_of_new = |line: &Line<'_>| !matches!(line, Line::Old(_));
-    let last = (lines.iter().rposition(is_of_old), lines.iter().rposition(is_of_new));
-    // A last line that lacks its line feed in one text only is not the same in both.
-    let split = match (old_lacks, new_lacks) {
-        (true, true) if last.0 == last.1 => None,
-        (true, _) => last.0,
-        (_, true) => last.1,
-        _ => None,
-    };
-    if let Some((at, Line::Same(line))) = split.and_then(|at| Some((at, *lines.get(at)?))) {
-        lines.splice(at..=at, [Line::Old(line), Line::New(line)]);
-    }
-    lines
-}
-
-fn hunk(lines: &[Line<'_>], from: usize, to: usize, (old_lacks, new_lacks): (bool, bool)) -> String {
+fn hunk(lines: &[Line<'_>], from: usize, to: usize) -> String {
     let of_old = |lines: &[Line<'_>]| lines.iter().filter(|line| !matches!(line, Line::New(_))).count();
     let of_new = |lines: &[Line<'_>]| lines.iter().filter(|line| !matches!(line, Line::Old(_))).count();
     // Lines are counted from 1; an empty range names the line before it.
@@ -168,27 +131,14 @@ fn hunk(lines: &[Line<'_>], from: usize, to: usize, (old_lacks, new_lacks): (boo
         range(of_old(&lines[..from]), of_old(shown)),
         range(of_new(&lines[..from]), of_new(shown))
     );
-    let (old_total, new_total) = (of_old(lines), of_new(lines));
-    for (i, line) in shown.iter().enumerate() {
-        let upto = &lines[..=from + i];
-        let (is_last_old, is_last_new) = (of_old(upto) == old_total, of_new(upto) == new_total);
-        let lacks = match line {
-            Line::Same(line) => {
-                let _ = writeln!(text, " {line}");
-                is_last_old && is_last_new && old_lacks && new_lacks
-            }
-            Line::Old(line) => {
-                let _ = writeln!(text, "-{line}");
-                is_last_old && old_lacks
-            }
-            Line::New(line) => {
-                let _ = writeln!(text, "+{line}");
-                is_last_new && new_lacks
-            }
+    for line in shown {
+        let (mark, line) = match line {
+            Line::Same(line) => (' ', line),
+            Line::Old(line) => ('-', line),
+            Line::New(line) => ('+', line),
         };
-        if lacks {
-            text += "\\ No newline at end of file\n";
-        }
+        let end = if line.ends_with('\n') { "" } else { "\n\\ No newline at end of file\n" };
+        let _ = write!(text, "{mark}{line}{end}");
     }
     text
 }

@@ -297,19 +297,16 @@ fn user_data_type(text: &str) -> Option<&'static str> {
 
 /// Renders a template with the instance data. Fails with a message if it cannot be rendered.
 fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> Result<String, NotValidated> {
-    let data = match &args.instance_data {
-        Some(file) => file.clone(),
-        None => {
-            let whole = machine.layout.sensitive_instance_data();
-            let redacted = machine.layout.instance_data();
-            if Machine::is_root() && machine.sys.exists(&whole) { whole } else { redacted }
-        }
-    };
+    let data = args.instance_data.clone().unwrap_or_else(|| machine.instance_data());
     let (file_sys, file_path) = machine.resolve(&data);
     let values = Machine::read_json(&file_sys, &file_path);
     let values = match values {
         // Before the first boot: upstream uses the instance data of the datasource None.
-        Err(e) if e.is_not_found() && args.instance_data.is_none() => Ok(datasource_none_data(machine)),
+        Err(e) if e.is_not_found() && args.instance_data.is_none() => {
+            let config = machine.settings.system.to_json();
+            let system = state::SysInfo::read(&machine.sys);
+            Ok(Node::from_json(&state::fallback_instance_data(&system, &config)))
+        }
         values => values,
     };
     let values = values.map_err(|e| {
@@ -340,32 +337,4 @@ fn render_template(machine: &Machine, path: &str, text: &str, args: &Schema) -> 
             Err(NotValidated::Failed(format!("Failed to render templated user-data. {path}, {reason}")))
         }
     }
-}
-
-/// Returns the instance data of the datasource None.
-fn datasource_none_data(machine: &Machine) -> Node {
-    let sys = &machine.sys;
-    let of_kernel = |name: &str| {
-        sys.read_text(format!("/proc/sys/kernel/{name}"))
-            .map(|text| text.trim().to_string())
-            .unwrap_or_default()
-    };
-    let release = sys.os_release();
-    let value = |key: &str| release.get(key).unwrap_or_default().to_string();
-    let machine_name = std::env::consts::ARCH.to_string();
-    let platform = state::SysInfo {
-        distro: value("ID"),
-        version: value("VERSION_ID"),
-        release: value("VERSION_CODENAME"),
-        variant: value("ID"),
-        uname: [
-            of_kernel("ostype"),
-            of_kernel("hostname"),
-            of_kernel("osrelease"),
-            of_kernel("version"),
-            machine_name,
-        ],
-    };
-    let config = machine.settings.system.to_json();
-    Node::from_json(&state::fallback_instance_data(&platform, &config))
 }

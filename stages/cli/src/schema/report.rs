@@ -1,9 +1,8 @@
 //! The result of `schema` as text.
 //!
-//! Scripts parse upstream's sentences: what went to standard output still does, and standard error begins with upstream's
-//! sentence, unless a terminal shows that nothing parses it. Below it follows each finding on a line of its own, with the
-//! line of the source. The source may hold secrets, and what is not a terminal may be a log that others read: there only
-//! the first key of the line is shown.
+//! Scripts parse upstream's sentences, so standard output has them, and standard error begins with them unless it is a
+//! terminal. Each finding follows on a line of its own, with the line of the source. The source may contain secrets, and
+//! output that does not go to a terminal may be a log that others read; there only the first key of the line is shown.
 
 use std::io::IsTerminal as _;
 

@@ -24,7 +24,7 @@ fn severity(finding: &Finding) -> Severity {
 /// A validated file.
 pub struct Validation {
     pub text: String,
-    /// The document is not a map of keys, so that nothing in it can be validated.
+    /// The document is not a map of keys and cannot be validated.
     pub is_other_type: bool,
     pub findings: Vec<Finding>,
     /// Printed, but does not make the file invalid.

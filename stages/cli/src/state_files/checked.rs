@@ -42,7 +42,7 @@ impl Repair {
 #[derive(Debug, Default)]
 pub struct Checked {
     pub findings: Vec<(Finding, Option<Repair>)>,
-    /// What could not be read, with the reason.
+    /// Files that could not be read, with the reason.
     pub unread: Vec<String>,
 }
 

@@ -61,7 +61,7 @@ pub fn instance(machine: &Machine, checked: &mut Checked) {
     };
     let cached = cached_instance(layout, checked, &cache, target.as_deref());
     match (&id, recorded) {
-        // The boot takes the target of the link for the ID then.
+        // The next boot then uses the name of the link's target as the ID.
         (Some(_), None) => {
             let torn = Finding::error(&id_file, "empty: the ID of the current instance is not known")
                 .remedy("the next boot compares its instance with the link instead");
@@ -110,7 +110,7 @@ fn dangling_link(machine: &Machine, checked: &mut Checked, target: &str, recorde
     }
 }
 
-/// Reports problems of the cache. Returns its ID if it is that of the current instance.
+/// Reports problems of the cache. Returns its ID if it belongs to the current instance.
 fn cached_instance<'a>(
     layout: &Layout,
     checked: &mut Checked,
@@ -173,7 +173,7 @@ fn raw_data(machine: &Machine, checked: &mut Checked, cache: &Cache) {
     }
 }
 
-/// Checks what the generator and the stages of this boot left in /run.
+/// Checks the markers of the generator and of this boot's stages in /run.
 pub fn markers(machine: &Machine, checked: &mut Checked) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let (enabled, disabled) = (layout.enabled(), layout.disabled());

@@ -1,4 +1,4 @@
-//! Semaphores: empty, unreadable, of another program, and those of work that began and did not end.
+//! Checks semaphores: empty and unreadable ones, files of other programs, and work that began and did not end.
 
 use state::Frequency;
 
@@ -6,7 +6,7 @@ use super::checked::Checked;
 use crate::finding::Finding;
 use crate::machine::Machine;
 
-/// Names of a directory that are looked at.
+/// The maximum number of names of a directory that are checked.
 const MAX_NAMES: usize = 10_000;
 
 pub fn check(machine: &Machine, checked: &mut Checked) {

@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn line_shows_the_activities_and_fits_the_terminal() {
         let text = r#"{"v1": {"stage": "modules-final", "modules-final": {"start": 1}}}"#;
-        let mut running = report(text, false);
+        let mut running = report(text);
         running.activities = vec![("running runcmd".into(), 12.7), ("waiting for a lock".into(), 3.0)];
         assert_eq!(
             line(&running, 75),

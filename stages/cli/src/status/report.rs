@@ -1,4 +1,4 @@
-//! What `status` shows: the status of this boot, in each of its formats.
+//! The status of this boot, in each output format of `status`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,6 +10,10 @@ use system::{Command, Error, Result};
 
 use crate::machine::Machine;
 use crate::units::{failed_unit, no_stage_is_pending};
+
+/// Disables cloud-init, on the kernel command line or in systemd's environment.
+const DISABLED: &str = "cloud-init=disabled";
+const DISABLED_BY_GENERATOR: &str = "disabled-by-generator";
 
 /// The progress of cloud-init.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,20 +91,20 @@ fn take_v1(mut status: Value) -> Map<String, Value> {
 }
 
 /// Returns the detail for a boot in which no stage ran.
-fn detail_without_status(machine: &Machine, boot_code: &str) -> String {
+fn detail_without_status(machine: &Machine, boot_code: &str, meaning: &str) -> String {
     match machine.sys.read_text(machine.layout.disabled()) {
         // Empty if the generator wrote it; a stage that searched again writes its reason.
-        Ok(found) if boot_code == "disabled-by-generator" && !found.trim().is_empty() => {
+        Ok(found) if boot_code == DISABLED_BY_GENERATOR && !found.trim().is_empty() => {
             format!("Cloud-init disabled after devices had settled: {}", found.trim())
         }
-        _ => describe_boot_code(boot_code).into(),
+        _ => meaning.into(),
     }
 }
 
 impl Report {
     pub fn read(machine: &Machine) -> Report {
         let (sys, layout) = (&machine.sys, &machine.layout);
-        let boot_code = boot_code(machine);
+        let (boot_code, meaning) = boot_code(machine);
         let (found, broken) = match read_status(machine) {
             Ok(found) => (found, None),
             Err(e) => (None, Some(e.to_string())),
@@ -134,7 +138,7 @@ impl Report {
         let mut detail = match (text("datasource"), text("stage")) {
             (Some(datasource), _) => datasource.to_string(),
             (None, Some(stage)) => format!("Running in stage: {stage}"),
-            (None, None) => detail_without_status(machine, boot_code),
+            (None, None) => detail_without_status(machine, boot_code, meaning),
         };
         if state == State::Running
             && sys.is_live()
@@ -301,33 +305,35 @@ fn describe_activities(activities: &[(String, f64)]) -> String {
     all.collect::<Vec<_>>().join("; ")
 }
 
-/// Returns the `boot_status_code`.
-fn boot_code(machine: &Machine) -> &'static str {
+/// Returns the `boot_status_code`, and its meaning.
+fn boot_code(machine: &Machine) -> (&'static str, &'static str) {
     let (sys, layout) = (&machine.sys, &machine.layout);
     let line = sys.kernel_command_line();
     let has = |word: &str| line.split_whitespace().any(|w| w == word);
     if !sys.is_dir("/run/systemd/system") && sys.is_live() {
-        "enabled-by-sysvinit"
+        ("enabled-by-sysvinit", "Cloud-init enabled on sysvinit")
     } else if has("cloud-init=enabled") {
-        "enabled-by-kernel-command-line"
+        ("enabled-by-kernel-command-line", "Cloud-init enabled by kernel command line cloud-init=enabled")
     } else if sys.exists("/etc/cloud/cloud-init.disabled") {
-        "disabled-by-marker-file"
-    } else if has("cloud-init=disabled") {
-        "disabled-by-kernel-command-line"
+        ("disabled-by-marker-file", "Cloud-init disabled by /etc/cloud/cloud-init.disabled")
+    } else if has(DISABLED) {
+        ("disabled-by-kernel-command-line", "Cloud-init disabled by kernel parameter cloud-init=disabled")
     } else if disabled_by_environment(machine) {
-        "disabled-by-environment-variable"
+        (
+            "disabled-by-environment-variable",
+            "Cloud-init disabled by environment variable KERNEL_CMDLINE=cloud-init=disabled",
+        )
     } else if sys.exists(layout.disabled()) {
-        "disabled-by-generator"
+        (DISABLED_BY_GENERATOR, "Cloud-init disabled by cloud-init-generator")
     } else if sys.exists(layout.enabled()) {
-        "enabled-by-generator"
+        ("enabled-by-generator", "Cloud-init enabled by systemd cloud-init-generator")
     } else {
-        "unknown"
+        ("unknown", "Systemd generator may not have run yet.")
     }
 }
 
 fn disabled_by_environment(machine: &Machine) -> bool {
-    const WORD: &str = "cloud-init=disabled";
-    if std::env::var("KERNEL_CMDLINE").is_ok_and(|v| v.contains(WORD)) {
+    if std::env::var("KERNEL_CMDLINE").is_ok_and(|v| v.contains(DISABLED)) {
         return true;
     }
     // systemd is queried only if the generator wrote no marker.
@@ -338,22 +344,7 @@ fn disabled_by_environment(machine: &Machine) -> bool {
     // Wait: status | systemctl | -
     let command =
         Command::new(["systemctl", "show-environment"]).timeout(Duration::from_secs(5)).accept_all();
-    machine.sys.run(&command).is_ok_and(|answer| answer.text().contains(WORD))
-}
-
-fn describe_boot_code(code: &str) -> &'static str {
-    match code {
-        "disabled-by-generator" => "Cloud-init disabled by cloud-init-generator",
-        "disabled-by-kernel-command-line" => "Cloud-init disabled by kernel parameter cloud-init=disabled",
-        "disabled-by-marker-file" => "Cloud-init disabled by /etc/cloud/cloud-init.disabled",
-        "disabled-by-environment-variable" => {
-            "Cloud-init disabled by environment variable KERNEL_CMDLINE=cloud-init=disabled"
-        }
-        "enabled-by-generator" => "Cloud-init enabled by systemd cloud-init-generator",
-        "enabled-by-kernel-command-line" => "Cloud-init enabled by kernel command line cloud-init=enabled",
-        "enabled-by-sysvinit" => "Cloud-init enabled on sysvinit",
-        _ => "Systemd generator may not have run yet.",
-    }
+    machine.sys.run(&command).is_ok_and(|answer| answer.text().contains(DISABLED))
 }
 
 #[cfg(test)]
@@ -364,7 +355,7 @@ pub(super) mod tests {
     use system::WriteOptions;
 
     /// Creates a root with a status for tests.
-    pub fn report(status: &str, result: bool) -> Report {
+    pub fn report(status: &str) -> Report {
         let top = TempDir::new();
         let machine =
             Machine::open(&GlobalOptions { root: top.display().to_string(), ..GlobalOptions::default() });
@@ -373,51 +364,18 @@ pub(super) mod tests {
         put("/run/cloud-init/enabled", "");
         put("/var/lib/cloud/data/status.json", status);
         put("/run/cloud-init/status.json", status);
-        if result {
-            put("/run/cloud-init/result.json", "{}");
-        }
         Report::read(&machine)
-    }
-
-    const WARNED: &str = r#"{"v1": {"datasource": "DataSourceNoCloud [seed=x]", "stage": null,
-        "init": {"start": 2.0, "finished": 3.5, "errors": [], "recoverable_errors": {"WARNING": ["a\nb"]}}}}"#;
-
-    #[test]
-    fn degraded_boot_exits_with_2() {
-        let done = report(WARNED, true);
-        assert_eq!(
-            (done.condensed(), &*done.extended_status(), done.exit_code()),
-            ("done", "degraded done", 2)
-        );
-        assert_eq!(
-            done.tabular(true),
-            "status: done\nextended_status: degraded done\nboot_status_code: enabled-by-generator\n\
-             last_update: Thu, 01 Jan 1970 00:00:03 +0000\ndetail: DataSourceNoCloud [seed=x]\nerrors: []\n\
-             recoverable_errors:\nWARNING:\n\t- a b\n"
-        );
-        assert_eq!(done.json()["datasource"], "nocloud");
     }
 
     #[test]
     fn activities_of_a_running_stage_are_shown() {
         let text = r#"{"v1": {"stage": "modules-final", "modules-final": {"start": 1}}}"#;
-        let mut running = report(text, false);
+        let mut running = report(text);
         assert!(!running.tabular(true).contains("activity") && running.json().get("activity").is_none());
         running.activities = vec![("running runcmd".into(), 12.7), ("waiting for a lock".into(), 3.0)];
         assert!(running.tabular(true).contains(
             "\ndetail: Running in stage: modules-final\nactivity: running runcmd for 12 s; waiting for a lock for 3 s\nerrors: []\n"
         ));
         assert_eq!(running.json()["activity"][0], json!({"what": "running runcmd", "seconds": 12.7}));
-    }
-
-    #[test]
-    fn errors_are_reported_while_running() {
-        let text = r#"{"v1": {"init": {"start": 1, "errors": ["e"]}}}"#;
-        let running = report(text, false);
-        assert_eq!(
-            (running.condensed(), &*running.extended_status(), running.exit_code()),
-            ("error", "error - running", 1)
-        );
-        assert_eq!(running.state, State::Running);
     }
 }

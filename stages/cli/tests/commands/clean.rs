@@ -25,7 +25,7 @@ fn clean_removes_only_what_is_requested() {
     assert_eq!(std::fs::read_to_string(machine.root.join("etc/machine-id")).unwrap(), "uninitialized\n");
 }
 
-/// `output:` may name a target for each stream. A program that reads the output is no log.
+/// `output:` may set a target for each stream. A program that reads the output is not a log.
 #[test]
 fn clean_removes_the_logs_of_each_stream() {
     let machine = enabled();
@@ -76,7 +76,7 @@ fn clean_of_datasource_configuration_is_reported_as_ignored() {
     assert!(code == 0 && err.contains("Ignoring --configs datasource"), "{err}");
 }
 
-/// A script that fails ends neither the others nor the work of the options.
+/// A script that fails does not stop the other scripts or the options.
 #[test]
 fn clean_continues_after_a_script_that_fails() {
     let machine = done();

@@ -45,14 +45,14 @@ fn cloud_init_per_runs_what_a_shell_runs() {
     state.put("plain", "echo never\n");
     fs::set_permissions(state.join("script"), fs::Permissions::from_mode(0o755)).unwrap();
     for (words, input, expected) in [
-        // Its input, also that of a here-document.
+        // Input, also from a here-document.
         (&["once", "input", "cat"][..], "a\nb\n", (0, "a\nb\n")),
         (&["once", "here", "sh", "-s", "x y"], "echo \"$1\"; exit 3\n", (3, "x y\n")),
         // A script without #!, a script for the shell itself, and other builtins.
         (&["once", "script", "./script", "1"], "", (0, "script ./script 1\n")),
         (&["once", "sourced", ".", "./plain"], "", (0, "never\n")),
         (&["once", "eval", "eval", "echo $((1 + 1)); false"], "", (1, "2\n")),
-        // A word is no shell text.
+        // Words are not expanded by the shell.
         (&["once", "words", "echo", "$HOME;", "*", ""], "", (0, "$HOME; * \n")),
         (&["once", "mode", "./plain"], "", (126, "")),
         (&["once", "missing", "./missing"], "", (127, "")),

@@ -23,7 +23,7 @@ const MAX_RESPONSE: usize = 64 << 10;
 /// After this number of consecutive failures, remaining events are dropped at the end of the stage.
 const MAX_FAILURES: usize = 3;
 
-/// What a handler is made from.
+/// The input of a new handler.
 pub struct Parts<'a> {
     pub sys: &'a System,
     pub layout: &'a Layout,
@@ -32,14 +32,14 @@ pub struct Parts<'a> {
     pub unsent: Vec<String>,
     /// Where unsent events are stored for the next stage; `None` in the last one.
     pub unsent_file: Option<String>,
-    /// There may be no network yet: a failure is no reason to drop an event.
+    /// The network may not be up yet, so an event that cannot be sent is kept.
     pub before_network: bool,
 }
 
 pub struct Webhook {
     name: String,
     url: String,
-    /// All events so far. Those from `Progress::handled` on are not sent.
+    /// All events so far. Those from index `Progress::handled` on are not sent yet.
     events: Vec<String>,
     queue: Option<SyncSender<String>>,
     progress: Arc<Progress>,
@@ -54,14 +54,14 @@ struct Server<'a> {
     certificates: &'a [String],
 }
 
-/// What the thread has done.
+/// The progress of the thread.
 #[derive(Default)]
 struct Progress {
     handled: AtomicUsize,
     failed: AtomicUsize,
     /// The stage ends.
     is_closing: AtomicBool,
-    /// The time is over: the next stage sends what is left.
+    /// The deadline has passed; the next stage sends the remaining events.
     is_over: AtomicBool,
 }
 

@@ -1,4 +1,4 @@
-//! The commands, requests and waits of a log, in the lines of this program and in those of Python's cloud-init.
+//! The commands, requests and waits in a log of this program or of Python's cloud-init.
 
 use super::super::event;
 use super::super::time::{self, SECOND};
@@ -35,7 +35,7 @@ struct Open {
 
 /// The commands and requests that can be open at the same time; older ones have no end in the log.
 const MAX_OPEN: usize = 100;
-/// The parts of a line of which at least one is in each line with a detail.
+/// Each line with a detail contains at least one of these strings.
 const MARKS: [&str; 6] = ["Running ", " after ", "Waited ", "open '", "Read from http", "Please wait "];
 
 /// Returns the details of a log in the order of their first lines.

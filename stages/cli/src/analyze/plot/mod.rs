@@ -15,7 +15,7 @@ pub struct Input<'a> {
     pub events: &'a [Event],
     /// The text of the log; `None` for a dump, which has events only.
     pub log: Option<&'a str>,
-    /// Its name, for the places in it.
+    /// The name of the log, for positions.
     pub name: &'a str,
     /// The machine, if it is to be asked for the times of systemd.
     pub machine: Option<&'a System>,

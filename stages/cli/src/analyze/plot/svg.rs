@@ -1,8 +1,6 @@
 //! Draws the rows as SVG: one file without scripts and references. Horizontal positions are percentages, so that the picture
 //! uses the width of the window and the text keeps its size.
 
-use std::fmt::Write as _;
-
 use super::super::time::{self, SECOND};
 use super::rows::{Kind, Row};
 
@@ -14,7 +12,7 @@ pub struct Head {
     pub total: i64,
     /// `boot 2 of 3`, or empty for the only one.
     pub which: String,
-    /// The name of the log, for the places in it.
+    /// The name of the log, for positions.
     pub log: String,
     /// Whether places are lines of a log, and not entries of a dump.
     pub has_lines: bool,
@@ -72,25 +70,19 @@ pub fn draw(rows: &[Row], head: &Head) -> String {
     let which = if head.which.is_empty() { String::new() } else { format!(", {}", head.which) };
     let started = time::format(head.begin);
     let title = format!("cloud-init: boot of {} UTC{which}", started.get(..19).unwrap_or(&started));
-    put(&mut out, format_args!("<title>{}</title>\n", escape(&title, MAX_TITLE)));
+    out += &format!("<title>{}</title>\n", escape(&title, MAX_TITLE));
     // Viewers that ignore the background of the root element.
     out.push_str("<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n");
-    put(
-        &mut out,
-        format_args!("<text class=\"title\" x=\"16\" y=\"28\">{}</text>\n", escape(&title, MAX_TITLE)),
-    );
+    out += &format!("<text class=\"title\" x=\"16\" y=\"28\">{}</text>\n", escape(&title, MAX_TITLE));
     let mut facts = format!("stages: {}   shown: {}", duration(head.total), duration(end - begin));
     if head.left_out > 0 {
-        put(&mut facts, format_args!("   {} shorter rows are not shown", head.left_out));
+        facts += &format!("   {} shorter rows are not shown", head.left_out);
     }
-    put(
-        &mut out,
-        format_args!("<text class=\"dim\" x=\"16\" y=\"48\">{}</text>\n", escape(&facts, MAX_TITLE)),
-    );
+    out += &format!("<text class=\"dim\" x=\"16\" y=\"48\">{}</text>\n", escape(&facts, MAX_TITLE));
     draw_legend(&mut out, rows);
     for (i, _) in rows.iter().enumerate().filter(|(_, row)| row.depth == 0) {
         let y = TOP + i * ROW;
-        put(&mut out, format_args!("<rect class=\"band\" y=\"{y}\" width=\"100%\" height=\"{ROW}\"/>\n"));
+        out += &format!("<rect class=\"band\" y=\"{y}\" width=\"100%\" height=\"{ROW}\"/>\n");
     }
     draw_axis(&mut out, &scale, rows.len());
     for (i, row) in rows.iter().enumerate() {
@@ -126,13 +118,10 @@ impl Scale {
 fn draw_legend(out: &mut String, rows: &[Row]) {
     let mut x = 16;
     let mut entry = |class: &str, text: &str| {
-        put(
-            out,
-            format_args!(
-                "<rect class=\"{class}\" x=\"{x}\" y=\"60\" width=\"10\" height=\"10\" rx=\"2\"/>\
+        *out += &format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"60\" width=\"10\" height=\"10\" rx=\"2\"/>\
                  <text class=\"dim\" x=\"{}\" y=\"69\">{text}</text>\n",
-                x + 16
-            ),
+            x + 16
         );
         x += 38 + text.len() * 7;
     };
@@ -149,16 +138,10 @@ fn draw_axis(out: &mut String, scale: &Scale, rows: usize) {
     let tick = scale.tick().max(1);
     for at in (0..=scale.length / tick).map(|n| n * tick) {
         let (x, text) = (scale.x(scale.begin + at), tick_label(at, tick));
-        put(
-            out,
-            format_args!("<line class=\"grid\" x1=\"{x:.3}%\" x2=\"{x:.3}%\" y1=\"{TOP}\" y2=\"{bottom}\"/>"),
-        );
+        *out += &format!("<line class=\"grid\" x1=\"{x:.3}%\" x2=\"{x:.3}%\" y1=\"{TOP}\" y2=\"{bottom}\"/>");
         for y in [TOP - 6, bottom + 16] {
-            put(
-                out,
-                format_args!(
-                    "<text class=\"dim time\" x=\"{x:.3}%\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"
-                ),
+            *out += &format!(
+                "<text class=\"dim time\" x=\"{x:.3}%\" y=\"{y}\" text-anchor=\"middle\">{text}</text>"
             );
         }
         out.push('\n');
@@ -177,37 +160,28 @@ fn draw_row(out: &mut String, scale: &Scale, row: &Row, y: usize, end: i64, head
         Some(took) => duration(took),
         None => "did not end".into(),
     };
-    put(out, format_args!("<g><title>{}</title>", hover_text(row, &took, scale.begin, head)));
-    put(out, format_args!("<rect class=\"hit\" y=\"{y}\" width=\"100%\" height=\"{ROW}\"/>"));
+    *out += &format!("<g><title>{}</title>", hover_text(row, &took, scale.begin, head));
+    *out += &format!("<rect class=\"hit\" y=\"{y}\" width=\"100%\" height=\"{ROW}\"/>");
     let weight = match (row.kind == Kind::Stage, row.is_failure) {
         (true, true) => " class=\"bold failed\"",
         (true, false) => " class=\"bold\"",
         (false, true) => " class=\"failed\"",
         (false, false) => "",
     };
-    put(
-        out,
-        format_args!(
-            "<text{weight} x=\"{}\" y=\"{}\">{}</text>",
-            16 + row.depth.min(6) * 14,
-            y + 14,
-            escape(&shorten(&row.label, MAX_LABEL - 2 * row.depth.min(6)), MAX_LABEL)
-        ),
+    *out += &format!(
+        "<text{weight} x=\"{}\" y=\"{}\">{}</text>",
+        16 + row.depth.min(6) * 14,
+        y + 14,
+        escape(&shorten(&row.label, MAX_LABEL - 2 * row.depth.min(6)), MAX_LABEL)
     );
-    put(
-        out,
-        format_args!(
-            "<rect class=\"{class}{open}\" x=\"{x:.3}%\" y=\"{}\" width=\"{drawn:.3}%\" height=\"10\" rx=\"1\"/>",
-            y + 5
-        ),
+    *out += &format!(
+        "<rect class=\"{class}{open}\" x=\"{x:.3}%\" y=\"{}\" width=\"{drawn:.3}%\" height=\"10\" rx=\"1\"/>",
+        y + 5
     );
-    put(
-        out,
-        format_args!(
-            "<text class=\"dim time\" x=\"{:.3}%\" dx=\"6\" y=\"{}\">{took}</text></g>\n",
-            x + width,
-            y + 14
-        ),
+    *out += &format!(
+        "<text class=\"dim time\" x=\"{:.3}%\" dx=\"6\" y=\"{}\">{took}</text></g>\n",
+        x + width,
+        y + 14
     );
 }
 
@@ -277,11 +251,6 @@ fn escape(text: &str, most: usize) -> String {
         }
     }
     out
-}
-
-fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing to a String cannot fail.
-    let _ = out.write_fmt(text);
 }
 
 #[cfg(test)]

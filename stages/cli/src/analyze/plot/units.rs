@@ -1,15 +1,11 @@
 //! The times of the kernel, of systemd and of units in this boot, as systemd reports them.
 
-use std::time::Duration;
+use system::{System, assigned, debug};
 
-use system::{Command, System, assigned, debug};
-
-use super::super::time;
+use super::super::{systemctl_show, time};
 
 /// The maximum number of units that are read; a machine has a few hundred.
 const MAX_UNITS: usize = 5000;
-// Wait: analyze plot | systemctl | -
-const TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Names with begin and end in microseconds since the epoch.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -25,14 +21,9 @@ pub fn read(sys: &System, first_event: i64, now: i64) -> UnitTimes {
     if !sys.is_live() || !sys.is_dir("/run/systemd/system") {
         return UnitTimes::default();
     }
-    let show = |properties: &str, patterns: &[&str]| {
-        let command = Command::new(["systemctl", "show", "--timestamp=us+utc", properties]);
-        let command = patterns.iter().fold(command, |c, p| c.arg(*p)).timeout(TIMEOUT).read_only();
-        sys.run(&command).map(|output| output.text())
-    };
-    let answers = show(&format!("--property={}", MANAGER.join(",")), &[]).and_then(|manager| {
-        let times = "--property=Id,InactiveExitTimestampMonotonic,ActiveEnterTimestampMonotonic";
-        Ok((manager, show(times, &["*.service", "*.target", "*.mount", "*.device"])?))
+    let answers = systemctl_show(sys, &MANAGER, &[]).and_then(|manager| {
+        let times = ["Id", "InactiveExitTimestampMonotonic", "ActiveEnterTimestampMonotonic"];
+        Ok((manager, systemctl_show(sys, &times, &["*.service", "*.target", "*.mount", "*.device"])?))
     });
     match answers {
         Ok((manager, units)) => parse(&manager, &units, first_event, now).unwrap_or_default(),
