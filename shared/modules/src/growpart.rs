@@ -232,40 +232,6 @@ mod tests {
     use crate::tests::sandbox::Sandbox;
 
     #[test]
-    fn invalid_modes_change_nothing() {
-        for (config, fails, warnings) in [
-            ("{}", false, 0),
-            ("growpart:", false, 1),
-            // A boolean here is an old form.
-            ("growpart: {mode: off}", false, 1),
-            ("growpart: {mode: 'off'}", false, 0),
-            ("growpart: {mode: 'No'}", false, 0),
-            ("growpart: {mode: 'FALSE'}", false, 0),
-            ("growpart: {mode: 0}", false, 0),
-            ("growpart: {mode: gpart}", true, 0),
-            ("growpart: {mode: growfs}", true, 0),
-            ("growpart: {mode: fast}", true, 1),
-            ("growpart: {mode: null}", true, 1),
-            ("growpart: {devices: {a: b}}", true, 1),
-            ("growpart: {devices: [/, [x]]}", true, 1),
-            ("growpart: {ignore_growroot_disabled: maybe}", true, 1),
-            ("growpart: {mod: auto}", false, 1),
-            ("growpart: {devices: /}", false, 0),
-            ("growpart: x", true, 1),
-        ] {
-            let sandbox = Sandbox::new(config);
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(
-                sandbox.logged_warnings().len(),
-                warnings,
-                "{config}: {:?}",
-                sandbox.logged_warnings()
-            );
-            assert!(sandbox.sys.effects().is_empty(), "{config}");
-        }
-    }
-
-    #[test]
     fn key_file_of_an_encrypted_root_is_parsed() {
         assert_eq!(parse_key_file(r#"{"key": "YWJj", "slot": 5}"#), Some((b"abc".to_vec(), 5)));
         assert_eq!(parse_key_file(r#"{"key": "YWJj", "slot": "7"}"#), Some((b"abc".to_vec(), 7)));

@@ -169,50 +169,11 @@ mod tests {
     use crate::tests::sandbox::Sandbox;
 
     #[test]
-    fn commands_run_in_the_order_of_their_keys() {
-        let sandbox = Sandbox::new(
-            "snap:\n  assertions: {b: \"type: x\\n\", a: y}\n  commands:\n    '02': [install, vlc]\n    '01': snap install a\n    \
-             '03': [snap, list]\n    '04': [null, other, x]\n    '05': [fail]\n    '06': 'other y'",
-        );
-        sandbox.stub("snap", "[ \"$1\" != fail ]");
-        sandbox.stub("other", "");
-        let e = sandbox.run(&MODULE).unwrap_err().to_string();
-        assert_eq!(e, "snap.commands failed: 5");
-        assert_eq!(
-            sandbox.calls(),
-            "snap wait system seed.loaded\nsnap ack /var/lib/cloud/instance/snapd.assertions\nsnap install a\n\
-             snap install vlc\nsnap list\nother x\nsnap fail\nother y\n"
-        );
-        assert_eq!(sandbox.file("/var/lib/cloud/instance/snapd.assertions"), ("type: x\n\ny".into(), 0o644));
-        assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
-        assert!(sandbox.run(&MODULE).is_err());
-        assert_eq!(sandbox.calls().matches("snap wait").count(), 1);
-    }
-
-    #[test]
-    fn numbers_as_keys_are_in_numeric_order() {
-        let sandbox = Sandbox::new("snap: {commands: {10: snap last, 2: snap first, 9: [second]}}");
+    fn keys_are_in_numeric_order_and_null_runs_another_program() {
+        let sandbox = Sandbox::new("snap: {commands: {10: snap last, 2: snap first, 9: [null, other, x]}}");
         sandbox.stub("snap", "");
+        sandbox.stub("other", "");
         sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), "snap wait system seed.loaded\nsnap first\nsnap second\nsnap last\n");
-    }
-
-    #[test]
-    fn invalid_values_run_nothing() {
-        for (config, fails) in [
-            ("null", false),
-            ("{}", false),
-            ("x", true),
-            ("{commands: ls}", true),
-            ("{commands: [[]]}", true),
-            ("{commands: [7, snap list]}", true),
-            ("{commands: [[install, [x]]]}", true),
-            ("{assertions: [[x]], commands: [snap list]}", true),
-        ] {
-            let sandbox = Sandbox::new(&format!("snap: {config}"));
-            sandbox.stub("snap", "");
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.calls(), "", "{config}");
-        }
+        assert_eq!(sandbox.calls(), "snap wait system seed.loaded\nsnap first\nother x\nsnap last\n");
     }
 }

