@@ -1,19 +1,16 @@
 //! apk_configure: the repositories of Alpine's apk.
 
 use config::schema::{NULL, map};
-use state::Frequency;
 use system::{Result, WriteOptions, debug};
 
-use crate::schema::Section;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["alpine"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["apk_repos"],
-    keys: &[Keys::KEYS],
-    ..Module::new("apk_configure", Frequency::Instance, run)
+    ..Module::of::<Keys>("apk_configure", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

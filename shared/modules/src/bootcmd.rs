@@ -1,18 +1,13 @@
 //! bootcmd: commands at every boot, early in the network stage.
 
 use config::schema::{STR, list};
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, debug};
 
-use crate::schema::Section;
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Module, valid_key};
+use crate::{Context, Frequency, Module, Section, valid_key};
 
-pub const MODULE: Module = Module {
-    activation: &["bootcmd"],
-    keys: &[Keys::KEYS],
-    ..Module::new("bootcmd", Frequency::Always, run)
-};
+pub const MODULE: Module =
+    Module { activation: &["bootcmd"], ..Module::of::<Keys>("bootcmd", Frequency::Always, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

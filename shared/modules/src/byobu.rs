@@ -1,21 +1,18 @@
 //! byobu: whether byobu starts at login, for the default user or for all users.
 
 use config::Node;
-use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
 use crate::accounts::users::Accounts;
 use crate::packages::APT;
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::Activation;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, last_failure};
 
 pub const MODULE: Module = Module {
     distros: APT,
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("byobu", Frequency::Instance, run)
+    ..Module::of::<Keys>("byobu", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -101,10 +98,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if plan.system {
         failed.extend(set_for_system(context, plan.enable).err());
     }
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
+    last_failure(failed)
 }
 
 fn set_for_system(context: &Context<'_>, enable: bool) -> Result<()> {

@@ -1,19 +1,16 @@
 //! ca_certs: adds trusted certificates, and removes those that the distribution brings.
 
 use distro::{RemoveDefaults, TrustStore};
-use state::Frequency;
 use system::{Command, Result, System, WriteOptions, warning};
 
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Where(|distro| distro.trust_store.verified),
     flags: &[ModuleFlag::Repeatable],
     activation: &["ca_certs", "ca-certs"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ca_certs", Frequency::Instance, run)
+    ..Module::of::<Keys>("ca_certs", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

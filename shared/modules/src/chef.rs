@@ -1,22 +1,19 @@
 //! chef: installs Chef's client, writes its configuration, keys and first run list, and runs it.
 
-use config::schema::{ANY_MAP, STR, Type, list};
+use config::schema::{STR, Type, list};
 use config::{FromNode, Map, Node, Reader, Value, json};
 use distro::make_header;
-use state::Frequency;
 use system::{Command, Error, OutputMode, Result, WriteOptions, debug, warning};
 
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::values::text_values::{Line, Word};
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::values::text_values::{AnyMap, Line, Word};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::NeedsUserData],
     activation: &["chef"],
-    keys: &[Keys::KEYS],
-    ..Module::new("chef", Frequency::Always, run)
+    ..Module::of::<Keys>("chef", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.
@@ -92,7 +89,7 @@ config::keys! {
         /// Install the client even if it is installed already.
         force_install: bool = false;
         /// Node attributes for the first run.
-        initial_attributes: Option<Attributes>;
+        initial_attributes: Option<AnyMap>;
         /// Install the client from the distribution's packages, from RubyGems, or with the omnibus installer.
         install_type: InstallType = "packages";
         /// Roles and recipes for the first run.
@@ -143,20 +140,6 @@ impl FromNode for Symbol {
             return reader.type_error(node, "a symbol such as :info");
         }
         Some(Symbol(if name.is_empty() { String::new() } else { format!(":{name}") }))
-    }
-}
-
-#[derive(Debug, Clone)]
-struct Attributes(Map);
-
-impl FromNode for Attributes {
-    const SCHEMA: &'static [Type] = &[ANY_MAP];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Attributes> {
-        match node.as_map() {
-            Some(map) => Some(Attributes(map.clone())),
-            None => reader.type_error(node, "a map"),
-        }
     }
 }
 
@@ -335,8 +318,9 @@ fn write_first_run(context: &Context<'_>, chef: &Chef) -> Result<()> {
     if let Some(run_list) = &chef.run_list {
         content.insert("run_list", run_list.iter().map(|item| Node::from(item.as_str())).collect::<Vec<_>>());
     }
-    if let Some(Attributes(map)) = &chef.initial_attributes {
-        map.iter().for_each(|(key, value)| drop(content.insert(key.clone(), value.clone())));
+    if let Some(AnyMap(attributes)) = &chef.initial_attributes {
+        let entries = attributes.as_map().into_iter().flat_map(Map::iter);
+        entries.for_each(|(key, value)| drop(content.insert(key.clone(), value.clone())));
     }
     sys.write(path, json::to_text(&content.into(), 1), WriteOptions::default()).map(drop)
 }

@@ -1,16 +1,13 @@
 //! disable_ec2_metadata: a route that makes the metadata service of EC2 unreachable, at every boot.
 
-use state::Frequency;
 use system::{Command, Result, debug, error};
 
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable, ModuleFlag::NeedsUserData],
     activation: &["disable_ec2_metadata"],
-    keys: &[Keys::KEYS],
-    ..Module::new("disable_ec2_metadata", Frequency::Always, run)
+    ..Module::of::<Keys>("disable_ec2_metadata", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,21 +1,18 @@
 //! fan: writes the configuration of Ubuntu's fan networking, installs its package and starts its service.
 
 use distro::ServiceAction::{Enable, Start, Stop};
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["fan"],
-    keys: &[Keys::KEYS],
-    ..Module::new("fan", Frequency::Instance, run)
+    ..Module::of::<Keys>("fan", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,14 +1,11 @@
 //! final_message: logs the end of the boot, and writes `boot-finished`, which other programs wait for.
 
 use config::{Map, Node};
-use state::Frequency;
 use system::{Result, WriteOptions, debug, rfc2822, warning};
 
-use crate::schema::Section;
-use crate::{Context, Module};
+use crate::{Context, Frequency, Module, Section};
 
-pub const MODULE: Module =
-    Module { keys: &[Keys::KEYS], ..Module::new("final_message", Frequency::Always, run) };
+pub const MODULE: Module = Module::of::<Keys>("final_message", Frequency::Always, run);
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

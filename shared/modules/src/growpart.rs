@@ -3,16 +3,14 @@
 
 use config::schema::{STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
 use crate::disks::block_device::{Partition, find_block_device};
 use crate::disks::mountinfo::{MountInfo, read_mountinfo};
 use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::schema::Section;
-use crate::{Context, Module, fully_valid_key};
+use crate::{Context, Frequency, Module, Section, fully_valid_key};
 
-pub const MODULE: Module = Module { keys: &[Keys::KEYS], ..Module::new("growpart", Frequency::Always, run) };
+pub const MODULE: Module = Module::of::<Keys>("growpart", Frequency::Always, run);
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

@@ -2,19 +2,16 @@
 
 use config::schema::{ANY_MAP, BOOL, Deprecation, STR, Type};
 use config::{FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
-use crate::schema::Section;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["debian", "ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["grub_dpkg", "grub-dpkg"],
-    keys: &[Keys::KEYS],
-    ..Module::new("grub_dpkg", Frequency::Instance, run)
+    ..Module::of::<Keys>("grub_dpkg", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -3,17 +3,15 @@
 
 use config::schema::Type;
 use config::{FromNode, Node, Reader};
-use state::{Frequency, Layout};
+use state::Layout;
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("install_hotplug", Frequency::Instance, run)
+    ..Module::of::<Keys>("install_hotplug", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,14 +1,11 @@
 //! keyboard: the layout of the keyboard, for the console and X.
 
-use config::schema::STR;
-use config::{FromNode, Node, Reader};
 use distro::{Family, Keymap};
-use state::Frequency;
 use system::{Result, debug};
 
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::values::text_values::text_types;
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Where(|distro| {
@@ -41,20 +38,12 @@ config::keys! {
     }
 }
 
-/// A name of xkeyboard-config(7). Quotes, for example, would end the value in keyboard(5), which is a shell's syntax.
-#[derive(Debug, Clone)]
-struct Name(String);
-
-impl FromNode for Name {
-    const SCHEMA: &'static [config::schema::Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Name> {
-        let text = String::read(node, reader)?;
+text_types! {
+    /// A name of xkeyboard-config(7). Quotes, for example, would end the value in keyboard(5), which is a shell's syntax.
+    struct Name: "a name of xkeyboard-config(7)", |text| {
         let is_valid = |c: char| c.is_ascii_alphanumeric() || "_-+.,:()/".contains(c);
-        if text.chars().all(is_valid) && !text.starts_with('-') && !text.split('/').any(|part| part == "..") {
-            return Some(Name(text));
-        }
-        reader.type_error(node, "a name of xkeyboard-config(7)")
-    }
+        text.chars().all(is_valid) && !text.starts_with('-') && !text.split('/').any(|part| part == "..")
+    };
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
@@ -84,6 +73,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
+    use config::{FromNode, Node, Reader};
     use distro::Distro;
     use system::WriteOptions;
 

@@ -2,16 +2,13 @@
 //! host when they connect. Upstream has a separate program for it; here the module does the work.
 
 use encoding::{base64, sha};
-use state::Frequency;
 use system::{Command, Result, System, debug};
 
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("keys_to_console", Frequency::Instance, run)
+    ..Module::of::<Keys>("keys_to_console", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

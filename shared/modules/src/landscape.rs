@@ -6,19 +6,16 @@ use std::collections::BTreeMap;
 use config::schema::DefaultValue::Str;
 use config::schema::{Format, STR, Type, key, map, word};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Result, debug, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["landscape"],
-    keys: &[Keys::KEYS],
-    ..Module::new("landscape", Frequency::Instance, run)
+    ..Module::of::<Keys>("landscape", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

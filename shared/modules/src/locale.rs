@@ -1,21 +1,15 @@
 //! locale: the system's language.
 
-use config::schema::{BOOL, STR, Type};
-use config::{FromNode, Node, Reader};
+use config::schema::{BOOL, STR};
 use distro::LocaleMethod;
-use state::Frequency;
 use system::{Error, Result, debug, warning};
 
-use crate::schema::Section;
 use crate::services::activation::Activation;
-use crate::values::text_values::Line;
-use crate::{Context, Module, ModuleFlag};
+use crate::values::text_values::{Line, text_types};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("locale", Frequency::Instance, run)
-};
+pub const MODULE: Module =
+    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("locale", Frequency::Instance, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
@@ -29,20 +23,9 @@ config::keys! {
     }
 }
 
-/// A locale, or false in one of its spellings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Locale(String);
-
-impl FromNode for Locale {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Locale> {
-        let text = String::read(node, reader)?;
-        if is_false(&text) || distro::is_locale_name(&text) {
-            Some(Locale(text))
-        } else {
-            reader.type_error(node, "false, or a locale such as en_US.UTF-8")
-        }
-    }
+text_types! {
+    /// A locale, or false in one of its spellings.
+    struct Locale: "false, or a locale such as en_US.UTF-8", |text| is_false(text) || distro::is_locale_name(text);
 }
 
 fn is_false(text: &str) -> bool {
@@ -88,6 +71,7 @@ fn run(context: &Context<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
+    use config::{FromNode, Node, Reader};
     use distro::Distro;
     use system::WriteOptions;
 

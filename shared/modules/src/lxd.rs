@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use config::schema::{INT, Type};
 use config::{FromNode, Node, Reader, yaml};
-use state::Frequency;
 use system::{Command, Error, Result, debug, info, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::snap_seeding::wait_until_seeded;
 use crate::values::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["lxd"],
-    keys: &[Keys::KEYS],
-    ..Module::new("lxd", Frequency::Instance, run)
+    ..Module::of::<Keys>("lxd", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -26,8 +23,6 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// The bridge that `lxd init` may create.
 const DEFAULT_BRIDGE: &str = "lxdbr0";
-/// The configuration file of the bridge in packages of LXD from before the snap.
-const BRIDGE_FILE: &str = "/etc/default/lxd-bridge";
 /// Longer than `lxd waitready` waits.
 const READY_TIMEOUT: Duration = Duration::from_secs(330);
 
@@ -156,13 +151,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let Some(init) = &init {
         initialize(context, init)?;
     }
-    match &lxd.bridge {
-        Some(bridge) if sys.exists(BRIDGE_FILE) && sys.which("debconf-communicate").is_some() => {
-            configure_packaged_bridge(context, bridge)
-        }
-        Some(bridge) => configure_bridge(context, bridge, init.is_some()),
-        None => Ok(()),
-    }
+    lxd.bridge.map_or(Ok(()), |bridge| configure_bridge(context, &bridge, init.is_some()))
 }
 
 fn install(context: &Context<'_>) -> Result<()> {
@@ -303,61 +292,6 @@ fn bridge_settings(bridge: &Bridge) -> Vec<String> {
     settings.extend(bridge.domain.as_ref().map(|Word(domain)| format!("dns.domain={domain}")));
     settings.extend(bridge.mtu.and_then(|Mtu(mtu)| mtu).map(|mtu| format!("bridge.mtu={mtu}")));
     settings
-}
-
-/// Configures the bridge of LXD's old packages, through debconf.
-fn configure_packaged_bridge(context: &Context<'_>, bridge: &Bridge) -> Result<()> {
-    let sys = context.sys;
-    let answers = debconf_answers(bridge);
-    let input: String = answers.iter().map(|(name, value)| format!("set lxd/{name} {value}\n")).collect();
-    if let Err(e) = sys.run(&Command::new(["debconf-communicate"]).stdin(input)) {
-        warning!(sys, "lxd.bridge: {e}");
-    }
-    // The package writes it again.
-    sys.remove(BRIDGE_FILE)?;
-    sys.run(&Command::new(["dpkg-reconfigure", "lxd", "--frontend=noninteractive"])).map(drop)
-}
-
-fn debconf_answers(bridge: &Bridge) -> Vec<(&'static str, String)> {
-    let name = bridge.name.0.clone();
-    match bridge.mode {
-        Mode::None => return vec![("setup-bridge", "false".into()), ("bridge-name", String::new())],
-        Mode::Existing => {
-            return vec![
-                ("setup-bridge", "false".into()),
-                ("use-existing-bridge", "true".into()),
-                ("bridge-name", name),
-            ];
-        }
-        Mode::New => {}
-    }
-    let mut answers = vec![("setup-bridge", "true".to_string()), ("bridge-name", name)];
-    let word = |word: &Option<Word>| word.as_ref().map(|Word(text)| text.clone());
-    let number = |number: Option<i64>| number.map(|n| n.to_string());
-    let mut extend = |named: Vec<(&'static str, Option<String>)>| {
-        answers.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    };
-    if bridge.ipv4_address.is_some() {
-        extend(vec![
-            ("bridge-ipv4", Some("true".into())),
-            ("bridge-ipv4-address", word(&bridge.ipv4_address)),
-            ("bridge-ipv4-netmask", number(bridge.ipv4_netmask)),
-            ("bridge-ipv4-dhcp-first", word(&bridge.ipv4_dhcp_first)),
-            ("bridge-ipv4-dhcp-last", word(&bridge.ipv4_dhcp_last)),
-            ("bridge-ipv4-dhcp-leases", number(bridge.ipv4_dhcp_leases)),
-            ("bridge-ipv4-nat", Some(bridge.ipv4_nat.unwrap_or(true).to_string())),
-        ]);
-    }
-    if bridge.ipv6_address.is_some() {
-        extend(vec![
-            ("bridge-ipv6", Some("true".into())),
-            ("bridge-ipv6-address", word(&bridge.ipv6_address)),
-            ("bridge-ipv6-netmask", number(bridge.ipv6_netmask)),
-            ("bridge-ipv6-nat", Some(bridge.ipv6_nat.to_string())),
-        ]);
-    }
-    extend(vec![("bridge-domain", word(&bridge.domain))]);
-    answers
 }
 
 #[cfg(test)]

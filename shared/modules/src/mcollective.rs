@@ -2,21 +2,18 @@
 
 use config::schema::{BOOL, INT, STR, Type, key, map};
 use config::{FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
 use crate::values::config_obj;
 use crate::values::text_values::Line;
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["mcollective"],
-    keys: &[Keys::KEYS],
-    ..Module::new("mcollective", Frequency::Instance, run)
+    ..Module::of::<Keys>("mcollective", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

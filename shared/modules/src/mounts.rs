@@ -2,7 +2,6 @@
 
 use config::schema::{NULL, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Result, System, WriteOptions, debug, warning};
 
 use crate::disks::data_loss_notice;
@@ -13,14 +12,10 @@ use crate::disks::fstab::{
 use crate::disks::metadata_devices::MetadataDevices;
 use crate::disks::mountinfo::{mounted_at, read_mountinfo};
 use crate::disks::swap::{self, Swap};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("mounts", Frequency::Instance, run)
-};
+pub const MODULE: Module =
+    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("mounts", Frequency::Instance, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

@@ -4,20 +4,17 @@
 use config::schema::{NULL, map};
 use config::{FromNode, Map, Node, Reader};
 use distro::{Family, NtpClient, ServiceAction};
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     distros: Distros::Where(|distro| distro.ntp.verified),
     flags: &[ModuleFlag::Repeatable],
     activation: &["ntp"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ntp", Frequency::Instance, run)
+    ..Module::of::<Keys>("ntp", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

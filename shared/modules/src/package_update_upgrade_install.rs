@@ -3,19 +3,16 @@
 use config::schema::{Definition, STR, Type, key, list, map, reference};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest};
-use state::Frequency;
 use system::{Error, Result, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::reboot::reboot;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
-    keys: &[Keys::KEYS],
-    ..Module::new("package_update_upgrade_install", Frequency::Instance, run)
+    ..Module::of::<Keys>("package_update_upgrade_install", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -24,10 +21,14 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 /// Packages that require a reboot create one of these files.
 const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
 
+/// The spellings of two keys.
+const UPDATE: [&str; 2] = ["package_update", "apt_update"];
+const UPGRADE: [&str; 2] = ["package_upgrade", "apt_upgrade"];
+
 config::keys! {
     struct Keys {
         /// Packages to install: NAME, [NAME, VERSION], or a map of package managers to such lists.
-        packages: Packages;
+        packages: Option<Packages>;
         /// Update the package index.
         package_update: bool = false, also "apt_update" since "22.2";
         /// Upgrade installed packages.
@@ -51,7 +52,6 @@ struct Packages(PackageRequest);
 
 impl FromNode for Packages {
     const SCHEMA: &'static [Type] = &[list(&[reference(&PACKAGES), reference(&PACKAGE)]).min(1)];
-    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
         let mut wanted = PackageRequest::default();
         for_each_item(node, reader, |item, reader| match &item.value {
@@ -78,9 +78,6 @@ impl FromNode for Packages {
             _ => wanted.any.extend(package(item, reader)),
         });
         Some(Packages(wanted))
-    }
-    fn absent() -> Option<Packages> {
-        Some(Packages::default())
     }
 }
 
@@ -152,7 +149,7 @@ fn is_group(text: &str) -> bool {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
-    let wanted = keys.packages.0;
+    let wanted = keys.packages.unwrap_or_default().0;
     let installs = wanted != PackageRequest::default();
     let mut failures: Vec<Error> = Vec::new();
     let mut attempt = |action: &str, result: Result<()>| {
@@ -163,13 +160,15 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let mut is_index_old = false;
     if keys.package_update || keys.package_upgrade {
-        sys.set_cause_key(configured_names(context, keys.package_update, keys.package_upgrade));
+        let update = if keys.package_update { &UPDATE[..] } else { &[] };
+        let upgrade = if keys.package_upgrade { &UPGRADE[..] } else { &[] };
+        sys.set_cause_key(configured_names(context, &[update, upgrade].concat()));
         let updated = package_sources::update(context, true);
         is_index_old = updated.is_err();
         attempt("updating the list of packages", updated);
     }
     if keys.package_upgrade {
-        sys.set_cause_key(configured_names(context, false, true));
+        sys.set_cause_key(configured_names(context, &UPGRADE));
         let apt = package_sources::apt_options(context.system_info);
         attempt("upgrading the packages", context.distro.upgrade_packages(sys, &apt));
     }
@@ -193,12 +192,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Returns which of the two keys are enabled, as they were written.
-fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> String {
-    let keys = [(update, ["package_update", "apt_update"]), (upgrade, ["package_upgrade", "apt_upgrade"])];
-    let keys = keys.iter().filter(|(is_on, _)| *is_on).flat_map(|(_, names)| names);
-    let keys: Vec<&str> = keys.copied().filter(|name| context.config.get(name).is_some()).collect();
-    keys.join(", ")
+/// Returns which of the names are set, for messages.
+fn configured_names(context: &Context<'_>, names: &[&str]) -> String {
+    let names = names.iter().copied().filter(|name| context.config.get(name).is_some());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -5,18 +5,15 @@ use std::time::Duration;
 use config::schema::{Format, Type, list, word};
 use config::{FromNode, Node, Reader, Value};
 use encoding::percent;
-use state::Frequency;
 use system::{Error, Request, Result, info, warning};
 
 use crate::hostname::{self, HostnameInfo};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["phone_home"],
-    keys: &[Keys::KEYS],
-    ..Module::new("phone_home", Frequency::Instance, run)
+    ..Module::of::<Keys>("phone_home", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

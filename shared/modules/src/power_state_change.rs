@@ -9,17 +9,14 @@ use config::schema::{BOOL, Deprecation, Format, INT, LIST, STR, Type, word};
 use config::{FromNode, Node, Reader, Value};
 use distro::Family;
 use encoding::shell;
-use state::Frequency;
 use system::{Command, Result, debug, warning};
 
-use crate::schema::Section;
 use crate::user_scripts::exit_codes;
-use crate::{Context, Module};
+use crate::{Context, Frequency, Module, Section};
 
 pub const MODULE: Module = Module {
     activation: &["power_state"],
-    keys: &[Keys::KEYS],
-    ..Module::new("power_state_change", Frequency::Instance, run)
+    ..Module::of::<Keys>("power_state_change", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -4,21 +4,18 @@ use config::schema::{ANY_MAP, STR, Type, key, list, map};
 use config::yaml::{Style, emit};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest, ServiceAction};
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 
 use crate::hostname;
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::values::text_values::{Line, Word};
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::values::text_values::{AnyMap, Line, Word};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["puppet"],
-    keys: &[Keys::KEYS],
-    ..Module::new("puppet", Frequency::Instance, run)
+    ..Module::of::<Keys>("puppet", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -62,7 +59,10 @@ config::keys! {
         /// Sections of puppet.conf, and the CA certificate. In `certname`, `%i` is the instance ID and `%f` the FQDN.
         conf: Option<Conf>;
         /// Attributes of the certificate request.
-        csr_attributes: Option<Attributes>;
+        csr_attributes: Option<AnyMap>, types [map(&[
+            key("custom_attributes", &[ANY_MAP]).doc("Attributes of the request only."),
+            key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
+        ])];
     }
     struct Keys {
         /// Install, configure and run the Puppet agent.
@@ -141,23 +141,6 @@ fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
     Some(name)
 }
 
-#[derive(Debug, Clone)]
-struct Attributes(Node);
-
-impl FromNode for Attributes {
-    const SCHEMA: &'static [Type] = &[map(&[
-        key("custom_attributes", &[ANY_MAP]).doc("Attributes of the request only."),
-        key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
-    ])];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Attributes> {
-        if node.as_map().is_none() {
-            return reader.type_error(node, "a map");
-        }
-        Some(Attributes(node.clone()))
-    }
-}
-
 fn run(context: &Context<'_>) -> Result<()> {
     let Some(puppet) = valid_key(context, "puppet", Keys::read_known, |keys| keys.puppet)? else {
         return Ok(());
@@ -190,7 +173,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         write_conf(context, &conf_file, conf)?;
     }
-    if let Some(Attributes(node)) = &puppet.csr_attributes {
+    if let Some(AnyMap(node)) = &puppet.csr_attributes {
         let text = emit(node, Style { indent: 2, ..Style::PLAIN });
         sys.write(csr_attributes, text, WriteOptions::default())?;
     }

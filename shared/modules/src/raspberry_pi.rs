@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use config::schema::{BOOL, Type, map};
 use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Result, error};
 
-use crate::schema::Section;
 use crate::services::activation::Activation;
 use crate::services::reboot::reboot;
-use crate::{Context, Distros, Module};
+use crate::{Context, Distros, Frequency, Module, Section};
 
 pub const MODULE: Module = Module {
     // Not repeatable: it would reboot again.
     distros: Distros::Named(&["raspberry-pi-os"]),
     activation: &["rpi"],
-    keys: &[Keys::KEYS],
-    ..Module::new("raspberry_pi", Frequency::Instance, run)
+    ..Module::of::<Keys>("raspberry_pi", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,11 +1,9 @@
 //! reset_rmc: a new node ID for RSCT, IBM's cluster software on PowerVM, so that clones of an image do not share one. It does
 //! nothing where RSCT is not installed.
 
-use state::Frequency;
 use system::{Command, Error, Result, System, debug};
 
-use crate::schema::Section;
-use crate::{Context, Module};
+use crate::{Context, Frequency, Module, Section};
 
 pub const MODULE: Module = Module::new("reset_rmc", Frequency::Instance, run);
 

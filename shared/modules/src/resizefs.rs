@@ -3,19 +3,14 @@
 
 use config::schema::{Type, flag, word};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Error, GrowableFileSystem, Result, System, debug, info, warning};
 
 use crate::disks::block_device::{find_block_device, mount_device};
 use crate::disks::mountinfo::{MountInfo, mounted_at, read_mountinfo};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
-pub const MODULE: Module = Module {
-    flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("resizefs", Frequency::Always, run)
-};
+pub const MODULE: Module =
+    Module { flags: &[ModuleFlag::Repeatable], ..Module::of::<Keys>("resizefs", Frequency::Always, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);

@@ -1,20 +1,18 @@
 //! resolv_conf: the resolver's configuration, on distributions where no network service writes it. It is rendered from the
 //! template of the distribution's resolver.
 
-use config::schema::{ANY_MAP, LIST, STR, Type};
+use config::schema::{ANY_MAP, LIST, Type};
 use config::{FromNode, Map, Node, Reader, Value};
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::values::text_values::{is_word, text_types};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(DISTROS),
     flags: &[ModuleFlag::Repeatable],
     activation: &["manage_resolv_conf"],
-    keys: &[Keys::KEYS],
-    ..Module::new("resolv_conf", Frequency::Instance, run)
+    ..Module::of::<Keys>("resolv_conf", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -61,20 +59,9 @@ config::keys! {
     }
 }
 
-/// A string without whitespace or control characters, as all parts of a line of resolv.conf(5) are.
-#[derive(Debug, Clone)]
-struct Word(String);
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-}
-
-impl FromNode for Word {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Word> {
-        let text = String::read(node, reader)?;
-        if is_word(&text) { Some(Word(text)) } else { reader.type_error(node, "a single word") }
-    }
+text_types! {
+    /// A string without whitespace or control characters, as all parts of a line of resolv.conf(5) are.
+    struct Word: "a single word", is_word;
 }
 
 /// Options: words, and words with values.

@@ -3,19 +3,16 @@
 
 use config::schema::{Deprecation, INT, STR, Type};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Error, Result, debug, info, warning};
 
-use crate::schema::Section;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["fedora", "rhel"]),
     flags: &[crate::ModuleFlag::Repeatable],
     activation: &["rh_subscription"],
-    keys: &[Keys::KEYS],
-    ..Module::new("rh_subscription", Frequency::Instance, run)
+    ..Module::of::<Keys>("rh_subscription", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -4,19 +4,16 @@
 use config::schema::{ANY_MAP, Deprecation, STR, Type, list, map, word};
 use config::{FromNode, Map, Node, Reader, Value};
 use distro::ServiceAction;
-use state::Frequency;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["rsyslog"],
-    keys: &[Keys::KEYS],
-    ..Module::new("rsyslog", Frequency::Instance, run)
+    ..Module::of::<Keys>("rsyslog", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,23 +1,18 @@
 //! salt_minion: installs Salt's minion, writes its configuration, grains and keys, and starts it.
 
-use config::schema::{ANY_MAP, Type};
 use config::yaml::{Style, emit};
-use config::{FromNode, Node, Reader};
 use distro::ServiceAction;
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::values::text_values::{Line, Word};
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::values::text_values::{AnyMap, Line, Word};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["salt_minion"],
-    keys: &[Keys::KEYS],
-    ..Module::new("salt_minion", Frequency::Instance, run)
+    ..Module::of::<Keys>("salt_minion", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -32,9 +27,9 @@ config::keys! {
         /// The configuration directory.
         config_dir: Line = "/etc/salt";
         /// The minion's configuration. With `file_client: local`, states are applied once and the service is disabled.
-        conf: Option<Document>;
+        conf: Option<AnyMap>;
         /// The minion's grains.
-        grains: Option<Document>;
+        grains: Option<AnyMap>;
         /// The minion's public key; needs `private_key`.
         public_key: Option<String>;
         /// The minion's private key; needs `public_key`.
@@ -48,21 +43,6 @@ config::keys! {
     }
 }
 
-/// A map that is written to a file unchanged.
-#[derive(Debug, Clone)]
-struct Document(Node);
-
-impl FromNode for Document {
-    const SCHEMA: &'static [Type] = &[ANY_MAP];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Document> {
-        if node.as_map().is_none() {
-            return reader.type_error(node, "a map");
-        }
-        Some(Document(node.clone()))
-    }
-}
-
 fn run(context: &Context<'_>) -> Result<()> {
     let Some(salt) = valid_key(context, "salt_minion", Keys::read_known, |keys| keys.salt_minion)? else {
         return Ok(());
@@ -70,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
     package_sources::install_names(context, &[salt.pkg_name.0])?;
     let service = salt.service_name.0.as_str();
-    let client = salt.conf.as_ref().and_then(|Document(conf)| conf.get("file_client")?.as_str());
+    let client = salt.conf.as_ref().and_then(|AnyMap(conf)| conf.get("file_client")?.as_str());
     let is_service = client != Some("local");
     let kind = if is_service { "service" } else { "local" };
     let activation = Activation::begin(context, "salt_minion", &[service, kind]);
@@ -78,7 +58,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let directory = salt.config_dir.0.trim_end_matches('/');
     sys.create_dir_all(directory, 0o755)?;
     for (name, document) in [("minion", &salt.conf), ("grains", &salt.grains)] {
-        if let Some(Document(node)) = document {
+        if let Some(AnyMap(node)) = document {
             let text = emit(node, Style::DOCUMENT);
             changed |= is_changed(sys.write(format!("{directory}/{name}"), text, WriteOptions::default())?);
         }

@@ -2,18 +2,15 @@
 //! that may add more.
 
 use config::ByteString;
-use state::Frequency;
 use system::{Command, Error, OutputMode, Result, System, WriteOptions, debug};
 
-use crate::schema::Section;
-use crate::values::encoded_content;
+use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
-use crate::{Context, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("seed_random", Frequency::Instance, run)
+    ..Module::of::<Keys>("seed_random", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -23,7 +20,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 const MAX_SEED_SIZE: usize = 1 << 20;
 
 config::string_enum! {
-    enum Encoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
+    enum SeedEncoding { Raw = "raw", Base64 = "base64" | "b64", Gzip = "gzip" | "gz" }
 }
 
 config::keys! {
@@ -33,7 +30,7 @@ config::keys! {
         /// The seed.
         data: Option<ByteString>;
         /// The encoding of `data`.
-        encoding: Encoding = "raw";
+        encoding: SeedEncoding = "raw";
         /// A command with arguments that adds entropy; `RANDOM_SEED_FILE` is the path of `file`.
         command: Vec<String>;
         /// Fail if the command is missing.
@@ -55,8 +52,12 @@ fn run(context: &Context<'_>) -> Result<()> {
     let file = keys.as_ref().map_or("/dev/urandom", |k| k.file.0.as_str());
     let from_user = match &keys {
         Some(RandomSeed { data: Some(ByteString(data)), encoding, .. }) => {
-            let (base64, gzip) = (*encoding == Encoding::Base64, *encoding == Encoding::Gzip);
-            encoded_content::decode(data.clone(), base64, gzip, MAX_SEED_SIZE)
+            let encoding = match encoding {
+                SeedEncoding::Raw => Encoding::Plain,
+                SeedEncoding::Base64 => Encoding::Base64,
+                SeedEncoding::Gzip => Encoding::Gzip,
+            };
+            encoded_content::decode(data.clone(), encoding, MAX_SEED_SIZE)
                 .map_err(|why| Error::new(format!("random_seed.data is {why}")))
         }
         _ => Ok(Vec::new()),

@@ -2,18 +2,15 @@
 //! name is known by then.
 
 use serde_json::json;
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
 use crate::hostname::{self, Keys};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("set_hostname", Frequency::Instance, run)
+    ..Module::of::<Keys>("set_hostname", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

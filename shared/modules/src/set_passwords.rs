@@ -3,19 +3,16 @@
 use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
-use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("set_passwords", Frequency::Instance, run)
+    ..Module::of::<Keys>("set_passwords", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,20 +1,17 @@
 //! spacewalk: registers the machine with a Spacewalk server, unless it is registered.
 
-use state::Frequency;
 use system::{Command, OutputMode, Result, debug, info};
 
 use crate::hostname;
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::values::text_values::Word;
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["rhel", "fedora", "openeuler"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["spacewalk"],
-    keys: &[Keys::KEYS],
-    ..Module::new("spacewalk", Frequency::Instance, run)
+    ..Module::of::<Keys>("spacewalk", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

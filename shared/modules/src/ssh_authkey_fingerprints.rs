@@ -2,18 +2,15 @@
 
 use encoding::sha::{self, Sha1, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
 use encoding::{base64, md5};
-use state::Frequency;
 use system::{Result, debug, warning};
 
 use crate::accounts::authorized_keys::{self, AuthorizedKey};
 use crate::accounts::users::Accounts;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("ssh_authkey_fingerprints", Frequency::Instance, run)
+    ..Module::of::<Keys>("ssh_authkey_fingerprints", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -4,19 +4,16 @@
 use std::time::Duration;
 
 use config::Node;
-use state::Frequency;
 use system::{Command, Error, OutputMode, Result, debug, error, warning};
 
 use crate::accounts::user_keys::ImportId;
 use crate::accounts::users::Accounts;
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, last_failure};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["alpine", "cos", "debian", "raspberry-pi-os", "ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("ssh_import_id", Frequency::Instance, run)
+    ..Module::of::<Keys>("ssh_import_id", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -60,10 +57,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let result = import(context, user, ids);
         failed.extend(result.err().inspect(|e| warning!(sys, "ssh-import-id failed for {user}: {e}")));
     }
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
+    last_failure(failed)
 }
 
 /// Returns the users and the IDs of their keys. The default user has the top-level key's IDs and those of its own entry.
@@ -85,8 +79,8 @@ fn requested_ids(accounts: &Accounts, top_level: &[ImportId]) -> Vec<(String, Ve
 
 /// Returns the IDs of the module's arguments.
 fn valid_ids(context: &Context<'_>, arguments: &[Node]) -> Vec<String> {
-    let read = |node: &Node| ImportId::parse(&node.scalar_text()?);
-    let ids: Vec<String> = arguments.iter().filter_map(read).map(|ImportId(id)| id).collect();
+    let texts = arguments.iter().filter_map(Node::scalar_text);
+    let ids: Vec<String> = texts.filter(|id| ImportId::is_valid(id)).collect();
     if ids.len() < arguments.len() {
         let count = arguments.len() - ids.len();
         warning!(context.sys, "ssh_import_id: expected IDs such as gh:NAME; {count} arguments are invalid");

@@ -1,16 +1,13 @@
 //! timezone: the machine's time zone.
 
-use state::Frequency;
 use system::{Result, debug};
 
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["timezone"],
-    keys: &[Keys::KEYS],
-    ..Module::new("timezone", Frequency::Instance, run)
+    ..Module::of::<Keys>("timezone", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

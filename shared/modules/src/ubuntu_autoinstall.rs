@@ -3,19 +3,16 @@
 
 use config::schema::{INT, Type, key, map};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Result, debug, warning};
 
-use crate::schema::Section;
 use crate::services::snap_seeding::wait_until_seeded;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["autoinstall"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ubuntu_autoinstall", Frequency::Once, run)
+    ..Module::of::<Keys>("ubuntu_autoinstall", Frequency::Once, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,19 +1,16 @@
 //! ubuntu_drivers: NVIDIA's drivers, once their licence is accepted.
 
 use config::schema::{BOOL, STR};
-use state::Frequency;
 use system::{Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["drivers"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ubuntu_drivers", Frequency::Instance, run)
+    ..Module::of::<Keys>("ubuntu_drivers", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -5,20 +5,17 @@ use config::schema::DefaultValue::Bool;
 use config::schema::{BOOL, Format, NULL, STR, Type, key, map};
 use config::{FromNode, Node, Reader};
 use serde_json::{Value, json};
-use state::Frequency;
 use system::{Command, Error, Result, debug, error, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key, last_failure};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["ubuntu_pro", "ubuntu_advantage", "ubuntu-advantage"],
-    keys: &[Keys::KEYS],
     former_names: &[("ubuntu_advantage", "24.1")],
-    ..Module::new("ubuntu_pro", Frequency::Instance, run)
+    ..Module::of::<Keys>("ubuntu_pro", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -46,7 +43,7 @@ config::keys! {
         /// Features of this module.
         features: Option<Features>;
         /// Settings of the client; null unsets one.
-        config: Settings;
+        config: Option<Settings>;
     }
     struct Keys {
         /// Attach to Ubuntu Pro.
@@ -121,11 +118,7 @@ impl FromNode for Settings {
             .doc("apt's HTTPS proxy for Ubuntu Pro repositories."),
     ])
     .open()];
-    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
-        if node.is_null() {
-            return Some(Settings::default());
-        }
         let Some(map) = node.as_map() else { return reader.type_error(node, "a map of settings") };
         let mut settings = Vec::new();
         for (key, value) in map.iter() {
@@ -153,9 +146,6 @@ impl FromNode for Settings {
         sort::sort(&mut settings);
         Some(Settings(settings))
     }
-    fn absent() -> Option<Settings> {
-        Some(Settings::default())
-    }
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
@@ -169,7 +159,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(pro) = fully_valid_key(context, names, Keys::read_known, |k| k.ubuntu_pro)? else {
         return Ok(());
     };
-    for (name, _) in pro.config.0.iter().filter(|(name, _)| !PROXIES.contains(&name.as_str())) {
+    let settings = pro.config.clone().unwrap_or_default();
+    for (name, _) in settings.0.iter().filter(|(name, _)| !PROXIES.contains(&name.as_str())) {
         warning!(sys, "ubuntu_pro.config.{name}: unknown setting; passed to the client as it is");
     }
     for name in names[1..].iter().filter(|name| is_set(names[0]) && is_set(name)) {
@@ -181,7 +172,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if sys.which("pro").is_none() {
         package_sources::install_names(context, &["ubuntu-advantage-tools".into()])?;
     }
-    apply_settings(context, &pro.config)?;
+    apply_settings(context, &settings)?;
     let is_disabled = pro.features.as_ref().is_some_and(|f| f.disable_auto_attach);
     if !is_disabled && should_auto_attach(context) {
         return auto_attach(context, &pro);
@@ -211,10 +202,7 @@ fn apply_settings(context: &Context<'_>, settings: &Settings) -> Result<()> {
         };
         failed.extend(sys.run(&command).err().inspect(|e| warning!(sys, "ubuntu_pro.config.{name}: {e}")));
     }
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
+    last_failure(failed)
 }
 
 /// Calls a function of the client's API and returns its answer.

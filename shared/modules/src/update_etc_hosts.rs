@@ -3,12 +3,10 @@
 use config::schema::{Deprecation, Type, flag, word};
 use config::{FromNode, Map, Node, Reader, Value};
 use distro::make_header;
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::hostname::{self, HostnameInfo};
-use crate::schema::Section;
-use crate::{Context, Module};
+use crate::{Context, Frequency, Module, Section};
 
 pub const MODULE: Module = Module {
     activation: &["manage_etc_hosts"],

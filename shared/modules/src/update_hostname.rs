@@ -1,17 +1,14 @@
 //! update_hostname: sets the configured hostname at every boot, unless an administrator changed it.
 
 use distro::{HostnameMethod, parse_hostname};
-use state::Frequency;
 use system::{Result, WriteOptions, debug, info};
 
 use crate::hostname::{self, Keys};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::NeedsUserData],
-    keys: &[Keys::KEYS],
-    ..Module::new("update_hostname", Frequency::Always, run)
+    ..Module::of::<Keys>("update_hostname", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.

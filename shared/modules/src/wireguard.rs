@@ -4,20 +4,17 @@
 use config::schema::{NULL, Type, list, map};
 use config::{FromNode, Node, Position, Reader, Value};
 use distro::ServiceAction::{Enable, Restart};
-use state::Frequency;
 use system::{Command, Error, Result, System, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, last_failure, valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["wireguard"],
-    keys: &[Keys::KEYS],
-    ..Module::new("wireguard", Frequency::Instance, run)
+    ..Module::of::<Keys>("wireguard", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -94,10 +91,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let result = sys.run(&command).map_err(|e| e.context(format_args!("wireguard.readinessprobe[{i}]")));
         failed.extend(result.err().inspect(|e| warning!(sys, "{e}")));
     }
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
+    last_failure(failed)
 }
 
 /// Writes the configuration of an interface, which has a private key, and starts its service.

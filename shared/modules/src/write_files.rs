@@ -5,19 +5,16 @@ use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, map_of, word};
 use config::{ByteString, FindingKind, Findings, FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Error, Request, Result, System, WriteOptions, warning};
 
-use crate::schema::Section;
-use crate::values::encoded_content;
+use crate::values::encoded_content::{self, Encoding};
 use crate::values::text_values::FilePath;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["write_files"],
-    keys: &[Keys::KEYS],
-    ..Module::new("write_files", Frequency::Instance, |context| write_files(context, false))
+    ..Module::of::<Keys>("write_files", Frequency::Instance, |context| write_files(context, false))
 };
 
 /// The module in the schema and the documentation.
@@ -47,7 +44,7 @@ config::keys! {
         /// The URL: http, https or file.
         uri: String, within format(Format::Uri);
         /// HTTP headers of the request.
-        headers: Headers;
+        headers: Option<Headers>;
     }
     struct Entry {
         /// The path of the file.
@@ -78,7 +75,6 @@ struct Headers(Vec<(String, String)>);
 
 impl FromNode for Headers {
     const SCHEMA: &'static [Type] = &[map_of(&key("<name>", &[STR]).doc("The value of the header."))];
-    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Headers> {
         let Value::Map(map) = &node.value else {
             return reader.type_error(node, "a map of names to strings");
@@ -90,15 +86,6 @@ impl FromNode for Headers {
         };
         Some(Headers(map.iter().filter_map(read).collect()))
     }
-    fn absent() -> Option<Headers> {
-        Some(Headers(Vec::new()))
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Encoding {
-    base64: bool,
-    gzip: bool,
 }
 
 impl FromNode for Encoding {
@@ -115,15 +102,14 @@ impl FromNode for Encoding {
     ];
     fn read(node: &Node, reader: &mut Reader) -> Option<Encoding> {
         let text = node.as_str().map(|t| t.trim().to_ascii_lowercase());
-        let (base64, gzip) = match text.as_deref() {
-            Some("text/plain" | "text" | "plain" | "") => (false, false),
-            Some("b64" | "base64") => (true, false),
-            Some("gz" | "gzip") => (false, true),
-            Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => (true, true),
-            None if node.is_null() => (false, false),
-            _ => return reader.type_error(node, "text/plain, b64, gzip or gz+b64 (using text/plain)"),
-        };
-        Some(Encoding { base64, gzip })
+        match text.as_deref() {
+            Some("text/plain" | "text" | "plain" | "") => Some(Encoding::Plain),
+            Some("b64" | "base64") => Some(Encoding::Base64),
+            Some("gz" | "gzip") => Some(Encoding::Gzip),
+            Some("gz+b64" | "gz+base64" | "gzip+b64" | "gzip+base64") => Some(Encoding::GzipBase64),
+            None if node.is_null() => Some(Encoding::Plain),
+            _ => reader.type_error(node, "text/plain, b64, gzip or gz+b64 (using text/plain)"),
+        }
     }
 }
 
@@ -308,7 +294,7 @@ fn load_content(context: &Context<'_>, path: &str, entry: &Entry) -> Result<Opti
             .retries(3, Duration::from_secs(3))
             .client_certificates(&context.layout.client_certificates())
             .limit(MAX_CONTENT_SIZE);
-        for (name, value) in &source.headers.0 {
+        for (name, value) in source.headers.iter().flat_map(|headers| &headers.0) {
             fetch = fetch.header(name, value);
         }
         match sys.fetch(&fetch) {
@@ -323,8 +309,7 @@ fn load_content(context: &Context<'_>, path: &str, entry: &Entry) -> Result<Opti
         }
     }
     let ByteString(bytes) = entry.content.clone().unwrap_or_default();
-    let Encoding { base64, gzip, .. } = entry.encoding;
-    let decoded = encoded_content::decode(bytes, base64, gzip, MAX_CONTENT_SIZE);
+    let decoded = encoded_content::decode(bytes, entry.encoding, MAX_CONTENT_SIZE);
     decoded.map(Some).map_err(|why| Error::new(format!("{path}: content is {why}")))
 }
 

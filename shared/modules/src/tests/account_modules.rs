@@ -41,6 +41,10 @@ fn existing_users_keep_shell_groups_and_password() {
     assert!(logged_warnings.contains("user old already exists; ignoring"), "{logged_warnings}");
     assert!(logged_warnings.contains("Not unlocking the password of existing user old"), "{logged_warnings}");
     assert!(!logged_warnings.contains("hunter2"));
+    // With a password, the account is unlocked.
+    sandbox.sys.write("/etc/shadow", "old:!$6$s$h:1::::::\n", WriteOptions::default()).unwrap();
+    sandbox.run(&users_groups::MODULE).unwrap();
+    assert_eq!(sandbox.calls(), "passwd -u old\n");
 }
 
 #[test]
