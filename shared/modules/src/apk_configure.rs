@@ -1,19 +1,16 @@
 //! apk_configure: the repositories of Alpine's apk.
 
 use config::schema::{NULL, map};
-use state::Frequency;
 use system::{Result, WriteOptions, debug};
 
-use crate::schema::Section;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["alpine"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["apk_repos"],
-    keys: &[Keys::KEYS],
-    ..Module::new("apk_configure", Frequency::Instance, run)
+    ..Module::of::<Keys>("apk_configure", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -83,53 +80,4 @@ fn render(alpine: &Alpine, local: &str) -> String {
     }
     out.push('\n');
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    const HEAD: &str =
-        "#\n# Created by cloud-init\n#\n# This file is written on first boot of an instance\n#\n\n";
-
-    #[test]
-    fn repositories_are_written_from_the_configuration() {
-        let mirror = "https://dl-cdn.alpinelinux.org/alpine";
-        for (config, body) in [
-            ("alpine_repo: {version: v3.19}", format!("{mirror}/v3.19/main\n\n")),
-            (
-                "alpine_repo: {version: v3, base_url: B, community_enabled: true, testing_enabled: true}",
-                "B/v3/main\nB/v3/community\n#\n# Testing - using with non-Edge installation may cause problems!\n#\n\
-                 B/edge/testing\n\n"
-                    .into(),
-            ),
-            (
-                "local_repo_base_url: L, alpine_repo: {version: edge, base_url: B, testing_enabled: true}",
-                "B/edge/main\nB/edge/testing\n\n#\n# Local repo\n#\nL/edge\n\n".into(),
-            ),
-        ] {
-            let sandbox = Sandbox::new(&format!("apk_repos: {{{config}}}"));
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.file(REPOSITORIES), (format!("{HEAD}{body}"), 0o644), "{config}");
-        }
-    }
-
-    #[test]
-    fn repositories_file_is_kept_without_a_version() {
-        for (config, fails) in [
-            ("preserve_repositories: true, alpine_repo: {version: v3}", false),
-            ("alpine_repo: null", false),
-            ("alpine_repo: {version: ''}", false),
-            ("local_repo_base_url: x", false),
-            ("alpine_repo: {base_url: x}", true),
-            ("alpine_repo: {version: [x]}", true),
-            ("alpine_repo: {version: v3, testing_enabled: maybe}", true),
-            (r#"alpine_repo: {version: "v3\nx"}"#, true),
-        ] {
-            let sandbox = Sandbox::new(&format!("apk_repos: {{{config}}}"));
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert!(!sandbox.sys.exists(REPOSITORIES), "{config}");
-        }
-    }
 }

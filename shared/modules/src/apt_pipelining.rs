@@ -2,19 +2,16 @@
 
 use config::schema::{BOOL, Deprecation, INT, Type, word};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Error, Result, WriteOptions};
 
 use crate::packages::APT;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     distros: APT,
     flags: &[ModuleFlag::Repeatable],
     activation: &["apt_pipelining"],
-    keys: &[Keys::KEYS],
-    ..Module::new("apt_pipelining", Frequency::Instance, run)
+    ..Module::of::<Keys>("apt_pipelining", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

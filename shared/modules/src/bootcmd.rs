@@ -1,18 +1,13 @@
 //! bootcmd: commands at every boot, early in the network stage.
 
 use config::schema::{STR, list};
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, debug};
 
-use crate::schema::Section;
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Module, valid_key};
+use crate::{Context, Frequency, Module, Section, valid_key};
 
-pub const MODULE: Module = Module {
-    activation: &["bootcmd"],
-    keys: &[Keys::KEYS],
-    ..Module::new("bootcmd", Frequency::Always, run)
-};
+pub const MODULE: Module =
+    Module { activation: &["bootcmd"], ..Module::of::<Keys>("bootcmd", Frequency::Always, run) };
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
@@ -49,38 +44,11 @@ mod tests {
     use crate::tests::sandbox::Sandbox;
 
     #[test]
-    fn runs_with_the_instance_id_and_removes_its_script() {
-        let mut sandbox = Sandbox::live("");
-        let out = sandbox.top.join("out").to_string_lossy().into_owned();
-        sandbox.config = crate::tests::sandbox::yaml(&format!(
-            "bootcmd:\n- echo \"$INSTANCE_ID\" > {out}\n- [sh, -c, 'echo \"$1\" >> {out}', x, \"it's $HOME\"]"
-        ));
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(std::fs::read_to_string(&out).unwrap(), "i-test\nit's $HOME\n");
-        assert!(sandbox.sys.list(sandbox.layout.run("")).unwrap().is_empty());
-    }
-
-    #[test]
     fn a_failing_last_command_fails_the_module() {
         let sandbox = Sandbox::live("bootcmd: ['false', 'exit 3']");
         let message = sandbox.run(&MODULE).unwrap_err().to_string();
         assert!(message.ends_with(".sh: exit code 3"), "{message}");
         assert!(sandbox.sys.list(sandbox.layout.run("")).unwrap().is_empty());
-    }
-
-    #[test]
-    fn an_invalid_item_prevents_the_run() {
-        let mut sandbox = Sandbox::live("");
-        let out = sandbox.top.join("out");
-        sandbox.config = crate::tests::sandbox::yaml(&format!("bootcmd:\n- touch {}\n- 7\n", out.display()));
-        assert!(sandbox.run(&MODULE).is_err());
-        assert_eq!(
-            sandbox.logged_warnings(),
-            [
-                "test.yaml:3:3: bootcmd[1]: expected a command (a string, or a list of strings), found an integer"
-            ]
-        );
-        assert!(!out.exists());
     }
 
     #[test]

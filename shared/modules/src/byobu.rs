@@ -1,21 +1,18 @@
 //! byobu: whether byobu starts at login, for the default user or for all users.
 
 use config::Node;
-use state::Frequency;
 use system::{Command, Error, Result, debug, warning};
 
 use crate::accounts::users::Accounts;
 use crate::packages::APT;
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::Activation;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, last_failure};
 
 pub const MODULE: Module = Module {
     distros: APT,
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("byobu", Frequency::Instance, run)
+    ..Module::of::<Keys>("byobu", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -101,10 +98,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if plan.system {
         failed.extend(set_for_system(context, plan.enable).err());
     }
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
+    last_failure(failed)
 }
 
 fn set_for_system(context: &Context<'_>, enable: bool) -> Result<()> {
@@ -119,69 +113,14 @@ fn set_for_system(context: &Context<'_>, enable: bool) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::tests::sandbox::{Sandbox, yaml};
-
-    const USER_ON: &str = "sudo -Hu ann byobu-launcher-install\n";
-    const USER_OFF: &str = "sudo -Hu ann byobu-launcher-uninstall\n";
-    const RECONFIGURE: &str = "dpkg-reconfigure byobu --frontend=noninteractive\n";
-
-    fn sandbox(config: &str, sudo: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.system_info = yaml("default_user: {name: ann}");
-        for (program, body) in
-            [("byobu", ""), ("sudo", sudo), ("debconf-set-selections", ""), ("dpkg-reconfigure", "")]
-        {
-            sandbox.stub(program, body);
-        }
-        sandbox
-    }
-
-    fn system(on: bool) -> String {
-        format!("debconf-set-selections\n< byobu byobu/launch-by-default boolean {on}\n{RECONFIGURE}")
-    }
-
+    use crate::tests::sandbox::Sandbox;
     #[test]
-    fn every_choice_calls_its_tools() {
-        for (word, calls) in [
-            ("enable", system(true)),
-            ("system", system(true)),
-            ("enable-system", system(true)),
-            ("user", format!("{USER_ON}{}", system(true))),
-            ("enable-user", format!("{USER_ON}{}", system(true))),
-            ("disable-user", USER_OFF.into()),
-            ("disable-system", system(false)),
-            ("disable", format!("{USER_OFF}{}", system(false))),
-            ("maybe", String::new()),
-            ("[x]", String::new()),
-        ] {
-            let sandbox = sandbox(&format!("{{byobu_by_default: {word}, users: [default]}}"), "");
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), calls, "{word}");
-            assert_eq!(sandbox.logged_warnings().len(), calls.is_empty() as usize, "{word}");
-        }
-        let mut argument = sandbox("{byobu_by_default: enable, users: []}", "");
-        argument.args = vec!["disable-user".into()];
-        argument.run(&MODULE).unwrap();
-        assert_eq!(argument.calls(), "");
-        assert_eq!(argument.logged_warnings(), ["byobu_by_default: there is no default user"]);
-    }
-
-    #[test]
-    fn an_unchanged_choice_is_not_applied_again() {
-        let mut sandbox = sandbox("{byobu_by_default: user, users: [default]}", "");
+    fn argument_overrides_the_key() {
+        let mut sandbox = Sandbox::new("{byobu_by_default: enable, users: []}");
+        sandbox.stub("byobu", "");
+        sandbox.args = vec!["disable-user".into()];
         sandbox.run(&MODULE).unwrap();
-        let first = sandbox.calls();
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), first);
-        sandbox.config = yaml("{byobu_by_default: disable, users: [default]}");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), format!("{first}{USER_OFF}{}", system(false)));
-    }
-
-    #[test]
-    fn a_failure_for_the_user_does_not_stop_the_system() {
-        let sandbox = sandbox("{byobu_by_default: user, users: [default]}", "exit 3");
-        assert!(sandbox.run(&MODULE).is_err());
-        assert!(sandbox.calls().ends_with(RECONFIGURE));
+        assert_eq!(sandbox.calls(), "");
+        assert_eq!(sandbox.logged_warnings(), ["byobu_by_default: there is no default user"]);
     }
 }

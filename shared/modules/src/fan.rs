@@ -1,21 +1,18 @@
 //! fan: writes the configuration of Ubuntu's fan networking, installs its package and starts its service.
 
 use distro::ServiceAction::{Enable, Start, Stop};
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["fan"],
-    keys: &[Keys::KEYS],
-    ..Module::new("fan", Frequency::Instance, run)
+    ..Module::of::<Keys>("fan", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -66,48 +63,4 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         distro.manage_service(sys, Enable, SERVICE).map(|()| is_started)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::MODULE;
-    use crate::tests::sandbox::Sandbox;
-    use system::WriteOptions;
-
-    #[test]
-    fn the_service_is_restarted_with_its_file() {
-        for systemctl in ["", "[ $1 != stop ]"] {
-            let sandbox = Sandbox::new("fan: {config: '10.0.0.0/8 eth0/16 dhcp'}");
-            sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
-            sandbox.stub("fanctl", "");
-            sandbox.stub("systemctl", systemctl);
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.file("/etc/network/fan"), ("10.0.0.0/8 eth0/16 dhcp\n".into(), 0o644));
-            let calls =
-                "systemctl stop ubuntu-fan\nsystemctl start ubuntu-fan\nsystemctl enable ubuntu-fan\n";
-            assert_eq!(sandbox.calls(), calls);
-            assert_eq!(sandbox.logged_warnings().len(), !systemctl.is_empty() as usize);
-            sandbox.run(&MODULE).unwrap();
-            let again = if systemctl.is_empty() { "" } else { calls };
-            assert_eq!(sandbox.calls(), format!("{calls}{again}"), "repeated only after a failure");
-            sandbox.sys.write("/etc/network/fan", "edited", WriteOptions::default()).unwrap();
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), format!("{calls}{again}{calls}"));
-        }
-    }
-
-    #[test]
-    fn invalid_values_write_nothing() {
-        for (config, fails) in [
-            ("{config: ''}", false),
-            ("{}", true),
-            ("{config: [x]}", true),
-            ("{config: x, config_path: \"/etc/a\\nb\"}", true),
-            ("7", true),
-        ] {
-            let sandbox = Sandbox::new(&format!("fan: {config}"));
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert!(sandbox.sys.effects().is_empty(), "{config}");
-        }
-    }
 }

@@ -3,16 +3,14 @@
 
 use config::schema::{STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Error, Result, ResultExt, System, debug, info, warning};
 
 use crate::disks::block_device::{Partition, find_block_device};
 use crate::disks::mountinfo::{MountInfo, read_mountinfo};
 use crate::disks::partition_table::{Geometry, Growth, Plan, plan_growth};
-use crate::schema::Section;
-use crate::{Context, Module, fully_valid_key};
+use crate::{Context, Frequency, Module, Section, fully_valid_key};
 
-pub const MODULE: Module = Module { keys: &[Keys::KEYS], ..Module::new("growpart", Frequency::Always, run) };
+pub const MODULE: Module = Module::of::<Keys>("growpart", Frequency::Always, run);
 
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
@@ -230,40 +228,6 @@ fn parse_key_file(text: &str) -> Option<(Vec<u8>, u64)> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn invalid_modes_change_nothing() {
-        for (config, fails, warnings) in [
-            ("{}", false, 0),
-            ("growpart:", false, 1),
-            // A boolean here is an old form.
-            ("growpart: {mode: off}", false, 1),
-            ("growpart: {mode: 'off'}", false, 0),
-            ("growpart: {mode: 'No'}", false, 0),
-            ("growpart: {mode: 'FALSE'}", false, 0),
-            ("growpart: {mode: 0}", false, 0),
-            ("growpart: {mode: gpart}", true, 0),
-            ("growpart: {mode: growfs}", true, 0),
-            ("growpart: {mode: fast}", true, 1),
-            ("growpart: {mode: null}", true, 1),
-            ("growpart: {devices: {a: b}}", true, 1),
-            ("growpart: {devices: [/, [x]]}", true, 1),
-            ("growpart: {ignore_growroot_disabled: maybe}", true, 1),
-            ("growpart: {mod: auto}", false, 1),
-            ("growpart: {devices: /}", false, 0),
-            ("growpart: x", true, 1),
-        ] {
-            let sandbox = Sandbox::new(config);
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(
-                sandbox.logged_warnings().len(),
-                warnings,
-                "{config}: {:?}",
-                sandbox.logged_warnings()
-            );
-            assert!(sandbox.sys.effects().is_empty(), "{config}");
-        }
-    }
 
     #[test]
     fn key_file_of_an_encrypted_root_is_parsed() {

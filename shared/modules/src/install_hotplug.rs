@@ -3,17 +3,15 @@
 
 use config::schema::Type;
 use config::{FromNode, Node, Reader};
-use state::{Frequency, Layout};
+use state::Layout;
 use system::{Change, Command, Result, System, WriteOptions, debug};
 
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("install_hotplug", Frequency::Instance, run)
+    ..Module::of::<Keys>("install_hotplug", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -178,15 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_written_and_removed() {
-        let mut sandbox = Sandbox::new("updates: {network: {when: [hotplug]}}");
-        sandbox.run(&MODULE).unwrap();
-        let text = sandbox.sys.read_text(RULE_PATH).unwrap();
-        assert!(text.contains("RUN+=\"/usr/lib/cloud-init/hook-hotplug\"\n"), "{text}");
-        sandbox.config = yaml("{}");
-        sandbox.run(&MODULE).unwrap();
-        assert!(!sandbox.sys.exists(RULE_PATH));
-        sandbox.run(&MODULE).unwrap();
+    fn operators_rule_names_the_helper_of_the_distribution() {
+        let sandbox = Sandbox::new("{}");
         sandbox.sys.create_dir_all(LIBEXEC_DIRS[0], 0o755).unwrap();
         enable_hotplug(&sandbox.sys, &sandbox.layout, "").unwrap();
         assert!(sandbox.sys.read_text(RULE_PATH).unwrap().contains("/usr/libexec/cloud-init/hook-hotplug"));

@@ -2,16 +2,13 @@
 //! host when they connect. Upstream has a separate program for it; here the module does the work.
 
 use encoding::{base64, sha};
-use state::Frequency;
 use system::{Command, Result, System, debug};
 
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("keys_to_console", Frequency::Instance, run)
+    ..Module::of::<Keys>("keys_to_console", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -257,26 +254,6 @@ mod tests {
         let logged = "<14>Nov 21 01:00:00 cloud-init: a\n<14>Nov 21 01:00:00 cloud-init: b\n";
         for (printed, shown) in [(logged, logged), ("", "a\nb\n"), ("logger: no socket\n", "a\nb\n")] {
             assert_eq!(console_lines("a\nb\n", printed), shown);
-        }
-    }
-
-    #[test]
-    fn invalid_settings_are_reported() {
-        for (config, logged_warnings) in [
-            ("ssh: {emit_keys_to_console: false}", 0),
-            ("ssh: null", 0),
-            ("ssh: [x]", 1),
-            ("ssh_fp_console_blacklist: ssh-rsa", 0),
-            ("ssh_key_console_blacklist: [[x]]", 1),
-        ] {
-            let sandbox = Sandbox::new(config);
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(
-                sandbox.logged_warnings().len(),
-                logged_warnings,
-                "{config} {:?}",
-                sandbox.logged_warnings()
-            );
         }
     }
 }

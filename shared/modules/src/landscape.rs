@@ -6,19 +6,16 @@ use std::collections::BTreeMap;
 use config::schema::DefaultValue::Str;
 use config::schema::{Format, STR, Type, key, map, word};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Result, debug, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["landscape"],
-    keys: &[Keys::KEYS],
-    ..Module::new("landscape", Frequency::Instance, run)
+    ..Module::of::<Keys>("landscape", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -151,63 +148,10 @@ fn client_settings(text: &str) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::sandbox::{Sandbox, yaml};
-    use distro::Distro;
-    use system::WriteOptions;
-
-    fn sandbox(config: &str, landscape_config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = Distro::named("ubuntu").unwrap();
-        sandbox.system_info = yaml("apt_get_wrapper: {enabled: false}");
-        sandbox.stub("apt-get", "");
-        sandbox.stub("apt-cache", "echo landscape-client");
-        sandbox.stub("landscape-config", landscape_config);
-        sandbox
-    }
-
-    const NEW: &str = "case $* in *--is-registered) exit 5 ;; esac";
-    const CONFIG: &str = "landscape: {client: {account_name: ours, computer_title: 'a b', registration_key: s3cret, log_level: debug, own_key: 7}}";
-
     #[test]
-    fn settings_are_merged_and_not_logged() {
-        let new = sandbox(CONFIG, NEW);
-        let file = "[client]\nurl = https://l.example/m\n# x = y\ntags=\"a,b\"\n[other]\nz = 1\n";
-        new.sys.write(CLIENT_FILE, file, WriteOptions::default()).unwrap();
-        new.run(&MODULE).unwrap();
-        let calls = new.calls();
-        let wanted = "landscape-config --silent --is-registered\nlandscape-config --silent --account-name ours \
-                      --computer-title a b --data-path /var/lib/landscape/client --log-level debug --own-key 7 \
-                      --ping-url http://landscape.canonical.com/ping --registration-key s3cret --tags a,b \
-                      --url https://l.example/m\n";
-        assert!(calls.ends_with(wanted) && calls.contains("install landscape-client"), "{calls}");
-        assert!(!new.commands().join("\n").contains("s3cret"));
-        let failing = sandbox(CONFIG, "case $* in *--is-registered) exit 5 ;; esac; echo s3cret >&2; exit 1");
-        let message = failing.run(&MODULE).unwrap_err().to_string();
-        assert!(!message.contains("s3cret"), "{message}");
-    }
-
-    #[test]
-    fn registered_client_is_not_changed() {
-        let registered = sandbox(CONFIG, "");
-        registered.run(&MODULE).unwrap();
-        assert!(registered.calls().ends_with("landscape-config --silent --is-registered\n"));
-        assert_eq!(registered.logged_warnings(), ["Client already registered to Landscape"]);
-        assert!(sandbox(CONFIG, "exit 1").run(&MODULE).is_err());
-    }
-
-    #[test]
-    fn invalid_settings_register_nothing() {
-        for config in [
-            "{}",
-            "{client: x}",
-            "{client: {account_name: a}}",
-            "{client: {account_name: a, computer_title: [b]}}",
-            "{client: {account_name: a, computer_title: b, '-x y': c}}",
-        ] {
-            let sandbox = sandbox(&format!("landscape: {config}"), NEW);
-            let before = sandbox.sys.effects().len();
-            assert!(sandbox.run(&MODULE).is_err(), "{config}");
-            assert_eq!(sandbox.sys.effects().len(), before, "{config}");
-        }
+    fn section_of_the_client_is_read() {
+        let text = "x = 0\n[client]\nurl = https://l.example/m\n# x = y\ntags=\"a,b\"\n[other]\nz = 1\n";
+        let settings = [("url", "https://l.example/m"), ("tags", "a,b")];
+        assert_eq!(client_settings(text), settings.map(|(name, value)| (name.into(), value.into())));
     }
 }

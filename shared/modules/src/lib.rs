@@ -79,7 +79,7 @@ mod values;
 pub use disks::partition_table::check as partition_table_check;
 pub use install_hotplug::{enable_hotplug, is_hotplug_enabled, is_hotplug_enabled_by_operator};
 pub use power_state_change::reboot_if_requested;
-pub use runner::context::{Context, HotplugPolicy, fully_valid_key, valid_key};
+pub use runner::context::{Context, HotplugPolicy};
 pub use runner::image_keys::where_key_belongs;
 pub use runner::ineffective_keys::report_ineffective_keys;
 pub use runner::module::{Distros, Module, ModuleFlag, StartAhead};
@@ -88,7 +88,9 @@ pub use runner::run::{ModuleResult, RunMode, Skip, finish_interrupted, run_modul
 pub use set_hostname::set_hostname_early;
 pub use ssh::KEEP_HOST_KEYS;
 
+use runner::context::{fully_valid_key, last_failure, valid_key};
 use schema::Section;
+use state::Frequency;
 
 /// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two
 /// tables are separate: a program that only checks and documents contains no module, one that only runs modules no

@@ -4,21 +4,18 @@ use std::time::Duration;
 
 use config::schema::{INT, Type};
 use config::{FromNode, Node, Reader, yaml};
-use state::Frequency;
 use system::{Command, Error, Result, debug, info, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::snap_seeding::wait_until_seeded;
 use crate::values::text_values::{Line, Word};
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["lxd"],
-    keys: &[Keys::KEYS],
-    ..Module::new("lxd", Frequency::Instance, run)
+    ..Module::of::<Keys>("lxd", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -26,8 +23,6 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 /// The bridge that `lxd init` may create.
 const DEFAULT_BRIDGE: &str = "lxdbr0";
-/// The configuration file of the bridge in packages of LXD from before the snap.
-const BRIDGE_FILE: &str = "/etc/default/lxd-bridge";
 /// Longer than `lxd waitready` waits.
 // Wait: lxd | `lxd waitready` | -
 const READY_TIMEOUT: Duration = Duration::from_secs(330);
@@ -157,13 +152,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     if let Some(init) = &init {
         initialize(context, init)?;
     }
-    match &lxd.bridge {
-        Some(bridge) if sys.exists(BRIDGE_FILE) && sys.which("debconf-communicate").is_some() => {
-            configure_packaged_bridge(context, bridge)
-        }
-        Some(bridge) => configure_bridge(context, bridge, init.is_some()),
-        None => Ok(()),
-    }
+    lxd.bridge.map_or(Ok(()), |bridge| configure_bridge(context, &bridge, init.is_some()))
 }
 
 fn install(context: &Context<'_>) -> Result<()> {
@@ -306,61 +295,6 @@ fn bridge_settings(bridge: &Bridge) -> Vec<String> {
     settings
 }
 
-/// Configures the bridge of LXD's old packages, through debconf.
-fn configure_packaged_bridge(context: &Context<'_>, bridge: &Bridge) -> Result<()> {
-    let sys = context.sys;
-    let answers = debconf_answers(bridge);
-    let input: String = answers.iter().map(|(name, value)| format!("set lxd/{name} {value}\n")).collect();
-    if let Err(e) = sys.run(&Command::new(["debconf-communicate"]).stdin(input)) {
-        warning!(sys, "lxd.bridge: {e}");
-    }
-    // The package writes it again.
-    sys.remove(BRIDGE_FILE)?;
-    sys.run(&Command::new(["dpkg-reconfigure", "lxd", "--frontend=noninteractive"])).map(drop)
-}
-
-fn debconf_answers(bridge: &Bridge) -> Vec<(&'static str, String)> {
-    let name = bridge.name.0.clone();
-    match bridge.mode {
-        Mode::None => return vec![("setup-bridge", "false".into()), ("bridge-name", String::new())],
-        Mode::Existing => {
-            return vec![
-                ("setup-bridge", "false".into()),
-                ("use-existing-bridge", "true".into()),
-                ("bridge-name", name),
-            ];
-        }
-        Mode::New => {}
-    }
-    let mut answers = vec![("setup-bridge", "true".to_string()), ("bridge-name", name)];
-    let word = |word: &Option<Word>| word.as_ref().map(|Word(text)| text.clone());
-    let number = |number: Option<i64>| number.map(|n| n.to_string());
-    let mut extend = |named: Vec<(&'static str, Option<String>)>| {
-        answers.extend(named.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    };
-    if bridge.ipv4_address.is_some() {
-        extend(vec![
-            ("bridge-ipv4", Some("true".into())),
-            ("bridge-ipv4-address", word(&bridge.ipv4_address)),
-            ("bridge-ipv4-netmask", number(bridge.ipv4_netmask)),
-            ("bridge-ipv4-dhcp-first", word(&bridge.ipv4_dhcp_first)),
-            ("bridge-ipv4-dhcp-last", word(&bridge.ipv4_dhcp_last)),
-            ("bridge-ipv4-dhcp-leases", number(bridge.ipv4_dhcp_leases)),
-            ("bridge-ipv4-nat", Some(bridge.ipv4_nat.unwrap_or(true).to_string())),
-        ]);
-    }
-    if bridge.ipv6_address.is_some() {
-        extend(vec![
-            ("bridge-ipv6", Some("true".into())),
-            ("bridge-ipv6-address", word(&bridge.ipv6_address)),
-            ("bridge-ipv6-netmask", number(bridge.ipv6_netmask)),
-            ("bridge-ipv6-nat", Some(bridge.ipv6_nat.to_string())),
-        ]);
-    }
-    extend(vec![("bridge-domain", word(&bridge.domain))]);
-    answers
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,36 +313,18 @@ mod tests {
     const READY: &str = "snap wait system seed.loaded\nsnap list lxd\nlxd waitready --timeout=300\n";
 
     #[test]
-    fn configuration_becomes_calls_of_lxd_and_lxc() {
+    fn bridges_without_addresses_or_creation() {
         for (config, calls) in [
-            (
-                "{init: {network_address: '::', network_port: 8443, storage_backend: dir, storage_create_loop: 10, storage_pool: p}}",
-                "lxd init --auto --network-address=:: --network-port=8443 --storage-backend=dir --storage-create-loop=10 \
-                 --storage-pool=p\n",
-            ),
-            (
-                "{init: {storage_create_device: /dev/vdb}}",
-                "lxd init --auto --storage-create-device=/dev/vdb\n",
-            ),
             ("{init: {network_port: 0}, bridge: {mode: none}}", "lxd init --auto\n"),
             (
                 "{bridge: {mode: existing, name: br0}}",
                 "lxc network attach-profile br0 default eth0 --force-local\n",
             ),
             (
-                "{bridge: {mode: new, name: br0, ipv4_address: 10.9.8.1, ipv4_netmask: 24, ipv4_dhcp_first: 10.9.8.2, \
-                 ipv4_dhcp_last: 10.9.8.9, ipv4_nat: true, ipv6_address: 'fd98::1', ipv6_netmask: 64, ipv6_nat: true, domain: d.example, \
-                 mtu: 1400}}",
-                "lxc network create br0 ipv4.address=10.9.8.1/24 ipv4.nat=true ipv4.dhcp.ranges=10.9.8.2-10.9.8.9 \
-                 ipv6.address=fd98::1/64 ipv6.nat=true dns.domain=d.example bridge.mtu=1400 --force-local\n\
-                 lxc network attach-profile br0 default eth0 --force-local\n",
-            ),
-            (
                 "{bridge: {mode: new, ipv4_address: 10.9.8.1, ipv4_netmask: 24, ipv4_nat: false, ipv6_address: 'fd98::1', mtu: -1}}",
                 "lxc network create lxdbr0 ipv4.address=10.9.8.1/24 ipv6.address=none --force-local\n\
                  lxc network attach-profile lxdbr0 default eth0 --force-local\n",
             ),
-            ("{preseed: \"config: {}\\n\"}", "lxd init --preseed\n< config: {}\n"),
         ] {
             let sandbox = machine(config, "", "", "");
             sandbox.run(&MODULE).unwrap();
@@ -457,77 +373,17 @@ mod tests {
     }
 
     #[test]
-    fn lvm_falls_back_to_a_pool_without_thin_volumes() {
-        let lxd = "case \"$*\" in *backend=lvm*) exit 1 ;; esac";
-        let sandbox = machine("{init: {storage_backend: lvm, storage_pool: p}}", "", lxd, "");
-        sandbox.stub("lvcreate", "");
-        sandbox.run(&MODULE).unwrap();
-        assert!(
-            sandbox.calls().ends_with(
-                "lxd init --auto --storage-backend=lvm --storage-pool=p\n\
-                 lxc storage create default lvm lvm.use_thinpool=false\nlxd init --auto --storage-pool=p\n"
-            ),
-            "{}",
-            sandbox.calls()
-        );
-        let other = machine("{init: {storage_backend: dir}}", "", "[ \"$1\" != init ]", "");
-        assert!(other.run(&MODULE).is_err());
-        assert!(!other.calls().contains("lxc"), "{}", other.calls());
+    fn failed_initialization_is_an_error_without_lvm() {
+        let sandbox = machine("{init: {storage_backend: dir}}", "", "[ \"$1\" != init ]", "");
+        assert!(sandbox.run(&MODULE).is_err());
+        assert!(!sandbox.calls().contains("lxc"), "{}", sandbox.calls());
     }
 
     #[test]
-    fn the_password_is_not_an_argument() {
-        let sandbox = machine("{init: {trust_password: \"s3cret\\n\"}}", "", "", "");
-        sandbox.run(&MODULE).unwrap();
-        let set = "lxd init --auto\nlxc config set core.trust_password - --force-local\n< s3cret\n";
-        assert_eq!(sandbox.calls(), format!("{READY}{set}"));
-        assert!(!sandbox.commands().join("\n").contains("s3cret"));
-    }
-
-    #[test]
-    fn the_bridge_of_old_packages_is_configured_by_debconf() {
-        for (config, answers) in [
-            ("{mode: none}", "setup-bridge false\nbridge-name \n"),
-            ("{mode: existing, name: b}", "setup-bridge false\nuse-existing-bridge true\nbridge-name b\n"),
-            ("{mode: new, domain: d}", "setup-bridge true\nbridge-name lxdbr0\nbridge-domain d\n"),
-            (
-                "{mode: new, ipv4_address: 10.9.8.1, ipv4_netmask: 24, ipv4_dhcp_leases: 8, ipv6_address: 'fd98::1', ipv6_netmask: 64}",
-                "setup-bridge true\nbridge-name lxdbr0\nbridge-ipv4 true\nbridge-ipv4-address 10.9.8.1\nbridge-ipv4-netmask 24\n\
-                 bridge-ipv4-dhcp-leases 8\nbridge-ipv4-nat true\nbridge-ipv6 true\nbridge-ipv6-address fd98::1\n\
-                 bridge-ipv6-netmask 64\nbridge-ipv6-nat false\n",
-            ),
-        ] {
-            let sandbox = machine(&format!("{{bridge: {config}}}"), "", "", "");
-            sandbox.sys.write(BRIDGE_FILE, "", system::WriteOptions::default()).unwrap();
-            sandbox.stub("debconf-communicate", "");
-            sandbox.stub("dpkg-reconfigure", "");
-            sandbox.run(&MODULE).unwrap();
-            let answers: String = answers.lines().map(|line| format!("< set lxd/{line}\n")).collect();
-            let calls = format!(
-                "{READY}debconf-communicate\n{answers}dpkg-reconfigure lxd --frontend=noninteractive\n"
-            );
-            assert_eq!(sandbox.calls(), calls, "{config}");
-            assert!(!sandbox.sys.exists(BRIDGE_FILE));
-        }
-    }
-
-    #[test]
-    fn invalid_values_run_nothing() {
-        for (config, fails) in [
-            ("null", false),
-            ("{}", false),
-            ("x", true),
-            ("{init: {storage_backend: nonsense, storage_create_device: /dev/vdb}}", true),
-            ("{bridge: {name: b}}", true),
-            ("{bridge: {mode: new, name: -x}}", true),
-            ("{bridge: {mode: new, mtu: -2}}", true),
-            ("{bridge: {mode: new, domain: \"a\\nset x\"}}", true),
-            ("{preseed: [x]}", true),
-            ("{preseed: x, init: {network_port: 1}}", true),
-            ("{preseed: x, bridge: {mode: none}}", true),
-        ] {
+    fn preseed_excludes_the_other_keys() {
+        for config in ["{preseed: x, init: {network_port: 1}}", "{preseed: x, bridge: {mode: none}}"] {
             let sandbox = machine(config, "", "", "");
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
+            assert!(sandbox.run(&MODULE).is_err(), "{config}");
             assert_eq!(sandbox.calls(), "", "{config}");
         }
     }

@@ -2,21 +2,18 @@
 
 use config::schema::{BOOL, INT, STR, Type, key, map};
 use config::{FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
 use crate::values::config_obj;
 use crate::values::text_values::Line;
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["mcollective"],
-    keys: &[Keys::KEYS],
-    ..Module::new("mcollective", Frequency::Instance, run)
+    ..Module::of::<Keys>("mcollective", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -139,45 +136,4 @@ fn run(context: &Context<'_>) -> Result<()> {
         let restart = Command::new(["service", "mcollective", "restart"]);
         sys.run(&restart.output(OutputMode::Inherit)).map(|_| true)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn settings_and_certificates_are_written() {
-        let mut sandbox = Sandbox::new(
-            "mcollective: {conf: {loglevel: debug, main: {a: 1}, public-cert: PUB, private-cert: KEY, list: [x], t: true}}",
-        );
-        sandbox.distro = distro::Distro::named("rocky").unwrap();
-        sandbox.stub("dnf", "");
-        sandbox.stub("service", "");
-        let old = "# head\nloglevel = info\n";
-        sandbox.sys.write(SERVER, old, WriteOptions::mode(0o640)).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(
-            sandbox.file(SERVER),
-            (
-                format!(
-                    "# head\nloglevel = debug\nplugin.ssl_server_public = {PUBLIC}\nsecurityprovider = ssl\n\
-                     plugin.ssl_server_private = {PRIVATE}\nt = True\n[main]\na = 1\n"
-                ),
-                0o644
-            )
-        );
-        assert_eq!(sandbox.file(&format!("{SERVER}.old")), (old.into(), 0o640));
-        assert_eq!(sandbox.file(PUBLIC), ("PUB".into(), 0o644));
-        assert_eq!(sandbox.file(PRIVATE), ("KEY".into(), 0o600));
-        let messages = sandbox.logged_warnings();
-        assert!(messages.len() == 1 && messages[0].contains("mcollective.conf.list"), "{messages:?}");
-        let calls = "dnf -y install mcollective\nservice mcollective restart\n";
-        assert_eq!(sandbox.calls(), calls);
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), format!("{calls}dnf -y install mcollective\n"), "nothing has changed");
-        sandbox.sys.write(PRIVATE, "edited", WriteOptions::secret()).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), format!("{calls}dnf -y install mcollective\n{calls}"));
-    }
 }

@@ -3,19 +3,16 @@
 use config::schema::{Definition, STR, Type, key, list, map, reference};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest};
-use state::Frequency;
 use system::{Error, Result, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::reboot::reboot;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["apt_update", "package_update", "apt_upgrade", "package_upgrade", "packages"],
-    keys: &[Keys::KEYS],
-    ..Module::new("package_update_upgrade_install", Frequency::Instance, run)
+    ..Module::of::<Keys>("package_update_upgrade_install", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -24,10 +21,14 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 /// Packages that require a reboot create one of these files.
 const REBOOT_MARKERS: [&str; 2] = ["/var/run/reboot-required", "/run/reboot-needed"];
 
+/// The spellings of two keys.
+const UPDATE: [&str; 2] = ["package_update", "apt_update"];
+const UPGRADE: [&str; 2] = ["package_upgrade", "apt_upgrade"];
+
 config::keys! {
     struct Keys {
         /// Packages to install: NAME, [NAME, VERSION], or a map of package managers to such lists.
-        packages: Packages;
+        packages: Option<Packages>;
         /// Update the package index.
         package_update: bool = false, also "apt_update" since "22.2";
         /// Upgrade installed packages.
@@ -51,7 +52,6 @@ struct Packages(PackageRequest);
 
 impl FromNode for Packages {
     const SCHEMA: &'static [Type] = &[list(&[reference(&PACKAGES), reference(&PACKAGE)]).min(1)];
-    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Packages> {
         let mut wanted = PackageRequest::default();
         for_each_item(node, reader, |item, reader| match &item.value {
@@ -78,9 +78,6 @@ impl FromNode for Packages {
             _ => wanted.any.extend(package(item, reader)),
         });
         Some(Packages(wanted))
-    }
-    fn absent() -> Option<Packages> {
-        Some(Packages::default())
     }
 }
 
@@ -152,7 +149,7 @@ fn is_group(text: &str) -> bool {
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
     let Some(keys) = context.read_keys(Keys::read_known) else { return Ok(()) };
-    let wanted = keys.packages.0;
+    let wanted = keys.packages.unwrap_or_default().0;
     let installs = wanted != PackageRequest::default();
     let mut failures: Vec<Error> = Vec::new();
     let mut attempt = |action: &str, result: Result<()>| {
@@ -163,13 +160,15 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let mut is_index_old = false;
     if keys.package_update || keys.package_upgrade {
-        sys.set_cause_key(configured_names(context, keys.package_update, keys.package_upgrade));
+        let update = if keys.package_update { &UPDATE[..] } else { &[] };
+        let upgrade = if keys.package_upgrade { &UPGRADE[..] } else { &[] };
+        sys.set_cause_key(configured_names(context, &[update, upgrade].concat()));
         let updated = package_sources::update(context, true);
         is_index_old = updated.is_err();
         attempt("updating the list of packages", updated);
     }
     if keys.package_upgrade {
-        sys.set_cause_key(configured_names(context, false, true));
+        sys.set_cause_key(configured_names(context, &UPGRADE));
         let apt = package_sources::apt_options(context.system_info);
         attempt("upgrading the packages", context.distro.upgrade_packages(sys, &apt));
     }
@@ -193,12 +192,10 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// Returns which of the two keys are enabled, as they were written.
-fn configured_names(context: &Context<'_>, update: bool, upgrade: bool) -> String {
-    let keys = [(update, ["package_update", "apt_update"]), (upgrade, ["package_upgrade", "apt_upgrade"])];
-    let keys = keys.iter().filter(|(is_on, _)| *is_on).flat_map(|(_, names)| names);
-    let keys: Vec<&str> = keys.copied().filter(|name| context.config.get(name).is_some()).collect();
-    keys.join(", ")
+/// Returns which of the names are set, for messages.
+fn configured_names(context: &Context<'_>, names: &[&str]) -> String {
+    let names = names.iter().copied().filter(|name| context.config.get(name).is_some());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -266,23 +263,14 @@ mod tests {
         }
     }
 
-    /// The sandbox has a file for each program but nothing that can run it: starting one fails with an error.
-    fn tried(distro: &str, programs: &[&str], config: &str) -> (Sandbox, Vec<String>, bool) {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = distro::Distro::named(distro).unwrap();
-        for program in programs {
-            sandbox.sys.write(format!("/usr/bin/{program}"), "", WriteOptions::mode(0o755)).unwrap();
-        }
-        sandbox.sys.write("/run/reboot-needed", "", WriteOptions::default()).unwrap();
-        let failed = sandbox.run(&MODULE).is_err();
-        let logged_warnings = sandbox.logged_warnings();
-        (sandbox, logged_warnings, failed)
-    }
-
+    /// No program can be started.
     #[test]
     fn all_steps_run_and_the_last_failure_is_returned() {
-        let config = "{package_upgrade: true, packages: [a], package_reboot_if_required: true}";
-        let (sandbox, logged_warnings, failed) = tried("rocky", &[], config);
+        let mut sandbox =
+            Sandbox::new("{package_upgrade: true, packages: [a], package_reboot_if_required: true}");
+        sandbox.distro = distro::Distro::named("rocky").unwrap();
+        sandbox.sys.write("/run/reboot-needed", "", WriteOptions::default()).unwrap();
+        assert!(sandbox.run(&MODULE).is_err());
         let starts = [
             "updating the list of packages: running dnf -y makecache: dnf: ",
             "upgrading the packages: running dnf -y upgrade: dnf: ",
@@ -290,9 +278,9 @@ mod tests {
             "rebooting: /run/reboot-needed exists",
             "reboot failed: running /sbin/reboot: ",
         ];
-        assert!(failed);
-        assert_eq!(logged_warnings.len(), starts.len(), "{logged_warnings:?}");
-        for (line, start) in logged_warnings.iter().zip(starts) {
+        let warnings = sandbox.logged_warnings();
+        assert_eq!(warnings.len(), starts.len(), "{warnings:?}");
+        for (line, start) in warnings.iter().zip(starts) {
             assert!(line.starts_with(start), "{line}");
         }
         // The next use of packages updates the list again.
@@ -316,37 +304,6 @@ mod tests {
             let words = ["update", "dist-upgrade", "pkgnames", "install"];
             let steps = calls.split_whitespace().filter(|w| words.contains(w));
             assert_eq!(steps.map(|w| format!("{w} ")).collect::<String>(), expected, "{calls}");
-        }
-    }
-
-    #[test]
-    fn old_spellings_and_nothing_to_do() {
-        for (config, logged_warnings, failed) in [
-            ("{apt_update: true}", 2, true),
-            ("{package_update: false, packages: []}", 0, false),
-            ("{packages: null, package_reboot_if_required: true}", 0, false),
-            ("{package_update: maybe}", 1, false),
-            ("{packages: [{snap: []}]}", 0, false),
-        ] {
-            let (sandbox, got, fails) = tried("debian", &[], config);
-            assert_eq!((got.len(), fails), (logged_warnings, failed), "{config} {got:?}");
-            assert!(sandbox.commands().is_empty(), "{config}");
-        }
-    }
-
-    #[test]
-    fn indexes_are_refreshed_once_unless_requested() {
-        for (config, refreshed) in
-            [("{packages: [a]}", false), ("{packages: [a], package_update: true}", true)]
-        {
-            let sandbox = Sandbox::new(config);
-            sandbox
-                .sys
-                .write("/var/lib/cloud/instance/sem/update_sources", "", WriteOptions::default())
-                .unwrap();
-            assert!(sandbox.run(&MODULE).is_err());
-            let messages = sandbox.logged_warnings().join("\n");
-            assert_eq!(messages.contains("apt-get"), refreshed, "{messages}");
         }
     }
 }

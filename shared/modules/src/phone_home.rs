@@ -5,18 +5,15 @@ use std::time::Duration;
 use config::schema::{Format, Type, list, word};
 use config::{FromNode, Node, Reader, Value};
 use encoding::percent;
-use state::Frequency;
 use system::{Error, Request, Result, info, warning};
 
 use crate::hostname::{self, HostnameInfo};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["phone_home"],
-    keys: &[Keys::KEYS],
-    ..Module::new("phone_home", Frequency::Instance, run)
+    ..Module::of::<Keys>("phone_home", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -167,140 +164,11 @@ fn form_encode(pairs: &[(&str, String)]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write as _};
-    use std::net::TcpListener;
-
-    use system::WriteOptions;
-
     use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    /// Answers requests on a loopback port with the given statuses; returns the requests.
-    fn serve(listener: TcpListener, statuses: Vec<u16>) -> std::thread::JoinHandle<Vec<String>> {
-        std::thread::spawn(move || {
-            let mut requests = Vec::new();
-            for status in statuses {
-                let (mut stream, _) = listener.accept().unwrap();
-                let (mut text, mut piece) = (String::new(), [0; 4096]);
-                loop {
-                    let n = stream.read(&mut piece).unwrap();
-                    text.push_str(std::str::from_utf8(&piece[..n]).unwrap());
-                    let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
-                    let length = head.lines().find_map(|l| {
-                        l.to_ascii_lowercase()
-                            .strip_prefix("content-length: ")
-                            .map(|n| n.parse::<usize>().unwrap())
-                    });
-                    if n == 0 || body.len() >= length.unwrap_or(0) {
-                        break;
-                    }
-                }
-                requests.push(text);
-                write!(stream, "HTTP/1.1 {status} X\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-                    .unwrap();
-            }
-            requests
-        })
-    }
 
     #[test]
     fn form_values_are_percent_encoded() {
         let pairs = [("a", "x y".to_string()), ("b", "1+2=3&/é\n".into())];
         assert_eq!(form_encode(&pairs), "a=x+y&b=1%2B2%3D3%26%2F%C3%A9%0A");
-    }
-
-    #[test]
-    fn posts_the_requested_values() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/$INSTANCE_ID/", listener.local_addr().unwrap());
-        let server = serve(listener, vec![200]);
-        let mut sandbox = Sandbox::new(&format!(
-            "{{phone_home: {{url: {url}, post: [pub_key_rsa, pub_key_ed25519, instance_id, hostname, pub_key_rsa, instance_id, fqdn, shoe]}}, fqdn: h.example.com}}"
-        ));
-        sandbox.instance.local_hostname = Some("m.example.com".into());
-        sandbox
-            .sys
-            .write("/etc/ssh/ssh_host_rsa_key.pub", "ssh-rsa AAAA= root@h\n", WriteOptions::default())
-            .unwrap();
-        sandbox.run(&MODULE).unwrap();
-        let requests = server.join().unwrap();
-        assert!(requests[0].starts_with("POST /i-test/ HTTP/1.1\r\n"), "{}", requests[0]);
-        assert!(
-            requests[0].to_ascii_lowercase().contains("content-type: application/x-www-form-urlencoded\r\n")
-        );
-        let body = requests[0].split_once("\r\n\r\n").unwrap().1;
-        assert_eq!(
-            body,
-            "pub_key_rsa=ssh-rsa+AAAA%3D+root%40h%0A&pub_key_ed25519=N%2FA&instance_id=i-test&hostname=m&fqdn=m.example.com&shoe=N%2FA"
-        );
-        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
-    }
-
-    /// The cloud's names, else the machine's; those of the configuration are not used.
-    #[test]
-    fn host_names_come_from_metadata_or_the_system() {
-        for (cloud, hosts, posted) in [
-            (None, "127.0.1.1 was.example.org was\n", "hostname=was&fqdn=was.example.org"),
-            (None, "", "hostname=was&fqdn=was"),
-            (Some("m"), "127.0.1.1 m.example.org m\n", "hostname=m&fqdn=m"),
-            (Some("m.example.net"), "", "hostname=m&fqdn=m.example.net"),
-        ] {
-            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            let url = format!("http://{}/", listener.local_addr().unwrap());
-            let server = serve(listener, vec![200]);
-            let mut sandbox = Sandbox::new(&format!(
-                "{{phone_home: {{url: '{url}', post: [hostname, fqdn]}}, fqdn: h.example.com}}"
-            ));
-            sandbox.instance.local_hostname = cloud.map(Into::into);
-            sandbox.sys.write("/proc/sys/kernel/hostname", "was\n", WriteOptions::default()).unwrap();
-            sandbox.sys.write("/etc/hosts", hosts, WriteOptions::default()).unwrap();
-            sandbox.run(&MODULE).unwrap();
-            let requests = server.join().unwrap();
-            assert_eq!(requests[0].split_once("\r\n\r\n").unwrap().1, posted);
-        }
-    }
-
-    #[test]
-    fn an_empty_list_is_a_request_without_a_body() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/up", listener.local_addr().unwrap());
-        let server = serve(listener, vec![200]);
-        Sandbox::new(&format!("phone_home: {{url: '{url}', post: []}}")).run(&MODULE).unwrap();
-        let requests = server.join().unwrap();
-        assert!(requests[0].starts_with("GET /up HTTP/1.1\r\n"), "{}", requests[0]);
-        assert!(requests[0].ends_with("\r\n\r\n"), "{}", requests[0]);
-    }
-
-    #[test]
-    fn a_server_error_is_a_warning() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/?token=secret", listener.local_addr().unwrap());
-        let server = serve(listener, vec![500]);
-        let sandbox = Sandbox::new(&format!("phone_home: {{url: '{url}', post: [instance_id], tries: 1}}"));
-        sandbox.run(&MODULE).unwrap();
-        server.join().unwrap();
-        let logged_warnings = sandbox.logged_warnings();
-        assert!(
-            logged_warnings.len() == 1 && logged_warnings[0].ends_with("status 500"),
-            "{logged_warnings:?}"
-        );
-        assert!(!logged_warnings[0].contains("secret"));
-    }
-
-    #[test]
-    fn invalid_configurations_send_nothing() {
-        for (text, warnings) in [
-            ("phone_home: {post: all}", 2),
-            ("phone_home: http://127.0.0.1:9/", 2),
-            ("phone_home:", 0),
-            ("phone_home: {url: 'http://127.0.0.1:9/', post: [shoe_size, instance_id], tries: 1}", 3),
-            ("phone_home: {url: 'http://127.0.0.1:9/', post: [[hostname], instance_id], tries: 1}", 2),
-            ("phone_home: {url: 'http://127.0.0.1:9/', post: everything, tries: 1}", 2),
-            ("phone_home: {url: [x], tries: 1}", 2),
-        ] {
-            let sandbox = Sandbox::new(text);
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.logged_warnings().len(), warnings, "{text}: {:?}", sandbox.logged_warnings());
-        }
     }
 }

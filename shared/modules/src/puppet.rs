@@ -4,21 +4,18 @@ use config::schema::{ANY_MAP, STR, Type, key, list, map};
 use config::yaml::{Style, emit};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::{Package, PackageRequest, ServiceAction};
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions, info, warning};
 
 use crate::hostname;
 use crate::packages::downloaded_script;
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::values::text_values::{Line, Word};
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::values::text_values::{AnyMap, Line, Word};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["puppet"],
-    keys: &[Keys::KEYS],
-    ..Module::new("puppet", Frequency::Instance, run)
+    ..Module::of::<Keys>("puppet", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -62,7 +59,10 @@ config::keys! {
         /// Sections of puppet.conf, and the CA certificate. In `certname`, `%i` is the instance ID and `%f` the FQDN.
         conf: Option<Conf>;
         /// Attributes of the certificate request.
-        csr_attributes: Option<Attributes>;
+        csr_attributes: Option<AnyMap>, types [map(&[
+            key("custom_attributes", &[ANY_MAP]).doc("Attributes of the request only."),
+            key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
+        ])];
     }
     struct Keys {
         /// Install, configure and run the Puppet agent.
@@ -141,23 +141,6 @@ fn read_name(node: &Node, reader: &mut Reader) -> Option<String> {
     Some(name)
 }
 
-#[derive(Debug, Clone)]
-struct Attributes(Node);
-
-impl FromNode for Attributes {
-    const SCHEMA: &'static [Type] = &[map(&[
-        key("custom_attributes", &[ANY_MAP]).doc("Attributes of the request only."),
-        key("extension_requests", &[ANY_MAP]).doc("Extensions for the certificate, too."),
-    ])];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Attributes> {
-        if node.as_map().is_none() {
-            return reader.type_error(node, "a map");
-        }
-        Some(Attributes(node.clone()))
-    }
-}
-
 fn run(context: &Context<'_>) -> Result<()> {
     let Some(puppet) = valid_key(context, "puppet", Keys::read_known, |keys| keys.puppet)? else {
         return Ok(());
@@ -190,7 +173,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         }
         write_conf(context, &conf_file, conf)?;
     }
-    if let Some(Attributes(node)) = &puppet.csr_attributes {
+    if let Some(AnyMap(node)) = &puppet.csr_attributes {
         let text = emit(node, Style { indent: 2, ..Style::PLAIN });
         sys.write(csr_attributes, text, WriteOptions::default())?;
     }
@@ -336,80 +319,15 @@ mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
 
-    fn machine(config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = distro::Distro::named("rocky").unwrap();
+    #[test]
+    fn certname_has_the_instance_and_the_fqdn() {
+        let mut sandbox = Sandbox::new("{}");
         sandbox.instance.local_hostname = Some("H.example.com".into());
-        sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
-        sandbox.stub("dnf", "");
-        sandbox.stub("systemctl", "[ \"$2\" = puppet.service ]");
-        sandbox.stub(
-            "puppet",
-            "case $3 in config) echo /p/puppet.conf ;; ssldir) echo /p/ssl ;; *) echo /p/csr.yaml ;; esac",
-        );
-        let old = "# head\n[main]\n  logdir = /l\nssldir=/s\n[agent]\nServer: old\n";
-        sandbox.sys.write("/p/puppet.conf", old, WriteOptions::default()).unwrap();
-        let id = nix_id();
-        let passwd = format!("root:x:0:0::/root:/bin/sh\npuppet:x:{id}:{id}::/:/bin/sh\n");
-        sandbox.sys.write("/etc/passwd", passwd, WriteOptions::default()).unwrap();
-        sandbox.sys.write("/etc/group", format!("root:x:{id}:\n"), WriteOptions::default()).unwrap();
-        sandbox
-    }
-
-    /// Returns the user that runs the tests, who may own the files.
-    fn nix_id() -> u32 {
-        use std::os::unix::fs::MetadataExt;
-        std::fs::metadata("/proc/self").unwrap().uid()
-    }
-
-    #[test]
-    fn puppet_is_configured_run_and_started() {
-        let sandbox = machine(
-            "puppet:\n  version: '7'\n  exec: true\n  exec_args: [--onetime, -v]\n  conf:\n    agent: {Server: new, certname: '%i.%F-%f'}\n    \
-             extra: {a: 1}\n    ca_cert: PEM\n  csr_attributes: {custom_attributes: {b: x, a: 7}}",
-        );
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(
-            sandbox.file("/p/puppet.conf"),
-            (
-                "[main]\nlogdir = /l\nssldir = /s\n\n[agent]\nserver = new\ncertname = i-test.%f-h.example.com\n\n[extra]\na = 1\n\n"
-                    .into(),
-                0o644
-            )
-        );
-        assert!(sandbox.file("/p/puppet.conf.old").0.starts_with("# head\n"));
-        assert_eq!(sandbox.file("/p/ssl/certs/ca.pem"), ("PEM".into(), 0o644));
-        assert_eq!(sandbox.sys.mode("/p/ssl"), Some(0o771));
-        assert_eq!(sandbox.file("/p/csr.yaml").0, "custom_attributes:\n  a: 7\n  b: x\n");
-        assert_eq!(
-            sandbox.calls(),
-            "dnf -y install puppet-agent-7\npuppet config print config\npuppet config print ssldir\n\
-             puppet config print csr_attributes\nsystemctl enable puppet-agent.service\nsystemctl enable puppet.service\n\
-             puppet agent --onetime -v\nsystemctl start puppet-agent.service\nsystemctl start puppet.service\n"
-        );
-        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
-    }
-
-    #[test]
-    fn second_package_is_installed_if_the_first_fails() {
-        let sandbox = machine("puppet: {start_service: false}");
-        sandbox.stub("dnf", "[ \"$3\" != puppet-agent ]");
-        sandbox.run(&MODULE).unwrap();
-        let installed = "dnf -y install puppet-agent\ndnf -y install puppet\n";
-        assert!(sandbox.calls().contains(installed), "{}", sandbox.calls());
-        let sandbox = machine("puppet: {install: false, version: 7, start_service: false}");
-        sandbox.run(&MODULE).unwrap();
-        assert!(!sandbox.calls().contains("dnf"));
-        assert_eq!(sandbox.logged_warnings(), ["puppet.version ignored: puppet.install is false"]);
-    }
-
-    #[test]
-    fn invalid_key_does_not_affect_the_others() {
-        let sandbox = machine(
-            "puppet: {install: false, start_service: no, conf: {agent: {a: [x], b: y}, main: x, '[x]': {a: b}}}",
-        );
-        sandbox.run(&MODULE).unwrap();
-        assert!(sandbox.file("/p/puppet.conf").0.ends_with("[agent]\nserver = old\nb = y\n\n"));
-        assert_eq!(sandbox.logged_warnings().len(), 3, "{:?}", sandbox.logged_warnings());
+        sandbox.sys.write("/p", "# head\n[agent]\n", WriteOptions::default()).unwrap();
+        let conf =
+            Conf { ca_cert: None, settings: vec![("agent".into(), "certname".into(), "%i.%F-%f".into())] };
+        sandbox.with_context(|context| write_conf(context, "/p", &conf)).unwrap();
+        assert_eq!(sandbox.file("/p").0, "[agent]\ncertname = i-test.%f-h.example.com\n\n");
+        assert_eq!(sandbox.file("/p.old").0, "# head\n[agent]\n");
     }
 }

@@ -4,20 +4,17 @@ use std::time::Duration;
 
 use config::schema::{BOOL, Type, map};
 use config::{FindingKind, FromNode, KeyStruct, Node, Reader, Value};
-use state::Frequency;
 use system::{Command, Result, error};
 
-use crate::schema::Section;
 use crate::services::activation::Activation;
 use crate::services::reboot::reboot;
-use crate::{Context, Distros, Module};
+use crate::{Context, Distros, Frequency, Module, Section};
 
 pub const MODULE: Module = Module {
     // Not repeatable: it would reboot again.
     distros: Distros::Named(&["raspberry-pi-os"]),
     activation: &["rpi"],
-    keys: &[Keys::KEYS],
-    ..Module::new("raspberry_pi", Frequency::Instance, run)
+    ..Module::of::<Keys>("raspberry_pi", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -169,7 +166,6 @@ mod tests {
     fn interfaces_are_switched_before_one_reboot() {
         for (config, raspi_config, calls) in [
             ("{interfaces: {spi: true, i2c: false}}", "", "nonint do_spi 0\nnonint do_i2c 1\n"),
-            ("{interfaces: {onewire: true}}", "", "nonint do_onewire 0\n"),
             (
                 "{interfaces: {serial: true}}",
                 ON_FOUR,
@@ -185,11 +181,6 @@ mod tests {
                 ON_FOUR,
                 "nonint is_pifive\nnonint do_serial_cons 1\nnonint do_serial_hw 0\n",
             ),
-            (
-                "{interfaces: {serial: {console: true, hardware: false}}}",
-                "",
-                "nonint is_pifive\nnonint do_serial_cons 0\nnonint do_serial_hw 1\n",
-            ),
         ] {
             let sandbox = board(&format!("rpi: {config}"), raspi_config);
             sandbox.run(&MODULE).unwrap();
@@ -199,47 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn usb_gadget_mode_is_set_and_reboots() {
-        for (on, mode) in [("true", "on"), ("false", "off")] {
-            let sandbox = board(&format!("rpi: {{enable_usb_gadget: {on}}}"), "");
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), format!("rpi-usb-gadget {mode} -f\n{SHUTDOWN}"));
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(
-                sandbox.calls(),
-                format!("rpi-usb-gadget {mode} -f\n{SHUTDOWN}"),
-                "nothing has changed"
-            );
-        }
-    }
-
-    #[test]
     fn failures_are_logged_and_do_not_reboot() {
         let sandbox = board("rpi: {interfaces: {spi: true, serial: true}}", "exit 1");
         sandbox.run(&MODULE).unwrap();
         assert!(!sandbox.calls().contains("shutdown") && !sandbox.calls().contains("serial_hw"));
         assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
-    }
-
-    #[test]
-    fn unknown_and_invalid_values_are_reported_and_change_nothing() {
-        for (config, warnings) in [
-            ("{}", 0),
-            ("null", 0),
-            ("x", 1),
-            ("{nonsense: true}", 1),
-            ("{interfaces: {nonsense: true, spi: [x], serial: {consol: true, console: maybe}}}", 4),
-            ("{interfaces: [x], enable_usb_gadget: maybe}", 2),
-        ] {
-            let sandbox = board(&format!("rpi: {config}"), "");
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(
-                sandbox.logged_warnings().len(),
-                warnings,
-                "{config}: {:?}",
-                sandbox.logged_warnings()
-            );
-            assert!(!sandbox.calls().contains("do_spi"), "{config}");
-        }
     }
 }

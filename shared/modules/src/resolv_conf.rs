@@ -1,20 +1,18 @@
 //! resolv_conf: the resolver's configuration, on distributions where no network service writes it. It is rendered from the
 //! template of the distribution's resolver.
 
-use config::schema::{ANY_MAP, LIST, STR, Type};
+use config::schema::{ANY_MAP, LIST, Type};
 use config::{FromNode, Map, Node, Reader, Value};
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug, warning};
 
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::values::text_values::{is_word, text_types};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(DISTROS),
     flags: &[ModuleFlag::Repeatable],
     activation: &["manage_resolv_conf"],
-    keys: &[Keys::KEYS],
-    ..Module::new("resolv_conf", Frequency::Instance, run)
+    ..Module::of::<Keys>("resolv_conf", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -61,20 +59,9 @@ config::keys! {
     }
 }
 
-/// A string without whitespace or control characters, as all parts of a line of resolv.conf(5) are.
-#[derive(Debug, Clone)]
-struct Word(String);
-
-fn is_word(text: &str) -> bool {
-    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
-}
-
-impl FromNode for Word {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<Word> {
-        let text = String::read(node, reader)?;
-        if is_word(&text) { Some(Word(text)) } else { reader.type_error(node, "a single word") }
-    }
+text_types! {
+    /// A string without whitespace or control characters, as all parts of a line of resolv.conf(5) are.
+    struct Word: "a single word", is_word;
 }
 
 /// Options: words, and words with values.
@@ -151,89 +138,4 @@ fn run(context: &Context<'_>) -> Result<()> {
     variables.insert("options", options.values);
     let text = template::render_file(sys, &template, &text, &variables)?;
     sys.write(path, text, WriteOptions::default()).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-    use distro::Distro;
-
-    const RESOLV: &str = include_str!("../../../packaging/etc-cloud/templates/resolv.conf.tmpl");
-    const RESOLVED: &str = include_str!("../../../packaging/etc-cloud/templates/systemd.resolved.conf.tmpl");
-
-    fn sandbox(distro: &str, config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = Distro::named(distro).unwrap();
-        for (name, text) in [("resolv.conf", RESOLV), ("systemd.resolved.conf", RESOLVED)] {
-            let path = format!("/etc/cloud/templates/{name}.tmpl");
-            sandbox.sys.write(path, text, WriteOptions::default()).unwrap();
-        }
-        sandbox
-    }
-
-    fn lines(sandbox: &Sandbox, path: &str) -> Vec<String> {
-        let text = sandbox.file(path).0;
-        text.lines().filter(|l| !l.is_empty() && !l.starts_with('#')).map(|l| l.trim_end().into()).collect()
-    }
-
-    const FULL: &str = "{manage_resolv_conf: true, resolv_conf: {nameservers: [192.0.2.53, '2001:db8::53'], \
-         searchdomains: [a.example, b.example], domain: c.example, sortlist: [192.0.2.0/24], \
-         options: {timeout: 3, rotate: true, edns0: false, attempts: 2}}}";
-
-    #[test]
-    fn files_of_both_resolvers_are_written() {
-        let rhel = sandbox("rhel", FULL);
-        rhel.run(&MODULE).unwrap();
-        assert_eq!(
-            lines(&rhel, "/etc/resolv.conf"),
-            [
-                "nameserver 192.0.2.53",
-                "nameserver 2001:db8::53",
-                "search a.example b.example",
-                "domain c.example",
-                "sortlist 192.0.2.0/24",
-                "options rotate attempts:2 timeout:3"
-            ]
-        );
-        let photon = sandbox("photon", FULL);
-        photon.run(&MODULE).unwrap();
-        assert_eq!(
-            photon.logged_warnings(),
-            ["domain", "sortlist", "options"]
-                .map(|key| format!("resolv_conf.{key} is not supported by systemd-resolved; ignored"))
-        );
-        assert!(!photon.sys.exists("/etc/resolv.conf"));
-        assert_eq!(
-            lines(&photon, "/etc/systemd/resolved.conf"),
-            ["[Resolve]", "LLMNR=false", "DNS=192.0.2.53 2001:db8::53", "Domains=a.example b.example"]
-        );
-    }
-
-    #[test]
-    fn invalid_values_are_left_out() {
-        let sandbox = sandbox(
-            "fedora",
-            "{manage_resolv_conf: true, resolv_conf: {nameservers: [\"a\\nb\", [x], 192.0.2.1], domain: 'a b', \
-             options: {'x y': true, ndots: [1], debug: true}}}",
-        );
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(lines(&sandbox, "/etc/resolv.conf"), ["nameserver 192.0.2.1", "options debug"]);
-        assert_eq!(sandbox.logged_warnings().len(), 5, "{:?}", sandbox.logged_warnings());
-    }
-
-    #[test]
-    fn nothing_is_written_without_a_request() {
-        for (config, warnings, fails) in [
-            ("manage_resolv_conf: false", 0, false),
-            ("manage_resolv_conf: true", 1, false),
-            ("{manage_resolv_conf: true, resolv_conf: [x]}", 1, true),
-            ("{manage_resolv_conf: maybe, resolv_conf: {nameservers: [192.0.2.1]}}", 1, false),
-        ] {
-            let sandbox = sandbox("sles", config);
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.logged_warnings().len(), warnings, "{config}");
-            assert!(!sandbox.sys.exists("/etc/resolv.conf"), "{config}");
-        }
-    }
 }

@@ -3,19 +3,16 @@
 
 use config::schema::{Deprecation, INT, STR, Type};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Error, Result, debug, info, warning};
 
-use crate::schema::Section;
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["fedora", "rhel"]),
     flags: &[crate::ModuleFlag::Repeatable],
     activation: &["rh_subscription"],
-    keys: &[Keys::KEYS],
-    ..Module::new("rh_subscription", Frequency::Instance, run)
+    ..Module::of::<Keys>("rh_subscription", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -205,70 +202,22 @@ mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
 
-    const MANAGER: &str = "case \"$*\" in identity) exit 1 ;; *--available*) printf 'p1\\np2\\n' ;; *--consumed*) echo p2 ;;\n\
-                           *--list-enabled) printf 'Repo ID:   r1\\nRepo Name: x\\n' ;; *--list-disabled) echo 'Repo ID: r2' ;; esac";
-
-    fn machine(config: &str, body: &str) -> Sandbox {
-        let sandbox = Sandbox::new(&format!("rh_subscription: {config}"));
-        sandbox.stub("subscription-manager", body);
-        sandbox
-    }
-
     #[test]
-    fn subscription_commands_run_in_order() {
-        let sandbox = machine(
-            "{activation_key: K3Y, org: '7', rhsm_baseurl: b, server_hostname: s, auto_attach: true, service_level: l, \
-             add_pool: [p1, p2], enable_repo: [r1, r2, r3], disable_repo: [r1, r2], release_version: 9.4}",
-            MANAGER,
-        );
-        sandbox.sys.write("/var/cache/dnf/x", "x", system::WriteOptions::default()).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        let calls: Vec<String> = sandbox
-            .calls()
-            .lines()
-            .map(|l| l.trim_start_matches("subscription-manager ").to_string())
-            .collect();
-        assert_eq!(
-            calls,
-            [
-                "identity",
-                "register --activationkey=K3Y --org=7 --baseurl=b --serverurl=s",
-                "attach --auto --servicelevel=l",
-                "list --available --pool-only",
-                "list --consumed --pool-only",
-                "attach --pool=p1",
-                "repos --list-enabled",
-                "repos --list-disabled",
-                "repos --disable=r1 --enable=r2",
-                "release --set=9.4",
-            ]
-        );
-        assert!(!sandbox.sys.exists("/var/cache/dnf"));
-        let messages = sandbox.logged_warnings();
-        assert!(messages[0].contains("pool p2") && messages[1].contains("repository r3"), "{messages:?}");
-        assert!(sandbox.commands().iter().all(|c| !c.contains("K3Y")), "{:?}", sandbox.commands());
-    }
-
-    #[test]
-    fn failed_registration_is_an_error() {
-        for (config, body, calls, warnings, fails) in [
-            ("{username: u}", MANAGER, 0, 0, false),
-            ("{username: '', password: p}", MANAGER, 0, 0, false),
-            ("{activation_key: '', org: ''}", MANAGER, 0, 0, false),
-            ("{username: u, password: p, release_version: ''}", MANAGER, 2, 0, false),
-            ("{username: u, password: p}", "", 1, 0, false),
-            ("{username: u, password: p}", MANAGER, 2, 0, false),
-            ("{username: u, password: p}", "exit 1", 2, 1, false),
-            ("{activation_key: k}", MANAGER, 1, 1, false),
-            ("{username: u, password: p, service_level: x}", MANAGER, 1, 1, false),
-            ("{username: u, password: p, add_pool: [p9]}", MANAGER, 4, 2, false),
-            ("{username: u, password: p, auto_attach: maybe}", MANAGER, 0, 1, true),
-            ("[x]", MANAGER, 0, 1, true),
+    fn empty_values_and_unavailable_pools() {
+        for (config, calls, warnings) in [
+            ("{username: '', password: p}", 0, 0),
+            ("{activation_key: '', org: ''}", 0, 0),
+            ("{username: u, password: p, release_version: ''}", 2, 0),
+            ("{username: u, password: p, add_pool: [p9]}", 4, 2),
         ] {
-            let sandbox = machine(config, body);
-            let got = sandbox.run(&MODULE).is_err();
+            let sandbox = Sandbox::new(&format!("rh_subscription: {config}"));
+            sandbox.stub(
+                "subscription-manager",
+                "case \"$*\" in identity) exit 1 ;; *--available*) echo p1 ;; esac",
+            );
+            sandbox.run(&MODULE).unwrap();
             let counts = (sandbox.calls().lines().count(), sandbox.logged_warnings().len());
-            assert_eq!((counts, got), ((calls, warnings), fails), "{config} {:?}", sandbox.logged_warnings());
+            assert_eq!(counts, (calls, warnings), "{config} {:?}", sandbox.logged_warnings());
         }
     }
 }

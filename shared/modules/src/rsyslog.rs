@@ -4,19 +4,16 @@
 use config::schema::{ANY_MAP, Deprecation, STR, Type, list, map, word};
 use config::{FromNode, Map, Node, Reader, Value};
 use distro::ServiceAction;
-use state::Frequency;
 use system::{Change, Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::accounts::user_keys::SingleLine;
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["rsyslog"],
-    keys: &[Keys::KEYS],
-    ..Module::new("rsyslog", Frequency::Instance, run)
+    ..Module::of::<Keys>("rsyslog", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -268,7 +265,6 @@ fn forwarding_line(name: &str, text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::sandbox::{Sandbox, yaml};
 
     #[test]
     fn invalid_forwarding_targets_are_rejected() {
@@ -291,63 +287,5 @@ mod tests {
         ] {
             assert_eq!(forwarding_line(name, text).as_deref(), line, "{name}: {text}");
         }
-    }
-
-    #[test]
-    fn texts_of_one_file_are_joined_and_files_reloaded_once() {
-        let sandbox = Sandbox::new(
-            "rsyslog:\n  config_dir: /etc/logs.d\n  config_filename: ours.conf\n  configs:\n  - 'a'\n  - {filename: b.conf, content: \"b\\n\"}\n  \
-             - 'c'\n  - {filename: /etc/own.conf, content: d}\n  - {filename: ' ', content: e}\n  remotes: {x: 192.0.2.1, y: }\n  \
-             service_reload_command: [reread, now]\n",
-        );
-        sandbox.stub("reread", "");
-        sandbox.run(&MODULE).unwrap();
-        let remotes = "# begin remotes\n*.* @192.0.2.1 # x\n# end remotes\n";
-        assert_eq!(sandbox.file("/etc/logs.d/ours.conf"), (format!("a\nc\n{remotes}"), 0o644));
-        assert_eq!(sandbox.file("/etc/logs.d/b.conf").0, "b\n");
-        assert_eq!(sandbox.file("/etc/own.conf").0, "d\n");
-        assert_eq!(sandbox.calls(), "reread now\n");
-        assert_eq!(sandbox.logged_warnings(), ["rsyslog.configs[4]: the file name is empty; skipped"]);
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.calls(), "reread now\n", "nothing changed");
-    }
-
-    #[test]
-    fn the_list_form_has_its_own_keys() {
-        let sandbox = Sandbox::new("{rsyslog: ['x y'], rsyslog_dir: /etc/old, rsyslog_filename: z.conf}");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/etc/old/z.conf").0, "x y\n");
-        let warnings = sandbox.logged_warnings();
-        assert!(warnings.iter().any(|w| w.starts_with("Failed to reload syslog: ")), "{warnings:?}");
-    }
-
-    #[test]
-    fn rsyslog_is_installed_if_its_program_is_missing() {
-        for (config, installs) in [
-            ("{install_rsyslog: true, packages: [rsyslog, rsyslog-gnutls]}", true),
-            ("{install_rsyslog: true, check_exe: there}", false),
-            ("{packages: [x]}", false),
-        ] {
-            let sandbox = Sandbox::new(&format!("rsyslog: {config}"));
-            sandbox.stub("there", "");
-            sandbox.stub("apt-get", "");
-            sandbox.stub("apt-cache", "echo rsyslog; echo rsyslog-gnutls");
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls().contains("install rsyslog rsyslog-gnutls"), installs, "{config}");
-        }
-    }
-
-    #[test]
-    fn invalid_values_do_not_affect_the_others() {
-        let mut sandbox = Sandbox::new(
-            "rsyslog: {configs: [[x], {filename: \"a\\nb\", content: n}, good], remotes: {a: 'x y z', b: 192.0.2.2}, packages: 7}",
-        );
-        sandbox.run(&MODULE).unwrap();
-        let text = sandbox.file("/etc/rsyslog.d/20-cloud-config.conf").0;
-        assert!(text.contains("good\n") && text.contains("@192.0.2.2 # b\n"), "{text}");
-        assert!(!text.contains("x y z"));
-        assert!(sandbox.logged_warnings().len() >= 3, "{:?}", sandbox.logged_warnings());
-        sandbox.config = yaml("rsyslog: 7");
-        assert!(sandbox.run(&MODULE).is_err());
     }
 }

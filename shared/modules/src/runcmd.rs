@@ -1,19 +1,17 @@
 //! runcmd: writes the user's commands as a script, which scripts_user runs at the end of the boot.
 
-use state::{Frequency, Layout};
+use state::Layout;
 use system::{Result, WriteOptions};
 
-use crate::schema::Section;
 use crate::user_scripts::WrittenScript;
 use crate::user_scripts::shell::Commands;
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["runcmd"],
-    keys: &[Keys::KEYS],
     written_script: Some(WrittenScript { path: Layout::runcmd_script, run_by: "scripts_user" }),
-    ..Module::new("runcmd", Frequency::Instance, run)
+    ..Module::of::<Keys>("runcmd", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -1,23 +1,18 @@
 //! salt_minion: installs Salt's minion, writes its configuration, grains and keys, and starts it.
 
-use config::schema::{ANY_MAP, Type};
 use config::yaml::{Style, emit};
-use config::{FromNode, Node, Reader};
 use distro::ServiceAction;
-use state::Frequency;
 use system::{Command, OutputMode, Result, WriteOptions};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::services::activation::{Activation, is_changed};
-use crate::values::text_values::{Line, Word};
-use crate::{Context, Module, ModuleFlag, valid_key};
+use crate::values::text_values::{AnyMap, Line, Word};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
     activation: &["salt_minion"],
-    keys: &[Keys::KEYS],
-    ..Module::new("salt_minion", Frequency::Instance, run)
+    ..Module::of::<Keys>("salt_minion", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -32,9 +27,9 @@ config::keys! {
         /// The configuration directory.
         config_dir: Line = "/etc/salt";
         /// The minion's configuration. With `file_client: local`, states are applied once and the service is disabled.
-        conf: Option<Document>;
+        conf: Option<AnyMap>;
         /// The minion's grains.
-        grains: Option<Document>;
+        grains: Option<AnyMap>;
         /// The minion's public key; needs `private_key`.
         public_key: Option<String>;
         /// The minion's private key; needs `public_key`.
@@ -48,21 +43,6 @@ config::keys! {
     }
 }
 
-/// A map that is written to a file unchanged.
-#[derive(Debug, Clone)]
-struct Document(Node);
-
-impl FromNode for Document {
-    const SCHEMA: &'static [Type] = &[ANY_MAP];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Document> {
-        if node.as_map().is_none() {
-            return reader.type_error(node, "a map");
-        }
-        Some(Document(node.clone()))
-    }
-}
-
 fn run(context: &Context<'_>) -> Result<()> {
     let Some(salt) = valid_key(context, "salt_minion", Keys::read_known, |keys| keys.salt_minion)? else {
         return Ok(());
@@ -70,7 +50,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let (sys, distro) = (context.sys, context.distro);
     package_sources::install_names(context, &[salt.pkg_name.0])?;
     let service = salt.service_name.0.as_str();
-    let client = salt.conf.as_ref().and_then(|Document(conf)| conf.get("file_client")?.as_str());
+    let client = salt.conf.as_ref().and_then(|AnyMap(conf)| conf.get("file_client")?.as_str());
     let is_service = client != Some("local");
     let kind = if is_service { "service" } else { "local" };
     let activation = Activation::begin(context, "salt_minion", &[service, kind]);
@@ -78,7 +58,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let directory = salt.config_dir.0.trim_end_matches('/');
     sys.create_dir_all(directory, 0o755)?;
     for (name, document) in [("minion", &salt.conf), ("grains", &salt.grains)] {
-        if let Some(Document(node)) = document {
+        if let Some(AnyMap(node)) = document {
             let text = emit(node, Style::DOCUMENT);
             changed |= is_changed(sys.write(format!("{directory}/{name}"), text, WriteOptions::default())?);
         }
@@ -107,74 +87,4 @@ fn run(context: &Context<'_>) -> Result<()> {
     // Each time: the states may have changed, and Salt changes only what differs from them.
     let apply = Command::new(["salt-call", "--local", "state.apply"]);
     sys.run(&apply.output(OutputMode::Inherit).timeout(context.script_timeout)).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    fn ready(config: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(config);
-        sandbox.distro = distro::Distro::named("rocky").unwrap();
-        for program in ["dnf", "systemctl", "salt-call"] {
-            sandbox.stub(program, "");
-        }
-        sandbox.sys.create_dir_all("/run/systemd/system", 0o755).unwrap();
-        sandbox
-    }
-
-    #[test]
-    fn configuration_and_keys_are_written_before_the_restart() {
-        let sandbox = ready(
-            "salt_minion: {pkg_name: p, service_name: s, config_dir: /c, conf: {master: m, b: [1]}, grains: {role: [web]}, \
-             public_key: PUB, private_key: KEY}",
-        );
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/c/minion"), ("---\nb:\n- 1\nmaster: m\n...\n".into(), 0o644));
-        assert_eq!(sandbox.file("/c/grains"), ("---\nrole:\n- web\n...\n".into(), 0o644));
-        assert_eq!(sandbox.file("/c/pki/minion.pub"), ("PUB".into(), 0o644));
-        assert_eq!(sandbox.file("/c/pki/minion.pem"), ("KEY".into(), 0o600));
-        assert_eq!(sandbox.calls(), "dnf -y install p\nsystemctl enable s\nsystemctl restart s\n");
-    }
-
-    #[test]
-    fn minion_without_a_master_runs_no_service() {
-        let sandbox = ready("salt_minion: {conf: {file_client: local}}");
-        sandbox.run(&MODULE).unwrap();
-        assert!(
-            sandbox.calls().ends_with(
-                "systemctl disable salt-minion\nsystemctl stop salt-minion\nsalt-call --local state.apply\n"
-            ),
-            "{}",
-            sandbox.calls()
-        );
-    }
-
-    #[test]
-    fn unchanged_minions_are_not_restarted() {
-        for (config, repeated) in [
-            ("{conf: {master: m}, public_key: P, private_key: K}", "dnf -y install salt-minion\n"),
-            ("{conf: {file_client: local}}", "dnf -y install salt-minion\nsalt-call --local state.apply\n"),
-        ] {
-            let sandbox = ready(&format!("salt_minion: {config}"));
-            sandbox.run(&MODULE).unwrap();
-            let first = sandbox.calls();
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), format!("{first}{repeated}"));
-            sandbox.sys.write("/etc/salt/minion", "edited", WriteOptions::default()).unwrap();
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), format!("{first}{repeated}{first}"));
-        }
-    }
-
-    #[test]
-    fn invalid_key_does_not_affect_the_others() {
-        let sandbox = ready("salt_minion: {conf: [x], grains: {a: b}, pkg_name: '-x', public_key: P}");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.sys.list("/etc/salt").unwrap(), ["grains"]);
-        assert_eq!(sandbox.logged_warnings().len(), 2, "{:?}", sandbox.logged_warnings());
-        assert!(sandbox.calls().contains("install salt-minion\n"));
-        assert!(ready("salt_minion: [x]").run(&MODULE).is_err());
-    }
 }

@@ -1,12 +1,11 @@
 //! scripts_per_boot, scripts_per_instance, scripts_per_once and scripts_user: each runs the scripts in one directory, at
 //! its own frequency. scripts_vendor, which has a key, has a file of its own.
 
-use state::{Frequency, Layout};
+use state::Layout;
 
-use crate::Module;
-use crate::schema::Section;
 use crate::user_scripts::run_parts::run_parts;
 use crate::user_scripts::{ScriptDirectory, exit_codes};
+use crate::{Frequency, Module, Section};
 
 /// The operator's scripts for every boot.
 pub mod per_boot {

@@ -1,18 +1,16 @@
 //! scripts_vendor: runs the scripts from vendor-data, with the user's prefix.
 
 use config::schema::{BOOL, Deprecation, INT, STR, list};
-use state::{Frequency, Layout};
+use state::Layout;
 use system::{Error, Result};
 
-use crate::schema::Section;
 use crate::user_scripts::ScriptDirectory;
 use crate::user_scripts::run_parts::run_parts;
-use crate::{Context, Module};
+use crate::{Context, Frequency, Module, Section};
 
 pub const MODULE: Module = Module {
-    keys: &[Keys::KEYS],
     scripts: Some(ScriptDirectory { path: Layout::vendor_scripts, prefix }),
-    ..Module::new("scripts_vendor", Frequency::Instance, run)
+    ..Module::of::<Keys>("scripts_vendor", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

@@ -2,18 +2,15 @@
 //! name is known by then.
 
 use serde_json::json;
-use state::Frequency;
 use system::{Error, Result, WriteOptions, debug};
 
 use crate::hostname::{self, Keys};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("set_hostname", Frequency::Instance, run)
+    ..Module::of::<Keys>("set_hostname", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -130,13 +127,8 @@ mod tests {
 
     #[test]
     fn hostname_is_not_changed() {
-        for (config, cloud) in [
-            ("preserve_hostname: true\nhostname: x", None),
-            ("create_hostname_file: false\nhostname: x", None),
-            ("{}", None),
-        ] {
-            let mut sandbox = Sandbox::new(config);
-            sandbox.instance.local_hostname = cloud;
+        for config in ["preserve_hostname: true\nhostname: x", "{}"] {
+            let sandbox = Sandbox::new(config);
             sandbox.run(&MODULE).unwrap();
             sandbox.with_context(set_hostname_early).unwrap();
             assert_eq!(hostname_file(&sandbox), None, "{config}");

@@ -3,19 +3,16 @@
 use config::schema::{BOOL, Deprecation, Format, STR, Type, list};
 use config::{FromNode, Node, Reader, Value};
 use distro::{InitSystem, ServiceAction};
-use state::Frequency;
 use system::{Error, Result, System, debug, warning};
 
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{Secret, UserName, is_valid_name};
 use crate::accounts::users::Accounts;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable],
-    keys: &[Keys::KEYS],
-    ..Module::new("set_passwords", Frequency::Instance, run)
+    ..Module::of::<Keys>("set_passwords", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -327,35 +324,6 @@ mod tests {
     use crate::tests::sandbox::Sandbox;
 
     #[test]
-    fn names_that_would_be_options_are_rejected() {
-        for config in [
-            "{list: '-x:secret'}",
-            "{users: [{name: -x, password: secret, type: text}]}",
-            "{users: [{name: -x, type: RANDOM}]}",
-            "{users: [{name: \"a\\nb\", password: secret, type: text}]}",
-        ] {
-            let sandbox = Sandbox::new(&format!("chpasswd: {config}"));
-            for program in ["chpasswd", "passwd"] {
-                sandbox.stub(program, "");
-            }
-            sandbox.run(&MODULE).unwrap();
-            let warnings = sandbox.logged_warnings();
-            let is_reported =
-                |text: &String| text.contains("expected a user name") || text.contains("user:password");
-            assert!(sandbox.calls().is_empty() && warnings.iter().any(is_reported), "{config}: {warnings:?}");
-        }
-    }
-
-    #[test]
-    fn passwords_of_the_old_form_keep_their_blanks() {
-        for text in ["\"amy: a b \\n\\n  bob:c\\t\\r\\n\"", "[\"amy: a b \", \" bob:c\\t\"]"] {
-            let node = crate::tests::sandbox::yaml(text);
-            let lines = UserPasswordLines::read(&node, &mut Reader::new()).unwrap().0;
-            assert_eq!(lines, [("amy".into(), " a b ".into()), ("bob".into(), "c\t".into())], "{text}");
-        }
-    }
-
-    #[test]
     fn hashes_of_the_old_form_are_recognised() {
         for (text, hash) in [
             ("$6$salt$abc", true),
@@ -372,19 +340,6 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_sorted_into_plain_hashed_and_random() {
-        let node = crate::tests::sandbox::yaml(
-            "users:\n- {name: a, password: x, type: text}\n- {name: b, password: $6$s$h}\n- {name: c, type: RANDOM}\n- {name: d}\n",
-        );
-        let chpasswd = Chpasswd::read(&node, &mut Reader::new()).unwrap();
-        let pair = |a: &str, b: &str| (a.to_string(), b.to_string());
-        let got = plan(&chpasswd.users, &[pair("e", "R"), pair("f", "$5$s$h"), pair("g", "p:q")]);
-        assert_eq!(got.plain, [pair("a", "x"), pair("g", "p:q")]);
-        assert_eq!(got.hashed, [pair("b", "$6$s$h"), pair("f", "$5$s$h")]);
-        assert_eq!(got.random, ["c", "e"]);
-    }
-
-    #[test]
     fn random_passwords_differ_and_have_every_kind() {
         let sandbox = Sandbox::new("{}");
         let (a, b) = (random_password(&sandbox.sys).unwrap(), random_password(&sandbox.sys).unwrap());
@@ -393,18 +348,6 @@ mod tests {
         for kind in ["0123456789", PUNCTUATION] {
             assert!(a.contains(|c| kind.contains(c)));
         }
-    }
-
-    #[test]
-    fn ssh_pwauth_uses_the_drop_in_without_a_restart() {
-        let sandbox = Sandbox::new("ssh_pwauth: true");
-        let main = "Include /etc/ssh/sshd_config.d/*.conf\nPasswordAuthentication no\n";
-        sandbox.sys.write("/etc/ssh/sshd_config", main, system::WriteOptions::default()).unwrap();
-        sandbox.run(&MODULE).unwrap();
-        let ours = sandbox.file("/etc/ssh/sshd_config.d/50-cloud-init.conf");
-        assert_eq!(ours, ("PasswordAuthentication yes\n".into(), 0o600));
-        assert_eq!(sandbox.file("/etc/ssh/sshd_config").0, main);
-        assert!(sandbox.commands().is_empty());
     }
 
     #[test]

@@ -1,20 +1,17 @@
 //! spacewalk: registers the machine with a Spacewalk server, unless it is registered.
 
-use state::Frequency;
 use system::{Command, OutputMode, Result, debug, info};
 
 use crate::hostname;
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::values::text_values::Word;
-use crate::{Context, Distros, Module, ModuleFlag, valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["rhel", "fedora", "openeuler"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["spacewalk"],
-    keys: &[Keys::KEYS],
-    ..Module::new("spacewalk", Frequency::Instance, run)
+    ..Module::of::<Keys>("spacewalk", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -66,44 +63,4 @@ fn run(context: &Context<'_>) -> Result<()> {
         command = command.arg("--activationkey").arg(key).redacted(redacted);
     }
     sys.run(&command.output(OutputMode::Inherit)).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    fn calls(config: &str, code: u8) -> (Sandbox, bool) {
-        let mut sandbox = Sandbox::new(&format!("spacewalk: {config}"));
-        sandbox.distro = distro::Distro::named("fedora").unwrap();
-        sandbox.instance.local_hostname = Some("h.example.com".into());
-        sandbox.stub("dnf", "");
-        sandbox.stub("rhn-profile-sync", &format!("exit {code}"));
-        sandbox.stub("rhnreg_ks", "");
-        let succeeded = sandbox.run(&MODULE).is_ok();
-        (sandbox, succeeded)
-    }
-
-    #[test]
-    fn registered_machines_do_not_register_again() {
-        let first = "dnf -y install rhn-setup\nrhn-profile-sync --verbose\n";
-        let register = "rhnreg_ks --serverUrl https://s/XMLRPC --profilename h.example.com";
-        let key = "--sslCACert /usr/share/rhn/RHN-ORG-TRUSTED-SSL-CERT";
-        for (config, code, calls_wanted, succeeds) in [
-            ("{server: s}", 0, first.to_string(), true),
-            ("{server: s}", 1, format!("{first}{register} {key}\n"), true),
-            ("{server: s}", 2, first.to_string(), false),
-            (
-                "{server: s, proxy: p, activation_key: K3Y}",
-                1,
-                format!("{first}{register} --proxy p {key} --activationkey K3Y\n"),
-                true,
-            ),
-            ("{proxy: p}", 1, String::new(), true),
-        ] {
-            let (sandbox, succeeded) = calls(config, code);
-            assert_eq!((sandbox.calls(), succeeded), (calls_wanted, succeeds), "{config} {code}");
-            assert!(sandbox.commands().iter().all(|c| !c.contains("K3Y")), "{:?}", sandbox.commands());
-        }
-    }
 }

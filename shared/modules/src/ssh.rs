@@ -4,22 +4,21 @@ use std::time::Duration;
 
 use config::schema::{Format, STR, Type, key, list, map_of, word};
 use config::{FindingKind, FromNode, Node, Reader};
-use state::{Frequency, HostKeyService};
+use state::HostKeyService;
 use system::{Command, Request, Result, System, WriteOptions, debug, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::sshd_config;
 use crate::accounts::user_keys::{SingleLine, SshKeys};
 use crate::accounts::users::Accounts;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag, StartAhead};
+use crate::values::text_values::text_types;
+use crate::{Context, Frequency, Module, ModuleFlag, Section, StartAhead};
 
 /// The module, for the runner.
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
-    keys: &[Keys::KEYS],
     start_ahead: Some(StartAhead { during: "users_groups", start: start_ahead }),
-    ..Module::new("ssh", Frequency::Instance, run)
+    ..Module::of::<Keys>("ssh", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -57,20 +56,12 @@ config::keys! {
     }
 }
 
-/// A type of host keys. ssh-keygen knows which ones it supports; here it must not be one of its options.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct KeyType(String);
-
-impl FromNode for KeyType {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<KeyType> {
-        let text = String::read(node, reader)?;
+text_types! {
+    /// A type of host keys. ssh-keygen knows which ones it supports; here it must not be one of its options.
+    struct KeyType: "a type of keys: rsa, ecdsa or ed25519", |text| {
         let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-        if text.is_empty() || text.starts_with('-') || !text.bytes().all(fits) {
-            return reader.type_error(node, "a type of keys: rsa, ecdsa or ed25519");
-        }
-        Some(KeyType(text))
-    }
+        !text.is_empty() && !text.starts_with('-') && text.bytes().all(fits)
+    };
 }
 
 /// The part of a key that a file has.

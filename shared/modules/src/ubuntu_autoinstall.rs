@@ -3,19 +3,16 @@
 
 use config::schema::{INT, Type, key, map};
 use config::{FromNode, Node, Reader};
-use state::Frequency;
 use system::{Command, Result, debug, warning};
 
-use crate::schema::Section;
 use crate::services::snap_seeding::wait_until_seeded;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["autoinstall"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ubuntu_autoinstall", Frequency::Once, run)
+    ..Module::of::<Keys>("ubuntu_autoinstall", Frequency::Once, run)
 };
 
 /// The module in the schema and the documentation.
@@ -67,36 +64,4 @@ fn run(context: &Context<'_>) -> Result<()> {
         ),
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::MODULE;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn a_missing_installer_is_reported() {
-        const LIST: &str = "snap wait system seed.loaded\nsnap list\n";
-        for (config, snap, calls, warnings) in [
-            ("{version: 1, x: y}", Some("echo subiquity 1 2"), LIST, 0),
-            ("{version: 1}", Some("echo lxd 1 2"), LIST, 1),
-            ("{version: 1}", None, "", 1),
-            ("{}", Some("echo lxd"), LIST, 2),
-            ("{}", Some("echo subiquity"), LIST, 1),
-            ("{version: [x]}", Some("echo lxd"), LIST, 2),
-            ("7", Some("echo subiquity"), LIST, 1),
-            ("null", Some("echo lxd"), "", 0),
-        ] {
-            let sandbox = Sandbox::new(&format!("autoinstall: {config}"));
-            snap.iter().for_each(|body| sandbox.stub("snap", body));
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.calls(), calls, "{config}");
-            assert_eq!(
-                sandbox.logged_warnings().len(),
-                warnings,
-                "{config}: {:?}",
-                sandbox.logged_warnings()
-            );
-        }
-    }
 }

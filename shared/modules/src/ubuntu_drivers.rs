@@ -1,19 +1,16 @@
 //! ubuntu_drivers: NVIDIA's drivers, once their licence is accepted.
 
 use config::schema::{BOOL, STR};
-use state::Frequency;
 use system::{Command, Error, Result, WriteOptions, debug, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
-use crate::{Context, Distros, Module, ModuleFlag, fully_valid_key};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section, fully_valid_key};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(&["ubuntu"]),
     flags: &[ModuleFlag::Repeatable],
     activation: &["drivers"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ubuntu_drivers", Frequency::Instance, run)
+    ..Module::of::<Keys>("ubuntu_drivers", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -100,72 +97,25 @@ fn register_template(context: &Context<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::MODULE;
-    use crate::tests::sandbox::{Sandbox, yaml};
-    use distro::Distro;
-
-    fn sandbox(config: &str, debconf: &str, drivers: &str) -> Sandbox {
-        let mut sandbox = Sandbox::new(&format!("drivers: {config}"));
-        sandbox.distro = Distro::named("ubuntu").unwrap();
-        sandbox.system_info = yaml("apt_get_wrapper: {enabled: false}");
-        sandbox.stub("debconf-communicate", debconf);
-        sandbox.stub("ubuntu-drivers", drivers);
-        sandbox
-    }
+    use crate::tests::sandbox::Sandbox;
 
     #[test]
-    fn drivers_are_installed_with_the_licence() {
-        for (version, argument) in [
-            ("", "nvidia"),
-            (", version: 550", "nvidia:550"),
-            (", version: '470-server'", "nvidia:470-server"),
-        ] {
-            let config = format!("{{nvidia: {{license-accepted: true{version}}}}}");
-            let sandbox = sandbox(&config, "[ -e /run/cloud-init/nvidia.template ] && echo 0", "");
-            sandbox.run(&MODULE).unwrap();
-            let calls = format!(
-                "debconf-communicate -fnoninteractive cloud-init\n< X_LOADTEMPLATEFILE /run/cloud-init/nvidia.template\n\
-                 ubuntu-drivers install --gpgpu {argument}\n"
+    fn missing_drivers_and_invalid_versions_are_reported() {
+        for (version, message) in [("550", "exit code 1"), ("a b", "expected a version")] {
+            let config = format!("drivers: {{nvidia: {{license-accepted: true, version: '{version}'}}}}");
+            let sandbox = Sandbox::new(&config);
+            sandbox.stub("debconf-communicate", "echo 0");
+            sandbox.stub("ubuntu-drivers", "echo No drivers found for installation.; exit 1");
+            let error = sandbox.run(&MODULE).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+            assert!(!sandbox.sys.exists("/run/cloud-init/nvidia.template"));
+            let expected = ["ubuntu-drivers found no drivers for installation"];
+            assert_eq!(
+                sandbox.logged_warnings() == expected,
+                version == "550",
+                "{:?}",
+                sandbox.logged_warnings()
             );
-            assert_eq!(sandbox.calls(), calls);
-            assert!(!sandbox.sys.exists("/run/cloud-init/nvidia.template"));
-        }
-    }
-
-    #[test]
-    fn nothing_is_installed_without_the_licence() {
-        for (config, fails) in [
-            ("{nvidia: {license-accepted: false}}", false),
-            ("{nvidia: {version: 550}}", true),
-            ("{nvidia: {license-accepted: nah}}", true),
-            ("{nvidia: {license-accepted: true, version: 'a b'}}", true),
-            ("[x]", true),
-            ("{}", false),
-        ] {
-            let sandbox = sandbox(config, "echo 0", "");
-            assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-            assert_eq!(sandbox.calls(), "", "{config}");
-        }
-    }
-
-    #[test]
-    fn failed_installation_removes_the_debconf_template() {
-        const GOOD: &str = "{nvidia: {license-accepted: true}}";
-        for (debconf, drivers, warning) in [
-            ("echo '20 no'", "", ""),
-            ("exit 1", "", ""),
-            ("echo 0", "exit 1", ""),
-            ("echo 0", "echo No drivers found for installation.; exit 1", "ubuntu-drivers found no drivers"),
-            (
-                "echo 0",
-                "echo \"x: argument <command>: invalid choice: 'install' (y)\" >&2; exit 2",
-                "the available version",
-            ),
-        ] {
-            let sandbox = sandbox(GOOD, debconf, drivers);
-            assert!(sandbox.run(&MODULE).is_err(), "{debconf} {drivers}");
-            let warnings = sandbox.logged_warnings().join("");
-            assert!(warnings.starts_with(warning) && warnings.is_empty() == warning.is_empty(), "{warnings}");
-            assert!(!sandbox.sys.exists("/run/cloud-init/nvidia.template"));
         }
     }
 }

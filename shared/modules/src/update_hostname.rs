@@ -1,17 +1,14 @@
 //! update_hostname: sets the configured hostname at every boot, unless an administrator changed it.
 
 use distro::{HostnameMethod, parse_hostname};
-use state::Frequency;
 use system::{Result, WriteOptions, debug, info};
 
 use crate::hostname::{self, Keys};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::NeedsUserData],
-    keys: &[Keys::KEYS],
-    ..Module::new("update_hostname", Frequency::Always, run)
+    ..Module::of::<Keys>("update_hostname", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.
@@ -76,48 +73,5 @@ fn run(context: &Context<'_>) -> Result<()> {
             }
             Ok(())
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::tests::sandbox::Sandbox;
-
-    #[test]
-    fn changed_hostname_of_the_administrator_is_kept() {
-        for (previous, current, wanted, update) in [
-            (None, None, "a", Update::Files(true, true)),
-            (None, Some("x"), "a", Update::Files(true, false)),
-            (Some("a"), Some("a"), "a", Update::Files(false, false)),
-            (Some("a"), Some("a"), "b", Update::Files(true, true)),
-            (Some("a"), Some("mine"), "b", Update::Nothing),
-            (Some("a"), None, "a", Update::Files(false, true)),
-        ] {
-            assert_eq!(decide(previous, current, wanted), update, "{previous:?} {current:?}");
-        }
-    }
-
-    #[test]
-    fn follows_the_configuration_until_changed_by_hand() {
-        let mut sandbox = Sandbox::new("hostname: one");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/etc/hostname").0, "one\n");
-        assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname"), ("one\n".into(), 0o644));
-        sandbox.config = crate::tests::sandbox::yaml("hostname: two");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/etc/hostname").0, "two\n");
-        sandbox.sys.write("/etc/hostname", "mine\n", WriteOptions::default()).unwrap();
-        sandbox.config = crate::tests::sandbox::yaml("hostname: three");
-        sandbox.run(&MODULE).unwrap();
-        assert_eq!(sandbox.file("/etc/hostname").0, "mine\n");
-        assert_eq!(sandbox.file("/var/lib/cloud/data/previous-hostname").0, "two\n");
-    }
-
-    #[test]
-    fn preserved_hostname_is_not_written() {
-        let sandbox = Sandbox::new("{hostname: one, preserve_hostname: true}");
-        sandbox.run(&MODULE).unwrap();
-        assert!(!sandbox.sys.exists("/etc/hostname"));
     }
 }

@@ -4,19 +4,16 @@ use std::collections::BTreeSet;
 
 use config::{Node, Value};
 use distro::NewUser;
-use state::Frequency;
 use system::{Command, Error, Result, System, info, warning};
 
 use crate::accounts::authorized_keys::{self, DISABLE_USER_OPTS};
 use crate::accounts::user_keys::{OptionalSecret, UserKeys};
 use crate::accounts::users::{Accounts, DefaultUserOverrides, GroupList, User, UserList};
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section, last_failure};
 
 pub const MODULE: Module = Module {
     flags: &[ModuleFlag::Repeatable, ModuleFlag::GrantsLogin],
-    keys: &[Keys::KEYS],
-    ..Module::new("users_groups", Frequency::Instance, run)
+    ..Module::of::<Keys>("users_groups", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -62,10 +59,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         failed.extend(result.err().inspect(|e| warning!(context.sys, "user {}: {e}", user.name)));
     }
     failed.extend(creator.lock_new_users());
-    match failed.pop() {
-        Some(e) => Err(e.with_causes(&failed)),
-        None => Ok(()),
-    }
+    last_failure(failed)
 }
 
 /// Returns the key that requests a user: the first item that names it, or the list itself if no item does.
@@ -209,16 +203,17 @@ impl<'a> UserCreator<'a> {
         }
         set(&keys.plain_text_passwd, false)?;
         set(&keys.hashed_passwd, true)?;
-        let has_password = !new && !distro.has_blank_password(sys, name);
-        match lock_action(keys.lock_passwd, given, new, has_password) {
+        // An account without a password would be open.
+        let has_password = given || (!new && !distro.has_blank_password(sys, name));
+        match keys.lock_passwd {
             // useradd locks it, which is verified once for all users.
-            LockAction::Lock if new && !given => {
+            true if new && !given => {
                 self.to_lock.push(user);
                 Ok(())
             }
-            LockAction::Lock => distro.lock_password(sys, name),
-            LockAction::Unlock => distro.unlock_password(sys, name),
-            LockAction::Keep => {
+            true => distro.lock_password(sys, name),
+            false if has_password => distro.unlock_password(sys, name),
+            false => {
                 let kind = if new { "user" } else { "existing user" };
                 warning!(
                     sys,
@@ -279,24 +274,6 @@ fn create_snap_user(sys: &System, mail: &str, known: bool) -> Result<()> {
     sys.run(&Command::new(argv)).map(drop)
 }
 
-/// The operation on the lock of a password.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum LockAction {
-    Lock,
-    Unlock,
-    /// The lock is not changed: unlocking would allow login without a password.
-    Keep,
-}
-
-/// `given`: the configuration has a password for it, perhaps an empty one; `has_password`: the account has one already.
-fn lock_action(lock_passwd: bool, given: bool, new: bool, has_password: bool) -> LockAction {
-    match lock_passwd {
-        true => LockAction::Lock,
-        false if given || (!new && has_password) => LockAction::Unlock,
-        false => LockAction::Keep,
-    }
-}
-
 /// Restricts the cloud's keys: they open no session as this user, but name the user to log in as.
 fn redirect_to_default_user(context: &Context<'_>, name: &str, default: Option<&str>) -> Result<()> {
     let sys = context.sys;
@@ -337,20 +314,6 @@ mod tests {
         ] {
             let config = config::yaml::parse("t", text).unwrap().root;
             assert_eq!(config_key_of(name, is_default, &config), key, "{text}");
-        }
-    }
-
-    #[test]
-    fn account_without_a_password_is_not_unlocked() {
-        for (lock_passwd, given, new, has_password, wanted) in [
-            (true, true, true, true, LockAction::Lock),
-            (false, true, true, false, LockAction::Unlock),
-            (false, false, true, false, LockAction::Keep),
-            (false, false, false, true, LockAction::Unlock),
-            (false, false, false, false, LockAction::Keep),
-            (false, true, false, false, LockAction::Unlock),
-        ] {
-            assert_eq!(lock_action(lock_passwd, given, new, has_password), wanted);
         }
     }
 }

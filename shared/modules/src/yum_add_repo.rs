@@ -2,20 +2,19 @@
 
 use config::schema::{BOOL, Format, INT, RequiredKeys, STR, Type, key, map, map_of};
 use config::{FindingKind, FromNode, Node, Reader, Value};
-use state::Frequency;
 use system::{Result, rfc2822};
 
-use crate::packages::ini_repository::{Repository, has_option, read_id, read_options, write_files};
-use crate::schema::Section;
+use crate::packages::ini_repository::{
+    Repository, has_option, read_id, read_lines, read_options, write_files,
+};
 use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     distros: Distros::Named(DISTROS),
     flags: &[ModuleFlag::Repeatable],
     activation: &["yum_repos"],
-    keys: &[Keys::KEYS],
-    ..Module::new("yum_add_repo", Frequency::Instance, run)
+    ..Module::of::<Keys>("yum_add_repo", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -48,7 +47,7 @@ config::keys! {
         /// The directory of the repository files.
         yum_repo_dir: Line = "/etc/yum.repos.d";
         /// Repositories by ID.
-        yum_repos: Repositories;
+        yum_repos: Option<Repositories>;
     }
 }
 
@@ -76,12 +75,10 @@ impl FromNode for Repositories {
         .doc("A repository. Its id is also the name of its file."),
     )
     .min(1)];
-    const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Repositories> {
         let map = match &node.value {
             Value::Map(map) => map,
-            Value::Null => return Some(Repositories::default()),
             _ => return reader.type_error(node, "a map of repositories"),
         };
         let read = |(id, options): (&Node, &Node)| {
@@ -92,10 +89,6 @@ impl FromNode for Repositories {
             })
         };
         Some(Repositories(map.iter().filter_map(read).collect()))
-    }
-
-    fn absent() -> Option<Repositories> {
-        Some(Repositories::default())
     }
 }
 
@@ -112,23 +105,14 @@ fn read_located_options(node: &Node, reader: &mut Reader) -> Option<Vec<(String,
 
 /// Returns the value of an option, with a line for each item of a list.
 fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
-    match &node.value {
-        Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
-        Value::Seq(items) => {
-            let read = |item: &Node| match &item.value {
-                Value::Seq(_) => reader.type_error(item, "a string"),
-                _ => read_value(item, reader),
-            };
-            Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.join("\n"))
+    let lines = read_lines(node, reader, |node, reader| {
+        let text = String::read(node, reader)?;
+        if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+            return reader.type_error(node, "a string without control characters");
         }
-        _ => {
-            let text = String::read(node, reader)?;
-            if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-                return reader.type_error(node, "a string without control characters");
-            }
-            Some(text)
-        }
-    }
+        Some(text)
+    })?;
+    Some(lines.join("\n"))
 }
 
 /// Returns the text of a file, without its first line. A line break in a value is indented, as it would otherwise begin
@@ -148,50 +132,31 @@ fn run(context: &Context<'_>) -> Result<()> {
     let directory = keys.yum_repo_dir.0.trim_end_matches('/').to_string();
     let header = format!("# Created by cloud-init on {}\n", rfc2822(sys.clock().wall()));
     let text = |repository: &Repository| header.clone() + &render(repository);
-    write_files(sys, &directory, &keys.yum_repos.0, str::to_string, &text)
+    write_files(sys, &directory, &keys.yum_repos.unwrap_or_default().0, str::to_string, &text)
 }
 
 #[cfg(test)]
 mod tests {
-    use system::WriteOptions;
-
     use super::*;
     use crate::tests::sandbox::Sandbox;
 
     #[test]
-    fn repositories_become_files() {
+    fn lines_and_items_of_a_value_are_indented() {
         let sandbox = Sandbox::new(
-            "yum_repos:\n  my repo:\n    Base-URL: x\n    baseurl: http://a/%24b\n    enabled: false\n    gpgcheck: true\n    \
-             cost: 7\n    name: \"two\\nlines\"\n    exclude: [a, b]\n  there: {baseurl: http://b}",
+            "yum_repos: {my repo: {Base-URL: x, baseurl: 'http://a/%24b', name: \"two\\nlines\", exclude: [a, b]}}",
         );
-        sandbox.sys.write("/etc/yum.repos.d/there.repo", "kept\n", WriteOptions::default()).unwrap();
         sandbox.run(&MODULE).unwrap();
-        let (text, mode) = sandbox.file("/etc/yum.repos.d/my-repo.repo");
-        let (header, rest) = text.split_once('\n').unwrap();
-        assert!(header.starts_with("# Created by cloud-init on "), "{header}");
-        assert_eq!(
-            rest,
-            "[my-repo]\nbase_url = x\nbaseurl = http://a/%24b\nenabled = 0\ngpgcheck = 1\ncost = 7\nname = two\n\tlines\n\
-             exclude = a\n\tb\n\n"
-        );
-        assert_eq!(mode, 0o644);
-        assert_eq!(sandbox.file("/etc/yum.repos.d/there.repo").0, "kept\n");
-        assert!(sandbox.logged_warnings().is_empty(), "{:?}", sandbox.logged_warnings());
+        let (text, _) = sandbox.file("/etc/yum.repos.d/my-repo.repo");
+        let expected =
+            "[my-repo]\nbase_url = x\nbaseurl = http://a/%24b\nname = two\n\tlines\nexclude = a\n\tb\n\n";
+        assert_eq!(text.split_once('\n').unwrap().1, expected);
     }
 
     #[test]
-    fn invalid_repositories_do_not_affect_the_others() {
-        for (bad, message) in [
-            ("bad: {name: x}", "yum_repos.bad: expected one of baseurl"),
-            ("bad: [x]", "yum_repos.bad: expected a map of options"),
-            ("a/b: {baseurl: x}", "yum_repos.a/b: expected the id"),
-            ("bad: {baseurl: {x: y}}", "yum_repos.bad.baseurl: expected a string"),
-        ] {
-            let sandbox =
-                Sandbox::new(&format!("yum_repo_dir: /d\nyum_repos:\n  {bad}\n  good: {{baseurl: y}}"));
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.sys.list("/d").unwrap(), ["good.repo"], "{bad}");
-            assert!(sandbox.logged_warnings()[0].contains(message), "{:?}", sandbox.logged_warnings());
-        }
+    fn ids_are_file_names() {
+        let sandbox = Sandbox::new("yum_repos: {a/b: {baseurl: x}}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.sys.exists("/etc/yum.repos.d"));
+        assert!(sandbox.logged_warnings()[0].contains("yum_repos.a/b: expected the id"));
     }
 }

@@ -4,22 +4,21 @@
 use config::schema::{ANY_MAP, Format, STR, Type, key, list, map};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 use distro::Family;
-use state::Frequency;
 use system::{Result, WriteOptions, warning};
 
-use crate::packages::ini_repository::{Repository, has_option, read_id, read_options, write_files};
-use crate::schema::Section;
+use crate::packages::ini_repository::{
+    Repository, has_option, read_id, read_lines, read_options, write_files,
+};
 use crate::values::config_obj;
-use crate::values::text_values::Line;
-use crate::{Context, Distros, Module, ModuleFlag};
+use crate::values::text_values::{Line, read_items};
+use crate::{Context, Distros, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     // Upstream's module does not run on the family's name `suse`, which its own packages configure.
     distros: Distros::Where(|distro| distro.family == Family::Suse),
     flags: &[ModuleFlag::NeedsUserData],
     activation: &["zypper"],
-    keys: &[Keys::KEYS],
-    ..Module::new("zypper_add_repo", Frequency::Always, run)
+    ..Module::of::<Keys>("zypper_add_repo", Frequency::Always, run)
 };
 
 /// The module in the schema and the documentation.
@@ -33,9 +32,9 @@ const HEADER: &str = "# Added via cloud.cfg";
 config::keys! {
     struct Zypper {
         /// Repositories. Keys other than `id` and `baseurl` are written unchanged.
-        repos: Repositories;
+        repos: Option<Repositories>;
         /// Settings of zypp.conf. `reposdir` is also the directory of the repository files.
-        config: Settings;
+        config: Option<Settings>;
     }
     struct Keys {
         /// Repositories and settings of zypper.
@@ -53,20 +52,13 @@ impl FromNode for Repositories {
     ])
     .open()])
     .min(1)];
-    const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Repositories> {
         let items = match &node.value {
             Value::Seq(items) => items,
-            Value::Null => return Some(Repositories::default()),
             _ => return reader.type_error(node, "a list of repositories"),
         };
-        let read = |(i, item)| reader.nested(&format!("[{i}]"), |reader| read_repository(item, reader));
-        Some(Repositories(items.iter().enumerate().filter_map(read).collect()))
-    }
-
-    fn absent() -> Option<Repositories> {
-        Some(Repositories::default())
+        Some(Repositories(read_items(items, reader, read_repository).into_iter().flatten().collect()))
     }
 }
 
@@ -93,18 +85,10 @@ fn read_repository(node: &Node, reader: &mut Reader) -> Option<Repository> {
     Some(Repository { id, options })
 }
 
+/// Returns the value of an option, with an indented line for each item of a list.
 fn read_value(node: &Node, reader: &mut Reader) -> Option<String> {
-    match &node.value {
-        Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
-        Value::Seq(items) => {
-            let read = |item: &Node| match &item.value {
-                Value::Seq(_) => reader.type_error(item, "a string"),
-                _ => read_value(item, reader),
-            };
-            Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.join("\n    "))
-        }
-        _ => Some(Line::read(node, reader)?.0),
-    }
+    let lines = read_lines(node, reader, |node, reader| Line::read(node, reader).map(|line| line.0))?;
+    Some(lines.join("\n    "))
 }
 
 /// Settings as written after `=`; those without a value are omitted.
@@ -113,12 +97,10 @@ struct Settings(Vec<(String, String)>);
 
 impl FromNode for Settings {
     const SCHEMA: &'static [Type] = &[ANY_MAP];
-    const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Settings> {
         let map = match &node.value {
             Value::Map(map) => map,
-            Value::Null => return Some(Settings::default()),
             _ => return reader.type_error(node, "a map of settings"),
         };
         let read = |(key, value): (&Node, &Node)| {
@@ -131,10 +113,6 @@ impl FromNode for Settings {
             })
         };
         Some(Settings(map.iter().filter_map(read).collect()))
-    }
-
-    fn absent() -> Option<Settings> {
-        Some(Settings::default())
     }
 }
 
@@ -165,7 +143,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let Some(zypper) = context.read_keys(Keys::read_known).and_then(|keys| keys.zypper) else {
         return Ok(());
     };
-    let settings = &zypper.config.0;
+    let settings = &zypper.config.unwrap_or_default().0;
     if context.config.at_path(&["zypper", "repos"]).is_none_or(Node::is_falsy) {
         if !settings.is_empty() {
             warning!(sys, "zypper.config ignored: zypper.repos is not set");
@@ -187,7 +165,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         let how = WriteOptions::mode(sys.mode(CONF).unwrap_or(0o644));
         sys.write(CONF, with_settings(&text, &wanted), how)?;
     }
-    write_files(sys, directory, &zypper.repos.0, |id| id.replace(' ', "_"), &render)
+    write_files(sys, directory, &zypper.repos.unwrap_or_default().0, |id| id.replace(' ', "_"), &render)
 }
 
 #[cfg(test)]
@@ -221,23 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn invalid_repositories_do_not_affect_the_others() {
-        for (bad, message) in [
-            ("{baseurl: x}", "zypper.repos[0].id: required, but missing"),
-            ("{id: a}", "zypper.repos[0].baseurl: required, but missing"),
-            ("{id: ../a, baseurl: x}", "zypper.repos[0].id: expected the id"),
-            ("x", "zypper.repos[0]: expected a repository"),
-            ("{id: a, baseurl: \"x\\ny\"}", "zypper.repos[0].baseurl: expected a single-line string"),
-            (
-                "{id: a, baseurl: [[x]]}",
-                "test.yaml:1:36: zypper.repos[0].baseurl: expected a string, found a list",
-            ),
-        ] {
-            let config = format!("zypper: {{repos: [{bad}, {{id: good, baseurl: y}}]}}");
-            let sandbox = Sandbox::new(&config);
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(sandbox.sys.list("/etc/zypp/repos.d").unwrap(), ["good.repo"], "{bad}");
-            assert!(sandbox.logged_warnings()[0].contains(message), "{:?}", sandbox.logged_warnings());
-        }
+    fn ids_are_file_names() {
+        let sandbox = Sandbox::new("zypper: {repos: [{id: ../a, baseurl: x}]}");
+        sandbox.run(&MODULE).unwrap();
+        assert!(!sandbox.sys.exists("/etc/zypp"));
+        assert!(sandbox.logged_warnings()[0].contains("zypper.repos[0].id: expected the id"));
     }
 }

@@ -270,14 +270,14 @@ fn untrusted_path(sys: &System, user: &User, path: &str, strict: bool) -> Result
         if !sys.exists(&directory) {
             return Ok(None);
         }
-        if let Some(why) = untrusted_component(sys, user, &directory, false, strict)? {
+        if let Some(why) = untrusted_component(sys, user, &directory, DIRECTORY_ACCESS, strict)? {
             return Ok(Some(why));
         }
     }
     if sys.is_link(path) || sys.is_dir(path) {
         return Ok(Some("it is not a regular file".into()));
     }
-    if sys.exists(path) { untrusted_component(sys, user, path, true, strict) } else { Ok(None) }
+    if sys.exists(path) { untrusted_component(sys, user, path, FILE_ACCESS, strict) } else { Ok(None) }
 }
 
 /// Returns the directories of a path, beginning with the root.
@@ -318,12 +318,16 @@ fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     Ok(())
 }
 
+/// What the user must be able to do with a file, and with the directories of its path.
+const FILE_ACCESS: u32 = 0o644;
+const DIRECTORY_ACCESS: u32 = 0o711;
+
 /// Checks one component of the path as sshd does.
 fn untrusted_component(
     sys: &System,
     user: &User,
     path: &str,
-    file: bool,
+    access: u32,
     strict: bool,
 ) -> Result<Option<String>> {
     let meta = sys.metadata(path)?;
@@ -335,7 +339,6 @@ fn untrusted_component(
     if strict && uid != user.uid && uid != 0 {
         return Ok(Some(format!("{path} is owned neither by the user nor by root")));
     }
-    let wanted = if file { 0o644 } else { 0o711 };
     let mask = if uid == user.uid {
         0o700
     } else if is_in_group(sys, user, meta.gid()) {
@@ -343,7 +346,7 @@ fn untrusted_component(
     } else {
         0o007
     };
-    if mode & wanted & mask == 0 {
+    if mode & access & mask == 0 {
         return Ok(Some(format!("the user cannot access {path}")));
     }
     if strict && mode & 0o022 != 0 {

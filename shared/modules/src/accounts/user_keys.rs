@@ -3,6 +3,8 @@
 use config::schema::{BOOL, Deprecation, Format, INT, NULL, STR, Type, key, list, map_of};
 use config::{FindingKind, FromNode, Node, Reader, Value};
 
+use crate::values::text_values::{is_word, text_types};
+
 /// A password or its hash, which messages never contain.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
@@ -207,35 +209,17 @@ impl FromNode for Mail {
     }
 }
 
-/// The name of an existing user.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserName(pub String);
-
-impl FromNode for UserName {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<UserName> {
-        let name = String::read(node, reader)?;
-        if is_valid_name(&name) { Some(UserName(name)) } else { reader.type_error(node, USER_NAME) }
-    }
+text_types! {
+    /// The name of an existing user.
+    pub struct UserName: USER_NAME, is_valid_name;
+    /// The ID of public keys to import, which the program cannot take for an option or several arguments.
+    pub struct ImportId: "an ID such as gh:NAME or lp:NAME", ImportId::is_valid;
 }
-
-/// The ID of public keys to import, which the program cannot take for an option or several arguments.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ImportId(pub String);
 
 impl ImportId {
-    /// Returns the ID if it is valid.
-    pub fn parse(id: &str) -> Option<ImportId> {
-        let has_other = id.contains(|c: char| c.is_whitespace() || c.is_control());
-        (!id.is_empty() && !id.starts_with('-') && !has_other).then(|| ImportId(id.into()))
-    }
-}
-
-impl FromNode for ImportId {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<ImportId> {
-        let id = ImportId::parse(&String::read(node, reader)?);
-        id.or_else(|| reader.type_error(node, "an ID such as gh:NAME or lp:NAME"))
+    /// Returns whether text is an ID.
+    pub fn is_valid(id: &str) -> bool {
+        is_word(id) && !id.starts_with('-')
     }
 }
 

@@ -6,7 +6,7 @@ use config::schema::{
 };
 use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 
-use crate::values::text_values::{Line, Operand, Word};
+use crate::values::text_values::{Line, Operand, Word, read_items};
 
 config::string_enum! {
     pub enum Method { Distro = "distro", Pip = "pip" }
@@ -43,7 +43,7 @@ config::keys! {
         /// The package name.
         package_name: Word = "ansible";
         /// Runs of ansible-pull. Other keys than the playbooks are its options.
-        pull: Pulls;
+        pull: Option<Pulls>;
     }
     pub struct Keys {
         /// Install and run Ansible.
@@ -60,21 +60,18 @@ impl FromNode for Actions {
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Actions> {
         let Value::Seq(items) = &node.value else { return reader.type_error(node, "a list of commands") };
-        let mut actions = Vec::with_capacity(items.len());
-        for (i, item) in items.iter().enumerate() {
-            actions.extend(reader.nested(&format!("[{i}]"), |reader| {
-                let words = match &item.value {
-                    Value::Seq(words) => words.iter().map(Node::scalar_text).collect::<Option<Vec<_>>>(),
-                    _ => None,
-                };
-                let is_command = |words: &Vec<String>| {
-                    words.first().is_some_and(|program| !program.is_empty())
-                        && !words.iter().any(|word| word.contains('\0'))
-                };
-                words.filter(is_command).or_else(|| reader.type_error(item, "a command and its arguments"))
-            }));
-        }
-        Some(Actions(actions))
+        let actions = read_items(items, reader, |item, reader| {
+            let words = match &item.value {
+                Value::Seq(words) => words.iter().map(Node::scalar_text).collect::<Option<Vec<_>>>(),
+                _ => None,
+            };
+            let is_command = |words: &Vec<String>| {
+                words.first().is_some_and(|program| !program.is_empty())
+                    && !words.iter().any(|word| word.contains('\0'))
+            };
+            words.filter(is_command).or_else(|| reader.type_error(item, "a command and its arguments"))
+        });
+        Some(Actions(actions.into_iter().flatten().collect()))
     }
 }
 
@@ -88,7 +85,7 @@ pub struct Pull {
 }
 
 /// All calls of ansible-pull. One call without a list is the old form.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Pulls(pub Vec<Pull>);
 
 const ONE_PULL: Deprecation = Deprecation::new("25.2", "a list").message(
@@ -98,18 +95,11 @@ const ONE_PLAYBOOK: Deprecation = Deprecation::new("25.2", "playbook_names");
 
 impl FromNode for Pulls {
     const SCHEMA: &'static [Type] = &[list(&[reference(&PULL)]), reference(&PULL).deprecated(&ONE_PULL)];
-    const REQUIRED: bool = false;
 
     fn read(node: &Node, reader: &mut Reader) -> Option<Pulls> {
         match &node.value {
-            Value::Null => Some(Pulls::default()),
             Value::Seq(items) => {
-                let items = items.iter().enumerate();
-                Some(Pulls(
-                    items
-                        .filter_map(|(i, item)| reader.nested(&format!("[{i}]"), |r| read_pull(item, r)))
-                        .collect(),
-                ))
+                Some(Pulls(read_items(items, reader, read_pull).into_iter().flatten().collect()))
             }
             Value::Map(_) => {
                 reader.report_deprecated_form(node, &ONE_PULL);
@@ -117,10 +107,6 @@ impl FromNode for Pulls {
             }
             _ => reader.type_error(node, "a list of maps"),
         }
-    }
-
-    fn absent() -> Option<Pulls> {
-        Some(Pulls::default())
     }
 }
 

@@ -7,20 +7,17 @@ mod tests;
 use config::{Map, Node};
 use distro::Family;
 use encoding::shell::quote;
-use state::Frequency;
 use system::{Command, Error, Output, OutputMode, Result, warning};
 
 use crate::packages::package_sources;
-use crate::schema::Section;
 use crate::values::text_values::{Line, Operand, Word};
-use crate::{Context, Module, fully_valid_key};
-use keys::{Actions, Ansible, Controller, Galaxy, Keys, Method, Playbook, Pull};
+use crate::{Context, Frequency, Module, Section, fully_valid_key};
+use keys::{Actions, Ansible, Controller, Galaxy, Keys, Method, Playbook, Pull, Pulls};
 
 pub const MODULE: Module = Module {
     // Not repeatable: playbooks are programs of the user.
     activation: &["ansible"],
-    keys: &[Keys::KEYS],
-    ..Module::new("ansible", Frequency::Instance, run)
+    ..Module::of::<Keys>("ansible", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.
@@ -55,11 +52,9 @@ fn run(context: &Context<'_>) -> Result<()> {
             runner.run(words, None, &shown)?;
         }
     }
-    if !ansible.pull.0.is_empty() {
+    if let Some(Pulls(pulls)) = ansible.pull.as_ref().filter(|pulls| !pulls.0.is_empty()) {
         let version = runner.version()?;
-        for pull in &ansible.pull.0 {
-            runner.pull(pull, version)?;
-        }
+        pulls.iter().try_for_each(|pull| runner.pull(pull, version))?;
     }
     for repository in ansible.setup_controller.iter().flat_map(|controller| &controller.repositories) {
         let (Word(source), Operand(path)) = (&repository.source, &repository.path);

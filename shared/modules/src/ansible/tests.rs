@@ -1,9 +1,6 @@
 //! Recorded calls of Ansible.
 
-use config::{FindingKind, Reader};
-
 use super::MODULE;
-use super::keys::Keys;
 use crate::tests::sandbox::Sandbox;
 
 /// A machine with Ansible of that version.
@@ -16,24 +13,6 @@ fn machine(config: &str, version: &str) -> Sandbox {
     sandbox.stub("ansible-pull", &format!("[ \"$1\" != --version ] || echo 'ansible-pull {version}'"));
     sandbox.sys.create_dir_all("/srv/plays", 0o755).unwrap();
     sandbox
-}
-
-#[test]
-fn galaxy_pull_and_controller_run_in_order() {
-    let sandbox = machine(
-        "{galaxy: {actions: [[ansible-galaxy, collection, install, a.b]]}, \
-         pull: [{url: 'https://git.example/r', playbook_names: [a.yml, b.yml], accept_host_key: true, full: false, timeout: 30}], \
-         setup_controller: {repositories: [{path: /srv/r, source: 'https://git.example/c'}], \
-         run_ansible: [{playbook_dir: /srv/plays, playbook_name: c.yml, become_password_file: /f, check: true, forks: 4}]}}",
-        "[core 2.16.3]",
-    );
-    sandbox.run(&MODULE).unwrap();
-    assert_eq!(
-        sandbox.calls(),
-        "ansible-galaxy collection install a.b\nansible-pull --version\n\
-         ansible-pull --url=https://git.example/r --accept-host-key --timeout=30 a.yml b.yml\n\
-         git clone https://git.example/c /srv/r\nansible-playbook c.yml --become-password-file=/f --check --forks=4\n"
-    );
 }
 
 #[test]
@@ -52,27 +31,6 @@ fn old_versions_pull_one_playbook_at_a_time() {
         let pulled = calls.map_or(String::new(), |calls| format!("ansible-pull {calls}"));
         assert_eq!(sandbox.calls(), format!("ansible-pull --version\n{pulled}"), "{version}");
     }
-}
-
-#[test]
-fn the_old_form_of_pull_is_deprecated() {
-    let node = crate::tests::sandbox::yaml("{ansible: {pull: {url: u, playbook_name: p}}}");
-    let mut reader = Reader::new();
-    let pull = Keys::read_known(&node, &mut reader).unwrap().ansible.unwrap().pull;
-    assert_eq!(
-        (&pull.0[0].playbooks[..], &pull.0[0].options[..]),
-        (&["p".into()][..], &["--url=u".into()][..])
-    );
-    assert_eq!(reader.into_findings().of_kind(FindingKind::Deprecated).count(), 2);
-}
-
-#[test]
-fn installs_the_package() {
-    let sandbox = machine("{package_name: ansible-core}", "2.16");
-    sandbox.sys.remove("/usr/sbin/ansible").unwrap();
-    let e = sandbox.run(&MODULE).unwrap_err().to_string();
-    assert!(e.contains("not installed"), "{e}");
-    assert_eq!(sandbox.calls(), "dnf -y install ansible-core\n");
 }
 
 /// Prints what each call of Python asks for; `ansible` is listed once /installed exists.
@@ -133,33 +91,4 @@ fn values_are_not_logged() {
     let commands = sandbox.commands().join("\n");
     assert!(!commands.contains("s3cret"), "{commands}");
     assert!(commands.contains("ansible-pull --url --vault-id a"), "{commands}");
-}
-
-#[test]
-fn invalid_values_run_nothing() {
-    for (config, fails) in [
-        ("null", false),
-        ("{}", false),
-        ("x", true),
-        ("{install_method: nonsense}", true),
-        ("{run_user: -x}", true),
-        ("{galaxy: {}}", true),
-        ("{galaxy: {actions: [[]]}}", true),
-        ("{galaxy: {actions: [x]}}", true),
-        ("{pull: x}", true),
-        ("{pull: [x]}", true),
-        ("{pull: [{playbook_names: [a]}]}", true),
-        ("{pull: [{url: u}]}", true),
-        ("{pull: [{url: u, playbook_name: a, playbook_names: [b]}]}", true),
-        ("{pull: [{url: u, playbook_names: [a, --force]}]}", true),
-        ("{pull: [{url: u, playbook_names: [a], checkout: [x]}]}", true),
-        ("{pull: [{url: u, playbook_names: [a], '=x': y}]}", true),
-        ("{setup_controller: {}}", true),
-        ("{setup_controller: {run_ansible: [{playbook_name: a}]}}", true),
-        ("{setup_controller: {repositories: [{path: a, source: --upload-pack=x}]}}", true),
-    ] {
-        let sandbox = machine(config, "2.16");
-        assert_eq!(sandbox.run(&MODULE).is_err(), fails, "{config}");
-        assert_eq!(sandbox.calls(), "", "{config}");
-    }
 }

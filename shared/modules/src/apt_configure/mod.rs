@@ -11,15 +11,13 @@ mod sources_list;
 
 use config::{FromNode, Map, Node, Reader};
 use distro::{Distro, is_ubuntu_core};
-use state::Frequency;
 use system::{Change, Command, Error, Result, System, WriteOptions, debug, info, warning};
 
 use crate::hostname;
 use crate::packages::APT;
 use crate::packages::package_sources;
 use crate::runner::context::InvalidKeys;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 use files::{mode_for, write_or_remove};
 use keys::Key;
 use mirrors::{Location, Mirrors};
@@ -56,7 +54,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     let matcher = RepositoryMatch::new(sys, apt.add_apt_repo_match.clone());
     let mut failures = Vec::new();
     let mut part = |result: Result<()>| failures.extend(result.err().map(|error| error.to_string()));
-    part(debconf::apply(sys, &apt.debconf_selections.0));
+    part(debconf::apply(sys, apt.debconf_selections.as_ref().map_or(&[], |all| &all.0)));
     // Before packages are installed, which may need a proxy.
     part(write_proxies(sys, &apt, &invalid));
     part(write_conf(sys, &apt, &invalid));

@@ -50,7 +50,7 @@ config::keys! {
         /// Sources that match this regular expression are passed to add-apt-repository.
         add_apt_repo_match: Option<String> = "^[\\w-]+:\\w";
         /// Input of debconf-set-selections, under any names.
-        debconf_selections: Selections;
+        debconf_selections: Option<Selections>;
         /// A template for the sources list.
         sources_list: Option<String>;
         /// Contents of a file in apt.conf.d.
@@ -145,12 +145,8 @@ impl FromNode for Selections {
     const SCHEMA: &'static [Type] =
         &[map_of(&key("<name>", &[STR]).doc("Lines for debconf-set-selections. The name is ignored."))
             .min(1)];
-    const REQUIRED: bool = false;
     fn read(node: &Node, reader: &mut Reader) -> Option<Selections> {
         read_named(node, reader, "a map of names to strings", true).map(Selections)
-    }
-    fn absent() -> Option<Selections> {
-        Some(Selections::default())
     }
 }
 

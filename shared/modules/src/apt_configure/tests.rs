@@ -7,8 +7,6 @@ use crate::tests::sandbox::{Sandbox, yaml};
 
 const DEBIAN: &str =
     include_str!("../../../../packaging/etc-cloud/templates/sources.list.debian.deb822.tmpl");
-const KEY: &str = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmAE/\n-----END PGP PUBLIC KEY BLOCK-----\n";
-
 fn machine(config: &str) -> Sandbox {
     let mut sandbox = Sandbox::new(config);
     sandbox.system_info = yaml(
@@ -27,43 +25,6 @@ fn machine(config: &str) -> Sandbox {
         sandbox.stub(program, "");
     }
     sandbox
-}
-
-#[test]
-fn typical_configuration_writes_its_files_once() {
-    if !is_root("files of apt") {
-        return;
-    }
-    let config = format!(
-        "apt:\n  http_proxy: http://proxy:3128\n  conf: 'APT::X \"y\";'\n  disable_suites: [backports]\n  \
-         primary: [{{arches: [default], uri: http://192.0.2.7/debian}}]\n  sources:\n    mine:\n      \
-         source: deb [signed-by=$KEY_FILE] $MIRROR $RELEASE main\n      key: {}\n    \
-         stanza:\n      source: \"Types: deb\\nURIs: http://x\\nSuites: y\"\n    ppa: {{source: \"ppa:a/b\\n\"}}\n",
-        serde_json::to_string(KEY).unwrap()
-    );
-    let sandbox = machine(&config);
-    sandbox.run(&MODULE).unwrap();
-    let file = |path: &str| sandbox.file(path).0;
-    assert_eq!(file(PROXIES), "Acquire::http::Proxy \"http://proxy:3128\";\n");
-    assert_eq!(file(CONF), "APT::X \"y\";");
-    let list = file("/etc/apt/sources.list.d/debian.sources");
-    assert!(list.contains("URIs: http://192.0.2.7/debian\n"), "{list}");
-    assert!(list.contains("\nSuites: trixie trixie-updates\n"), "{list}");
-    assert!(!sandbox.sys.exists("/etc/apt/sources.list"));
-    assert_eq!(sandbox.sys.read("/etc/apt/cloud-init.gpg.d/mine.gpg").unwrap(), [0x98, 0x01, 0x3f]);
-    assert_eq!(
-        file("/etc/apt/sources.list.d/mine.list"),
-        "deb [signed-by=/etc/apt/cloud-init.gpg.d/mine.gpg] http://192.0.2.7/debian trixie main\n"
-    );
-    assert!(file("/etc/apt/sources.list.d/stanza.sources").starts_with("Types: deb\n"));
-    assert!(sandbox.sys.exists("/var/lib/apt/lists/192.0.2.7_debian_dists_x"));
-    let calls = sandbox.calls();
-    assert!(calls.contains("add-apt-repository --no-update ppa:a/b\n"), "{calls}");
-    assert!(calls.trim_end().ends_with("update"), "{calls}");
-    // Again: nothing is added twice. add-apt-repository may have added a source, whose index is new.
-    sandbox.run(&MODULE).unwrap();
-    assert_eq!(file("/etc/apt/sources.list.d/mine.list").lines().count(), 1);
-    assert_eq!(updates(&sandbox), 2);
 }
 
 fn updates(sandbox: &Sandbox) -> usize {
@@ -144,14 +105,6 @@ fn invalid_proxies_keep_the_file() {
         sandbox.run(&MODULE).unwrap();
         assert_eq!(sandbox.sys.exists(PROXIES), kept, "{config}");
     }
-}
-
-#[test]
-fn old_proxy_keys_are_still_read() {
-    let sandbox = machine("{apt_proxy: http://p, apt_ftp_proxy: http://f, apt_preserve_sources_list: true}");
-    sandbox.run(&MODULE).unwrap();
-    let wanted = "Acquire::http::Proxy \"http://p\";\nAcquire::ftp::Proxy \"http://f\";\n";
-    assert_eq!(sandbox.file(PROXIES).0, wanted);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use config::schema::{BOOL, Format, INT, STR, Type, key, list, map, map_of, word}
 use config::{FromNode, Node, Reader, Value};
 
 use crate::accounts::user_keys::SingleLine;
+use crate::values::text_values::{read_items, text_types};
 
 config::string_enum! {
     pub enum TableKind {
@@ -86,13 +87,10 @@ impl FromNode for FileSystems {
             Value::Seq(items) => items,
             _ => return reader.type_error(node, "a list of file systems"),
         };
-        let read = |(index, item): (usize, &Node)| {
-            reader.nested(&format!("[{index}]"), |reader| match item.value {
-                Value::Map(_) => FileSystem::read(item, reader),
-                _ => reader.type_error(item, "a map"),
-            })
-        };
-        Some(FileSystems(items.iter().enumerate().map(read).collect()))
+        Some(FileSystems(read_items(items, reader, |item, reader| match item.value {
+            Value::Map(_) => FileSystem::read(item, reader),
+            _ => reader.type_error(item, "a map"),
+        })))
     }
     fn absent() -> Option<FileSystems> {
         Some(FileSystems::default())
@@ -123,10 +121,8 @@ impl FromNode for Layout {
             Value::Str(text) if text.eq_ignore_ascii_case("remove") => Some(Layout::Remove),
             Value::Seq(items) if items.is_empty() => Some(Layout::Nothing),
             Value::Seq(items) => {
-                let read = |(index, item): (usize, &Node)| {
-                    reader.nested(&format!("[{index}]"), |reader| read_partition(item, reader))
-                };
-                items.iter().enumerate().map(read).collect::<Option<Vec<_>>>().map(Layout::Partitions)
+                let partitions = read_items(items, reader, read_partition).into_iter();
+                partitions.collect::<Option<Vec<_>>>().map(Layout::Partitions)
             }
             Value::Bool(true) => Some(Layout::Whole),
             Value::Bool(false) => Some(Layout::Nothing),
@@ -178,20 +174,12 @@ impl FromNode for Selection {
     }
 }
 
-/// The type of a file system, which becomes part of a program's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TypeName(pub String);
-
-impl FromNode for TypeName {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<TypeName> {
-        let text = String::read(node, reader)?;
+text_types! {
+    /// The type of a file system, which becomes part of a program's name.
+    pub struct TypeName: "a type of file system, such as ext4", |text| {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
-        if text.is_empty() || text.len() > 64 || !text.chars().all(fits) {
-            return reader.type_error(node, "a type of file system, such as ext4");
-        }
-        Some(TypeName(text))
-    }
+        !text.is_empty() && text.len() <= 64 && text.chars().all(fits)
+    };
 }
 
 /// Arguments: a list, or a string with spaces between them.
@@ -205,10 +193,8 @@ impl FromNode for Words {
         match &node.value {
             Value::Null => Some(Words::default()),
             Value::Seq(items) => {
-                let read = |(index, item): (usize, &Node)| {
-                    reader.nested(&format!("[{index}]"), |r| SingleLine::read(item, r)).map(|line| line.0)
-                };
-                items.iter().enumerate().map(read).collect::<Option<_>>().map(Words)
+                let lines = read_items(items, reader, SingleLine::read).into_iter();
+                lines.map(|line| line.map(|line| line.0)).collect::<Option<_>>().map(Words)
             }
             _ => {
                 let line = SingleLine::read(node, reader)?.0;

@@ -15,22 +15,19 @@ mod target;
 #[cfg(test)]
 mod tests;
 
-use state::Frequency;
 use system::{Result, debug, info, warning};
 
 use self::keys::{Keys, Layout};
 use self::target::Names;
 use crate::disks::device_aliases::Aliases;
 use crate::disks::metadata_devices::MetadataDevices;
-use crate::schema::Section;
-use crate::{Context, Module, ModuleFlag};
+use crate::{Context, Frequency, Module, ModuleFlag, Section};
 
 pub const MODULE: Module = Module {
     // A disk that is partitioned as requested and a file system that exists are kept.
     flags: &[ModuleFlag::Repeatable],
     activation: &["disk_setup", "fs_setup"],
-    keys: &[Keys::KEYS],
-    ..Module::new("disk_setup", Frequency::Instance, run)
+    ..Module::of::<Keys>("disk_setup", Frequency::Instance, run)
 };
 
 /// The module in the schema and the documentation.

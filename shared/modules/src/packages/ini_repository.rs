@@ -1,6 +1,6 @@
 //! Repositories of yum and zypper: an id and options, one INI file each.
 
-use config::{FindingKind, FromNode, Map, Node, Reader};
+use config::{FindingKind, FromNode, Map, Node, Reader, Value};
 use system::{Result, System, WriteOptions, info, warning};
 
 use crate::values::text_values::Line;
@@ -53,6 +53,20 @@ pub fn read_options(
         });
     }
     options
+}
+
+/// Reads a value, or the items of a list of values: a boolean as 0 or 1, others by `read_text`.
+pub fn read_lines(
+    node: &Node,
+    reader: &mut Reader,
+    read_text: fn(&Node, &mut Reader) -> Option<String>,
+) -> Option<Vec<String>> {
+    let read = |item: &Node| match &item.value {
+        Value::Bool(flag) => Some(if *flag { "1" } else { "0" }.into()),
+        Value::Seq(_) => reader.type_error(item, "a string"),
+        _ => read_text(item, reader),
+    };
+    node.as_seq().unwrap_or(std::slice::from_ref(node)).iter().map(read).collect()
 }
 
 /// Writes the file of each repository, unless it exists. `file_name` returns its name without the suffix, `text` its

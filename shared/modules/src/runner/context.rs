@@ -45,6 +45,17 @@ pub fn fully_valid_key<K, T>(
     }
 }
 
+/// Returns the last failure of several steps, with the others as its causes.
+///
+/// # Errors
+/// Fails if there is a failure.
+pub fn last_failure(mut failed: Vec<Error>) -> Result<()> {
+    match failed.pop() {
+        Some(e) => Err(e.with_causes(&failed)),
+        None => Ok(()),
+    }
+}
+
 /// The dotted paths of invalid values.
 #[derive(Debug, Default)]
 pub struct InvalidKeys(Vec<String>);

@@ -1,6 +1,6 @@
 //! A module, as the runner sees it: a row of the table.
 
-use config::{Key, Node};
+use config::{Key, KeyStruct, Node};
 use distro::Distro;
 use state::Frequency;
 use system::Result;
@@ -74,6 +74,15 @@ impl Module {
             written_script: None,
             run,
         }
+    }
+
+    /// Returns the same for a module that reads its keys as `K`.
+    pub const fn of<K: KeyStruct>(
+        name: &'static str,
+        frequency: Frequency,
+        run: fn(&Context<'_>) -> Result<()>,
+    ) -> Module {
+        Module { keys: const { &[K::KEYS] }, ..Module::new(name, frequency, run) }
     }
 
     /// Returns whether the configuration activates the module.

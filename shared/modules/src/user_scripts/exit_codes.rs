@@ -148,70 +148,28 @@ pub fn take_reboot_request(context: &Context<'_>) -> Result<Option<String>> {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
-    use crate::{ModuleEntry, ModuleResult, RunMode, find_module, reboot_if_requested, run_modules};
+    use crate::{find_module, reboot_if_requested};
 
     const ON: &str = "scripts: {exit_codes: cloudbase}";
-    const REQUESTS: [&str; 4] = ["a exits 233", "b exits 234", "c exits 235", "d exits 0"];
-
-    /// The modules whose scripts run once.
-    const MODULES: [&str; 4] = ["scripts_user", "scripts_vendor", "scripts_per_instance", "scripts_per_once"];
-
-    fn directory(sandbox: &Sandbox, module: &str) -> String {
-        (find_module(module).unwrap().scripts.unwrap().path)(&sandbox.layout)
-    }
-
-    fn sandbox(config: &str, module: &str) -> (Sandbox, String) {
-        let sandbox = Sandbox::live(config);
-        let path = directory(&sandbox, module);
-        let out = sandbox.top.join("out").to_string_lossy().into_owned();
-        for script in REQUESTS {
-            let (name, code) = script.split_once(" exits ").unwrap();
-            let text = format!("#!/bin/sh\nprintf {name} >>{out}\nexit {code}\n");
-            sandbox.sys.write(format!("{path}/{name}"), text, WriteOptions::mode(0o700)).unwrap();
-        }
-        (sandbox, out)
-    }
-
-    fn boot(sandbox: &Sandbox, module: &str) -> ModuleResult {
-        let entries = [ModuleEntry::single(module, None, Vec::new())];
-        let ran = sandbox.with_context(|context| run_modules(context, &entries, "test", RunMode::Full));
-        ran.into_iter().next().unwrap().1
-    }
-
+    /// The boots of scripts_user are tested with the whole programs (tests/tests/exit_codes.rs).
     #[test]
-    fn scripts_run_again_until_they_are_content() {
-        for module in MODULES {
-            let (sandbox, out) = sandbox(ON, module);
-            let ran = || std::fs::read_to_string(&out).unwrap_or_default();
-            assert_eq!(boot(&sandbox, module), ModuleResult::Done, "{module}");
-            assert_eq!(ran(), "abcd", "{module}");
-            let request = sandbox.sys.read_text(sandbox.layout.run(REQUEST)).unwrap();
-            assert!(request.ends_with("/c\n"), "{request}");
-            assert_eq!(boot(&sandbox, module), ModuleResult::Done);
-            assert_eq!(ran(), "abcdbc", "{module}");
-            // One is content now, the other fails for good.
-            let path = directory(&sandbox, module);
-            sandbox.sys.write(format!("{path}/b"), "#!/bin/sh\nexit 0\n", WriteOptions::mode(0o700)).unwrap();
-            sandbox.sys.write(format!("{path}/c"), "#!/bin/sh\nexit 4\n", WriteOptions::mode(0o700)).unwrap();
-            let ModuleResult::Failed(why) = boot(&sandbox, module) else { panic!("{module}") };
-            assert!(why.ends_with("1 of 2 scripts failed: c"), "{why}");
-            assert_eq!(boot(&sandbox, module), ModuleResult::AlreadyRan);
-            assert_eq!(ran(), "abcdbc", "{module}");
+    fn exit_codes_have_a_meaning_for_scripts_that_run_once() {
+        for (module, has_meaning) in [
+            ("scripts_user", true),
+            ("scripts_vendor", true),
+            ("scripts_per_instance", true),
+            ("scripts_per_once", true),
+            ("scripts_per_boot", false),
+        ] {
+            let (sandbox, module) = (Sandbox::live(ON), find_module(module).unwrap());
+            let path = (module.scripts.unwrap().path)(&sandbox.layout);
+            let script = "#!/bin/sh\nexit 235\n";
+            sandbox.sys.write(format!("{path}/x"), script, WriteOptions::mode(0o700)).unwrap();
+            assert_eq!(sandbox.run(module).is_ok(), has_meaning, "{path}");
+            assert_eq!(sandbox.sys.exists(sandbox.layout.run(REQUEST)), has_meaning, "{path}");
+            let reruns = sandbox.with_context(|context| requested_reruns(context, module));
+            assert_eq!(reruns == ["x"], has_meaning, "{path}");
         }
-    }
-
-    #[test]
-    fn exit_codes_have_no_meaning_by_default_or_per_boot() {
-        let (off, out) = sandbox("{}", "scripts_user");
-        assert!(matches!(boot(&off, "scripts_user"), ModuleResult::Failed(_)));
-        assert_eq!(boot(&off, "scripts_user"), ModuleResult::AlreadyRan);
-        assert_eq!(std::fs::read_to_string(out).unwrap(), "abcd");
-        assert!(!off.sys.exists(off.layout.run(REQUEST)));
-        let always = Sandbox::live(ON);
-        let path = always.layout.cloud("scripts/per-boot/x");
-        always.sys.write(&path, "#!/bin/sh\nexit 235\n", WriteOptions::mode(0o700)).unwrap();
-        assert!(matches!(boot(&always, "scripts_per_boot"), ModuleResult::Failed(_)));
-        assert!(!always.sys.exists(always.layout.run(REQUEST)));
     }
 
     #[test]

@@ -105,55 +105,6 @@ mod tests {
     }
 
     #[test]
-    fn each_module_runs_its_directory() {
-        for (module, below) in [
-            (find_module("scripts_per_boot").unwrap(), "scripts/per-boot"),
-            (find_module("scripts_per_once").unwrap(), "scripts/per-once"),
-            (find_module("scripts_per_instance").unwrap(), "scripts/per-instance"),
-            (find_module("scripts_user").unwrap(), "instance/scripts"),
-            (find_module("scripts_vendor").unwrap(), "instance/scripts/vendor"),
-        ] {
-            let sandbox = Sandbox::live("{}");
-            sandbox.run(module).unwrap();
-            let at = |name: &str| sandbox.layout.cloud(&format!("{below}/{name}"));
-            put(&sandbox, &at("b"), "#!/bin/sh\necho b >> OUT\n", 0o755);
-            put(&sandbox, &at("10 a"), "#!/bin/sh\necho a >> OUT\nexit 4\n", 0o700);
-            put(&sandbox, &at("c"), "#!/bin/sh\necho c >> OUT\n", 0o644);
-            put(&sandbox, &at("nested/d"), "#!/bin/sh\necho d >> OUT\n", 0o755);
-            let message = sandbox.run(module).unwrap_err().to_string();
-            assert_eq!(message, "1 of 2 scripts failed: 10 a");
-            assert_eq!(out(&sandbox), "a\nb\n");
-            let logged_warnings = sandbox.logged_warnings();
-            assert_eq!(logged_warnings.len(), 2, "{logged_warnings:?}");
-            assert!(logged_warnings[0].ends_with("10 a': exit code 4"), "{logged_warnings:?}");
-            assert!(logged_warnings[1].ends_with("/c is not executable; skipped"));
-        }
-    }
-
-    #[test]
-    fn the_vendor_prefix_gets_the_script_path() {
-        for (prefix, lines) in [("[sh, -e]", 1), ("sh", 1), ("[echo, 1]", 0)] {
-            let sandbox = Sandbox::live(&format!("vendor_data: {{enabled: true, prefix: {prefix}}}"));
-            let path = sandbox.layout.instance("scripts/vendor/x");
-            put(&sandbox, &path, "echo x >> OUT\n", 0o700);
-            sandbox.run(find_module("scripts_vendor").unwrap()).unwrap();
-            assert_eq!(out(&sandbox).lines().count(), lines, "{prefix}");
-        }
-    }
-
-    #[test]
-    fn a_script_without_interpreter_is_reported() {
-        let sandbox = Sandbox::live("{}");
-        put(&sandbox, &sandbox.layout.cloud("scripts/per-boot/x"), "no header\n", 0o755);
-        assert!(sandbox.run(find_module("scripts_per_boot").unwrap()).is_err());
-        assert!(
-            sandbox.logged_warnings()[0].ends_with("Exec format error"),
-            "{:?}",
-            sandbox.logged_warnings()
-        );
-    }
-
-    #[test]
     fn a_script_over_its_deadline_and_a_background_child() {
         let mut sandbox = Sandbox::live("{}");
         sandbox.script_timeout = Duration::from_millis(400);

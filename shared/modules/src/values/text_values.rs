@@ -1,6 +1,6 @@
-//! Types of strings that become part of a line of a file, or an argument of a command.
+//! Types of values: strings that become part of a line of a file, or an argument of a command, and maps.
 
-use config::schema::{STR, Type};
+use config::schema::{ANY_MAP, Type};
 use config::{FromNode, Map, Node, Reader, Value};
 
 /// Returns the entries of a map in the order of their keys: by number if a key is a number and all others can be read as
@@ -17,67 +17,69 @@ pub fn in_key_order(map: &Map) -> Vec<(&Node, &Node)> {
     entries
 }
 
-/// Text without control characters.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Line(pub String);
+/// Declares types of text: `/// …` `struct Name: "what messages expect", is_valid;`.
+macro_rules! text_types {
+    ($($(#[doc = $about:literal])* $vis:vis struct $type:ident: $wanted:expr, $is_valid:expr;)*) => {$(
+        $(#[doc = $about])*
+        #[derive(Debug, Clone, Default, PartialEq, Eq)]
+        $vis struct $type(pub String);
 
-impl FromNode for Line {
-    const SCHEMA: &'static [Type] = &[STR];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Line> {
-        let text = String::read(node, reader)?;
-        if text.chars().any(char::is_control) {
-            return reader.type_error(node, "a single-line string");
+        impl config::FromNode for $type {
+            const SCHEMA: &'static [config::schema::Type] = &[config::schema::STR];
+            fn read(node: &config::Node, reader: &mut config::Reader) -> Option<$type> {
+                let text = String::read(node, reader)?;
+                let is_valid: fn(&str) -> bool = $is_valid;
+                if is_valid(&text) { Some($type(text)) } else { reader.type_error(node, $wanted) }
+            }
         }
-        Some(Line(text))
-    }
+    )*};
+}
+pub(crate) use text_types;
+
+text_types! {
+    /// Text without control characters.
+    pub struct Line: "a single-line string", is_line;
+    /// The path of a file or a directory.
+    pub struct FilePath: "a path without control characters", |text| !text.is_empty() && is_line(text);
+    /// Text that a command takes as one argument that is not an option: a name or a path.
+    pub struct Word: "a name without spaces that does not begin with a hyphen",
+        |text| is_word(text) && !text.starts_with('-');
+    /// Text that a command takes as one argument that is not an option, and that may contain spaces.
+    pub struct Operand: "a single-line string that is not empty and does not begin with a hyphen",
+        |text| is_line(text) && !text.is_empty() && !text.starts_with('-');
 }
 
-/// The path of a file or a directory.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FilePath(pub String);
-
-impl FromNode for FilePath {
-    const SCHEMA: &'static [Type] = &[STR];
-    fn read(node: &Node, reader: &mut Reader) -> Option<FilePath> {
-        let text = String::read(node, reader)?;
-        if text.is_empty() || text.contains(char::is_control) {
-            return reader.type_error(node, "a path without control characters");
-        }
-        Some(FilePath(text))
-    }
+/// Reads the items of a list, each with its number in the paths of findings.
+pub fn read_items<T>(
+    items: &[Node],
+    reader: &mut Reader,
+    mut read: impl FnMut(&Node, &mut Reader) -> T,
+) -> Vec<T> {
+    let read = |(i, item)| reader.nested(&format!("[{i}]"), |reader| read(item, reader));
+    items.iter().enumerate().map(read).collect()
 }
 
-/// Text that a command takes as one argument that is not an option: a name or a path.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Word(pub String);
-
-impl FromNode for Word {
-    const SCHEMA: &'static [Type] = &[STR];
-
-    fn read(node: &Node, reader: &mut Reader) -> Option<Word> {
-        let text = String::read(node, reader)?;
-        let has_other = text.contains(|c: char| c.is_control() || c.is_whitespace());
-        if text.is_empty() || text.starts_with('-') || has_other {
-            return reader.type_error(node, "a name without spaces that does not begin with a hyphen");
-        }
-        Some(Word(text))
-    }
+fn is_line(text: &str) -> bool {
+    !text.contains(char::is_control)
 }
 
-/// Text that a command takes as one argument that is not an option, and that may contain spaces.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Operand(pub String);
+/// Returns whether text is one word: neither empty nor with whitespace or control characters.
+pub fn is_word(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c.is_control())
+}
 
-impl FromNode for Operand {
-    const SCHEMA: &'static [Type] = &[STR];
+/// A map that is used as it is.
+#[derive(Debug, Clone)]
+pub struct AnyMap(pub Node);
 
-    fn read(node: &Node, reader: &mut Reader) -> Option<Operand> {
-        let Line(text) = Line::read(node, reader)?;
-        if text.is_empty() || text.starts_with('-') {
-            return reader.type_error(node, "a string that is not empty and does not begin with a hyphen");
+impl FromNode for AnyMap {
+    const SCHEMA: &'static [Type] = &[ANY_MAP];
+
+    fn read(node: &Node, reader: &mut Reader) -> Option<AnyMap> {
+        if node.as_map().is_none() {
+            return reader.type_error(node, "a map");
         }
-        Some(Operand(text))
+        Some(AnyMap(node.clone()))
     }
 }
 
