@@ -2,7 +2,8 @@
 # public, and `make lint` refuses a .PHONY target without such a text.
 #
 # Settings: DESTDIR, PREFIX, FAMILY (debian, redhat, suse), VARIANT (packaging/variants), LIBEXECDIR, TARGET (a Rust
-# target triple; for `make fuzz` the name of a fuzz target), CARGO, JOBS, RUN (a command before every cargo call).
+# target triple; for `make fuzz` the name of a fuzz target), BIN and OUT (directories of the programs and of the packages), CARGO,
+# JOBS, RUN (a command before every cargo call), PREBUILT (build/test has the programs and packages for the tests already).
 
 CARGO      ?= cargo
 JOBS       ?= $(shell nproc 2>/dev/null || echo 1)
@@ -12,15 +13,15 @@ FAMILY     ?= debian
 VARIANT    ?= $(if $(filter redhat,$(FAMILY)),rhel,$(FAMILY))
 LIBEXECDIR ?=
 BIN        ?= $(CURDIR)/build/bin
+OUT        ?= build
 VERSION    := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-
-# The package of integration tests, which needs the release binaries.
-TESTS      := $(wildcard tests/Cargo.toml)
 
 # Prefix of tests that need root, with the variables that they read.
 AS_ROOT    = $(if $(filter-out 0,$(shell id -u)),sudo -n) env BIN=$(BIN) $(foreach name,FIRSTLIGHT_CACHE \
     FIRSTLIGHT_MIRROR FIRSTLIGHT_SUITE FIRSTLIGHT_REFERENCE FIRSTLIGHT_KEEP FIRSTLIGHT_POINTS FIRSTLIGHT_POINT FIRSTLIGHT_REPORT FIRSTLIGHT_JOBS \
     FIRSTLIGHT_ROOTS FIRSTLIGHT_UBUNTU_MIRROR,$(if $($(name)),$(name)=$($(name))))
+# Runs parts of the tests.
+TESTS      = GOAL='$@' MAKE='$(MAKE)' RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' PREBUILT='$(PREBUILT)' tests/run
 HOST       = $(shell rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 
 # A command before every cargo call, for example `nice` or a queue on a shared machine.
@@ -30,8 +31,9 @@ RUN        ?=
 MAKEFLAGS  += --no-print-directory
 
 .DEFAULT_GOAL := release
-.PHONY: help release install generated docs deps demo test quick unit check lint licences devices whole slow record-check check-units package-tests \
-    root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide image bootable-image test-all clean
+.PHONY: help release install generated docs deps demo desk test lint unit devices check-units package-tests whole slow slow-tests weekly test-all \
+    programs record-check root fresh torture roots fuzz fuzz-all bench deb rpm dist dist-tests init-systems architectures tutorial guide \
+    image bootable-image clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r target text; do \
@@ -41,7 +43,7 @@ help: ## list the targets
 
 release: ## build static release binaries in build/bin (TARGET=TRIPLE cross-compiles)
 	@packaging/deps
-	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' packaging/build '$(BIN)'
+	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' TARGET='$(TARGET)' PROFILE='$(PROFILE)' packaging/build '$(BIN)'
 
 install: ## install a built tree (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR=)
 	@test -x $(BIN)/cloud-init || $(MAKE) --no-print-directory release
@@ -50,13 +52,14 @@ install: ## install a built tree (DESTDIR= PREFIX= FAMILY= VARIANT= LIBEXECDIR=)
 
 deb: release ## build a Debian package in build/
 	@packaging/deps deb
-	@rm -f build/firstlight_*.deb
-	BIN=$(BIN) VERSION=$(VERSION) deb/build build
+	BIN=$(BIN) $(if $(FAST),COMPRESSION='-Zgzip -z1') deb/build $(OUT)
 
 rpm: release ## build an RPM package in build/
 	@packaging/deps rpm
-	@rm -f build/firstlight-*.rpm
-	BIN=$(BIN) VERSION=$(VERSION) rpm/build build
+	BIN=$(BIN) $(if $(FAST),COMPRESSION=w1.gzdio) rpm/build $(OUT)
+
+programs: ## build the programs and packages for the tests in build/test (not optimized)
+	@$(MAKE) deb rpm PROFILE=test-programs BIN='$(CURDIR)/build/test/bin' OUT=build/test FAST=1
 
 dist: ## make the source release of the checked-out commit, with vendored crates, in build/
 	@packaging/deps dist
@@ -82,64 +85,53 @@ demo: ## run the boot stages on a sample seed in a directory, without root
 	@$(MAKE) --no-print-directory release
 	BIN=$(BIN) tests/demo.sh
 
+# The parts of each tier, in the table of CONTRIBUTING.md.
+# Identification is compared with the newest ds-identify only; `make test` also runs the older ones.
+desk: export FIRSTLIGHT_UPSTREAM_SUITES ?= sid
+desk: deps ## text checks, and clippy and unit tests of the crates that changed and of those that depend on them
+	+@$(TESTS) desk
+
 # TEST is a file of tests/tests, a crate, or both; CASE selects tests by a part of their name.
 TEST ?=
 CASE ?=
 ifeq ($(TEST),)
-test: deps ## run all tests except the slow ones, or one: TEST=FILE-or-CRATE [CASE=part-of-a-name]
-	+@MAKE='$(MAKE)' tests/run lint licences unit devices check-units package-tests whole
+test: deps ## run the tests of every change, or some: TEST=FILE-or-CRATE [CASE=part-of-a-name]
+	+@$(TESTS) lint unit devices check-units package-tests whole
 else
-test: $(if $(wildcard tests/tests/$(TEST).rs),root deb,deps)
-	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' RUNNER='$(AS_ROOT)' HOST='$(HOST)' tests/one '$(TEST)' '$(CASE)'
+test: $(if $(wildcard tests/tests/$(TEST).rs),root,deps)
+	+@TEST='$(TEST)' CASE='$(CASE)' $(TESTS) one
 endif
 
-# Compared with the newest ds-identify only; `make test` also runs the older ones.
-quick: export FIRSTLIGHT_UPSTREAM_SUITES ?= sid
-quick: deps ## run what needs neither root nor a release build: lint and unit tests
-	+@GOAL=quick MAKE='$(MAKE)' tests/run lint unit
-
-lint: ## check formatting, clippy, wording, documents, installed files and test dependencies
-	tests/programs
-	tests/words
-	tests/ignored
-	tests/register --check
-	tests/waits --check
-	tests/documents
-	tests/files.sh
-	$(RUN) $(CARGO) fmt --all --check
-	$(RUN) $(CARGO) clippy --workspace --all-targets -j $(JOBS) -- -D warnings
-
-licences: ## check the dependencies against deny.toml (licences, bans, sources)
-	tests/licences
+lint: ## check formatting, clippy, wording, documents, installed files, dependencies and their licences
+	+@$(TESTS) lint
 
 unit: ## run the unit tests of every crate
-	@RUN='$(RUN)' CARGO='$(CARGO)' JOBS='$(JOBS)' HOST='$(HOST)' tests/unit
+	+@$(TESTS) unit
 
-# Tests with #[ignore = "...: make devices"]; `tests/ignored` checks that each is in a target that is named here.
-devices: root ## run the tests that need loop devices (root)
-	@[ -e /dev/loop-control ] || { echo 'make: the disk tests need loop devices (/dev/loop-control not found)' >&2; exit 1; }
-	@ext4=$$($(AS_ROOT) sed -n 's/^CapEff:[[:space:]]*//p' /proc/self/status); left_out=''; \
-	[ $$((0x$$ext4 >> 24 & 1)) = 1 ] || { left_out='--skip ext4'; \
-	    echo 'not tried: growth of ext4: needs CAP_SYS_RESOURCE, which root does not have on this host'; }; \
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p modules --lib -j $(JOBS) -- --ignored $$left_out
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p datasource --test disks -j $(JOBS) -- --ignored
+devices: root ## run the unit tests that need loop devices (root)
+	+@$(TESTS) devices
 
-check: devices check-units package-tests whole ## run the tests that need root or release binaries, except the slow ones (root)
+check-units: root ## verify the systemd units with systemd-analyze and systemd (root)
+	+@$(TESTS) check-units
 
-whole: root deb ## run the integration tests of tests/tests (root)
-	$(if $(TESTS),JOBS='$(JOBS)' CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' tests/whole $(RUN) $(CARGO))
+package-tests: root ## install, upgrade and remove the packages (root)
+	+@$(TESTS) package-tests
 
-# Boots that take minutes without KVM; `tests/whole` leaves them out.
-slow: root deb ## boot the virtual machines that take minutes (root, 30 min)
-	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
-	    --test boot_azure --test boot_late --test boot_media --test disks_vm --test measure_vm
+whole: root ## run the integration tests of tests/tests (root)
+	+@$(TESTS) whole
 
-check-units: root release ## verify the systemd units with systemd-analyze and systemd (root)
-	$(AS_ROOT) tests/units.sh
+# The parts of slow and weekly are all run, also after a failure.
+slow: root ## run the tests of every night: virtual machines, faults of every cloud, kills and failing system calls, fuzzing (root, hours)
+	+@$(MAKE) -k slow-tests fuzz-all init-systems tutorial guide
 
-package-tests: root deb rpm ## install, upgrade and remove the packages (root)
-	$(AS_ROOT) tests/package-deb.sh build/firstlight_*.deb
-	$(AS_ROOT) tests/package-rpm.sh build/firstlight-*.rpm
+slow-tests: root ## the same without fuzzing, init systems, tutorial and guide (root)
+	+@$(TESTS) slow
+
+weekly: ## run the tests of every week: records, source release, architectures, images, torture, fresh machine (root, hours)
+	+@$(MAKE) -k record-check dist-tests architectures image bootable-image torture roots fresh
+
+test-all: ## run all tests: `make test`, `make slow` and `make weekly` (root, hours)
+	+@$(MAKE) -k test slow weekly
 
 root: deps ## check that tests can run as root and create namespaces
 	@[ "$$(id -u)" = 0 ] || sudo -n true 2>/dev/null || { echo 'make: these tests run as root: run "sudo -v" first' >&2; exit 1; }
@@ -180,8 +172,6 @@ bootable-image: root deb ## build a minimal Debian image with a kernel and a boo
 	$(AS_ROOT) $(RUN) images/build build/firstlight_*.deb build/image bootable
 	$(AS_ROOT) images/measure build/image bootable
 
-test-all: test slow record-check fuzz-all init-systems tutorial guide dist-tests architectures image bootable-image ## run all tests, also the slow ones: virtual machines, records of upstream, fuzzing, init systems, tutorial, guide, source release, architectures, images (root)
-
 # The README's commands on the oldest and the newest supported suite.
 SUITES         ?= bookworm sid
 FRESH_COMMANDS ?= make demo; make test
@@ -199,7 +189,7 @@ POINTS ?= 300
 torture: FIRSTLIGHT_POINTS = $(POINTS)
 torture: root release ## kill every stage and fail its system calls at POINTS= points (root, 50 min)
 	CARGO_TARGET_$(HOST)_RUNNER='$(AS_ROOT)' $(RUN) $(CARGO) test --no-fail-fast -p tests -j $(JOBS) \
-	    --test kill --test inject
+	    --test kill --test inject -- --include-ignored
 
 # With and without the packages that images leave out.
 roots: FIRSTLIGHT_ROOTS = all

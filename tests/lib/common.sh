@@ -30,8 +30,8 @@ debian_arch() { echo "${FIRSTLIGHT_ARCH:-$(dpkg --print-architecture)}"; }
 # Options of mmdebstrap for it: its own check of the emulator reads the host's table.
 foreign=(${FIRSTLIGHT_ARCH:+"--architectures=$FIRSTLIGHT_ARCH" --skip=check/qemu})
 
-# one_at_a_time NAME: boots and downloads share the machine, so they wait for one another. The lock goes
-# with this process. Descriptor 8 must not leak into what is booted.
+# one_at_a_time NAME: waits for other processes that have called it with NAME, for example because they write the same file of
+# the cache. The lock ends with this process and those that inherit descriptor 8.
 one_at_a_time() {
   mkdir -p "$cache"
   exec 8>"$cache/$1.lock"

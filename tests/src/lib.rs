@@ -56,30 +56,30 @@ pub fn tests_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns the directory of the release binaries under test: `BIN`, or that of `make release`.
+/// Returns the directory of the binaries under test: `BIN`, or that of `make programs`.
 pub fn binaries() -> PathBuf {
-    let dir = std::env::var_os("BIN").map_or_else(|| tests_dir().join("../build/bin"), PathBuf::from);
+    let dir = std::env::var_os("BIN").map_or_else(|| tests_dir().join("../build/test/bin"), PathBuf::from);
     assert!(
         dir.join("cloud-init-generator").exists(),
-        "no binaries in {}: run `make release`",
+        "no binaries in {}: run `make programs`",
         dir.display()
     );
     dir
 }
 
-/// Returns the path of the package under test: `FIRSTLIGHT_DEB`, or the newest one of `make deb`.
+/// Returns the path of the package under test: `FIRSTLIGHT_DEB`, or the one beside the directory of the binaries.
 pub fn package() -> PathBuf {
     if let Some(path) = std::env::var_os("FIRSTLIGHT_DEB") {
         return PathBuf::from(path);
     }
-    let build = tests_dir().join("../build");
-    let found = std::fs::read_dir(&build).into_iter().flatten().flatten().map(|e| e.path());
+    let build = binaries().join("..");
+    let mut found = std::fs::read_dir(&build).into_iter().flatten().flatten().map(|e| e.path());
     let is_package = |p: &PathBuf| {
         let name = p.file_name().unwrap_or_default().to_string_lossy();
         name.starts_with("firstlight_") && name.ends_with(".deb")
     };
-    let newest = found.filter(is_package).max_by_key(|p| p.metadata().and_then(|m| m.modified()).ok());
-    newest.unwrap_or_else(|| fail(&format!("no package in {}: run `make deb`", build.display())))
+    let package = found.find(is_package);
+    package.unwrap_or_else(|| fail(&format!("no package in {}: run `make programs`", build.display())))
 }
 
 /// Returns whether Debian's cloud-init is under test, to verify the tests themselves.

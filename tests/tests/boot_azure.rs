@@ -80,6 +80,7 @@ fn boot(machine: &Machine, disc: Option<&str>, disk: &Path) -> Facts {
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn azure_boots_from_its_disc_and_services() {
     let machine = Machine::new("vm-azure");
     machine.connect_metadata(MAC, &tests_dir().join("clouds/azure-file"), DHCP);

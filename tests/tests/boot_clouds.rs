@@ -108,6 +108,7 @@ fn check(f: &Facts, expected: &Expected, boots: usize) {
 
 /// The second serial port is a socket, as the host has it.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn cloudsigma_boots_from_the_serial_port() {
     let machine = Machine::new("vm-cloudsigma");
     let expected = Expected {
@@ -136,6 +137,7 @@ fn cloudsigma_boots_from_the_serial_port() {
 /// A stand-in of vmware-rpctool, whose values are files. Without the hypervisor's bit in CPUID, the virtualization is
 /// identified by SMBIOS: qemu's own signature would go before it.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn vmware_boots_from_guestinfo() {
     const TOOL: &str = "#!/bin/sh\n\
         # Stand-in of VMware's tool: guestinfo is files.\n\
@@ -173,6 +175,7 @@ fn vmware_boots_from_guestinfo() {
 
 /// The local stage finds the metadata service through DHCP; the network that the metadata describes is up at the end.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn hetzner_boots_over_http_and_dhcp() {
     let machine = Machine::new("vm-hetzner");
     let expected = Expected {

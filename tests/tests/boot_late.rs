@@ -26,6 +26,7 @@ fn unit_duration(facts: &Facts, unit: &str) -> Option<f64> {
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn late_seed_disc_is_found() {
     if testing_upstream() {
         return not_tried(
@@ -51,6 +52,7 @@ fn late_seed_disc_is_found() {
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn no_datasource_disables_cloud_init() {
     if testing_upstream() {
         return not_tried("no_datasource_disables_cloud_init", "upstream's ds-identify is never undecided");
@@ -84,6 +86,7 @@ fn no_datasource_disables_cloud_init() {
 
 /// The driver is loaded by then, for the first NIC; udev is still processing the devices of the boot.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn late_nic_is_configured() {
     if testing_upstream() {
         return not_tried("late_nic_is_configured", "upstream does not wait for NICs of network_data.json");

@@ -32,6 +32,7 @@ const FIRMWARE: &[&str] = &[
 const KEY: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIIDdb/1dxYDHpXHWU1WZxm2sG9a9Wc5iV8T2Vn5b1Vuf zoe & co";
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn media_match_upstream() {
     let machine = Machine::new("vm-media");
     let disk = add_media_cases(&machine, CASES);

@@ -1,7 +1,7 @@
 //! Virtual machines under qemu: seeds on separate disks or named by firmware, a root file system to grow, a whole boot
 //! from kernel to login. One machine boots twice; another one gets a NIC while it runs.
 
-use tests::{Facts, Machine, first_boot, second_boot, tests_dir};
+use tests::{Facts, Machine, first_boot, not_tried, second_boot, tests_dir};
 
 /// The disk is 3 GiB, its partition and file system 2.
 fn assert_root_grew(facts: &Facts) {
@@ -31,8 +31,14 @@ fn nocloud_iso_boots_twice() {
 /// DMI's serial number names a seed in the image, and an instance-id that precedes the seed's own. On x86 only:
 /// elsewhere a kernel that is started without firmware has no SMBIOS.
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
+#[ignore = "a virtual machine: make slow"]
 fn nocloud_seed_of_the_serial_number_boots() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return not_tried(
+            "nocloud_seed_of_the_serial_number_boots",
+            "qemu hands SMBIOS to the kernel on x86 only",
+        );
+    }
     let machine = Machine::new("vm-serial");
     machine.put(&tests_dir().join("seeds/typical"), "/srv/seed");
     machine.make_disk();
@@ -49,8 +55,14 @@ fn nocloud_seed_of_the_serial_number_boots() {
 /// The hypervisor passes the seed as systemd's credentials: in SMBIOS strings of type 11, and in qemu's fw_cfg. Nothing else is
 /// in the image.
 #[test]
-#[cfg_attr(not(target_arch = "x86_64"), ignore = "qemu hands SMBIOS to the kernel on x86 only")]
+#[ignore = "a virtual machine: make slow"]
 fn virtual_machine_boots_from_a_seed_in_credentials() {
+    if cfg!(not(target_arch = "x86_64")) {
+        return not_tried(
+            "virtual_machine_boots_from_a_seed_in_credentials",
+            "qemu hands SMBIOS to the kernel on x86 only",
+        );
+    }
     let seed = tests_dir().join("seeds/typical");
     let machine = Machine::new("vm-credentials");
     machine.make_disk();
@@ -69,6 +81,7 @@ fn virtual_machine_boots_from_a_seed_in_credentials() {
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn configdrive_on_vfat_boots() {
     let machine = Machine::new("vm-configdrive");
     machine.attach_vfat(&tests_dir().join("seeds/configdrive"), "config-2");
@@ -84,6 +97,7 @@ fn configdrive_on_vfat_boots() {
 
 /// The second NIC is removed from the bus and found again, like one that is plugged in: the driver is loaded by then.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn hotplugged_nic_is_configured() {
     let nic = |mac: &str, address: &str, id: u32| {
         (

@@ -206,9 +206,32 @@ fn side_by_side(jobs: Vec<Job<'_>>) {
     assert_eq!(failed.into_inner().ok(), Some(0), "failed cases");
 }
 
+/// The clouds of each run of `make test`: with an address from DHCP, with an instance-id in the firmware, and over the machine's own
+/// network. `make slow` tests all clouds.
+const USUAL_CLOUDS: [&str; 3] = ["gce", "oracle", "nocloud"];
+
+fn usual_clouds() -> Vec<Case> {
+    USUAL_CLOUDS.iter().map(|name| Case::read(name)).collect()
+}
+
 #[test]
 fn failing_services_do_not_stop_the_first_boot() {
-    let cases = Case::all("faults");
+    first_boots(&usual_clouds());
+}
+
+#[test]
+#[ignore = "faults of all clouds: make slow"]
+fn failing_services_of_no_cloud_stop_the_first_boot() {
+    let used = first_boots(&Case::all("faults"));
+    let unused: Vec<_> = EXPECTED_WARNINGS.iter().filter(|text| !used.contains(*text)).collect();
+    assert!(
+        unused.is_empty() || std::env::var_os("FIRSTLIGHT_CLOUD").is_some(),
+        "no cloud causes {unused:?}"
+    );
+}
+
+/// Boots each cloud with each fault; returns the expected warnings that were logged.
+fn first_boots(cases: &[Case]) -> BTreeSet<&'static str> {
     let expected = Mutex::new(BTreeMap::new());
     let working_boot = |case: &Case| {
         let (_, _, log) = boot(&connected(case, true), &case.name);
@@ -216,17 +239,11 @@ fn failing_services_do_not_stop_the_first_boot() {
         expected.lock().unwrap_or_else(std::sync::PoisonError::into_inner).insert(case.name.clone(), texts);
     };
     side_by_side(cases.iter().map(|case| Box::new(move || working_boot(case)) as Job).collect());
-    let expected = expected.into_inner().unwrap_or_default();
-    let used: BTreeSet<&str> = expected.values().flatten().copied().collect();
-    let unused: Vec<_> = EXPECTED_WARNINGS.iter().filter(|text| !used.contains(*text)).collect();
-    assert!(
-        unused.is_empty() || std::env::var_os("FIRSTLIGHT_CLOUD").is_some(),
-        "no cloud causes {unused:?}"
-    );
+    let expected = &expected.into_inner().unwrap_or_default();
     let pairs = FAULTS.iter().flat_map(|fault| cases.iter().map(move |case| (case, fault)));
-    let expected = &expected;
     let job = |(case, fault)| Box::new(move || first_boot(case, fault, &expected[&case.name])) as Job;
     side_by_side(pairs.map(job).collect());
+    expected.values().flatten().copied().collect()
 }
 
 /// Returns a machine of the cloud with short waits ([`limit_waits`]).
@@ -291,8 +308,17 @@ fn final_stage_adds_one_warning_about_the_fallback() {
 
 #[test]
 fn failing_services_do_not_change_later_boots() {
-    let cases = Case::all("faults").into_iter();
-    side_by_side(cases.map(|case| Box::new(move || later_boots(&case)) as Job).collect());
+    fail_at_later_boots(usual_clouds());
+}
+
+#[test]
+#[ignore = "faults of all clouds: make slow"]
+fn failing_services_of_no_cloud_change_later_boots() {
+    fail_at_later_boots(Case::all("faults"));
+}
+
+fn fail_at_later_boots(cases: Vec<Case>) {
+    side_by_side(cases.into_iter().map(|case| Box::new(move || later_boots(&case)) as Job).collect());
 }
 
 /// A machine after its first boot.

@@ -143,6 +143,7 @@ const FULL: [usize; 2] = [2, 3];
 const ENLARGED: usize = 5;
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn disks_are_set_up_once_and_grow() {
     let machine = machine("disks");
     collect_disks(&machine);
@@ -296,21 +297,25 @@ fn root_of_kind(kind: &str, grows: bool) {
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn root_on_xfs_grows() {
     root_of_kind("xfs", true);
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn root_on_btrfs_grows() {
     root_of_kind("btrfs", true);
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn encrypted_root_grows() {
     root_of_kind("luks", true);
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn root_on_lvm_is_left_as_it_is() {
     root_of_kind("lvm", false);
 }
@@ -318,6 +323,7 @@ fn root_on_lvm_is_left_as_it_is() {
 /// The power is cut when the partition table is written, while the first file system is made, and the second; the next boot
 /// finishes the work.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn next_boot_finishes_after_a_power_cut() {
     const CONFIG: &str = "\
 disk_setup:

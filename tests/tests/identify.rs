@@ -212,17 +212,16 @@ fn boot_as_cloud(name: &str) -> String {
     output
 }
 
+/// Each field of the firmware that identifies a cloud, as the kernel has it. The rules are tested in `shared/identify`.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn firmware_identifies_each_cloud() {
     for (name, datasource) in [
+        // System UUID, product name, asset tag of the chassis, manufacturer.
         ("ec2", "Ec2"),
         ("gce", "GCE"),
         ("azure", "Azure"),
-        ("openstack", "OpenStack"),
-        ("digitalocean", "DigitalOcean"),
         ("hetzner", "Hetzner"),
-        ("oracle", "Oracle"),
-        ("vultr", "Vultr"),
     ] {
         let output = boot_as_cloud(name);
         for part in [
@@ -238,6 +237,7 @@ fn firmware_identifies_each_cloud() {
 /// Two disks that answer every read with an error, and then not at all: the seed on a third one is found within three
 /// seconds, and each of the two is reported.
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn failing_and_hanging_disks_do_not_hide_the_seed() {
     let output = boot_as_cloud("faulty");
     let (errors, hung) = output.split_once("== hung").unwrap_or_else(|| fail(&output));

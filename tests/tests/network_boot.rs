@@ -118,21 +118,25 @@ fn boots(service: &str, unit: &str, file: &str) {
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn networkd_boots_with_swapped_nics() {
     boots("networkd", "systemd-networkd", "/etc/systemd/network/10-cloud-init-eth1.network");
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn ifupdown_boots_with_swapped_nics() {
     boots("ifupdown", "networking", "/etc/network/interfaces.d/50-cloud-init");
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn netplan_boots_with_swapped_nics() {
     boots("netplan.io", "systemd-networkd", "/etc/netplan/50-cloud-init.yaml");
 }
 
 #[test]
+#[ignore = "a virtual machine: make slow"]
 fn network_manager_boots_with_swapped_nics() {
     let file = "/etc/NetworkManager/system-connections/cloud-init-eth1.nmconnection";
     boots("network-manager", "NetworkManager", file);

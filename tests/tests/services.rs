@@ -75,10 +75,12 @@ for unit in ssh rsyslog chrony puppet salt-minion; do
 done
 /usr/sbin/sshd -T | tr A-Z a-z | grep '^passwordauthentication '
 chronyc -n -c sources
+count() { cat /var/log/all-messages 2>/dev/null | grep -c a-message-for-rsyslog; }
+before=$(count)
 logger a-message-for-rsyslog
 tries=0
-while ! grep -q a-message-for-rsyslog /var/log/all-messages && [ $tries -lt 100 ]; do sleep 0.2; tries=$((tries + 1)); done
-grep -c a-message-for-rsyslog /var/log/all-messages
+while [ "$(count)" = "$before" ] && [ $tries -lt 100 ]; do sleep 0.2; tries=$((tries + 1)); done
+count
 journalctl -b -o cat -u puppet.service -u salt-minion.service | grep '^asks ' | sort
 "#;
 
