@@ -21,7 +21,7 @@ const DISTROS: &[&str] = &{
     let mut all = [""; Distro::NAMES.len() + BSDS.len()];
     let mut i = 0;
     while i < all.len() {
-        all[i] = if i < BSDS.len() { BSDS[i] } else { Distro::NAMES[i - BSDS.len()] };
+        all[i] = if i < Distro::NAMES.len() { Distro::NAMES[i] } else { BSDS[i - Distro::NAMES.len()] };
         i += 1;
     }
     all
