@@ -102,7 +102,7 @@ fn empty_directory(sys: &System, directory: &str, own: &[String], is_due: bool) 
     let mut changed = false;
     for name in sys.list(directory)? {
         let path = format!("{directory}/{name}");
-        // What the update generates from the remaining certificates is removed once.
+        // Files that an update has generated are removed only the first time.
         if own.contains(&path) || !is_due && is_generated(sys, directory, &path, own) {
             continue;
         }
@@ -148,8 +148,6 @@ fn deselect_lines(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::tests::sandbox::Sandbox;
-    use distro::Distro;
-    use std::os::unix::fs::MetadataExt;
 
     const PEM: &str = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
 
@@ -191,59 +189,17 @@ mod tests {
     }
 
     #[test]
-    fn unchanged_certificates_are_not_updated_again() {
-        for (distro, refresh) in [
-            ("debian", "update-ca-certificates"),
-            ("rhel", "update-ca-trust"),
-            ("photon", "rehash_ca_certificates.sh"),
-        ] {
-            let config = format!("ca_certs: {{remove_defaults: true, trusted: [{PEM:?}]}}");
-            let mut sandbox = Sandbox::new(&config);
-            sandbox.distro = Distro::named(distro).unwrap();
-            let put = |path: &str| {
-                sandbox.sys.write(path, "A.crt\n", WriteOptions::default()).unwrap();
-            };
-            put("/etc/ca-certificates.conf");
-            let defaults = [
-                "/etc/pki/ca-trust/source/x",
-                "/usr/share/pki/ca-trust-source/anchors/y",
-                "/etc/ssl/certs/z",
-            ];
-            defaults.iter().for_each(|path| put(path));
-            sandbox.sys.create_dir_all("/etc/pki/tls/certs", 0o755).unwrap();
-            sandbox.stub("debconf-set-selections", "");
-            // It fails at first.
-            sandbox.stub(refresh, "exit 1");
-            assert!(sandbox.run(&MODULE).is_err(), "{distro}");
-            sandbox.stub(refresh, "");
-            let count = || sandbox.calls().matches(refresh).count();
-            let own = format!(
-                "{}/cloud-init-ca-cert-1.{}",
-                sandbox.distro.trust_store.directory, sandbox.distro.trust_store.extension
-            );
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(count(), 2, "{distro}: repeated after a failure");
-            put("/etc/pki/ca-trust/extracted/pem");
-            if distro == "photon" {
-                sandbox.sys.link("cloud-init-ca-cert-1.pem", "/etc/ssl/certs/0a.0").unwrap();
-            }
-            let (before, calls) = (sandbox.sys.metadata(&own).unwrap(), sandbox.calls());
-            sandbox.run(&MODULE).unwrap();
-            let after = sandbox.sys.metadata(&own).unwrap();
-            assert_eq!((before.ino(), before.ctime_nsec()), (after.ino(), after.ctime_nsec()), "{distro}");
-            assert_eq!(sandbox.calls(), calls, "{distro}: nothing has changed");
-            // A default certificate, or the content of the own one, has changed.
-            put(if distro == "debian" {
-                "/etc/ca-certificates.conf"
-            } else {
-                defaults[(distro == "photon") as usize * 2]
-            });
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(count(), 3, "{distro}: a default certificate is back");
-            put(&own);
-            sandbox.run(&MODULE).unwrap();
-            assert_eq!(count(), 4, "{distro}: the certificate has changed");
+    fn links_to_own_certificates_are_generated() {
+        let sandbox = Sandbox::new("{}");
+        let (directory, own) = ("/etc/ssl/certs", ["/etc/ssl/certs/own.pem".to_string()]);
+        for (link, target, expected) in
+            [("a.0", "own.pem", true), ("b.0", "/etc/ssl/certs/own.pem", true), ("c.0", "other.pem", false)]
+        {
+            let path = format!("{directory}/{link}");
+            sandbox.sys.link(target, &path).unwrap();
+            assert_eq!(is_generated(&sandbox.sys, directory, &path, &own), expected, "{target}");
         }
+        assert!(is_generated(&sandbox.sys, "/etc/pki/ca-trust", GENERATED, &own));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
 const DIRECTORIES: [&str; 6] =
     ["/etc/chef", "/var/log/chef", "/var/lib/chef", "/var/chef/cache", "/var/chef/backup", "/var/run/chef"];
-/// Directories of older versions, and what took their place.
+/// Directories of older versions, and their replacements.
 const MOVED_DIRECTORIES: [(&str, &str); 2] =
     [("/var/cache/chef", "/var/chef/cache"), ("/var/backups/chef", "/var/chef/backup")];
 const TEMPLATE: &str = "chef_client.rb";
@@ -307,7 +307,7 @@ fn ruby_text(text: &str) -> String {
     quoted
 }
 
-/// Writes what the node's first run gets.
+/// Writes the run list and the attributes of the node's first run.
 fn write_first_run(context: &Context<'_>, chef: &Chef) -> Result<()> {
     let (sys, Line(path)) = (context.sys, &chef.firstboot_path);
     if path.is_empty() {

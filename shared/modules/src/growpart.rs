@@ -15,7 +15,7 @@ pub const MODULE: Module = Module::of::<Keys>("growpart", Frequency::Always, run
 /// The module in the schema and the documentation.
 pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 
-/// Less room than that is not worth a change of the table (as in cloud-utils).
+/// Do not rewrite the partition table for less free space than this (as in cloud-utils).
 const FUDGE: u64 = 1 << 20;
 /// Where images leave a key that may be used once to grow an encrypted root.
 const KEY_FILE: &str = "/cc_growpart_keydata";
@@ -64,7 +64,7 @@ impl FromNode for Devices {
     }
 }
 
-/// What became of one device.
+/// The result for one device.
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Changed { disk: String, number: u32, from: u64, to: u64 },
@@ -74,7 +74,7 @@ enum Outcome {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    // A mode or a list of devices that cannot be used must not grow what the defaults name.
+    // With an invalid mode or list of devices, the default devices must not grow.
     let keys = fully_valid_key(context, &["growpart"], Keys::read_known, |k| k.growpart)?;
     if keys.is_none() && context.config.get("growpart").is_some() {
         warning!(sys, "growpart is null; skipping");
@@ -112,7 +112,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             }
             Ok(Outcome::NoChange(why)) => debug!(sys, "'{target}' NOCHANGE: {why}"),
             Ok(Outcome::Skipped(why)) => debug!(sys, "'{target}' SKIPPED: {why}"),
-            // The machine works, only smaller than it could be.
+            // The machine works with the smaller partition.
             Err(e) => warning!(sys, "growpart: '{target}' was not resized: {e}"),
         }
     }
@@ -182,8 +182,8 @@ fn check_matches_kernel(growth: &Growth, partition: &Partition) -> Result<()> {
     )))
 }
 
-/// Grows an encrypted volume on a partition, and returns the outcome of both. If the partition did not grow, the volume
-/// is tried all the same: the key in the image must not stay usable.
+/// Grows an encrypted volume on a partition, and returns the outcome of both. The volume is resized even if the partition did
+/// not grow, because this removes the key that every user of the image can read.
 fn grow_volume(sys: &System, volume: &str, device: &str, partition: Result<Outcome>) -> Result<Outcome> {
     match (partition, grow_luks(sys, volume, device)) {
         (Err(e), Ok(_)) => Err(e),
@@ -194,8 +194,8 @@ fn grow_volume(sys: &System, volume: &str, device: &str, partition: Result<Outco
     }
 }
 
-/// Grows an encrypted volume with the key that the image left for it, which works once. What kept it from
-/// growing, if it was no failure.
+/// Grows an encrypted volume with the key that the image left for it, which works once. Returns why the volume was skipped;
+/// `None` if it was not.
 fn grow_luks(sys: &System, volume: &str, partition: &str) -> Result<Option<String>> {
     let content = match sys.read_text_if_exists(KEY_FILE) {
         Ok(None) => return Ok(Some(format!("{volume} is encrypted, but {KEY_FILE} does not exist"))),
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn the_key_file_is_removed_even_on_failure() {
-        // The root has no cryptsetup: both commands fail, and the key goes all the same.
+        // The root has no cryptsetup: both commands fail; the key is removed nevertheless.
         for text in [br#"{"key": "c2VjcmV0LWtleQ==", "slot": 1}"#.as_slice(), b"junk", b"\xff"] {
             let sandbox = Sandbox::new("{}");
             sandbox.sys.write(KEY_FILE, text, system::WriteOptions::secret()).unwrap();

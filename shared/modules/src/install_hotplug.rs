@@ -95,8 +95,8 @@ pub fn is_hotplug_enabled_by_operator(sys: &System, layout: &Layout) -> bool {
     }
 }
 
-/// Enables hotplug permanently, whatever the configuration says, for the NICs that match the conditions `udev_match` of a
-/// udev rule.
+/// Enables hotplug permanently, regardless of the configuration, for the NICs that match the conditions `udev_match` of a udev
+/// rule.
 ///
 /// # Errors
 /// Fails if a file cannot be written or udev does not reload its rules.

@@ -1,5 +1,5 @@
-//! The config modules: one file each, one row of `modules!` each, and the runner that decides which are due.
-//! Modules know no cloud and not each other.
+//! The config modules: one file each, one row of `modules!` each, and the runner that decides which are due. Modules name
+//! neither clouds nor each other.
 
 #![warn(missing_docs)]
 
@@ -92,8 +92,8 @@ use runner::context::{fully_valid_key, last_failure, valid_key};
 use schema::Section;
 use state::Frequency;
 
-/// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two
-/// tables are separate: a program that only checks and documents contains no module, one that only runs modules no
+/// Lists the modules, each a file of this crate (or a module in one) with the constants `MODULE` and `DOCS`. The two tables are
+/// separate, so that a program that only checks and documents contains no modules, and one that only runs modules contains no
 /// documentation. The variants behind `if` are for cloud.cfg only, which `tests/register` writes.
 macro_rules! modules {
     ($($list:ident: [$($($part:ident)::+ $(if $variants:literal)?),* $(,)?]),* $(,)?) => {

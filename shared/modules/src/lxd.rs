@@ -115,7 +115,7 @@ impl FromNode for Mtu {
 
 fn run(context: &Context<'_>) -> Result<()> {
     let sys = context.sys;
-    // A wrong storage pool or network stays, so one invalid value stops all.
+    // A wrong storage pool or network is permanent, so one invalid value prevents the initialization.
     let Some(lxd) = fully_valid_key(context, &["lxd"], Keys::read_known, |keys| keys.lxd)? else {
         return Ok(());
     };

@@ -167,7 +167,7 @@ fn has_systemd(sys: &System) -> bool {
     booted || (!sys.is_live() && sys.exists("/usr/lib/systemd/systemd"))
 }
 
-/// The answers of the machine for a plan.
+/// The facts about the machine's devices.
 struct SystemDevices<'a> {
     sys: &'a System,
     metadata: MetadataDevices<'a>,

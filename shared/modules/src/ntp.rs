@@ -192,7 +192,7 @@ fn packaged_template(context: &Context<'_>, client: &NtpClient) -> Result<(Strin
     Err(Error::new(format!("writing {}: no template found: {}", client.config_path, paths.join(", "))))
 }
 
-/// Returns the names that are safe on a line of the client's file; any other could become a line of its own.
+/// Returns the names that are safe on a line of the client's file; others could add lines to the file.
 fn valid_names(context: &Context<'_>, key: &str, names: Vec<String>) -> Vec<String> {
     let (good, bad): (Vec<String>, Vec<String>) = names
         .into_iter()

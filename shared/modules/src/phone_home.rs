@@ -95,7 +95,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     };
     let (keys, invalid) = own.read_keys_and_errors(Keys::read_known);
     let given = own.config.get("phone_home").filter(|n| !n.is_null());
-    // An invalid list must not cause values to be posted that it does not have.
+    // With an invalid list, the default (all values) must not be posted.
     let unreadable =
         given.and_then(|n| n.get("post")).is_some_and(|n| Post::read(n, &mut Reader::new()).is_none());
     let Some(wanted) =
@@ -147,7 +147,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         .retries(retries, RETRY_DELAY)
         .client_certificates(&context.layout.client_certificates())
         .limit(1 << 20);
-    // The machine works nevertheless: a warning, not a failure.
+    // The machine works without the report: a warning, not a failure.
     match sys.fetch(&request) {
         Ok(response) => info!(sys, "phone_home: request succeeded (HTTP {})", response.status),
         Err(e) => warning!(sys, "phone_home: {e}"),

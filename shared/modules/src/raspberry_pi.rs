@@ -120,7 +120,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     rebooted
 }
 
-/// Calls a function of raspi-config, and tells whether it succeeded. Its argument 0 enables, 1 disables.
+/// Calls a function of raspi-config; returns whether it succeeded. Its argument 0 enables, 1 disables.
 fn switch(context: &Context<'_>, function: &str, enable: bool) -> bool {
     let argument = if enable { "0" } else { "1" };
     let result = context.sys.run(&Command::new([RASPI_CONFIG, "nonint", function, argument]));

@@ -80,7 +80,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         info!(sys, "the machine is registered already");
         return Ok(());
     }
-    // A machine without its subscription works nevertheless: warnings, not a failure.
+    // The machine works without a subscription: warnings, not a failure.
     match subscribe(context, &wanted) {
         Ok(()) => info!(sys, "the machine is registered"),
         Err(e) => warning!(sys, "rh_subscription was not completed: {e}"),

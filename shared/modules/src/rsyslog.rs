@@ -174,7 +174,7 @@ fn run(context: &Context<'_>) -> Result<()> {
         match sys.write(path, text, WriteOptions::default()) {
             Ok(Change::Unchanged) => {}
             Ok(_) => changed += 1,
-            // The other files and the reload are useful nevertheless.
+            // The other files are still written, and rsyslog is reloaded.
             Err(e) => warning!(sys, "rsyslog: {e}"),
         }
     }

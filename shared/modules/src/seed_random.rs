@@ -43,7 +43,7 @@ config::keys! {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    // The cloud's data is used whatever the user configured.
+    // The cloud's data is used even if the user's configuration is invalid.
     let (keys, invalid) =
         match fully_valid_key(context, &["random_seed"], Keys::read_known, |k| k.random_seed) {
             Ok(keys) => (keys, Ok(())),

@@ -68,7 +68,7 @@ impl FromNode for Entry {
     fn read(node: &Node, reader: &mut Reader) -> Option<Entry> {
         match node.get("type").and_then(Node::as_str) {
             Some("RANDOM" | "R") => RandomPassword::read(node, reader).map(Entry::Random),
-            // Text that is taken for a hash would be a password that nothing matches.
+            // Plain text stored as a hash would be a password that never matches.
             Some(word) if !matches!(word, "hash" | "text") => SetPassword::read(node, reader).and(None),
             None if node.get("type").is_some_and(|n| !n.is_null()) => {
                 SetPassword::read(node, reader).and(None)

@@ -111,7 +111,7 @@ fn read_line(node: &Node, reader: &mut Reader) -> Option<Line> {
 }
 
 fn run(context: &Context<'_>) -> Result<()> {
-    // One invalid item makes the whole list invalid: an incomplete installation is worse than none.
+    // One invalid item makes the whole list invalid: an incomplete installation is worse than no installation.
     let Some(snap) = fully_valid_key(context, &["snap"], Keys::read_known, |keys| keys.snap)? else {
         return Ok(());
     };

@@ -127,14 +127,14 @@ fn host_key_path(kind: &str, part: HostKeyFile) -> String {
     format!("{SSH_DIR}/ssh_host_{kind}_key{end}")
 }
 
-/// Starts to generate the host keys, all types at once, for [`run`] to wait for. Called while nothing prevents this module
-/// from running next, where the work until then does not concern host keys. A machine that has host keys waits for `run`,
-/// which decides about them. If interrupted before its semaphore is written, the module runs again and replaces the keys.
+/// Starts to generate host keys of all types at once; [`run`] waits for them. Called during the previous module, if this one is
+/// due. Does nothing on a machine that has host keys: `run` decides about them. If interrupted before its semaphore is written,
+/// the module runs again and replaces the keys.
 fn start_ahead(context: &Context<'_>) {
     let sys = context.sys;
     let mut reader = Reader::new();
     let keys = Keys::read_known(context.config, &mut reader);
-    // What is wrong is reported by `run`.
+    // `run` reports invalid values.
     let Some(keys) = keys.filter(|_| reader.into_findings().of_kind(FindingKind::Invalid).next().is_none())
     else {
         return;
@@ -165,7 +165,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     keys.allow_public_ssh_keys &= !invalid.contains("allow_public_ssh_keys");
     keys.ssh_genkeytypes =
         keys.ssh_genkeytypes.filter(|t| !t.is_empty() || !invalid.contains("ssh_genkeytypes"));
-    // A server without host keys accepts no login: configured keys without a private one count as none.
+    // A server without host keys accepts no login, so configured keys without a private key are ignored.
     let is_private =
         |(_, part, text): &(_, HostKeyFile, String)| *part == HostKeyFile::Private && !text.trim().is_empty();
     let given = keys.ssh_keys.as_ref().filter(|given| given.0.iter().any(is_private));
@@ -179,7 +179,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             warning!(sys, "ssh-keygen is not installed: keeping the existing host keys");
         }
     }
-    // Before the host keys, which may still be in generation, and even if they fail.
+    // Login keys are installed before the host keys, which may still be in generation, and even if those fail.
     let login_keys = apply_credentials(context, &keys);
     let written = match given {
         Some(given) => write_host_keys(context, given),
@@ -211,8 +211,8 @@ fn run(context: &Context<'_>) -> Result<()> {
     written
 }
 
-/// A file in the instance's directory that exists while the host keys are the instance's although this module is still
-/// due: they are kept then.
+/// A file of the instance. It exists while this module is due again although it has generated the host keys: the next run keeps
+/// them.
 pub const KEEP_HOST_KEYS: &str = "host-keys-are-its-own";
 
 /// Returns the names of the host key files in the machine's directory.
@@ -445,7 +445,7 @@ fn apply_credentials(context: &Context<'_>, keys: &Keys) -> Result<()> {
         info!(sys, "allow_public_ssh_keys is false; ignoring public keys from metadata");
     }
     all.extend(keys.ssh_authorized_keys.0.iter().cloned());
-    // Without keys a missing user is no failure: users_groups has reported it.
+    // Without keys, a missing user is not an error here, because users_groups has reported it.
     let login = user.filter(|user| !all.is_empty() || sys.user(user).is_some());
     let of_user = login.map_or(Ok(()), |user| authorized_keys::install(sys, user, &all, ""));
     let options = match keys.disable_root {

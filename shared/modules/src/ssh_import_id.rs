@@ -90,7 +90,7 @@ fn valid_ids(context: &Context<'_>, arguments: &[Node]) -> Vec<String> {
 
 fn import(context: &Context<'_>, user: &str, ids: &[String]) -> Result<()> {
     let sys = context.sys;
-    // In a plan, the users that it creates do not exist.
+    // In a dry run, new users do not exist.
     if sys.user(user).is_none() && !sys.is_dry_run() {
         return Err(Error::new(format!("user {user} does not exist")));
     }

@@ -27,7 +27,7 @@ config::keys! {
     }
 }
 
-/// The installer's keys, which are its own business.
+/// The installer's keys. Only `version` is checked.
 #[derive(Debug, Clone)]
 struct Autoinstall;
 

@@ -22,17 +22,17 @@ pub const DOCS: Section = Section::without_keys(
 enum Update {
     /// An administrator's name is kept.
     Nothing,
-    /// (the record of the last name, the machine's name)
-    Files(bool, bool),
+    /// Whether to write the record of the last name, and the machine's name.
+    Files { record: bool, machine: bool },
 }
 
 fn decide(previous: Option<&str>, current: Option<&str>, wanted: &str) -> Update {
     match (previous, current) {
         (Some(previous), Some(current)) if previous != current => Update::Nothing,
-        _ => Update::Files(
-            previous != Some(wanted),
-            current.is_none() || (current == previous && current != Some(wanted)),
-        ),
+        _ => Update::Files {
+            record: previous != Some(wanted),
+            machine: current.is_none() || (current == previous && current != Some(wanted)),
+        },
     }
 }
 
@@ -58,7 +58,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             info!(sys, "hostname differs from {record}: changed by an administrator; keeping it");
             Ok(())
         }
-        Update::Files(ours, machine) => {
+        Update::Files { record: writes_record, machine } => {
             if machine {
                 context.distro.write_hostname(sys, wanted, keys.create_hostname_file)?;
                 sys.set_kernel_hostname(&names.hostname)?;
@@ -68,7 +68,7 @@ fn run(context: &Context<'_>) -> Result<()> {
                 HostnameMethod::Hostnamectl => (true, ""),
                 _ => (keys.create_hostname_file || sys.exists(&record), "\n"),
             };
-            if ours && make {
+            if writes_record && make {
                 sys.write(&record, format!("{wanted}{end}"), WriteOptions::default())?;
             }
             Ok(())

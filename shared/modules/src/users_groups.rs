@@ -164,7 +164,7 @@ impl<'a> UserCreator<'a> {
             failed.extend(context.distro.write_sudo_rules(sys, name, &keys.sudo.0).err());
         }
         if let Some(list) = &keys.ssh_authorized_keys {
-            // An empty list does not create the home directory of an account that is to have none.
+            // An empty list must not create the home directory of an account without one.
             if !list.0.is_empty() || !(keys.system || keys.no_create_home) {
                 failed.extend(authorized_keys::install(sys, name, &list.0, "").err());
             }

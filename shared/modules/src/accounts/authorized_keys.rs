@@ -81,7 +81,7 @@ fn split_options(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Parses a line; `None` for a comment, an empty line and anything but a key.
+/// Parses a line; `None` for anything else than a key.
 pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
     let line = line.trim();
     if line.starts_with('#') {
@@ -102,9 +102,9 @@ pub fn parse_line(line: &str) -> Option<AuthorizedKey> {
     })
 }
 
-/// Returns the text of a file with keys added: a key with the same base64 is replaced in its place, others are appended,
-/// each line once; lines that are not keys are kept. If several new keys have that base64 (with other comments or options),
-/// the line stays if it is one of them, and none of them is appended: the file would grow each time.
+/// Returns the text of a file with keys added. A key whose base64 the file has replaces that line; the others are appended
+/// once. Other lines are kept. If several new keys have the same base64 and the file already has one of them, that line is kept
+/// and none of them is appended: otherwise the file would grow with each run.
 pub fn merge_keys(text: &str, keys: &[AuthorizedKey]) -> String {
     let mut used = vec![false; keys.len()];
     let mut out = String::new();
@@ -202,7 +202,7 @@ impl KeysFile {
 }
 
 /// Returns the user's file on this machine: the first of the server's files that belongs to the user and that the server
-/// trusts, else the default one. Nothing is created: a missing component counts as it would be created.
+/// trusts, else the default one. Creates nothing: a missing component is judged as it would be created.
 pub fn find_keys_file(sys: &System, settings: &KeysFileSettings, user: &User) -> Result<KeysFile> {
     let name = &user.name;
     let is_trusted_path = |path: &str| match untrusted_path(sys, user, path, settings.strict_modes) {
@@ -297,7 +297,7 @@ fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     for directory in parents(path) {
         let is_in_home = directory.starts_with(&below);
         if sys.exists(&directory) {
-            // A kill between creation and change of owner left it; it is empty.
+            // An interrupted run has created it without changing its owner; it is empty.
             let is_unfinished =
                 |meta: std::fs::Metadata| (meta.uid(), meta.permissions().mode() & 0o7777) == (0, 0o700);
             if is_in_home
@@ -318,7 +318,7 @@ fn create_parents(sys: &System, user: &User, path: &str) -> Result<()> {
     Ok(())
 }
 
-/// What the user must be able to do with a file, and with the directories of its path.
+/// The access that the user must have to the file, and to the directories of its path.
 const FILE_ACCESS: u32 = 0o644;
 const DIRECTORY_ACCESS: u32 = 0o711;
 

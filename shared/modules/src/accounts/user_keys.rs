@@ -15,7 +15,7 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// A null password is empty, as "" is.
+/// A null password is an empty password.
 impl FromNode for Secret {
     const SCHEMA: &'static [Type] = &[STR];
     fn read(node: &Node, reader: &mut Reader) -> Option<Secret> {
@@ -38,10 +38,10 @@ impl FromNode for OptionalSecret {
     }
 }
 
-/// What [`is_valid_name`] accepts, in messages.
+/// The description of a valid user name in messages; see [`is_valid_name`].
 pub(crate) const USER_NAME: &str =
     "a user name without whitespace, ':', '/' and ',' that does not begin with '-'";
-/// The same for groups.
+/// The description of a valid group name in messages.
 pub(crate) const GROUP_NAME: &str =
     "a group name without whitespace, ':', '/' and ',' that does not begin with '-'";
 
@@ -195,7 +195,7 @@ impl FromNode for PasswdField {
     }
 }
 
-/// An email address, or at least what a program does not take as an option.
+/// An email address: any string that a program does not take as an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mail(pub String);
 

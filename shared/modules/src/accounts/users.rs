@@ -1,5 +1,5 @@
-//! Converts `users`, `user` and `groups` in each of their forms to one normal form: groups with members, and users with
-//! their keys, the default user of the distribution included. Pure; several modules need the list of users.
+//! Converts `users`, `user` and `groups`, in all their forms, to groups with members and users with their keys; the
+//! distribution's default user is one of them. Reads and writes no files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -41,7 +41,8 @@ impl Accounts {
         Self::read_with_report(context, false)
     }
 
-    /// Does the same as [`Accounts::read`] and logs the findings, which a single module does.
+    /// Does the same as [`Accounts::read`], and logs the findings if `report` is set. Only users_groups sets it, so that each
+    /// finding is logged once.
     pub fn read_with_report(context: &Context<'_>, report: bool) -> Accounts {
         let mut reader = Reader::new();
         let distro_default = context.system_info.get("default_user");
@@ -141,7 +142,7 @@ impl FromNode for UserList {
     }
 }
 
-/// Entries in the order in which they are mentioned first. There may be thousands, so they are not searched.
+/// Entries in the order in which they are first mentioned, with an index, because there may be thousands.
 struct Named<T> {
     entries: Vec<(String, T)>,
     index: BTreeMap<String, usize>,
@@ -230,7 +231,7 @@ fn read_default_user_overrides(node: &Node, reader: &mut Reader) -> Option<Map> 
     }
 }
 
-/// Returns the keys of a default user without those of an invalid value, instead of which the image's are used.
+/// Returns the keys of a default user whose values are valid. For the others, the image's values are used.
 fn valid_keys(map: &Map) -> Map {
     let map = underscore_keys(map);
     let mut reader = Reader::new();

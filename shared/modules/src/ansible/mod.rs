@@ -28,7 +28,7 @@ const WITH_DIFF: [u32; 2] = [2, 7];
 const WITH_PLAYBOOKS: [u32; 2] = [2, 12];
 
 fn run(context: &Context<'_>) -> Result<()> {
-    // Half of a command is another command: without `check` or `verify_commit` a playbook does something else.
+    // An incomplete command does something else: without `check`, for example, a playbook changes the machine.
     let read = fully_valid_key(context, &["ansible"], Keys::read_known, |keys| keys.ansible)?;
     let Some(ansible) = read else { return Ok(()) };
     if context.config.get("ansible").and_then(Node::as_map).is_none_or(Map::is_empty) {
@@ -47,7 +47,7 @@ fn run(context: &Context<'_>) -> Result<()> {
             warning!(context.sys, "ansible.galaxy.actions is empty");
         }
         for words in actions {
-            // The first two words say what it does; a later one may be a token.
+            // Only the first two words are logged; a later one may be a token.
             let shown = words.iter().take(2).cloned().collect::<Vec<_>>().join(" ");
             runner.run(words, None, &shown)?;
         }
@@ -71,7 +71,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Checks what the schema does not require, but the module.
+/// Checks requirements of the module that the schema does not have.
 fn check(controller: &Controller) -> Result<()> {
     if controller.repositories.is_empty() && controller.run_ansible.is_empty() {
         return Err(Error::new(
@@ -92,7 +92,7 @@ fn option_names(options: &[String]) -> String {
     options.iter().map(|option| format!(" {}", option.split('=').next().unwrap_or_default())).collect()
 }
 
-/// What commands run as and with.
+/// The user and the environment of commands.
 struct Runner<'a> {
     context: &'a Context<'a>,
     user: Option<&'a str>,
@@ -159,7 +159,7 @@ impl<'a> Runner<'a> {
         if !is_installed() {
             package_sources::install_names(self.context, &[package.into()])?;
         }
-        // A plan installs nothing.
+        // A dry run installs nothing.
         if is_installed() || sys.is_dry_run() { Ok(()) } else { Err(not_installed()) }
     }
 

@@ -1,4 +1,4 @@
-//! Answers for debconf, and what becomes of packages that are installed already.
+//! Answers for debconf, and a message about packages that are already installed.
 
 use std::collections::BTreeSet;
 

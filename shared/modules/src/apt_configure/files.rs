@@ -12,7 +12,7 @@ pub fn mode_for(text: &str) -> WriteOptions {
     WriteOptions::mode(if has_password { 0o600 } else { 0o644 })
 }
 
-/// Writes a file, or removes it if there is nothing to write, unless what should be written could not be read.
+/// Writes a file. An empty text removes the file, unless `keep` is set because the configured text is invalid.
 ///
 /// # Errors
 /// Fails if the file cannot be written or removed.

@@ -100,7 +100,7 @@ fn fetch(context: &Context<'_>, id: &str, server: &str) -> Result<Vec<u8>> {
     if server.is_empty() || server.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(Error::new("keyserver: expected a hostname or URL"));
     }
-    // A plan has not installed gpg.
+    // A dry run has not installed gpg.
     if sys.is_dry_run() && sys.which("gpg").is_none() {
         return Ok(Vec::new());
     }

@@ -1,4 +1,4 @@
-//! Which mirrors are used: the configured ones, else those of the image for this cloud and zone, else the distribution's.
+//! Selects mirrors: the configured ones, else those of the image for this cloud and zone, else the distribution's.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::settings::Mirror;
 // Wait: apt_configure | the name of a mirror to resolve | -
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Names that do not exist. A resolver that answers with an address of its own for unknown names has it for these.
+/// Names that do not exist. Some resolvers answer with their own address for unknown names; these names reveal it.
 const UNKNOWN_HOSTS: [&str; 2] = ["http://does-not-exist.example.com./", "http://example.invalid./"];
 
 /// The mirrors of a machine.
@@ -200,8 +200,8 @@ fn valid_host(url: &str) -> Option<String> {
     Some(format!("{scheme}://{}{port}{path}", labels.join("."))).filter(|url| is_mirror_address(url))
 }
 
-/// Returns a test whether the host of a URL can be resolved. The result for unknown names, which some resolvers redirect
-/// to a host of their own, counts as none.
+/// Returns a test whether the host of a URL can be resolved. An address that the resolver also returns for unknown names counts
+/// as unresolved.
 pub fn resolver(sys: &System) -> impl FnMut(&str) -> bool {
     let mut redirects: Option<Vec<IpAddr>> = None;
     move |url| {

@@ -38,7 +38,7 @@ pub const DOCS: Section = Section::of::<Keys>(MODULE.name);
 const PROXIES: &str = "/etc/apt/apt.conf.d/90cloud-init-aptproxy";
 const CONF: &str = "/etc/apt/apt.conf.d/94cloud-init-config";
 const LISTS: &str = "/var/lib/apt/lists";
-/// In the place of a list of sources that the deb822 file replaces, on Ubuntu.
+/// The content of Ubuntu's sources.list when a deb822 file replaces it.
 const NOTICE: &str =
     "# The sources of this machine are in /etc/apt/sources.list.d/ubuntu.sources, see sources.list(5).\n";
 
@@ -100,7 +100,7 @@ fn run(context: &Context<'_>) -> Result<()> {
     }
 }
 
-/// The settings, what of them is invalid, and whether there are any.
+/// Returns the settings, the invalid keys, and whether apt is configured.
 fn settings(context: &Context<'_>) -> Result<(Apt, InvalidKeys, bool)> {
     let is_set = |key: &str| context.config.get(key).is_some_and(|node| !node.is_falsy());
     let old: Vec<&str> = OldKeys::KEYS.iter().map(|key| key.name).filter(|key| is_set(key)).collect();
@@ -177,7 +177,7 @@ fn install_programs(context: &Context<'_>, apt: &Apt, matcher: &RepositoryMatch)
     if packages.is_empty() { Ok(()) } else { package_sources::install_names(context, &packages) }
 }
 
-/// What the machine's packages come from.
+/// The archive of the machine's packages.
 struct Archive {
     codename: String,
     arch: String,
@@ -354,7 +354,7 @@ fn write_sources_list(
 }
 
 /// Gives the indexes of the distribution's mirrors that the image has the names of the new mirrors, so that apt fetches only
-/// differences. A failure costs a download.
+/// differences. If this fails, apt downloads the indexes again.
 fn rename_lists(sys: &System, archive: &Archive, distro: &Distro) {
     let usual = Mirrors::of_distro(distro.name, &archive.arch);
     let names = match sys.list(LISTS) {

@@ -1,4 +1,4 @@
-//! The keys of `apt`, and the older ones in the place of which it came.
+//! The keys below `apt`, and the top-level keys that `apt` has replaced.
 
 use config::schema::{Format, STR, Type, key, list, map, map_of};
 use config::{FromNode, Node, Reader, Value};

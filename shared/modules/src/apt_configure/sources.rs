@@ -18,7 +18,7 @@ impl Source {
     }
 }
 
-/// Which sources are not written but passed to add-apt-repository.
+/// Selects the sources that are passed to add-apt-repository instead of being written.
 #[derive(Debug, Clone)]
 pub enum RepositoryMatch {
     /// `WORD:WORD`, such as `ppa:owner/name`.

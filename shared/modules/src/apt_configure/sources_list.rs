@@ -1,8 +1,8 @@
 //! The list of sources as text: its format, and the suites that are disabled in it. Pure.
 
-/// What precedes the original line of a deb822 stanza whose suites were reduced.
+/// The prefix of the original line of a deb822 stanza whose suites were reduced.
 const REDACTED: &str = "# cloud-init disable_suites redacted: ";
-/// What precedes each line of a stanza without suites.
+/// The prefix of each line of a stanza without suites.
 const DISABLED: &str = "# disabled by cloud-init: ";
 
 /// The format of a list of sources.
@@ -123,35 +123,6 @@ pub fn has_sources(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn disabled(text: &str, suites: &[&str]) -> String {
-        let suites: Vec<String> = suites.iter().map(|s| s.to_string()).collect();
-        disable_suites(text, &suites, "trixie")
-    }
-
-    #[test]
-    fn disabled_suites_are_commented_out_of_lines() {
-        let text = "# a\ndeb http://m trixie main\ndeb [ arch=a b=c ] http://m trixie-updates main\n\
-                    deb [x=y] http://m other main\ndeb\ndeb [x\n";
-        assert_eq!(disabled(text, &[]), text);
-        assert_eq!(
-            disabled(text, &["updates", "$RELEASE", "other"]),
-            "# a\n# suite disabled by cloud-init: deb http://m trixie main\n\
-             # suite disabled by cloud-init: deb [ arch=a b=c ] http://m trixie-updates main\n\
-             # suite disabled by cloud-init: deb [x=y] http://m other main\ndeb\ndeb [x\n"
-        );
-    }
-
-    #[test]
-    fn disabled_suites_are_removed_from_stanzas() {
-        let text = "# a\nTypes: deb\nSuites: trixie trixie-updates\n# b\nURIs: x\n\nTypes: deb\nSuites: trixie-security\n";
-        assert_eq!(
-            disabled(text, &["updates", "security"]),
-            "# a\nTypes: deb\n# cloud-init disable_suites redacted: Suites: trixie trixie-updates\nSuites: trixie\n\
-             # b\nURIs: x\n\n\n## Entry disabled by cloud-init, due to disable_suites\n\
-             # disabled by cloud-init: Types: deb\n# disabled by cloud-init: Suites: trixie-security\n"
-        );
-    }
 
     #[test]
     fn format_is_recognised_by_the_first_entry() {

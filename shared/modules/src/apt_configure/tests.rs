@@ -133,22 +133,3 @@ fn mirrors_of_the_image_depend_on_the_location() {
     );
     assert!(mirrors::of_image(&yaml("x"), "amd64", Location::default(), &mut |_| true).is_none());
 }
-
-#[test]
-fn first_existing_mirror_of_the_architecture_is_used() {
-    let read = |text: &str| -> Vec<Mirror> { Vec::read(&yaml(text), &mut Reader::new()).unwrap() };
-    let list = read(
-        "[{arches: [default], search: [http://a, http://b]}, {arches: [s390x], uri: http://z}, \
-         {arches: [arm64], search_dns: true}]",
-    );
-    let by_dns = || mirrors::urls_by_dns("debian", "mirror", "h.example.com");
-    for (arch, wanted) in
-        [("amd64", "http://b"), ("s390x", "http://z"), ("arm64", "http://debian-mirror.localdomain/debian")]
-    {
-        let mirror = mirrors::for_arch(&list, arch).unwrap();
-        let mut exists = |url: &str| url == "http://b" || url.contains("localdomain");
-        assert_eq!(mirrors::location(mirror, by_dns, &mut exists).unwrap(), wanted);
-    }
-    let bad = read("[{arches: [default], uri: \"http://x\\ndeb y\"}]");
-    assert_eq!(mirrors::location(&bad[0], by_dns, &mut |_| true), None);
-}

@@ -1,5 +1,5 @@
-//! What a requested layout means for a disk: the arguments and the input of the partitioning tools, and whether a partition
-//! table is as requested. Pure.
+//! Converts a requested layout into arguments and input of partitioning tools, and compares a partition table with it. Reads
+//! and writes no devices.
 
 use blockdev::PartitionTable;
 use system::{Error, Result};
@@ -180,7 +180,8 @@ fn same_type(wanted: &str, found: &str) -> Result<bool> {
     }
 }
 
-/// Returns whether a GPT has its partitions exactly where the tools put those of a layout, so that writing it again moves none.
+/// Returns whether the partitions of a GPT are where the partitioning tools would place those of a layout, so that rewriting
+/// the table moves no partition.
 pub fn has_same_positions(parts: &[Part], sector_size: u64, table: &PartitionTable) -> bool {
     const TABLE_SECTOR: u64 = 512;
     const ALIGNMENT: u64 = (1 << 20) / TABLE_SECTOR;

@@ -108,7 +108,7 @@ fn run(sys: &System, command: Command) -> Result<()> {
     sys.run(&command).map(drop)
 }
 
-/// Removes signatures, so that nothing takes the disk for what it was.
+/// Removes signatures, so that no program recognizes the old content.
 fn wipe(sys: &System, path: &str) -> Result<()> {
     if sys.which("wipefs").is_none() {
         return Ok(());
@@ -140,7 +140,7 @@ fn reread(sys: &System, target: &Target, expected: usize) {
     if let Err(e) = run(sys, tool(command)) {
         warning!(sys, "the kernel did not read the partition table of {path} again: {e}");
     }
-    // A kernel that does not know this kind of table has to be told the partitions.
+    // If the kernel does not support this kind of table, the partitions are added one by one.
     let count = || target.partitions(sys).map_or(expected, |partitions| partitions.len());
     if !sys.is_dry_run() && count() != expected && expected > 0 && sys.which("partx").is_some() {
         let _ = run(sys, tool(["partx", "--update", path]))

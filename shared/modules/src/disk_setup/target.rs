@@ -1,4 +1,4 @@
-//! Disks and partitions: which one a name means, and what it holds.
+//! Disks and partitions: found by their names, with their content.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ impl Target {
         Ok(found.into_iter().map(|(_, target)| target).collect())
     }
 
-    /// Reads what the device holds.
+    /// Reads the content of the device.
     ///
     /// # Errors
     /// Fails if the device cannot be read.
@@ -156,7 +156,7 @@ impl ExistingData {
         self.contents.superblock.as_ref().filter(|_| !self.contents.is_unfinished)
     }
 
-    /// Describes what would be lost; `None` if that is nothing.
+    /// Describes the data that would be lost; `None` without data.
     pub fn describe(&self) -> Option<String> {
         let partitions = self.contents.table.as_ref().map_or(0, |table| table.partitions.len());
         if let Some(found) = self.superblock() {

@@ -26,10 +26,10 @@ pub struct Partition {
     pub sector_size: u64,
 }
 
-/// The unit of sysfs, whatever the disk's sector size.
+/// The size of sysfs's sectors, which does not depend on the disk's.
 const SYSFS_SECTOR_SIZE: u64 = 512;
 
-/// Returns the device of a mount; `None` if it has none with a name (a network, memory, an overlay).
+/// Returns the device of a mount; `None` for a mount without a named device, such as tmpfs, NFS or an overlay.
 pub fn mount_device(sys: &System, mount: &MountInfo) -> Option<String> {
     if sys.is_block_device(&mount.source) {
         return Some(mount.source.clone());

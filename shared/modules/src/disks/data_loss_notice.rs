@@ -19,7 +19,7 @@ pub fn write(sys: &System, device: &str, mount_point: &str) {
     let Some(disk) = sys.real_path(device) else { return };
     let result = read_mountinfo(sys).and_then(|mounts| {
         let mounted = mounted_at(&mounts, mount_point).and_then(|mount| sys.real_path(&mount.source));
-        // Otherwise the notice would be on the root file system, about which it is wrong.
+        // Without this check, the notice could be written to the root file system.
         if mounted != Some(disk) {
             debug!(sys, "{device} is not mounted at {mount_point}; not writing {FILE}");
             return Ok(());

@@ -1,4 +1,4 @@
-//! `device_aliases`: names of the user's own for devices, which mounts and disk_setup resolve.
+//! `device_aliases`: the user's names for devices. mounts and disk_setup resolve them.
 
 use config::schema::{STR, Type, key, map_of};
 use config::{FromNode, Node, Reader, Value};

@@ -271,63 +271,6 @@ mod tests {
             MountConfig { lines: &rows, defaults: &defaults, default_options: "built-in", swap_file };
         render_fstab(fstab, &plan_entries(fstab, &wanted, &FakeDevices), false)
     }
-
-    const EPHEMERAL: &str = "/dev/vdb\t/mnt\tauto\tbuilt-in,comment=cloudconfig\t0\t2\n";
-    const SWAP: &str = "/dev/nvme0n1p3\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";
-
-    #[test]
-    fn devices_of_clouds_are_added_unless_listed() {
-        assert_eq!(plan("", &[], None), format!("{EPHEMERAL}{SWAP}"));
-        let fstab = "/dev/vdb /x ext4 defaults 0 1\n";
-        assert_eq!(plan(fstab, &[&[Some("swap"), None]], None), fstab);
-        assert_eq!(plan("", &[&[Some("ephemeral0")]], None), SWAP);
-        let commented = "#/dev/vdb /x ext4 defaults 0 1\n";
-        assert_eq!(plan(commented, &[&[Some("swap")]], None), format!("{commented}{EPHEMERAL}"));
-    }
-
-    #[test]
-    fn lines_are_filled_marked_and_escaped() {
-        let others = "# a\n/dev/b  /z xfs\n";
-        let old = "# a\n\n/dev/x /y ext4 ro,comment=cloudconfig 0 0\n  \n/dev/b  /z xfs\n\n";
-        let rows: &[&[Option<&str>]] = &[
-            &[Some("vda"), Some("/my data")],
-            &[Some("LABEL=x"), Some("/y\\"), Some("ext4"), None, Some("1")],
-            &[Some("nfs:/e"), Some("/n"), Some("nfs"), Some("ro")],
-            &[Some("LABEL=o"), Some("/o"), Some("ext4"), Some("ro,x=a b\\c")],
-            &[Some("nfs:/e"), Some("/n2")],
-            &[Some("nfs:/e"), None],
-            &[Some("ephemeral0")],
-            &[Some("swap")],
-            &[None, Some("/x")],
-            &[],
-        ];
-        assert_eq!(
-            plan(old, rows, Some("/swap.img")),
-            format!(
-                "{others}/dev/vda1\t/my\\040data\tauto\tdefaults,nofail,comment=cloudconfig\t0\t2\n\
-                 LABEL=x\t/y\\134\text4\tdefaults,nofail,comment=cloudconfig\t1\t2\n\
-                 LABEL=o\t/o\text4\tro,x=a\\040b\\134c,comment=cloudconfig\t0\t2\n\
-                 /swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n"
-            )
-        );
-    }
-
-    #[test]
-    fn entries_without_a_mount_point_get_the_default_one() {
-        let defaults = ["", "/data", "xfs", "ro", "0", "0"].map(String::from);
-        let rows = lines(&[&[Some("LABEL=a")], &[Some("LABEL=b"), None, Some("ext4")]]);
-        let wanted =
-            MountConfig { lines: &rows, defaults: &defaults, default_options: "built-in", swap_file: None };
-        let listed = "/dev/vdb /x ext4 defaults 0 1\n/dev/nvme0n1p3 none swap sw 0 0\n";
-        assert_eq!(
-            render_fstab(listed, &plan_entries(listed, &wanted, &FakeDevices), false),
-            format!(
-                "{listed}LABEL=a\t/data\txfs\tro,comment=cloudconfig\t0\t0\n\
-                 LABEL=b\t/data\text4\tro,comment=cloudconfig\t0\t0\n"
-            )
-        );
-    }
-
     #[test]
     fn a_swap_file_has_one_line() {
         let ours = "/swap.img\tnone\tswap\tsw,comment=cloudconfig\t0\t0\n";

@@ -53,7 +53,7 @@ impl<'a> MetadataDevices<'a> {
     }
 
     fn labelled(&self, name: &str) -> Option<String> {
-        // A path is no label, whatever label a file system has.
+        // Paths are never matched as labels.
         if name.starts_with('/') {
             return None;
         }
@@ -67,7 +67,7 @@ impl<'a> MetadataDevices<'a> {
 
     fn probed(&self) -> &[(Device, Superblock)] {
         self.probed.get_or_init(|| {
-            // The devices of a container are the host's.
+            // A container sees the host's devices.
             if self.sys.is_container() {
                 return Vec::new();
             }

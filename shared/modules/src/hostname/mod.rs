@@ -1,4 +1,4 @@
-//! The machine's names: from the configuration, else from the cloud, else the current ones. Pure except for the last.
+//! The machine's names: from the configuration, else from the cloud, else the current ones.
 
 use config::Node;
 use state::Instance;
@@ -96,7 +96,7 @@ fn from_system(sys: &System) -> HostnameInfo {
     HostnameInfo { is_default: hostname == "localhost", hostname, fqdn }
 }
 
-/// Returns the names of the cloud, else the machine's, whatever the configuration has.
+/// Returns the names from the cloud, else the current ones. The configuration is not used.
 pub fn from_metadata_or_system(context: &Context<'_>) -> HostnameInfo {
     from_config_and_metadata(None, None, context.instance.local_hostname.as_deref())
         .map_or_else(|| from_system(context.sys), |names| with_whole_name(context.instance, names))

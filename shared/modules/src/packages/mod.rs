@@ -1,4 +1,4 @@
-//! Package sources, and installers that are no packages.
+//! Installation of packages, files of repositories, and installers that are downloaded as scripts.
 
 use crate::Distros;
 

@@ -65,8 +65,8 @@ pub fn install(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
     context.distro.install_requested(context.sys, wanted, &apt_options(context.system_info))
 }
 
-/// Installs requested packages although the index could not be updated: a single repository that fails must not keep
-/// away the packages of the others. The update is tried once more.
+/// Installs requested packages although the index could not be updated: one failing repository must not prevent the
+/// installation of packages from the others. The update is tried once more.
 pub fn install_with_old_index(context: &Context<'_>, wanted: &PackageRequest) -> Result<()> {
     if context.distro.package_manager.needs_refresh()
         && let Err(e) = update(context, false)

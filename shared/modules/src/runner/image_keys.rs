@@ -1,7 +1,6 @@
-//! Keys that belong elsewhere than in a cloud-config.
+//! Keys that belong to another configuration than a cloud-config.
 
-/// Keys of an image's own configuration, which a cloud-config may not have by upstream's schema, and where they are
-/// read.
+/// Keys of an image's configuration in /etc/cloud. Upstream's schema does not allow them in a cloud-config.
 const IMAGE_ONLY_KEYS: &[&str] = &[
     "allow_userdata",
     "conf_d",

@@ -23,8 +23,8 @@ const READ_BY_STAGES: [&str; 7] = [
     "vendor_data",
 ];
 
-/// Logs each key without an effect, with its place. It is no warning: one configuration may serve several distributions,
-/// and the status of the boot is that of upstream.
+/// Logs each key without an effect, with its place. Not logged as warnings, because one configuration may serve several
+/// distributions.
 pub fn report_ineffective_keys(context: &Context<'_>) {
     for finding in ineffective_keys(context) {
         let at = context.source_map.resolve(context.sys, &finding.at);

@@ -1,4 +1,4 @@
-//! The runner: which modules of a list are due, and what they are given. It knows modules only by their rows.
+//! The runner decides which modules of a list are due, and runs them. It knows modules only by their rows.
 
 pub mod context;
 pub mod image_keys;

@@ -1,4 +1,4 @@
-//! Runs a list of modules: which ones are due is decided from facts; then each runs, once, in the list's order.
+//! Runs the modules of a list that are due, in order.
 
 use config::Node;
 use config::schema::Deprecation;
@@ -219,7 +219,7 @@ pub fn run_module(
         (Progress::Due, _) => {}
     }
     if let Err(e) = mark_started(sys, layout, &run_name, frequency) {
-        // Without its semaphore it would run at every boot, so it does not run, and this is reported.
+        // Without a semaphore the module would run at every boot: report this instead of running it.
         error!(sys, "not running module {}: {e}", entry.name);
         step.end(sys, StepResult::Fail, description);
         return ModuleResult::Failed(format!("{}: {e}", entry.name));

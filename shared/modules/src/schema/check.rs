@@ -81,8 +81,12 @@ impl Validator {
         self.findings.push(Finding { kind, at: at.clone(), key: self.path.clone(), message });
     }
 
+    fn invalid(&mut self, at: &Position, message: impl Into<String>) {
+        self.add_finding(FindingKind::Invalid, at, message.into());
+    }
+
     fn type_error(&mut self, node: &Node, wanted: &str) {
-        self.add_finding(FindingKind::Invalid, &node.at, format!("expected {wanted}, found {}", node.kind()));
+        self.invalid(&node.at, format!("expected {wanted}, found {}", node.kind()));
     }
 
     fn nested(&mut self, name: &str, act: impl FnOnce(&mut Self)) {
@@ -101,11 +105,11 @@ impl Validator {
             Some(Value::Int(2)) => self.check_value(tables::network_v2::VERSION_2.types, node),
             Some(_) => self.nested("version", |c| {
                 let at = node.get("version").map(|v| v.at.clone()).unwrap_or_default();
-                c.add_finding(FindingKind::Invalid, &at, "expected 1 or 2".to_string());
+                c.invalid(&at, "expected 1 or 2");
             }),
             None if node.as_map().is_some() => {
                 self.nested("version", |c| {
-                    c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string());
+                    c.invalid(&node.at, "required, but missing");
                 });
             }
             None => self.type_error(node, "a map of keys"),
@@ -147,18 +151,18 @@ impl Validator {
             }
         }
         match best {
-            // None of several maps with different fixed words in the same key.
+            // A map whose fixed word matches none of the types.
             Some((score, ..)) if score > 1 && self.report_wrong_word(types, node) => {}
             Some((_, _, found)) => self.findings.extend(found),
             None => {
                 let message = expected_message(&wanted, node);
-                self.add_finding(FindingKind::Invalid, &node.at, message);
+                self.invalid(&node.at, message);
             }
         }
     }
 
-    /// Reports a word that none of several maps has (`type: bogus`) with the words of all. Returns `false` if there is no such
-    /// key.
+    /// For maps that a fixed word distinguishes: reports an unknown word (`type: bogus`) with all known ones. Returns `false`
+    /// for other values.
     fn report_wrong_word(&mut self, types: &[Type], node: &Node) -> bool {
         let is_word = |t: &Type| matches!(t.base, BaseType::StrConst(_));
         let word_of = |kind: &Type| match kind.base {
@@ -171,7 +175,7 @@ impl Validator {
         match node.get(first.name) {
             Some(value) if !others.is_empty() && others.iter().all(|f| f.name == first.name) => {
                 let message = expected_message(&words, value);
-                self.nested(first.name, |c| c.add_finding(FindingKind::Invalid, &value.at, message));
+                self.nested(first.name, |c| c.invalid(&value.at, message));
                 true
             }
             _ => false,
@@ -192,7 +196,7 @@ impl Validator {
         all
     }
 
-    /// Returns whether the value is of that kind, whatever its content.
+    /// Returns whether the value is of that kind; its content is not checked.
     fn matches_base(&self, kind: &Type, node: &Node) -> bool {
         match (&kind.base, &node.value) {
             (BaseType::Any, _)
@@ -226,17 +230,9 @@ impl Validator {
         if let (Some(needs), Value::Map(map)) = (kind.required_keys, &node.value) {
             let list = || needs.keys.join(" or ");
             match needs.keys.iter().filter(|key| map.get(key).is_some()).count() {
-                0 => self.add_finding(
-                    FindingKind::Invalid,
-                    &node.at,
-                    format!("expected the key {}, which is missing", list()),
-                ),
+                0 => self.invalid(&node.at, format!("expected the key {}, which is missing", list())),
                 2.. if needs.only_one => {
-                    self.add_finding(
-                        FindingKind::Invalid,
-                        &node.at,
-                        format!("expected only one of the keys {}", list()),
-                    );
+                    self.invalid(&node.at, format!("expected only one of the keys {}", list()));
                 }
                 _ => {}
             }
@@ -245,11 +241,7 @@ impl Validator {
             (BaseType::Ref(definition), _) => self.check_value(definition.types, node),
             (BaseType::Str, Value::Str(text)) => {
                 if let Some(format) = kind.format.filter(|f| !matches_format(*f, text)) {
-                    self.add_finding(
-                        FindingKind::Invalid,
-                        &node.at,
-                        format!("expected {}", format.description()),
-                    );
+                    self.invalid(&node.at, format!("expected {}", format.description()));
                 }
             }
             (BaseType::Int | BaseType::Number, value) => {
@@ -260,11 +252,7 @@ impl Validator {
                 };
                 let low = kind.min.is_some_and(|min| number < f64::from(min));
                 if low || kind.max.is_some_and(|max| number > f64::from(max)) {
-                    self.add_finding(
-                        FindingKind::Invalid,
-                        &node.at,
-                        format!("expected {}", range_text(kind, "")),
-                    );
+                    self.invalid(&node.at, format!("expected {}", range_text(kind, "")));
                 }
             }
             (BaseType::List(items), Value::Seq(list)) => {
@@ -273,11 +261,7 @@ impl Validator {
                     let mut seen = BTreeSet::new();
                     for item in list {
                         if !seen.insert(item.to_json().to_string()) {
-                            self.add_finding(
-                                FindingKind::Invalid,
-                                &item.at,
-                                "expected each item once".to_string(),
-                            );
+                            self.invalid(&item.at, "expected each item once");
                         }
                     }
                 }
@@ -304,11 +288,7 @@ impl Validator {
         if low || kind.max.is_some_and(|max| length > i32::from(max)) {
             let what =
                 if kind.min == Some(1) && kind.max.is_none() { what.trim_end_matches('s') } else { what };
-            self.add_finding(
-                FindingKind::Invalid,
-                &node.at,
-                format!("expected {}{what}", range_text(kind, " ")),
-            );
+            self.invalid(&node.at, format!("expected {}{what}", range_text(kind, " ")));
         }
     }
 
@@ -316,7 +296,7 @@ impl Validator {
         for (name, instead) in deprecated_spellings(keys) {
             if map.get(name).is_some() && map.get(instead).is_some() {
                 let message = format!("expected only one of the keys {instead} or {name}");
-                self.add_finding(FindingKind::Invalid, &node.at, message);
+                self.invalid(&node.at, message);
             }
         }
     }
@@ -342,9 +322,7 @@ impl Validator {
             }
         }
         for field in keys.iter().filter(|f| f.required && map.get(f.name).is_none()) {
-            self.nested(field.name, |c| {
-                c.add_finding(FindingKind::Invalid, &node.at, "required, but missing".to_string())
-            });
+            self.nested(field.name, |c| c.invalid(&node.at, "required, but missing"));
         }
     }
 }

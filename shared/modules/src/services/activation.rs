@@ -31,7 +31,8 @@ impl<'a> Activation<'a> {
         let record: String = settings.iter().map(|text| format!("{text}\n")).collect();
         let before = sys.read_text_if_exists(&path).ok().flatten();
         let mut was_done = before.as_ref() == Some(&record);
-        // Removed until it has succeeded again: after a cut the next run must not see an unchanged file and do nothing.
+        // The record is removed until the activation succeeds: after a power cut, the next run must not treat unchanged files
+        // as applied.
         if before.is_some()
             && let Err(e) = sys.remove(&path)
         {

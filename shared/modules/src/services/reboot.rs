@@ -12,13 +12,13 @@ use crate::{Context, Module};
 /// Fails if the command fails, or if the system is still running a minute later.
 pub fn reboot(context: &Context<'_>, module: &Module, command: &[&str]) -> Result<()> {
     let sys = context.sys;
-    // The module is complete: the interruption is no reason to run it again.
+    // The module is complete; the reboot must not make it run again.
     let name = format!("config-{}", module.name);
     if let Err(e) = state::mark_finished(sys, context.layout, &name, module.frequency) {
         system::debug!(sys, "{e}");
     }
     sys.run(&Command::new(command))?;
-    // A plan and another root are not rebooted.
+    // A dry run and another root do not reboot.
     if sys.is_dry_run() || !sys.is_live() {
         return Ok(());
     }

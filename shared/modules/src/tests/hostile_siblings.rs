@@ -1,5 +1,5 @@
-//! An invalid value does not affect other keys: with an invalid value in the place of each value of the examples of docs/examples, a module
-//! does what it does without that key. Modules that do nothing instead are listed (`ALL_OR_NOTHING`), and so are single keys.
+//! An invalid value does not affect other keys: with an invalid value in place of each value of docs/examples, a module does
+//! the same as without that key. Modules that do nothing instead are listed (`ALL_OR_NOTHING`), and so are single keys.
 
 use std::collections::HashMap;
 
@@ -26,7 +26,7 @@ const WHOLE_ITEMS: &[(&str, usize)] = &[("write_files", 2), ("chpasswd", 3)];
 /// The user of the examples whose password is random.
 const RANDOM: &str = "olga:";
 
-/// Of these, each type, each type of a key refuses at least one.
+/// Every key type rejects at least one of these values.
 fn wrong_values() -> [Node; 2] {
     let list = Node::from(vec![Node::from(vec![Node::null(), Node::from("x")])]);
     let map = [(Node::from("x"), list.clone())].into_iter().collect::<Map>();
@@ -78,7 +78,7 @@ fn without(document: &Node, depth: usize, findings: &[Finding]) -> Node {
         .map(|finding| steps(document, &finding.key).into_iter().take(depth).collect())
         .collect();
     all.sort();
-    // What is in another removed value goes with it.
+    // A value inside another removed value is removed with it.
     let mut outer: Vec<Vec<usize>> = Vec::new();
     for steps in all {
         if !outer.iter().any(|other| steps.starts_with(other)) {
@@ -181,8 +181,8 @@ fn check_key(
 }
 
 #[test]
-fn an_invalid_value_costs_only_itself() {
-    if !is_root("an_invalid_value_costs_only_itself") {
+fn an_invalid_value_does_not_affect_other_keys() {
+    if !is_root("an_invalid_value_does_not_affect_other_keys") {
         return;
     }
     check_keys_of_examples(500, |module, config, key, machine, worker, bad| {

@@ -307,7 +307,7 @@ fn hostile_values_have_no_effect() {
     assert!(bad.is_empty(), "{} of {count}:\n{}", bad.len(), bad.join("\n"));
 }
 
-/// Users can look up what an invalid value costs.
+/// Users can look up the effect of an invalid value.
 #[test]
 fn modules_that_do_nothing_are_documented() {
     let text = std::fs::read_to_string(scratch::source_path("DIFFERENCES.md")).unwrap();

@@ -27,7 +27,7 @@ pub fn is_upstream(module: &Module) -> bool {
     UPSTREAM.split(' ').any(|name| name == module.name)
 }
 
-/// What the package for one variant configures.
+/// The module lists of one variant's package.
 pub struct PackagedLists {
     /// The name in packaging/variants.
     pub variant: String,

@@ -76,7 +76,7 @@ fn users_are_read_in_every_notation() {
     }
 }
 
-/// A value of a wrong type does not affect the others: the image's is used, so that the owner keeps sudo.
+/// A value of a wrong type does not affect other keys: the image's value is used, so that the owner keeps sudo.
 #[test]
 fn invalid_key_of_the_default_user_keeps_the_images_value() {
     const IMAGE: &str =

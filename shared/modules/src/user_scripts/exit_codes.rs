@@ -92,7 +92,7 @@ pub fn apply(context: &Context<'_>, module: &Module, script: &str, code: i32) ->
     Ok(())
 }
 
-/// Returns the scripts of a module that has run, which are to run again at this boot.
+/// Returns the scripts of a module that run again at this boot.
 pub fn requested_reruns(context: &Context<'_>, module: &Module) -> Vec<String> {
     let Some(directory) = module.scripts.filter(|_| are_enabled(context, module)) else { return Vec::new() };
     let (sys, layout) = (context.sys, context.layout);
@@ -128,7 +128,7 @@ pub fn take_reboot_request(context: &Context<'_>) -> Result<Option<String>> {
             std::str::from_utf8(text).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(MAX_REBOOTS)
         }
         Err(e) if e.is_not_found() => 0,
-        // It may be too many.
+        // The number is unknown: assume the maximum.
         Err(_) => MAX_REBOOTS,
     };
     if count >= MAX_REBOOTS {

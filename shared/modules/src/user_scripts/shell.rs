@@ -14,7 +14,7 @@ enum Line {
     Words(Vec<String>),
 }
 
-/// One invalid item makes the whole list invalid: running half of a script is worse than running none of it.
+/// One invalid item makes the whole list invalid: running half of a script is worse than running nothing.
 impl FromNode for Commands {
     const SCHEMA: &'static [Type] = &[list(&[list(&[STR]), STR, NULL]).min(1)];
 

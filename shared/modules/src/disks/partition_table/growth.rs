@@ -34,7 +34,7 @@ pub struct Growth {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
     Grow(Growth),
-    /// The free space after the partition, in bytes, is too small to be worth a change.
+    /// The free space after the partition, in bytes, is too small.
     NoChange {
         free: u64,
     },
@@ -72,8 +72,8 @@ pub struct SectorRange {
     pub end: u64,
 }
 
-/// Returns the last sector that the partition may have, `limit` being the last one of the disk: up to the next
-/// partition, in whole MiB from its start. Fails if partitions overlap. `None`: not worth a change.
+/// Returns the last sector that the partition may have, `limit` being the last one of the disk: up to the next partition, in
+/// whole MiB from its start. Fails if partitions overlap. `None` if the gain is too small.
 pub fn new_end(
     disk: Geometry,
     own: SectorRange,

@@ -1,7 +1,8 @@
-//! Partition tables, GPT and MBR: parsed, validated, and changed so that one partition grows. Bytes in, bytes out;
-//! growpart writes them. Unusual tables are rejected: a partition that stays small is a nuisance, a damaged table is a
-//! lost machine.
+//! Partition tables, GPT and MBR: parsed, validated, and changed so that one partition grows. Bytes in, bytes out; growpart
+//! writes them. Unusual tables are rejected, because a damaged table is worse than a small partition.
 
+// Assertions for the tests and for fuzzing.
+#[path = "tests/check.rs"]
 pub mod check;
 mod gpt;
 mod growth;
