@@ -15,7 +15,7 @@ mod table;
 pub use ec2::{is_ec2_uuid, is_outscale};
 pub use order::{IDENTIFY_ORDER, SEARCH_ORDER};
 pub use rule::{DmiField, Match, Rule};
-pub use table::{CLOUDS, cloud};
+pub use table::{CLOUDS, cloud, is_name};
 
 /// One cloud: a row of [`CLOUDS`].
 #[derive(Debug)]
@@ -75,6 +75,16 @@ impl Cloud {
             [first @ .., last] => format!("{}, or {last}", first.join(", ")),
         }
     }
+}
+
+/// Returns the paths at which VMware's tools may have the plugin that unpacks customization files.
+pub fn vmware_plugin_paths() -> impl Iterator<Item = String> {
+    let architectures = ["x86_64", "aarch64", "i386"].map(|name| format!("/usr/lib/{name}-linux-gnu"));
+    let libraries = ["/usr/lib", "/usr/lib64"].map(String::from).into_iter().chain(architectures);
+    libraries.flat_map(|library| {
+        ["vmware-tools", "open-vm-tools"]
+            .map(|tools| format!("{library}/{tools}/plugins/vmsvc/libdeployPkgPlugin.so"))
+    })
 }
 
 #[cfg(test)]

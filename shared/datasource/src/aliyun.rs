@@ -20,19 +20,17 @@ use crate::document::fields::{
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::tree;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+use crate::{Datasource, Search, UpdateEvents, document, standard};
+
+const NAME: &str = "AliYun";
 
 pub const ALIYUN: Datasource = Datasource {
-    events: UpdateEvents {
-        default: &["boot-new-instance", "boot"],
-        supported: ALL_EVENTS,
-        hotplug_udev_match: "",
-    },
+    events: UpdateEvents::by_default(&["boot-new-instance", "boot"]),
     ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "AliYun",
+    name: NAME,
     defaults: Defaults { urls: &["http://100.100.100.200"], max_wait: 240, timeout: 50, ..Defaults::COMMON },
     path: "latest/api/token",
     // A refusal is final: asking again changes nothing.
@@ -50,14 +48,12 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 /// The time limit for one file of a service that has answered.
 // Wait: AliYun | one file of a service that has responded | -
 const FILE_TIMEOUT: Duration = Duration::from_secs(5);
-/// What messages call the metadata.
-const SOURCE: &str = "AliYun's metadata";
 const PUBLIC_KEYS: Field = ("public-keys", FieldType::Keys, false);
 /// The directory of the metadata's version.
 const VERSION: &str = "2016-01-01";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on_or_warn("AliYun") {
+    if !ctx.is_on_or_warn(NAME) {
         return Ok(None);
     }
     let documents =
@@ -79,11 +75,12 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
         ["user-data", "vendor-data", "meta-data/all"].map(|name| format!("{VERSION}/{name}"));
     session.prefetch(&[&user_data, &vendor_data, &all]);
     let (user_data, vendor_data) = (session.data(&user_data)?, session.data(&vendor_data)?);
-    let document = session.require(&all).and_then(|bytes| document::parse_map("AliYun's metadata", &bytes));
+    let document =
+        session.require(&all).and_then(|bytes| document::parse_map(&standard::metadata_of(NAME), &bytes));
     let metadata = match document {
         Ok(mut document) => {
             // Before strings of several lines become lists: a bad text is one problem.
-            fields::drop_invalid(session.sys, SOURCE, &mut document, &[PUBLIC_KEYS]);
+            fields::drop_invalid(session.sys, &standard::metadata_of(NAME), &mut document, &[PUBLIC_KEYS]);
             leaves(document)
         }
         Err(e) => {
@@ -119,9 +116,9 @@ fn instance(ctx: &Search<'_>, documents: Documents) -> Instance {
         ("network.interfaces.macs{}.ipv6s", FieldType::TextList, false),
         PUBLIC_KEYS,
     ];
-    fields::drop_invalid(ctx.sys, SOURCE, &mut metadata, &expected);
-    let class = ctx.class("AliYun");
-    let mut instance = standard::from_metadata("AliYun", &class, format!("metadata ({base})"), &metadata);
+    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &expected);
+    let class = ctx.class(NAME);
+    let mut instance = standard::from_metadata(NAME, &class, format!("metadata ({base})"), &metadata);
     instance.crawled = json!({ "meta-data": metadata.to_json() });
     instance.is_hostname_whole = true;
     let name = document::text(&metadata, "hostname");
@@ -147,14 +144,13 @@ fn public_keys(metadata: &Node) -> Vec<String> {
 fn network(ctx: &Search<'_>, metadata: &Node, nic: String) -> Option<NetworkConfig> {
     let macs = metadata.at_path(&["network", "interfaces", "macs"]).filter(|macs| macs.as_map().is_some());
     let Some(macs) = macs else {
-        warning!(ctx.sys, "AliYun's metadata has no network configuration (network.interfaces.macs)");
+        warning!(ctx.sys, "{NAME}'s metadata has no network configuration (network.interfaces.macs)");
         return None;
     };
     let content = json!({
         "network": { "interfaces": { "macs": macs.to_json() } },
-        "apply_full_imds_network_config": ctx.is_enabled("AliYun", "apply_full_imds_network_config"),
+        "apply_full_imds_network_config": ctx.is_enabled(NAME, "apply_full_imds_network_config"),
         "primary": nic,
     });
-    let (format, source) = ("aliyun-imds".into(), "AliYun's metadata".into());
-    Some(NetworkConfig { format, content, source, positions: String::new() })
+    Some(standard::network_in("aliyun-imds", content, &standard::metadata_of(NAME)))
 }

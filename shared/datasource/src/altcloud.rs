@@ -8,10 +8,12 @@ use state::{Blobs, Instance};
 use system::{Command, Result, System, debug, warning};
 
 use crate::document::fields;
-use crate::firmware::dmi;
+use crate::firmware;
 use crate::{Datasource, Search, media, standard};
 
-pub const ALTCLOUD: Datasource = Datasource::new("AltCloud", find);
+const NAME: &str = "AltCloud";
+
+pub const ALTCLOUD: Datasource = Datasource::new(NAME, find);
 
 /// The kind of virtualization, written by the program that made the image.
 const CLOUD_INFO: &str = "/etc/sysconfig/cloud-info";
@@ -56,7 +58,7 @@ pub(crate) fn detect(ctx: &Search<'_>) -> Result<Option<(Kind, String)>> {
         Err(e) if e.is_not_found() => None,
         Err(e) => return Err(e),
     };
-    Ok(kind(info.as_deref(), dmi::read(sys, "system-product-name").as_deref()))
+    Ok(kind(info.as_deref(), firmware::dmi(sys, "system-product-name").as_deref()))
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
@@ -98,13 +100,9 @@ fn floppy(ctx: &Search<'_>) -> Result<Option<(String, Vec<u8>)>> {
 /// Returns the user-data below a directory; `None` if there is none.
 pub(crate) fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>> {
     for name in FILES {
-        match sys.read(format!("{directory}/{name}")) {
-            Ok(bytes) => {
-                let text = bytes.trim_ascii();
-                return Ok((!text.is_empty()).then(|| text.to_vec()));
-            }
-            Err(e) if e.is_not_found() => {}
-            Err(e) => return Err(e),
+        if let Some(bytes) = media::read_optional(sys, &format!("{directory}/{name}"))? {
+            let text = bytes.trim_ascii();
+            return Ok((!text.is_empty()).then(|| text.to_vec()));
         }
     }
     Ok(None)
@@ -112,7 +110,7 @@ pub(crate) fn user_data(sys: &System, directory: &str) -> Result<Option<Vec<u8>>
 
 pub(crate) fn instance(sys: &System, kind: &str, device: &str, user_data: Vec<u8>) -> Instance {
     let description = "DataSourceAltCloud [seed=None]";
-    let mut instance = standard::instance("AltCloud", description, format!("{kind} ({device})"));
+    let mut instance = standard::instance(NAME, description, format!("{kind} ({device})"));
     instance.id = "455".into();
     instance.local_hostname = Some("localhost".into());
     instance.crawled = json!({ "meta_data": {

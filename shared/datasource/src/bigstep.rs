@@ -13,10 +13,12 @@ use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Search, standard};
 
+const NAME: &str = "Bigstep";
+
 pub const BIGSTEP: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "Bigstep",
+    name: NAME,
     defaults: Defaults { urls_key: "", ..Defaults::COMMON },
     has_secret_path: true,
     ..MetadataService::COMMON
@@ -49,12 +51,12 @@ fn instance(ctx: &Search<'_>, url: &str, mut document: Node) -> Result<Instance>
         ("userdata_raw", Data, true),
         ("vendordata_raw", Data, true),
     ];
-    fields::drop_invalid(ctx.sys, "Bigstep's metadata", &mut document, &expected);
+    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut document, &expected);
     let Some(metadata) = document.get("metadata").filter(|metadata| !metadata.is_null()) else {
         return Err(Error::new(format!("{url}: the document has no metadata")));
     };
     let subplatform = format!("metadata ({url})");
-    let mut instance = standard::from_metadata("Bigstep", "DataSourceBigstep", subplatform, metadata);
+    let mut instance = standard::from_metadata(NAME, &format!("DataSource{NAME}"), subplatform, metadata);
     instance.user_data = standard::text_blob(&document, "userdata_raw");
     instance.vendor_data = standard::text_blob(&document, "vendordata_raw");
     standard::record_machine(ctx.sys, &mut instance);

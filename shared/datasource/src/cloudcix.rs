@@ -12,10 +12,12 @@ use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, document, standard};
 
+const NAME: &str = "CloudCIX";
+
 pub const CLOUDCIX: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "CloudCIX",
+    name: NAME,
     defaults: Defaults { max_wait: 0, retries: 3, retry_delay: 5, ..Defaults::COMMON },
     path: "v1/metadata",
     attempts: RetryPolicy::wait_if_configured,
@@ -24,7 +26,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("CloudCIX") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
     let fetched =
@@ -33,7 +35,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 }
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs)> {
-    let metadata = document::parse_map("CloudCIX's metadata", &session.response.body)?;
+    let metadata = document::parse_map(&standard::metadata_of(NAME), &session.response.body)?;
     Ok((metadata, standard::maybe_base64(session.data("v1/userdata")?)))
 }
 
@@ -41,11 +43,14 @@ fn instance(ctx: &Search<'_>, mut metadata: Node, user_data: Blobs) -> Instance 
     let fields = [("instance-id", Text, true), ("public-keys", Keys, false), ("network", Map, true)];
     let texts = ["local-hostname", "availability-zone", "region"].map(|key| (key, Text, false));
     let fields = [&fields[..], &texts[..]].concat();
-    fields::drop_invalid(ctx.sys, "CloudCIX's metadata", &mut metadata, &fields);
-    let mut instance = standard::from_metadata("CloudCIX", "DataSourceCloudCIX", "unknown".into(), &metadata);
+    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &fields);
+    let mut instance =
+        standard::from_metadata(NAME, &format!("DataSource{NAME}"), "unknown".into(), &metadata);
     match metadata.get("network").filter(|network| !network.is_falsy()) {
-        Some(network) => instance.network = Some(standard::network(network.clone(), "CloudCIX's metadata")),
-        None => warning!(ctx.sys, "CloudCIX's metadata has no network configuration (network)"),
+        Some(network) => {
+            instance.network = Some(standard::network(network.clone(), &standard::metadata_of(NAME)))
+        }
+        None => warning!(ctx.sys, "{NAME}'s metadata has no network configuration (network)"),
     }
     instance.user_data = user_data;
     standard::record_machine(ctx.sys, &mut instance);

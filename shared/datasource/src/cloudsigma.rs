@@ -8,11 +8,13 @@ use system::{Deadline, Error, Result, System, warning};
 
 use crate::document::fields::FieldType::{Data, Map, Text};
 use crate::document::fields::{self, Field};
-use crate::firmware::dmi;
+use crate::firmware;
 use crate::service::retry;
 use crate::{Datasource, Search, document, standard};
 
-pub const CLOUDSIGMA: Datasource = Datasource::new("CloudSigma", find);
+const NAME: &str = "CloudSigma";
+
+pub const CLOUDSIGMA: Datasource = Datasource::new(NAME, find);
 
 const PORT: &str = "/dev/ttyS1";
 /// The path between the brackets is empty: the whole context.
@@ -48,12 +50,12 @@ const FIELDS: [Field; 9] = [
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     // In any case, unlike the generator: firmware has several spellings.
-    let product = dmi::read(ctx.sys, "system-product-name").unwrap_or_default().to_lowercase();
-    if !product.contains("cloudsigma") && !ctx.is_on("CloudSigma") {
+    let product = firmware::dmi(ctx.sys, "system-product-name").unwrap_or_default().to_lowercase();
+    if !product.contains("cloudsigma") && !ctx.is_on(NAME) {
         return Ok(None);
     }
     let is_cached = ctx.has_cached_instance;
-    let timeout = if is_cached { retry::max_wait_cached(ctx, "CloudSigma") } else { READ_TIMEOUT };
+    let timeout = if is_cached { retry::max_wait_cached(ctx, NAME) } else { READ_TIMEOUT };
     let context = read_context(ctx.sys, timeout)?;
     let context = parse_context(&context)?;
     let mut instance = instance(ctx.sys, &context)?;
@@ -95,14 +97,14 @@ pub(crate) fn instance(sys: &System, context: &Node) -> Result<Instance> {
     let meta = valid.get("meta").unwrap_or(&null);
     let text = |key: &str| document::trimmed(meta.get(key));
     let mut instance =
-        standard::from_metadata("CloudSigma", "DataSourceCloudSigma", format!("cepko ({PORT})"), context);
+        standard::from_metadata(NAME, &format!("DataSource{NAME}"), format!("cepko ({PORT})"), context);
     instance.is_hostname_whole = true;
     instance.local_hostname = Some(hostname(document::trimmed(valid.get("name")).as_deref(), &uuid));
     let keys = text("ssh_public_key").unwrap_or_default();
     instance.public_keys = fields::valid_keys(sys, &format!("{SOURCE}: meta.ssh_public_key"), &keys);
     // `disabled` is accepted and has no effect, as upstream.
     let mode = text("cloudinit-dsmode").filter(|mode| mode != "disabled");
-    instance.dsmode = standard::dsmode(sys, "CloudSigma", mode, "net");
+    instance.dsmode = standard::dsmode(sys, NAME, mode);
     instance.user_data = standard::text_blob(meta, USER_DATA);
     let base64_fields = text("base64_fields").unwrap_or_default();
     if base64_fields.split(',').any(|name| name.trim() == USER_DATA) {

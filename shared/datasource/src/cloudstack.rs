@@ -7,7 +7,6 @@ use ephemeral::Lease;
 use state::{Blobs, Instance};
 use system::{Error, Result, System, debug, info};
 
-use crate::document::fields;
 use crate::media::seed;
 use crate::service::metadata_network::{self, MetadataNetwork};
 use crate::service::password_server;
@@ -15,10 +14,12 @@ use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, standard};
 
+const NAME: &str = "CloudStack";
+
 pub const CLOUDSTACK: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "CloudStack",
+    name: NAME,
     defaults: Defaults { urls: &["http://data-server"], timeout: 50, ..Defaults::COMMON },
     path: "latest/meta-data/instance-id",
     attempts: RetryPolicy::until_available,
@@ -32,10 +33,10 @@ const PASSWORD_TIMEOUT: u64 = 20;
 const PASSWORD_RETRIES: u32 = 3;
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("CloudStack") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
-    let class = ctx.class("CloudStack");
+    let class = ctx.class(NAME);
     if let Some(instance) = seeded(ctx, &class)? {
         return Ok(Some(instance));
     }
@@ -64,7 +65,7 @@ fn seeded(ctx: &Search<'_>, class: &str) -> Result<Option<Instance>> {
     let directory = ctx.layout.cloud("seed/cs");
     let Some(seed) = seed::read_directory(ctx.sys, &directory, &directory)? else { return Ok(None) };
     let metadata = seed.meta_data.ok_or_else(|| Error::new(format!("{directory}/meta-data: invalid")))?;
-    let mut instance = standard::from_metadata("CloudStack", class, "unknown".into(), &metadata);
+    let mut instance = standard::from_metadata(NAME, class, "unknown".into(), &metadata);
     instance.user_data = Blobs(vec![seed.user_data]);
     Ok(Some(instance))
 }
@@ -95,14 +96,8 @@ fn default_gateway(sys: &System) -> Option<std::net::Ipv4Addr> {
 }
 
 fn read(session: &Session<'_, '_>, class: &str) -> Result<Instance> {
-    session.prefetch(&["latest/meta-data/", "latest/user-data"]);
-    let user_data = session.data("latest/user-data")?;
-    let mut metadata = session.tree("latest/meta-data/")?;
-    fields::drop_invalid(session.sys, "CloudStack's metadata", &mut metadata, &standard::TREE_FIELDS);
     let subplatform = format!("metadata ({}/)", session.base);
-    let mut instance = standard::from_metadata("CloudStack", class, subplatform, &metadata);
-    instance.id = session.instance_id(&instance.id)?;
-    instance.user_data = user_data;
+    let mut instance = session.tree_instance("latest", class, subplatform)?;
     let policy = RetryPolicy {
         timeout: std::time::Duration::from_secs(PASSWORD_TIMEOUT),
         retries: PASSWORD_RETRIES,

@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 
 use blockdev::Superblock;
 use config::{Map, Node};
-use state::Instance;
+use state::{DsMode, Instance};
 use system::{Error, Result, System, debug, warning};
 
 use crate::document::fields::{self, Field, FieldType};
 use crate::document::openstack_format::{self, OpenStackData};
+use crate::media::read_optional;
 use crate::{Datasource, Search, document, ibmcloud, media, standard};
 
-pub const CONFIGDRIVE: Datasource =
-    Datasource { check: standard::check_uuid, ..Datasource::new("ConfigDrive", find) };
+const NAME: &str = "ConfigDrive";
+
+pub const CONFIGDRIVE: Datasource = Datasource { check: standard::check_uuid, ..Datasource::new(NAME, find) };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
@@ -67,14 +69,6 @@ fn read(sys: &System, top: &str) -> Result<Option<OpenStackData>> {
         return Ok(Some(drive));
     }
     read_v2(sys, top, version).map(Some)
-}
-
-fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
-    match sys.read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.is_not_found() => Ok(None),
-        Err(e) => Err(e),
-    }
 }
 
 fn read_v2(sys: &System, top: &str, version: &str) -> Result<OpenStackData> {
@@ -159,21 +153,16 @@ fn build_instance(
     let of = drive.metadata.get(if drive.version == 1 { "meta_js" } else { "meta" });
     let mode = |settings: Option<&Node>| settings.and_then(|settings| document::text(settings, "dsmode"));
     // `pass`, which used to leave the drive to other tools, is invalid like any other mode.
-    let mode = mode(of).or_else(|| mode(ctx.settings("ConfigDrive")));
-    let mode = standard::dsmode(sys, "ConfigDrive", mode, "net");
-    if mode == "disabled" {
+    let mode = mode(of).or_else(|| mode(ctx.settings(NAME)));
+    let mode = standard::dsmode(sys, NAME, mode);
+    if mode == DsMode::Disabled {
         return None;
     }
-    let mut instance = Instance {
-        id: "iid-dsconfigdrive".into(),
-        datasource: "ConfigDrive".into(),
-        description: format!("DataSourceConfigDrive [{mode},ver={}][source={source}]", drive.version),
-        dsmode: mode.clone(),
-        cloud_name: "configdrive".into(),
-        platform: "configdrive".into(),
-        subplatform: format!("{} ({source})", if is_disk { "config-disk" } else { "seed-dir" }),
-        ..Instance::default()
-    };
+    let description = format!("DataSource{NAME} [{mode},ver={}][source={source}]", drive.version);
+    let subplatform = format!("{} ({source})", if is_disk { "config-disk" } else { "seed-dir" });
+    let mut instance = standard::instance(NAME, &description, subplatform);
+    instance.id = "iid-dsconfigdrive".into();
+    instance.dsmode = mode;
     let files = std::mem::take(&mut drive.files);
     drive.apply_to(&mut instance, source);
     let previous_id = sys.read_text(ctx.layout.instance_id()).unwrap_or_default();

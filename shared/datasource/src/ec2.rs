@@ -7,24 +7,22 @@
 //! | `apply_full_imds_network_config` | true or false | `true` | Configure all NICs and addresses that the metadata has; otherwise only DHCP on the first NIC. |
 
 use config::Node;
+use ephemeral::Ipv6Method;
 use serde_json::{Value as Json, json};
 use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
-use system::{Deadline, Error, Request, Result, System, debug, info, warning};
-
-use ephemeral::{Ipv4Method, Ipv6Method};
+use system::{Error, Request, Result, System, debug, info, warning};
 
 use crate::document::fields::FieldType::{Map, Text};
 use crate::document::fields::{self, Field};
-use crate::firmware::dmi;
-use crate::search::without_secrets;
-use crate::service::metadata_network::{self, MetadataNetwork, NetworkRequirements};
-use crate::service::parse_token;
+use crate::firmware;
 use crate::service::retry::{Defaults, RetryPolicy};
-use crate::service::tree::{self, Prefetched};
+use crate::service::{MetadataService, Session, metadata_network};
 use crate::{
     ALL_EVENTS, Datasource, LoginWarning, Nic, Nics, Search, Stage, UpdateEvents, document, standard,
     warn_at_login,
 };
+
+const NAME: &str = "Ec2";
 
 pub const EC2: Datasource = Datasource {
     events: UpdateEvents {
@@ -33,16 +31,34 @@ pub const EC2: Datasource = Datasource {
         hotplug_udev_match: "ENV{ID_NET_DRIVER}==\"vif|ena|ixgbevf\"",
     },
     activate: Some(activate),
-    ..Datasource::with_requests("Ec2", &DEFAULTS, find)
+    ..Datasource::of_service(&SERVICE, find)
 };
 
-pub const DEFAULTS: Defaults = Defaults {
-    urls: &["http://169.254.169.254", "http://[fd00:ec2::254]"],
-    max_wait: 240,
-    timeout: 50,
-    retries: 5,
-    retry_delay: 1,
-    ..Defaults::COMMON
+pub const SERVICE: MetadataService<'_> = MetadataService {
+    name: NAME,
+    defaults: Defaults {
+        urls: &["http://169.254.169.254", "http://[fd00:ec2::254]"],
+        max_wait: 240,
+        timeout: 50,
+        ..Defaults::COMMON
+    },
+    path: FIRST_PATH,
+    attempts: RetryPolicy::until_available,
+    timeout: |policy| policy.max_wait,
+    link_timeout: |policy| policy.max_wait,
+    ipv6: Some(Ipv6Method::RouterAdvertisement),
+    later: |policy| RetryPolicy { timeout: FILE_TIMEOUT.min(policy.timeout), ..policy.clone() },
+    ..MetadataService::COMMON
+};
+
+/// The service of a platform on which every request carries a token. A refusal is final and is not retried.
+const SERVICE_WITH_TOKEN: MetadataService<'_> = MetadataService {
+    path: "latest/api/token",
+    method: |url| {
+        Request::put(url).header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL).accept_any_status()
+    },
+    token_header: Some("X-aws-ec2-metadata-token"),
+    ..SERVICE
 };
 
 /// For one file of a service that has answered.
@@ -53,6 +69,8 @@ const FILE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 const VERSIONS: [&str; 3] = [NEWEST, "2018-09-24", "2016-09-02"];
 const NEWEST: &str = "2021-03-23";
 const OLDEST: &str = "2009-04-04";
+/// What every service has, without a token.
+const FIRST_PATH: &str = "2009-04-04/meta-data/instance-id";
 
 /// The longest that a token may live, in seconds.
 const TOKEN_TTL: &str = "21600";
@@ -107,13 +125,13 @@ const AWS: Platform =
     Platform { needs_token: true, in_local_stage: true, ..Platform::named("aws", Some(NEWEST)) };
 const OUTSCALE: Platform = Platform { in_local_stage: true, ..Platform::named("outscale", None) };
 const BRIGHTBOX: Platform = Platform::named("brightbox", Some(OLDEST));
-// It disregards the version of a path, and so has the newest one as well.
+// It ignores the version in a path, so that it also serves the newest one.
 const ZSTACK: Platform = Platform::named("zstack", Some(NEWEST));
 const E24CLOUD: Platform = Platform::named("e24cloud", Some(OLDEST));
 const TILAA: Platform = Platform::named("tilaa", Some(OLDEST));
 const UNKNOWN: Platform = Platform::named("unknown", None);
 
-/// What firmware says, in lower case.
+/// The firmware's values, in lower case.
 #[derive(Debug, Default)]
 struct Firmware {
     uuid: String,
@@ -125,7 +143,7 @@ struct Firmware {
 
 impl Firmware {
     fn read(sys: &System) -> Firmware {
-        let read = |key: &str| dmi::read(sys, key).unwrap_or_default().to_lowercase();
+        let read = |key: &str| firmware::dmi(sys, key).unwrap_or_default().to_lowercase();
         let xen = sys.read_text("/sys/hypervisor/uuid").unwrap_or_default().trim().to_lowercase();
         Firmware {
             uuid: if xen.is_empty() { read("system-uuid") } else { xen },
@@ -159,7 +177,7 @@ enum StrictId {
 }
 
 fn strict_id(ctx: &Search<'_>) -> StrictId {
-    let Some(node) = ctx.settings("Ec2").and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
+    let Some(node) = ctx.settings(NAME).and_then(|s| s.get("strict_id")).filter(|n| !n.is_null()) else {
         return StrictId::Warn(0);
     };
     parse_strict_id(&node.scalar_text().unwrap_or_default()).unwrap_or_else(|| {
@@ -217,25 +235,15 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         debug!(sys, "Ec2: platform {} is read in the network stage", platform.name);
         return Ok(None);
     }
-    let policy = RetryPolicy::read(ctx, "Ec2", &DEFAULTS);
+    let service = if platform.needs_token { &SERVICE_WITH_TOKEN } else { &SERVICE };
+    let policy = service.policy(ctx);
     if policy.max_wait.is_zero() {
         info!(sys, "Ec2: max_wait is 0: the metadata service is disabled");
         return Ok(None);
     }
     let nics = sort_by_driver(ctx.machine.nics().candidates);
-    let requirements = NetworkRequirements {
-        v4: Some(Ipv4Method::Dhcp(&[])),
-        v6: Some(Ipv6Method::RouterAdvertisement),
-        link_timeout: policy.max_wait,
-        first_response_deadline: policy.first_response_deadline,
-        probes: Vec::new(),
-    };
-    let crawled = metadata_network::with_network(ctx, &nics, &requirements, &mut |net, nic| {
-        Ok(Some((crawl(net, sys, platform, &policy)?, nic.to_string())))
-    })?;
-    let Some((crawled, nic)) = crawled else { return Ok(None) };
-    let primary = (ctx.stage == Stage::Local).then_some(nic);
-    Ok(Some(instance(ctx, platform, crawled, primary)))
+    let crawled = service.fetch(ctx, &policy, &nics, &mut |session| crawl(session, platform))?;
+    Ok(crawled.map(|crawled| instance(ctx, platform, crawled)))
 }
 
 /// Sorts NICs with Amazon's own drivers first.
@@ -244,69 +252,40 @@ fn sort_by_driver(mut nics: Vec<Nic>) -> Vec<Nic> {
     nics
 }
 
-/// The service, once one of its addresses has answered.
-struct Imds<'w, 'a> {
-    sys: &'a System,
-    net: &'w mut MetadataNetwork<'a>,
-    policy: RetryPolicy,
-    base: String,
-    token: Option<String>,
-    deadline: Deadline,
-    prefetched: Prefetched,
-}
-
 /// The metadata that a crawl has read.
 #[derive(Debug)]
 struct Crawled {
     base: String,
+    /// The NIC that led to the service.
+    nic: String,
     version: &'static str,
     metadata: Node,
     identity: Option<Node>,
     user_data: Blobs,
 }
 
-fn crawl<'a>(
-    net: &mut MetadataNetwork<'a>,
-    sys: &'a System,
-    platform: Platform,
-    policy: &RetryPolicy,
-) -> Result<Crawled> {
-    let deadline = Deadline::after(policy.max_wait);
-    let (base, token) = if platform.needs_token {
-        let (base, token) = fetch_token(sys, net, &policy.urls, policy, deadline)?;
-        (base, Some(token))
-    } else {
-        let path = |base: &String| {
-            policy.until_available(Request::get(format!("{base}/{OLDEST}/meta-data/instance-id")))
-        };
-        let requests: Vec<Request> = policy.urls.iter().map(path).collect();
-        let (which, _) = net.open_service(&requests, deadline)?;
-        (policy.urls[which].clone(), None)
-    };
-    info!(sys, "Ec2: the metadata service is at {}", without_secrets(&base));
-    let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
-    let prefetched = Prefetched::default();
-    let mut imds = Imds { sys, net, policy: policy.clone(), base, token, deadline, prefetched };
-    imds.policy.timeout = FILE_TIMEOUT.min(policy.timeout);
-    let version = imds.version(platform)?;
+fn crawl(session: &Session<'_, '_>, platform: Platform) -> Result<Crawled> {
+    let sys = session.sys;
+    let version = find_version(session, platform)?;
     let paths = platform.paths(version);
     if platform.version != Some(version) {
-        imds.prefetch(&paths.all());
+        session.prefetch(&paths.all());
     }
-    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", imds.get(&paths.user_data))?;
-    let user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
-    let mut metadata = imds.tree(&paths.metadata)?;
+    let user_data = standard::ignore_too_large(sys, "Ec2: user-data", session.get(&paths.user_data))?;
+    let user_data = standard::blob(user_data);
+    let mut metadata = session.tree(&paths.metadata)?;
     fields::drop_invalid(sys, "EC2's metadata", &mut metadata, &standard::TREE_FIELDS);
-    let mut identity = paths.identity.map(|path| imds.tree(&path)).transpose()?;
+    let mut identity = paths.identity.map(|path| session.tree(&path)).transpose()?;
     if let Some(identity) = &mut identity {
         fields::drop_invalid(sys, "EC2's instance-identity", identity, &IDENTITY_FIELDS);
     }
     let id_of_document = identity.as_ref().and_then(|identity| identity.at_path(&["document", "instanceId"]));
     if document::text(&metadata, "instance-id").is_none() && id_of_document.is_none_or(Node::is_falsy) {
         // A default would make a new instance of the machine.
-        return Err(Error::new(format!("{}/{}: no valid instance-id", imds.base, paths.metadata)));
+        return Err(Error::new(format!("{}/{}: no valid instance-id", session.base, paths.metadata)));
     }
-    Ok(Crawled { base: imds.base, version, metadata, identity, user_data })
+    let (base, nic) = (session.base.clone(), session.nic.to_string());
+    Ok(Crawled { base, nic, version, metadata, identity, user_data })
 }
 
 const IDENTITY_FIELDS: [Field; 4] = [
@@ -316,109 +295,33 @@ const IDENTITY_FIELDS: [Field; 4] = [
     ("document.region", Text, false),
 ];
 
-/// Returns a token from the first of these services that issues one. A refusal is final and is not retried.
-fn fetch_token(
-    sys: &System,
-    net: &mut MetadataNetwork<'_>,
-    bases: &[String],
-    policy: &RetryPolicy,
-    deadline: Deadline,
-) -> Result<(String, String)> {
-    let ask = |base: &String| {
-        let put = Request::put(format!("{base}/latest/api/token"));
-        policy.until_available(
-            put.header("X-aws-ec2-metadata-token-ttl-seconds", TOKEN_TTL).accept_any_status(),
-        )
-    };
-    let requests: Vec<Request> = bases.iter().map(ask).collect();
-    let (which, response) = net.open_service(&requests, deadline)?;
-    let place = requests[which].redacted_url();
-    let token = parse_token(&response, &place)?;
-    debug!(sys, "Ec2: token received");
-    Ok((bases[which].clone(), token))
+/// Returns the newest version that the service has. That which the platform is known to have is prefetched.
+fn find_version(session: &Session<'_, '_>, platform: Platform) -> Result<&'static str> {
+    let probe = |version: &str| format!("{version}/meta-data/instance-id");
+    let is_together = |version: &str| platform.version.is_some_and(|known| version >= known);
+    if let Some(known) = platform.version {
+        let paths = platform.paths(known);
+        let probes: Vec<String> = VERSIONS.into_iter().filter(|v| is_together(v)).map(probe).collect();
+        let probes = probes.iter().map(String::as_str);
+        session.prefetch(&paths.all().into_iter().chain(probes).collect::<Vec<_>>());
+    }
+    for version in VERSIONS {
+        let path = probe(version);
+        if !is_together(version) {
+            session.prefetch(&[&path]);
+        }
+        if session.exists(&path)? {
+            return Ok(version);
+        }
+    }
+    Ok(OLDEST)
 }
 
-impl Imds<'_, '_> {
-    /// Fetches a file; returns `None` if it does not exist. An expired token is replaced once.
-    fn get(&mut self, path: &str) -> Result<Option<Vec<u8>>> {
-        if let Some(found) = self.prefetched.take(path) {
-            return Ok(found);
-        }
-        self.net.close_connections();
-        let url = format!("{}/{path}", self.base);
-        for is_last in [false, true] {
-            let Some(token) = &self.token else { break };
-            let headers = [("X-aws-ec2-metadata-token", token.as_str())];
-            let response =
-                metadata_network::request(self.sys, &self.policy, url.clone(), &headers, self.deadline)?;
-            match response.status {
-                401 if !is_last => {
-                    info!(self.sys, "Ec2: token expired; requesting a new one");
-                    let base = [self.base.clone()];
-                    self.token = Some(fetch_token(self.sys, self.net, &base, &self.policy, self.deadline)?.1);
-                }
-                404 | 410 => return Ok(None),
-                400.. => return Err(Error::new(format!("{url}: status {}", response.status))),
-                _ => return Ok(Some(response.body)),
-            }
-        }
-        metadata_network::get_optional(self.sys, &self.policy, url, &[], self.deadline)
-    }
-
-    /// Fetches files and trees, a few at a time.
-    fn prefetch(&mut self, paths: &[&str]) {
-        let headers = self.token.as_deref().map(|token| ("X-aws-ec2-metadata-token", token));
-        self.prefetched = self.net.prefetch(paths, &|path| {
-            let url = format!("{}/{path}", self.base);
-            metadata_network::build_request(&self.policy, url, headers.as_slice(), self.deadline)
-        });
-    }
-
-    /// Reads a tree of directories.
-    fn tree(&mut self, top: &str) -> Result<Node> {
-        tree::read(self.sys, top, &mut |path| self.get(path))
-    }
-
-    /// Returns the newest version that the service has. That which the platform is known to have is prefetched.
-    fn version(&mut self, platform: Platform) -> Result<&'static str> {
-        let probe = |version: &str| format!("{version}/meta-data/instance-id");
-        let is_together = |version: &str| platform.version.is_some_and(|known| version >= known);
-        if let Some(known) = platform.version {
-            let paths = platform.paths(known);
-            let probes: Vec<String> = VERSIONS.into_iter().filter(|v| is_together(v)).map(probe).collect();
-            let probes = probes.iter().map(String::as_str);
-            self.prefetch(&paths.all().into_iter().chain(probes).collect::<Vec<_>>());
-        }
-        for version in VERSIONS {
-            let path = probe(version);
-            if !is_together(version) {
-                self.prefetch(&[&path]);
-            }
-            let exists = match self.prefetched.exists(&path) {
-                Some(exists) => exists,
-                None => self.get(&path)?.is_some(),
-            };
-            if exists {
-                return Ok(version);
-            }
-        }
-        Ok(OLDEST)
-    }
-}
-
-fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled, primary: Option<String>) -> Instance {
-    let Crawled { base, version, metadata, identity, user_data } = crawled;
-    let class = ctx.class("Ec2");
-    let mut instance = Instance {
-        id: "iid-datasource".into(),
-        datasource: "Ec2".into(),
-        description: class,
-        dsmode: "net".into(),
-        cloud_name: platform.name.into(),
-        platform: "ec2".into(),
-        subplatform: format!("metadata ({base})"),
-        ..Instance::default()
-    };
+fn instance(ctx: &Search<'_>, platform: Platform, crawled: Crawled) -> Instance {
+    let Crawled { base, nic, version, metadata, identity, user_data } = crawled;
+    let primary = (ctx.stage == Stage::Local).then_some(nic);
+    let class = ctx.class(NAME);
+    let mut instance = standard::instance(NAME, &class, format!("metadata ({base})"));
     standard::fill(&mut instance, &metadata);
     instance.cloud_name = platform.name.into();
     let document = identity.as_ref().and_then(|i| i.get("document"));
@@ -466,8 +369,7 @@ fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option
         warning!(ctx.sys, "Ec2: metadata has no network configuration (network.interfaces.macs)");
         return None;
     };
-    let is_full = ctx.settings("Ec2").and_then(|s| s.get("apply_full_imds_network_config"));
-    let is_full = is_full.is_none_or(|n| !n.is_falsy());
+    let is_full = ctx.is_enabled(NAME, "apply_full_imds_network_config");
     let nics = ctx.machine.nics();
     let first = primary.or_else(|| nics.candidates.first().map(|nic| nic.name.clone()));
     let mut content = json!({
@@ -480,12 +382,7 @@ fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option
     if let Some(first) = first {
         content["primary"] = first.into();
     }
-    Some(NetworkConfig {
-        format: "ec2-imds".into(),
-        content,
-        source: "EC2's metadata".into(),
-        positions: String::new(),
-    })
+    Some(standard::network_in("ec2-imds", content, "EC2's metadata"))
 }
 
 /// Returns the routers that DHCP offers on the further NICs, for policy routing of packets from their addresses.

@@ -10,17 +10,18 @@ use config::Node;
 use state::Instance;
 use system::{Result, debug, warning};
 
-use crate::document::fields;
 use crate::service::password_server;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{Datasource, Search, standard};
 
+const NAME: &str = "Exoscale";
+
 pub const EXOSCALE: Datasource =
     Datasource { activate: Some(activate), ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "Exoscale",
+    name: NAME,
     defaults: Defaults { urls_key: "metadata_url", retries: 6, ..Defaults::COMMON },
     attempts: RetryPolicy::until_available,
     timeout: |policy| policy.max_wait,
@@ -31,10 +32,10 @@ const API_VERSION: &str = "1.0";
 const PASSWORDS_DUE: &str = "passwords-due";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("Exoscale") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
-    let setting = |key: &str| ctx.settings("Exoscale").and_then(|s| s.get(key)).filter(|n| !n.is_null());
+    let setting = |key: &str| ctx.settings(NAME).and_then(|s| s.get(key)).filter(|n| !n.is_null());
     let version = setting("api_version").and_then(Node::scalar_text).unwrap_or_else(|| API_VERSION.into());
     let port = setting("password_server_port").map_or(password_server::PORT, |node| {
         node.scalar_text().and_then(|text| text.trim().parse().ok()).unwrap_or_else(|| {
@@ -67,14 +68,7 @@ fn activate(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Result<
 }
 
 fn read(session: &Session<'_, '_>, version: &str, port: u16) -> Result<Instance> {
-    let [top, user_data] = ["meta-data/", "user-data"].map(|path| format!("{version}/{path}"));
-    session.prefetch(&[&top, &user_data]);
-    let user_data = session.data(&user_data)?;
-    let mut metadata = session.tree(&top)?;
-    fields::drop_invalid(session.sys, "Exoscale's metadata", &mut metadata, &standard::TREE_FIELDS);
-    let mut instance = standard::from_metadata("Exoscale", "DataSourceExoscale", "unknown".into(), &metadata);
-    instance.id = session.instance_id(&instance.id)?;
-    instance.user_data = user_data;
+    let mut instance = session.tree_instance(version, &format!("DataSource{NAME}"), "unknown".into())?;
     let url = format!("{}:{port}/{version}/", without_port(&session.base));
     instance.config = password_server::fetch_config(session.sys, &url, &session.policy);
     Ok(instance)

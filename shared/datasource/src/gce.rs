@@ -9,20 +9,18 @@ use crate::document::fields::FieldType::{Data, Keys, Text};
 use crate::document::fields::{self, Field};
 use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+use crate::{Datasource, Search, UpdateEvents, document, standard};
+
+const NAME: &str = "GCE";
 
 pub const GCE: Datasource = Datasource {
-    events: UpdateEvents {
-        default: &["boot-new-instance", "boot"],
-        supported: ALL_EVENTS,
-        hotplug_udev_match: "",
-    },
+    events: UpdateEvents::by_default(&["boot-new-instance", "boot"]),
     ..Datasource::of_service(&SERVICE, find)
 };
 
 /// The second URL is for machines that cannot resolve names yet.
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "GCE",
+    name: NAME,
     defaults: Defaults {
         urls: &[
             "http://metadata.google.internal/computeMetadata/v1",
@@ -44,7 +42,7 @@ const OF_INSTANCE: [&str; 5] =
 const OF_PROJECT: [&str; 2] = ["sshKeys", "ssh-keys"];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("GCE") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
     let policy = SERVICE.policy(ctx);
@@ -106,7 +104,7 @@ fn fetch(session: &mut Session<'_, '_>) -> Result<(Node, Blobs, String)> {
     metadata.insert("availability-zone", zone.rsplit('/').next().unwrap_or_default());
     metadata.insert("local-hostname", name);
     let mut metadata = Node::from(metadata);
-    fields::drop_invalid(sys, "GCE's metadata", &mut metadata, &FIELDS);
+    fields::drop_invalid(sys, &standard::metadata_of(NAME), &mut metadata, &FIELDS);
     if document::text(&metadata, "instance-id").is_none() {
         return Err(Error::new("GCE: the metadata has no valid instance-id (instance/id)"));
     }
@@ -222,7 +220,7 @@ fn default_user(config: &Node) -> Option<&str> {
     name.or_else(|| config.at_path(&["system_info", "default_user", "name"])?.as_str())
 }
 
-/// Returns whether a value of `users` contains the default user. An entry without a name is one of it.
+/// Returns whether a value of `users` contains the default user. An entry without a name means the default user.
 fn has_default(users: &Node) -> bool {
     match &users.value {
         Value::Str(names) => names.split(',').any(|name| name.trim() == "default"),
@@ -241,8 +239,8 @@ fn region(zone: &str) -> &str {
 }
 
 fn instance(ctx: &Search<'_>, metadata: Node, user_data: Blobs, url: &str) -> Instance {
-    let class = ctx.class("GCE");
-    let mut instance = standard::instance("GCE", &class, format!("metadata ({url}/)"));
+    let class = ctx.class(NAME);
+    let mut instance = standard::instance(NAME, &class, format!("metadata ({url}/)"));
     standard::fill(&mut instance, &metadata);
     let first = |name: String| name.split('.').next().unwrap_or_default().to_string();
     instance.local_hostname = instance.local_hostname.map(first);

@@ -14,10 +14,12 @@ use system::{Error, Result, warning};
 use crate::document::fields::Field;
 use crate::document::fields::FieldType::{Data, Keys, Map, Text};
 use crate::document::{fields, v1};
-use crate::firmware::dmi;
+use crate::firmware;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::service::{MetadataService, Session};
 use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+
+const NAME: &str = "Hetzner";
 
 pub const HETZNER: Datasource = Datasource {
     check: standard::check_serial,
@@ -30,7 +32,7 @@ pub const HETZNER: Datasource = Datasource {
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "Hetzner",
+    name: NAME,
     defaults: Defaults {
         urls: &["http://[fe80::a9fe:a9fe]/hetzner/v1", "http://169.254.169.254/hetzner/v1"],
         timeout: 2,
@@ -49,11 +51,11 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("Hetzner") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
-    let serial = dmi::require_serial(ctx.sys)?;
-    let path = |key, default| ctx.setting_text("Hetzner", &[key], default).trim_matches('/').to_string();
+    let serial = firmware::require_serial(ctx.sys)?;
+    let path = |key, default| ctx.setting_text(NAME, &[key], default).trim_matches('/').to_string();
     let metadata = path("metadata_path", SERVICE.path);
     let private_networks = path("metadata_private_networks_path", "metadata/private-networks");
     let user_data = path("userdata_path", "userdata");
@@ -71,7 +73,7 @@ struct Documents {
 }
 
 fn fetch(session: &mut Session<'_, '_>, private_networks: &str, user_data: &str) -> Result<Documents> {
-    let metadata = document::parse_map("Hetzner's metadata", &session.response.body)?;
+    let metadata = document::parse_map(&standard::metadata_of(NAME), &session.response.body)?;
     let private = session.get(private_networks)?.unwrap_or_default();
     let private = config::yaml::parse_bytes("Hetzner's private networks", &private);
     let private_networks = private.map_err(|e| Error::new(e.to_string()))?.root;
@@ -88,7 +90,7 @@ const FIELDS: [Field; 5] = [
 
 fn instance(ctx: &Search<'_>, serial: &str, documents: Documents) -> Result<Instance> {
     let Documents { mut metadata, private_networks, user_data } = documents;
-    fields::drop_invalid(ctx.sys, "Hetzner's metadata", &mut metadata, &FIELDS);
+    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &FIELDS);
     let id = document::text(&metadata, "instance-id").unwrap_or_default();
     if id != serial {
         return Err(Error::new(format!(
@@ -99,10 +101,10 @@ fn instance(ctx: &Search<'_>, serial: &str, documents: Documents) -> Result<Inst
     let mut ours = document::select(&metadata, &[&same[..], &[("local-hostname", "hostname")]].concat());
     ours.insert("private-networks", private_networks.clone());
     let ours = Node::from(ours);
-    let mut instance = standard::from_metadata("Hetzner", "DataSourceHetzner", "unknown".into(), &ours);
+    let mut instance = standard::from_metadata(NAME, &format!("DataSource{NAME}"), "unknown".into(), &ours);
     let network = metadata.get("network-config").filter(|network| !network.is_null()).cloned();
     let network = network.map(|network| add_private(ctx, network, &private_networks));
-    instance.network = network.map(|network| standard::network(network, "Hetzner's metadata"));
+    instance.network = network.map(|network| standard::network(network, &standard::metadata_of(NAME)));
     instance.user_data = standard::maybe_base64(user_data);
     instance.vendor_data = standard::text_blob(&metadata, "vendor_data");
     Ok(instance)
@@ -114,17 +116,12 @@ fn add_private(ctx: &Search<'_>, mut network: Node, private_networks: &Node) -> 
     let mut entries = document::items(&network, "config").to_vec();
     if !private_networks.is_null() && private_networks.as_seq().is_none() {
         let found = private_networks.kind();
-        warning!(ctx.sys, "Hetzner's private-networks: expected a list, found {found}; ignored");
+        warning!(ctx.sys, "{NAME}'s private-networks: expected a list, found {found}; ignored");
         return network;
     }
     for (i, private) in private_networks.as_seq().unwrap_or_default().iter().enumerate() {
-        let nic = match nics.require_mac(&document::text(private, "mac_address").unwrap_or_default()) {
-            Ok(nic) => nic,
-            Err(e) => {
-                warning!(ctx.sys, "Hetzner's private-networks[{i}].mac_address: {e}; ignored");
-                continue;
-            }
-        };
+        let place = format!("{NAME}'s private-networks[{i}]");
+        let Some(nic) = v1::nic(ctx.sys, &nics, private, "mac_address", &place) else { continue };
         let mut subnet = v1::map(&[("type", "dhcp")]);
         subnet.insert("ipv4", true);
         entries.push(v1::physical(&nic.name, &nic.mac, vec![subnet]).into());

@@ -45,7 +45,7 @@ mod search;
 mod service;
 mod standard;
 #[doc(hidden)]
-pub mod testing;
+pub mod tests;
 
 pub use firmware::command_line::named_datasource;
 pub use lxd::lists_hotplugged_nics;
@@ -55,6 +55,7 @@ pub use search::{Outcome, class_name, search};
 pub use standard::is_same_machine;
 
 use clouds::Rule;
+pub use clouds::is_name;
 use config::Node;
 use state::{Instance, Layout};
 use system::{Error, Result, System, debug, warning};
@@ -96,8 +97,6 @@ pub enum IdentityCheck {
 pub struct Datasource {
     /// The name, spelled as in `datasource_list`.
     pub name: &'static str,
-    /// The stages in which it can be found, from the row in the crate `clouds`.
-    pub stages: &'static [Stage],
     /// Searches for an instance; returns `None` if this machine is not on this cloud.
     pub find: fn(&Search<'_>) -> Result<Option<Instance>>,
     /// Checks a cached instance with what the local stage can see, without a search.
@@ -137,12 +136,10 @@ enum Requests {
 pub type Hook = fn(&Search<'_>, &mut Instance, is_new: bool) -> Result<()>;
 
 impl Datasource {
-    /// Returns a datasource that differs from the others only in its name and its search. A name without a row in the crate
-    /// `clouds` does not compile.
+    /// Returns a datasource that differs from the others only in its name and its search.
     const fn new(name: &'static str, find: fn(&Search<'_>) -> Result<Option<Instance>>) -> Datasource {
         Datasource {
             name,
-            stages: stages_of(name),
             find,
             check: standard::check_machine,
             network_order: DEFAULT_NETWORK_ORDER,
@@ -181,25 +178,15 @@ impl Datasource {
     }
 }
 
-/// Returns the stages of the cloud with this name, at compile time.
-const fn stages_of(name: &str) -> &'static [Stage] {
-    let mut at = 0;
-    while !is_equal(clouds::CLOUDS[at].name.as_bytes(), name.as_bytes()) {
-        at += 1;
+impl Datasource {
+    /// Returns the stages in which it can be found, in their order, from the row in the crate `clouds`.
+    pub fn stages(&self) -> &'static [Stage] {
+        match clouds::cloud(self.name).map(|cloud| cloud.stages) {
+            Some(clouds::Stages { local: true, network: true }) => &[Stage::Local, Stage::Network],
+            Some(clouds::Stages { local: true, network: false }) => &[Stage::Local],
+            _ => &[Stage::Network],
+        }
     }
-    match clouds::CLOUDS[at].stages {
-        clouds::Stages { local: true, network: true } => &[Stage::Local, Stage::Network],
-        clouds::Stages { local: true, network: false } => &[Stage::Local],
-        clouds::Stages { local: false, .. } => &[Stage::Network],
-    }
-}
-
-const fn is_equal(a: &[u8], b: &[u8]) -> bool {
-    let mut at = 0;
-    while at < a.len() && at < b.len() && a[at] == b[at] {
-        at += 1;
-    }
-    at == a.len() && at == b.len()
 }
 
 /// The events at which the network configuration is read and applied again, by upstream's names.
@@ -213,12 +200,18 @@ pub struct UpdateEvents {
     pub hotplug_udev_match: &'static str,
 }
 
+impl UpdateEvents {
+    /// Returns events of which these are the default ones and all can be configured, for all NICs.
+    const fn by_default(default: &'static [&'static str]) -> UpdateEvents {
+        UpdateEvents { default, supported: ALL_EVENTS, hotplug_udev_match: "" }
+    }
+}
+
 /// All events.
 const ALL_EVENTS: &[&str] = &["boot-new-instance", "boot", "boot-legacy", "hotplug"];
 
 /// The events of most datasources.
-const DEFAULT_EVENTS: UpdateEvents =
-    UpdateEvents { default: &["boot-new-instance"], supported: ALL_EVENTS, hotplug_udev_match: "" };
+const DEFAULT_EVENTS: UpdateEvents = UpdateEvents::by_default(&["boot-new-instance"]);
 
 /// The input of a search, or of a hook.
 #[derive(Clone, Copy)]
@@ -354,15 +347,6 @@ impl Search<'_> {
         format!("DataSource{name}{end}")
     }
 
-    /// Returns the flag of this stage, and logs it if the datasource is not searched in it.
-    pub(crate) fn is_stage_enabled(&self, name: &str, local: bool, network: bool) -> bool {
-        let is_enabled = if self.stage == Stage::Local { local } else { network };
-        if !is_enabled {
-            debug!(self.sys, "{name}: the metadata service is not used in this stage");
-        }
-        is_enabled
-    }
-
     /// Returns the text of a datasource's setting, or the strings of a list separated by commas; `default` if it is neither.
     pub(crate) fn setting_text(&self, name: &str, path: &[&str], default: &str) -> String {
         let setting = self.settings(name).and_then(|settings| settings.at_path(path));
@@ -401,6 +385,10 @@ impl Search<'_> {
 /// The order that most datasources have.
 const DEFAULT_NETWORK_ORDER: &[NetworkSource] =
     &[NetworkSource::CommandLine, NetworkSource::Initramfs, NetworkSource::System, NetworkSource::Datasource];
+
+/// The order of datasources that include the initramfs' configuration in their own.
+const INITRAMFS_LAST: &[NetworkSource] =
+    &[NetworkSource::CommandLine, NetworkSource::System, NetworkSource::Datasource, NetworkSource::Initramfs];
 
 /// Every datasource, in the order of [`clouds::CLOUDS`].
 // Written by tests/register: DATASOURCES.
@@ -468,33 +456,4 @@ pub fn hotplug_udev_match(instance: &Instance) -> &str {
 /// Returns the datasource that an entry of `datasource_list` means.
 pub fn datasource(entry: &str) -> Option<&'static Datasource> {
     DATASOURCES.iter().find(|d| is_name(entry, d.name)).copied()
-}
-
-/// Returns whether an entry of `datasource_list`, or a value on the kernel command line, means the datasource `name`. As in
-/// upstream it may have any case, may be the name of the class, and NoCloud is also `nocloud-net`, which ds-identify copies from
-/// `ds=nocloud-net;s=URL`.
-pub fn is_name(entry: &str, name: &str) -> bool {
-    let of_class = entry.strip_prefix("DataSource").unwrap_or(entry);
-    of_class.eq_ignore_ascii_case(name) || (name == "NoCloud" && entry.eq_ignore_ascii_case("nocloud-net"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn stages_are_those_of_the_clouds_row() {
-        for row in DATASOURCES {
-            assert_eq!(row.stages, stages_of(row.name), "{}", row.name);
-        }
-    }
-    /// Without `datasource_list` these are searched.
-    #[test]
-    fn every_name_of_the_default_list_has_a_row() {
-        for name in clouds::SEARCH_ORDER {
-            assert_eq!(datasource(name).map(|row| row.name), Some(name));
-        }
-        let names: Vec<&str> = DATASOURCES.iter().map(|row| row.name).collect();
-        assert_eq!(names, clouds::SEARCH_ORDER);
-    }
 }

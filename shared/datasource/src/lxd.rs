@@ -6,9 +6,8 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::time::Duration;
 
 use config::Node;
-use config::source_map::positions;
 use serde_json::{Value as Json, json};
-use state::{Blobs, Cached, Instance, NetworkConfig};
+use state::{Cached, Instance};
 use system::{Command, Deadline, Error, Request, Response, Result, System, debug, warning};
 
 use crate::document::{fields, v1};
@@ -16,7 +15,9 @@ use crate::media::seed;
 use crate::service::retry;
 use crate::{Datasource, IdentityCheck, Search, document, standard};
 
-pub const LXD: Datasource = Datasource { check, ..Datasource::new("LXD", find) };
+const NAME: &str = "LXD";
+
+pub const LXD: Datasource = Datasource { check, ..Datasource::new(NAME, find) };
 
 const SOCKET: &str = "/dev/lxd/sock";
 /// The virtio ports of a virtual machine, and the names of those that LXD and Incus give their agent.
@@ -171,7 +172,7 @@ fn missing_socket(ctx: &Search<'_>) -> Option<Error> {
              or security.devlxd may be false)"
         )));
     }
-    if ctx.is_forced("LXD") {
+    if ctx.is_forced(NAME) {
         return Some(Error::new(format!("LXD: {SOCKET} does not exist (security.devlxd may be false)")));
     }
     debug!(sys, "LXD: {SOCKET} does not exist");
@@ -239,26 +240,21 @@ pub(crate) fn instance(
     if devices.as_object().is_some_and(|devices| !devices.is_empty()) {
         crawled["devices"] = devices.clone();
     }
-    let blob = |name: &str| match aliased.get(name) {
-        Some(bytes) if !bytes.is_empty() => Blobs(vec![bytes.to_vec()]),
-        _ => Blobs::default(),
-    };
+    let blob = |name: &str| standard::blob(aliased.get(name).map(|bytes| bytes.to_vec()));
     let network = aliased.get("network-config").map(|bytes| {
         crawled["network-config"] = text(bytes).into();
         seed::parse_network(sys, "LXD network-config", bytes)
     });
-    let mut instance =
-        standard::instance("LXD", "DataSourceLXD", format!("LXD socket API v. {API_VERSION} ({SOCKET})"));
+    let mut instance = standard::instance(
+        NAME,
+        &format!("DataSource{NAME}"),
+        format!("LXD socket API v. {API_VERSION} ({SOCKET})"),
+    );
     standard::fill(&mut instance, &metadata);
     instance.user_data = blob("user-data");
     instance.vendor_data = blob("vendor-data");
     instance.network = Some(match network.flatten() {
-        Some(node) => NetworkConfig {
-            format: "yaml".into(),
-            content: node.to_json(),
-            source: node.at.source.as_deref().unwrap_or_default().into(),
-            positions: positions(&node),
-        },
+        Some(node) => standard::network_with_positions(&node),
         None => standard::network(default_network(ctx), "the default for LXD"),
     });
     instance.crawled = crawled;
@@ -343,7 +339,7 @@ fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     match api.meta_data().map(|(_, map)| document::text(&map, "instance-id")) {
         Ok(Some(id)) if id == before => IdentityCheck::Same,
         Ok(Some(id)) => IdentityCheck::Different(format!("LXD reports instance-id {id}")),
-        Ok(None) => IdentityCheck::Unknown("LXD's metadata has no instance-id".into()),
+        Ok(None) => IdentityCheck::Unknown(format!("{NAME}'s metadata has no instance-id")),
         Err(e) => IdentityCheck::Unknown(e.to_string()),
     }
 }

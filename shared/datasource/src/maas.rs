@@ -12,25 +12,21 @@ use std::time::Duration;
 
 use config::{Map, Node};
 use oauth::{Credentials, Signer};
-use state::{Blobs, Instance};
+use state::Instance;
 use system::{Deadline, Error, Request, Result, System, debug, error, info};
 
 use crate::document::fields::{self, FieldType};
 use crate::document::openstack_format;
+use crate::firmware;
+use crate::media;
 use crate::service::metadata_network;
 use crate::service::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, IdentityCheck, NetworkSource, Search, Stage, is_name, standard};
+use crate::{Datasource, INITRAMFS_LAST, IdentityCheck, Search, Stage, is_name, standard};
 
-pub const MAAS: Datasource = Datasource {
-    check,
-    network_order: &[
-        NetworkSource::CommandLine,
-        NetworkSource::System,
-        NetworkSource::Datasource,
-        NetworkSource::Initramfs,
-    ],
-    ..Datasource::with_requests("MAAS", &DEFAULTS, find)
-};
+const NAME: &str = "MAAS";
+
+pub const MAAS: Datasource =
+    Datasource { check, network_order: INITRAMFS_LAST, ..Datasource::with_requests(NAME, &DEFAULTS, find) };
 
 pub const DEFAULTS: Defaults = Defaults {
     urls: &[],
@@ -62,11 +58,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     }
     let directory = ctx.layout.cloud("seed/maas");
     if !sys.list(&directory).unwrap_or_default().is_empty() {
-        let mut get = |path: &str| match sys.read(format!("{directory}/{path}")) {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(e) if e.is_not_found() => Ok(None),
-            Err(e) => Err(e),
-        };
+        let mut get = |path: &str| media::read_optional(sys, &format!("{directory}/{path}"));
         if [INSTANCE_ID, HOSTNAME, KEYS, VENDOR_DATA, USER_DATA]
             .iter()
             .any(|path| sys.is_file(format!("{directory}/{path}")))
@@ -79,17 +71,13 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 /// Returns whether the initramfs has set up the network: it left files, and was asked to.
 fn has_initramfs_network(sys: &System, command_line: &str) -> bool {
-    let names = sys.list("/run").unwrap_or_default();
-    let has_files = names
-        .iter()
-        .any(|name| (name.starts_with("net-") || name.starts_with("net6-")) && name.ends_with(".conf"));
     let mut words = command_line.split_whitespace().map(|word| word.trim_start_matches(['"', '\'']));
-    has_files
+    firmware::has_initramfs_network(sys)
         && (words.any(|word| word.starts_with("ip=") || word.starts_with("ip6=")) || sys.exists(OPEN_ISCSI))
 }
 
 fn setting(ctx: &Search<'_>, key: &str) -> Option<String> {
-    ctx.settings("MAAS")?.get(key).filter(|node| !node.is_null())?.scalar_text()
+    ctx.settings(NAME)?.get(key).filter(|node| !node.is_null())?.scalar_text()
 }
 
 /// Returns whether the machine is meant to be on MAAS, which no firmware shows: the configuration has its URL or keys, the
@@ -97,15 +85,15 @@ fn setting(ctx: &Search<'_>, key: &str) -> Option<String> {
 fn is_requested(ctx: &Search<'_>) -> bool {
     let list = ctx.config.get("datasource_list").and_then(Node::as_seq).unwrap_or_default();
     let mut names = list.iter().filter_map(Node::as_str).filter(|entry| !is_name(entry, "None"));
-    let is_alone = names.next().is_some_and(|entry| is_name(entry, "MAAS")) && names.next().is_none();
+    let is_alone = names.next().is_some_and(|entry| is_name(entry, NAME)) && names.next().is_none();
     let has_keys =
         ["metadata_url", "consumer_key", "token_key"].iter().any(|key| setting(ctx, key).is_some());
-    is_alone || ctx.is_forced("MAAS") || has_keys
+    is_alone || ctx.is_forced(NAME) || has_keys
 }
 
 fn from_service(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    let policy = RetryPolicy::read(ctx, "MAAS", &DEFAULTS).with_client_certificate(ctx);
+    let policy = RetryPolicy::read(ctx, NAME, &DEFAULTS).with_client_certificate(ctx);
     let Some(url) = policy.urls.first().filter(|url| !url.is_empty()) else {
         if is_requested(ctx) {
             return Err(Error::new("MAAS: datasource.MAAS.metadata_url is not set"));
@@ -212,9 +200,9 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
     fields::drop_invalid(sys, &source, &mut metadata, &fields);
     let vendor_data = get(VENDOR_DATA)?.unwrap_or_default();
     let user_data = standard::ignore_too_large(sys, "user-data", get(USER_DATA))?;
-    let class = ctx.class("MAAS");
+    let class = ctx.class(NAME);
     let mut instance = standard::from_metadata(
-        "MAAS",
+        NAME,
         &format!("{class} [{source}]"),
         format!("seed-dir ({source})"),
         &metadata,
@@ -222,7 +210,7 @@ fn instance(ctx: &Search<'_>, source: &str, get: Get<'_>) -> Result<Instance> {
     if instance.id == "iid-datasource" {
         return Err(Error::new(format!("{source}: {INSTANCE_ID} is empty or invalid")));
     }
-    instance.user_data = Blobs(user_data.filter(|bytes| !bytes.is_empty()).into_iter().collect());
+    instance.user_data = standard::blob(user_data);
     match config::yaml::parse_bytes(VENDOR_DATA, &vendor_data) {
         Ok(parsed) => {
             let place = format!("{source}: {VENDOR_DATA}");

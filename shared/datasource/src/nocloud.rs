@@ -14,24 +14,25 @@
 //! | `vendor-data` | a string | | Its vendor-data. |
 //! | `network-config` | a map or a string | | Its network configuration. |
 
-use config::source_map::positions;
 use config::{Map, Node};
 use serde_json::json;
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Blobs, DsMode, Instance};
 use system::{Error, Result, debug, info, warning};
 
+use crate::firmware;
 use crate::firmware::command_line::{self, DsOption};
-use crate::firmware::dmi;
 use crate::media::credentials::{self, Credentials};
 use crate::media::seed::{self, Seed};
 use crate::service::retry::{Defaults, RetryPolicy};
-use crate::{Datasource, IdentityCheck, Search, Stage, document, media, standard};
+use crate::{Datasource, IdentityCheck, Search, Stage, document, is_name, media, standard};
+
+const NAME: &str = "NoCloud";
 
 pub const NOCLOUD: Datasource = Datasource {
     check,
     #[cfg(test)]
     requests: crate::Requests::Seed(&DEFAULTS),
-    ..Datasource::new("NoCloud", find)
+    ..Datasource::new(NAME, find)
 };
 
 /// The time limit for a seed's server. Upstream has none; a server that is silent for half a minute will not respond.
@@ -58,18 +59,14 @@ struct MergedSeed {
     has_invalid_meta_data: bool,
 }
 
-fn raw(bytes: Vec<u8>) -> Blobs {
-    if bytes.is_empty() { Blobs::default() } else { Blobs(vec![bytes]) }
-}
-
 impl MergedSeed {
     /// Merges a seed. Its files replace earlier ones, even if they are empty.
     fn add(&mut self, source: impl Into<String>, seed: Seed) {
         self.sources.push(source.into());
         self.merge_meta_data(seed.meta_data.as_ref());
-        self.user_data = raw(seed.user_data);
+        self.user_data = standard::blob(seed.user_data);
         if let Some(vendor_data) = seed.vendor_data {
-            self.vendor_data = raw(vendor_data);
+            self.vendor_data = standard::blob(vendor_data);
         }
         if seed.network.is_some() {
             self.network = seed.network;
@@ -117,10 +114,10 @@ impl MergedSeed {
     /// Replaces what systemd's credentials contain besides metadata, after all other seeds.
     fn override_by_credentials(&mut self, credentials: Credentials) {
         if let Some(user_data) = credentials.user_data {
-            self.user_data = raw(user_data);
+            self.user_data = standard::blob(user_data);
         }
         if let Some(vendor_data) = credentials.vendor_data {
-            self.vendor_data = raw(vendor_data);
+            self.vendor_data = standard::blob(vendor_data);
         }
         if credentials.network.is_some() {
             self.network = credentials.network;
@@ -167,7 +164,7 @@ fn add_missing(map: &mut Map, key: &Node, value: &Node) {
 }
 
 fn is_nocloud(line: &DsOption) -> bool {
-    line.name.eq_ignore_ascii_case("nocloud") || line.name.eq_ignore_ascii_case("nocloud-net")
+    is_name(&line.name, NAME)
 }
 
 fn command_line_option(ctx: &Search<'_>) -> Option<DsOption> {
@@ -175,7 +172,7 @@ fn command_line_option(ctx: &Search<'_>) -> Option<DsOption> {
 }
 
 fn serial_option(ctx: &Search<'_>) -> Option<DsOption> {
-    command_line::parse(&dmi::read(ctx.sys, "system-serial-number")?).filter(is_nocloud)
+    command_line::parse(&firmware::dmi(ctx.sys, "system-serial-number")?).filter(is_nocloud)
 }
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
@@ -207,7 +204,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             Err(e) => failures.push(e),
         }
     }
-    if let Some(settings) = ctx.settings("NoCloud") {
+    if let Some(settings) = ctx.settings(NAME) {
         add_configured(ctx, settings, &mut all);
     }
     match media::find_nocloud_seed(ctx, label(ctx).as_deref(), !all.sources.is_empty()) {
@@ -233,7 +230,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
         if !is_for_this_stage(ctx, &base) {
             return Ok(None);
         }
-        let policy = RetryPolicy::read(ctx, "NoCloud", &DEFAULTS);
+        let policy = RetryPolicy::read(ctx, NAME, &DEFAULTS);
         let seed = seed::fetch(sys, &base, &policy)?;
         all.add_seedfrom(base, seed);
     }
@@ -298,7 +295,7 @@ fn add_configured(ctx: &Search<'_>, settings: &Node, all: &mut MergedSeed) {
 
 /// Returns the label of the seed's file system: `cidata` unless configured; `None` if disabled.
 fn label(ctx: &Search<'_>) -> Option<String> {
-    match ctx.settings("NoCloud").and_then(|s| s.as_map()?.get("fs_label")) {
+    match ctx.settings(NAME).and_then(|s| s.as_map()?.get("fs_label")) {
         Some(node) if node.is_falsy() => None,
         Some(node) => node.scalar_text(),
         None => Some("cidata".into()),
@@ -325,7 +322,7 @@ fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
         let Some((key, tail)) = after.split_once("__") else { break };
         text.push_str(before);
         if system::is_dmi_key(key) {
-            text.push_str(&dmi::read(ctx.sys, key).unwrap_or_default());
+            text.push_str(&firmware::dmi(ctx.sys, key).unwrap_or_default());
         } else {
             warning!(ctx.sys, "seedfrom: unknown DMI key {key}");
             text.push_str(&format!("__dmi.{key}__"));
@@ -338,8 +335,8 @@ fn expand_dmi_variables(ctx: &Search<'_>, base: &str) -> String {
 fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instance>> {
     let sys = ctx.sys;
     let mode = all.text("dsmode");
-    let mode = standard::dsmode(sys, "NoCloud", mode, "net");
-    if mode == "disabled" {
+    let mode = standard::dsmode(sys, NAME, mode);
+    if mode == DsMode::Disabled {
         return Ok(None);
     }
     let id = all.meta_data.get("instance-id");
@@ -358,10 +355,10 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
     let metadata = Node::from(all.meta_data);
     let sources = all.sources.join(",");
     let class = if ctx.stage == Stage::Network { "DataSourceNoCloudNet" } else { "DataSourceNoCloud" };
-    let mode_note = if mode == "local" { "[dsmode=local]" } else { "" };
+    let mode_note = if mode == DsMode::Local { "[dsmode=local]" } else { "" };
     let mut instance = Instance {
         id: DEFAULT_INSTANCE_ID.into(),
-        datasource: "NoCloud".into(),
+        datasource: NAME.into(),
         description: format!("{class} [seed={sources}]{mode_note}"),
         dsmode: mode,
         cloud_name: "unknown".into(),
@@ -370,12 +367,7 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
             Some(device) => format!("config-disk ({device})"),
             None => format!("seed-dir ({sources})"),
         },
-        network: all.network.map(|node| NetworkConfig {
-            format: "yaml".into(),
-            content: node.to_json(),
-            source: node.at.source.as_deref().unwrap_or_default().into(),
-            positions: positions(&node),
-        }),
+        network: all.network.as_ref().map(standard::network_with_positions),
         crawled: json!({ "meta_data": metadata.to_json() }),
         user_data: all.user_data,
         vendor_data: all.vendor_data,
@@ -387,9 +379,7 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
     if instance.network.is_none()
         && let Some(text) = metadata.get("network-interfaces").and_then(Node::as_str)
     {
-        let (source, positions) = ("network-interfaces in meta-data".into(), String::new());
-        instance.network =
-            Some(NetworkConfig { format: "eni".into(), content: text.into(), source, positions });
+        instance.network = Some(standard::network_in("eni", text.into(), "network-interfaces in meta-data"));
     }
     Ok(Some(instance))
 }

@@ -12,31 +12,25 @@ use system::Result;
 
 use crate::{Datasource, IdentityCheck, Search, document, standard};
 
+const NAME: &str = "None";
+
 pub const NONE: Datasource = Datasource {
     check: |_, _| IdentityCheck::Unknown("None is found again in the network stage of each boot".into()),
-    ..Datasource::new("None", find)
+    ..Datasource::new(NAME, find)
 };
 
 const ID: &str = "iid-datasource-none";
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    Ok(Some(instance(ctx.settings("None"))))
+    Ok(Some(instance(ctx.settings(NAME))))
 }
 
 /// Returns the instance with the datasource's settings (`datasource: {None: …}`). It is public because programs that do
 /// not search use it: [`crate::datasource`] would link every datasource into them.
 pub fn instance(settings: Option<&Node>) -> Instance {
-    let mut instance = Instance {
-        id: ID.into(),
-        datasource: "None".into(),
-        description: "DataSourceNone".into(),
-        dsmode: "net".into(),
-        cloud_name: "none".into(),
-        platform: "none".into(),
-        subplatform: "config".into(),
-        crawled: json!({ "meta_data": {} }),
-        ..Instance::default()
-    };
+    let mut instance = standard::instance(NAME, &format!("DataSource{NAME}"), "config".into());
+    instance.id = ID.into();
+    instance.crawled = json!({ "meta_data": {} });
     if let Some(settings) = settings {
         if let Some(text) = document::text(settings, "userdata_raw") {
             instance.user_data = Blobs(vec![text.into_bytes()]);

@@ -10,10 +10,12 @@ use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Search, document, standard};
 
+const NAME: &str = "NWCS";
+
 pub const NWCS: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "NWCS",
+    name: NAME,
     defaults: Defaults {
         urls: &["http://169.254.169.254/api/v1/metadata"],
         timeout: 5,
@@ -25,7 +27,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("NWCS") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
     let policy = SERVICE.policy(ctx);
@@ -36,18 +38,23 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 fn instance(ctx: &Search<'_>, url: &str, mut metadata: Node) -> Result<Instance> {
     let expected = [("hostname", Text, true), ("public-keys", Keys, true), ("network", Map, true)];
     let data = [("instance-id", Text, false), ("userdata", Data, false), ("vendordata", Data, false)];
-    fields::drop_invalid(ctx.sys, "NWCS's metadata", &mut metadata, &[&expected[..], &data[..]].concat());
+    fields::drop_invalid(
+        ctx.sys,
+        &standard::metadata_of(NAME),
+        &mut metadata,
+        &[&expected[..], &data[..]].concat(),
+    );
     if document::text(&metadata, "instance-id").is_none() {
-        return Err(Error::new("NWCS's metadata has no instance-id"));
+        return Err(Error::new(format!("{NAME}'s metadata has no instance-id")));
     }
     let same = ["instance-id", "public-keys", "network"].map(|key| (key, key));
     let ours = document::select(&metadata, &[&same[..], &[("local-hostname", "hostname")]].concat());
     let subplatform = format!("metadata ({url})");
-    let mut instance = standard::from_metadata("NWCS", "DataSourceNWCS", subplatform, &ours.into());
+    let mut instance = standard::from_metadata(NAME, &format!("DataSource{NAME}"), subplatform, &ours.into());
     let network = metadata.get("network").filter(|network| !document::items(network, "config").is_empty());
     match network.map(|network| v1::with_local_names(&ctx.machine.nics(), network)) {
-        Some(network) => instance.network = Some(standard::network(network, "NWCS's metadata")),
-        None => warning!(ctx.sys, "NWCS's metadata has no network configuration (network.config)"),
+        Some(network) => instance.network = Some(standard::network(network, &standard::metadata_of(NAME))),
+        None => warning!(ctx.sys, "{NAME}'s metadata has no network configuration (network.config)"),
     }
     instance.user_data = standard::text_blob(&metadata, "userdata");
     instance.vendor_data = standard::text_blob(&metadata, "vendordata");

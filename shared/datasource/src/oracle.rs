@@ -8,29 +8,27 @@
 use config::Node;
 use ephemeral::Ipv6Method;
 use serde_json::json;
-use state::{Instance, NetworkConfig};
+use state::Instance;
 use system::{Error, Result, System, warning};
 
 use crate::document::fields::FieldType::{Data, Map, Str, StrList, Text};
 use crate::document::fields::{self, Field};
+use crate::firmware;
 use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{Datasource, IdentityCheck, NetworkSource, Search, class_name, document, standard};
+use crate::{Datasource, INITRAMFS_LAST, IdentityCheck, Search, class_name, document, standard};
+
+const NAME: &str = "Oracle";
 
 pub const ORACLE: Datasource = Datasource {
     check,
     // What the initramfs configured is part of the datasource's own configuration.
-    network_order: &[
-        NetworkSource::CommandLine,
-        NetworkSource::System,
-        NetworkSource::Datasource,
-        NetworkSource::Initramfs,
-    ],
+    network_order: INITRAMFS_LAST,
     ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "Oracle",
+    name: NAME,
     defaults: Defaults {
         urls: &["http://[fd00:c1::a9fe:a9fe]/opc", "http://169.254.169.254/opc"],
         max_wait: 30,
@@ -56,42 +54,30 @@ const FIELDS: [Field; 6] = [
     ("metadata.ssh_authorized_keys", Data, false),
     ("metadata.user_data", Data, false),
 ];
-/// What messages call the metadata.
-const SOURCE: &str = "Oracle's metadata";
 /// The fields of a VNIC whose wrong types the network configuration's parser cannot tell from missing ones.
 const VNIC_FIELDS: [Field; 2] = [("[].privateIp", Str, false), ("[].ipv6Addresses", StrList, false)];
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("Oracle") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
-    let configures_secondary = ctx.settings("Oracle").and_then(|s| s.get("configure_secondary_nics"));
+    let configures_secondary = ctx.settings(NAME).and_then(|s| s.get("configure_secondary_nics"));
     let configures_secondary = configures_secondary.is_some_and(|n| !n.is_falsy());
-    let has_initramfs = has_initramfs_network(ctx.sys);
+    let has_initramfs = firmware::has_initramfs_network(ctx.sys);
     let wants_vnics = configures_secondary || !has_initramfs;
     let documents =
         SERVICE.fetch(ctx, &SERVICE.policy(ctx), &ctx.first_nic(), &mut |s| fetch(s, wants_vnics))?;
     let Some(Documents { document, vnics, base }) = documents else { return Ok(None) };
     let mut instance = instance(ctx.sys, &class_name(&ORACLE, ctx.stage), &document, &base)?;
     if vnics.is_some() || has_initramfs {
-        instance.network = Some(NetworkConfig {
-            format: "oracle-imds".into(),
-            content: json!({
-                "vnics": vnics.map(|vnics| vnics.to_json()),
-                "configure_secondary_nics": configures_secondary,
-            }),
-            source: SOURCE.into(),
-            positions: String::new(),
+        let content = json!({
+            "vnics": vnics.map(|vnics| vnics.to_json()),
+            "configure_secondary_nics": configures_secondary,
         });
+        instance.network = Some(standard::network_in("oracle-imds", content, &standard::metadata_of(NAME)));
     }
     standard::record_machine(ctx.sys, &mut instance);
     Ok(Some(instance))
-}
-
-/// Returns whether the initramfs left a description of the network that it configured.
-fn has_initramfs_network(sys: &System) -> bool {
-    let names = sys.list("/run").unwrap_or_default();
-    names.iter().any(|n| (n.starts_with("net-") || n.starts_with("net6-")) && n.ends_with(".conf"))
 }
 
 /// The service's documents, and where they were read.
@@ -112,14 +98,14 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
         }
         _ => ("v2", SERVICE.headers, std::mem::take(&mut session.response.body)),
     };
-    let document = document::parse_map(SOURCE, &body)?;
+    let document = document::parse_map(&standard::metadata_of(NAME), &body)?;
     let vnics = wants_vnics.then(|| -> Result<Node> {
         let path = format!("{version}/vnics/");
         let body = session.get_with(&path, headers)?;
         let body = body.ok_or_else(|| Error::new(format!("{}/{path}: not found", session.base)))?;
         let vnics = config::json::parse(&String::from_utf8_lossy(&body));
         let mut vnics = vnics.map_err(|e| Error::new(format!("{path}: {e}")))?;
-        fields::drop_invalid(session.sys, "Oracle's metadata: vnics", &mut vnics, &VNIC_FIELDS);
+        fields::drop_invalid(session.sys, &format!("{NAME}'s metadata: vnics"), &mut vnics, &VNIC_FIELDS);
         Ok(vnics)
     });
     let vnics = vnics.transpose().unwrap_or_else(|e| {
@@ -130,21 +116,22 @@ fn fetch(session: &mut Session<'_, '_>, wants_vnics: bool) -> Result<Documents> 
 }
 
 fn instance(sys: &System, class: &str, document: &Node, base: &str) -> Result<Instance> {
+    let source = &standard::metadata_of(NAME);
     let mut valid = document.clone();
-    fields::drop_invalid(sys, SOURCE, &mut valid, &FIELDS);
+    fields::drop_invalid(sys, source, &mut valid, &FIELDS);
     let text = |path: &[&str]| document::trimmed(valid.at_path(path));
-    let id = text(&["id"]).ok_or_else(|| Error::new(format!("{SOURCE}: id: expected a string")))?;
-    let mut instance = standard::instance("Oracle", class, format!("metadata ({base})"));
+    let id = text(&["id"]).ok_or_else(|| Error::new(format!("{source}: id: expected a string")))?;
+    let mut instance = standard::instance(NAME, class, format!("metadata ({base})"));
     instance.id = id;
     instance.availability_zone = text(&["ociAdName"]);
     instance.local_hostname = text(&["hostname"]);
     instance.launch_index = Some(0);
     let keys = text(&["metadata", "ssh_authorized_keys"]).unwrap_or_default();
-    instance.public_keys = fields::valid_keys(sys, &format!("{SOURCE}: metadata.ssh_authorized_keys"), &keys);
+    instance.public_keys = fields::valid_keys(sys, &format!("{source}: metadata.ssh_authorized_keys"), &keys);
     instance.user_data = standard::blob(text(&["metadata", "user_data"]).and_then(|data| {
         let decoded = encoding::base64::decode_like_python(data.as_bytes());
         if decoded.is_none() {
-            warning!(sys, "{SOURCE}: metadata.user_data: expected base64; ignored");
+            warning!(sys, "{source}: metadata.user_data: expected base64; ignored");
         }
         decoded
     }));

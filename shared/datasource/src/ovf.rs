@@ -12,10 +12,12 @@ use crate::media::seed;
 use crate::service::retry::{Defaults, RetryPolicy};
 use crate::{Datasource, Search, Stage, document, media, standard};
 
+const NAME: &str = "OVF";
+
 pub const OVF: Datasource = Datasource {
     #[cfg(test)]
     requests: crate::Requests::Seed(&DEFAULTS),
-    ..Datasource::new("OVF", find)
+    ..Datasource::new(NAME, find)
 };
 
 const NAMESPACE: &str = "http://schemas.dmtf.org/ovf/environment/1";
@@ -71,12 +73,12 @@ fn read(ctx: &Search<'_>, environment: &Environment) -> Result<Option<Instance>>
     match ctx.stage {
         Stage::Local if base.starts_with('/') || base.starts_with("file://") => {}
         Stage::Network if is_http => {}
-        // The other stage does.
+        // The other stage reads it.
         Stage::Local if is_http => return Ok(None),
         Stage::Network if base.starts_with('/') || base.starts_with("file://") => return Ok(None),
         _ => return Err(Error::new(format!("{label}: seedfrom: expected a path or an http(s) URL"))),
     }
-    let policy = RetryPolicy::read(ctx, "OVF", &DEFAULTS);
+    let policy = RetryPolicy::read(ctx, NAME, &DEFAULTS);
     let seed = seed::fetch(ctx.sys, &base, &policy)?;
     if let (Some(map), Some(of_seed)) =
         (found.metadata.as_map_mut(), seed.meta_data.as_ref().and_then(Node::as_map))
@@ -248,7 +250,7 @@ impl Found {
         let class = if ctx.stage == Stage::Network { "DataSourceOVFNet" } else { "DataSourceOVF" };
         let subplatform = format!("ovf ({source})");
         let class = format!("{class} [seed={source}]");
-        let mut instance = standard::from_metadata("OVF", &class, subplatform, &self.metadata);
+        let mut instance = standard::from_metadata(NAME, &class, subplatform, &self.metadata);
         instance.config = self.config;
         instance.user_data = self.user_data;
         instance.vendor_data = self.vendor_data;

@@ -13,16 +13,14 @@ use system::{Command, Deadline, Error, Result, System, warning};
 use crate::document::fields::FieldType::{List, Map as MapType, StrList, Text};
 use crate::document::fields::{self, Field};
 use crate::document::v1;
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, media, standard};
+use crate::{Datasource, Search, UpdateEvents, document, media, standard};
+
+const NAME: &str = "RbxCloud";
 
 pub const RBXCLOUD: Datasource = Datasource {
-    events: UpdateEvents {
-        default: &["boot-new-instance", "boot", "boot-legacy"],
-        supported: ALL_EVENTS,
-        hotplug_udev_match: "",
-    },
+    events: UpdateEvents::by_default(&["boot-new-instance", "boot", "boot-legacy"]),
     activate: Some(announce_addresses),
-    ..Datasource::new("RbxCloud", find)
+    ..Datasource::new(NAME, find)
 };
 
 const LABELS: [&str; 2] = ["CLOUDMD", "cloudmd"];
@@ -91,7 +89,7 @@ pub(crate) fn instance(sys: &System, document: &Node, user_data: Vec<u8>) -> Res
     metadata.insert("local-hostname", text(&["vm", "name"]).map_or_else(Node::null, Node::from));
     metadata.insert("public-keys", Vec::<Node>::new());
     let class = "DataSourceRbxCloud [seed=None]";
-    let mut instance = standard::from_metadata("RbxCloud", class, "unknown".into(), &metadata.into());
+    let mut instance = standard::from_metadata(NAME, class, "unknown".into(), &metadata.into());
     instance.network = network(sys, document).map(|config| standard::network(config, SOURCE));
     instance.config = cloud_config(sys, &valid);
     instance.user_data = standard::blob(user_data);
@@ -196,8 +194,8 @@ fn cloud_config(sys: &System, document: &Node) -> Value {
     })
 }
 
-/// Announces the machine's addresses to its gateways by ARP, so that they do not use what they know of a previous machine.
-/// Failures are logged: what they know expires.
+/// Announces the machine's addresses to its gateways by ARP, so that they forget the MAC of a previous machine. Failures are only
+/// logged, as entries of ARP expire.
 fn announce_addresses(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Result<()> {
     let pairs = arp_pairs(instance.network.as_ref().map_or(&Value::Null, |network| &network.content));
     if !pairs.is_empty() && ctx.sys.which("arping").is_none() {

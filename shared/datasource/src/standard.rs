@@ -2,13 +2,14 @@
 
 use std::net::Ipv4Addr;
 
+use config::source_map::positions;
 use config::{Node, Value};
 use serde_json::json;
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Blobs, DsMode, Instance, NetworkConfig};
 use system::{Result, System, error, warning};
 
 use crate::document::fields::{Field, FieldType};
-use crate::firmware::dmi;
+use crate::firmware;
 use crate::{IdentityCheck, Search, document};
 
 /// The fields of a tree of EC2's kind that are used; [`FIELDS`] come first.
@@ -53,15 +54,12 @@ pub fn fill(instance: &mut Instance, metadata: &Node) {
 }
 
 /// Returns the configured dsmode if it is valid, else the default.
-pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>, default: &str) -> String {
-    match configured {
-        Some(mode) if matches!(mode.as_str(), "net" | "local" | "disabled") => mode,
-        Some(_) => {
-            warning!(sys, "{datasource}: invalid dsmode; expected net, local or disabled; using {default}");
-            default.into()
-        }
-        None => default.into(),
-    }
+pub fn dsmode(sys: &System, datasource: &str, configured: Option<String>) -> DsMode {
+    let Some(mode) = configured else { return DsMode::Net };
+    mode.parse().unwrap_or_else(|()| {
+        warning!(sys, "{datasource}: invalid dsmode; expected net, local or disabled; using net");
+        DsMode::Net
+    })
 }
 
 /// Returns a valid hostname: an IPv4 address becomes `ip-a-b-c-d`.
@@ -110,7 +108,6 @@ pub fn instance(name: &str, class: &str, subplatform: String) -> Instance {
         id: DEFAULT_ID.into(),
         datasource: name.into(),
         description: class.into(),
-        dsmode: "net".into(),
         cloud_name: lower.clone(),
         platform: lower,
         subplatform,
@@ -126,10 +123,25 @@ pub fn from_metadata(name: &str, class: &str, subplatform: String, metadata: &No
     instance
 }
 
+/// Returns what messages call a datasource's metadata.
+pub fn metadata_of(name: &str) -> String {
+    format!("{name}'s metadata")
+}
+
 /// Returns a network configuration of version 1 or 2.
 pub fn network(config: Node, source: &str) -> NetworkConfig {
-    let (format, source) = ("yaml".into(), source.to_string());
-    NetworkConfig { format, content: config.to_json(), source, positions: String::new() }
+    network_in("yaml", config.to_json(), source)
+}
+
+/// Returns a network configuration of version 1 or 2 whose values have positions in a file.
+pub fn network_with_positions(config: &Node) -> NetworkConfig {
+    let source = config.at.source.as_deref().unwrap_or_default();
+    NetworkConfig { positions: positions(config), ..network(config.clone(), source) }
+}
+
+/// Returns a network configuration in a format of netconfig's table.
+pub fn network_in(format: &str, content: serde_json::Value, source: &str) -> NetworkConfig {
+    NetworkConfig { format: format.into(), content, source: source.into(), positions: String::new() }
 }
 
 /// Returns bytes as user-data or vendor-data; none if they are missing or empty.
@@ -169,7 +181,7 @@ pub fn with_zone(url: &str, nic: &str) -> String {
 
 /// Checks an instance-id that is also the UUID in DMI.
 pub fn check_uuid(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
-    match dmi::read(ctx.sys, "system-uuid") {
+    match firmware::dmi(ctx.sys, "system-uuid") {
         Some(uuid) if uuid.eq_ignore_ascii_case(&cached.id) => IdentityCheck::Same,
         // Other users of the format choose ids of their own, which DMI does not have.
         Some(_) => IdentityCheck::Unknown("the instance-id is not the UUID in DMI".into()),
@@ -198,7 +210,7 @@ pub fn ignore_too_large<T: Default>(sys: &System, what: &str, read: Result<T>) -
 pub fn is_same_machine(ctx: &Search<'_>, cached: &Instance) -> bool {
     let recorded = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, cached.check.get(*key)?.as_str()?)));
     let Some((key, before)) = recorded else { return false };
-    dmi::read(ctx.sys, key).is_some_and(|now| now.eq_ignore_ascii_case(before))
+    firmware::dmi(ctx.sys, key).is_some_and(|now| now.eq_ignore_ascii_case(before))
 }
 
 /// The recorded DMI values that identify a machine, the most reliable first.
@@ -206,7 +218,7 @@ const FIRMWARE_KEYS: [&str; 2] = ["system-uuid", "system-serial-number"];
 
 /// Records the DMI value that identifies the machine, for [`check_machine`] and [`is_same_machine`].
 pub fn record_machine(sys: &System, instance: &mut Instance) {
-    let value = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, dmi::read(sys, key)?)));
+    let value = FIRMWARE_KEYS.iter().find_map(|key| Some((*key, firmware::dmi(sys, key)?)));
     if let Some((key, text)) = value {
         instance.check.insert(key.into(), text.to_lowercase().into());
     }
@@ -216,7 +228,7 @@ pub fn record_machine(sys: &System, instance: &mut Instance) {
 /// the result is unknown.
 pub fn check_machine(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
     let before = cached.check.get(FIRMWARE_KEYS[0]).and_then(|uuid| uuid.as_str());
-    match (before, dmi::read(ctx.sys, "system-uuid")) {
+    match (before, firmware::dmi(ctx.sys, "system-uuid")) {
         (Some(before), Some(now)) if !now.eq_ignore_ascii_case(before) => {
             IdentityCheck::Different(format!("the UUID in DMI changed from {before} to {now}"))
         }
@@ -226,7 +238,7 @@ pub fn check_machine(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
 
 /// Checks an instance-id that is also the serial number in DMI.
 pub fn check_serial(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
-    match dmi::read(ctx.sys, "system-serial-number") {
+    match firmware::dmi(ctx.sys, "system-serial-number") {
         Some(serial) if serial == cached.id => IdentityCheck::Same,
         Some(serial) => IdentityCheck::Different(format!("the serial number in DMI is {serial}")),
         None => IdentityCheck::Unknown("DMI has no serial number".into()),

@@ -138,8 +138,8 @@ fn with_element(name: &str, value: Option<&str>) -> String {
     ovf_env(&platform).replace("<HostName>one</HostName>", &format!("{}{linux}{keys}", element("HostName")))
 }
 
-/// Each element, missing, huge, with control characters, with elements in the place of text, twice. Either it costs only
-/// itself, or the file is unusable, as for cloud-init, and one message names the element. No value is repeated.
+/// Each element, missing, huge, with control characters, with elements in the place of text, twice. Either the
+/// others are used, or the file is unusable, as for cloud-init, and one message names the element. No value is repeated.
 #[test]
 fn invalid_elements_of_ovf_env_are_named_without_their_value() {
     // Without these Azure's file is not one, and half of a password or of data would be another one.

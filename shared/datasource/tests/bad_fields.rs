@@ -1,5 +1,5 @@
-//! Each field of each answer of a metadata service: missing, of another type, huge, with control characters. It costs
-//! only itself, and one warning names it; the instance-id, the keys and the user-data survive.
+//! Each field of each answer of a metadata service: missing, of another type, huge, with control characters. The
+//! other fields are used, and one warning names it; the instance-id, the keys and the user-data survive.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

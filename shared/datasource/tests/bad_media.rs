@@ -8,7 +8,7 @@ mod common;
 mod mutated;
 
 use common::Machine;
-use datasource::testing::readers::READERS;
+use datasource::tests::readers::READERS;
 use mutated::{Documents, Rules, Run, check};
 use serde_json::{Value, json};
 

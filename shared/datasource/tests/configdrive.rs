@@ -50,7 +50,10 @@ fn complete_config_drive_is_read() {
     let machine = drive(WHOLE);
     let i = machine.found("ConfigDrive");
     assert_eq!(i.description, "DataSourceConfigDrive [local,ver=2][source=/config-drive]");
-    assert_eq!((&*i.id, &*i.dsmode, i.local_hostname.as_deref()), ("u-1", "local", Some("h.novalocal")));
+    assert_eq!(
+        (&*i.id, &*i.dsmode.to_string(), i.local_hostname.as_deref()),
+        ("u-1", "local", Some("h.novalocal"))
+    );
     assert_eq!(
         (i.public_keys.clone(), i.availability_zone.as_deref()),
         (vec!["ssh-rsa A".into()], Some("nova"))
@@ -119,7 +122,7 @@ fn version_1_drives_are_read() {
         ),
         ("root/.ssh/authorized_keys", "ssh-rsa A\n"),
     ]);
-    assert_eq!((&*one.id, &*one.dsmode, text(&one.user_data)), ("v1", "local", "u".into()));
+    assert_eq!((&*one.id, &*one.dsmode.to_string(), text(&one.user_data)), ("v1", "local", "u".into()));
     assert_eq!(one.public_keys, ["ssh-rsa B"]);
     assert_eq!(one.description, "DataSourceConfigDrive [local,ver=1][source=/config-drive]");
     // cloud-init fails on the type of these keys.
@@ -129,7 +132,7 @@ fn version_1_drives_are_read() {
         (vec!["ssh-rsa A".into(), "ssh-rsa C".to_string()], "iid-dsconfigdrive")
     );
     let network = found(&[("etc/network/interfaces", "auto lo\n")]);
-    assert_eq!((&*network.dsmode, &*network.network.unwrap().format), ("net", "eni"));
+    assert_eq!((&*network.dsmode.to_string(), &*network.network.unwrap().format), ("net", "eni"));
 }
 
 #[test]
@@ -171,14 +174,16 @@ fn version_1_has_four_keys() {
 #[test]
 fn only_the_administrator_selects_dsmode() {
     let meta = |more: &str| {
-        found(&[("openstack/latest/meta_data.json", &format!("{{\"uuid\": \"u\"{more}}}"))]).dsmode
+        found(&[("openstack/latest/meta_data.json", &format!("{{\"uuid\": \"u\"{more}}}"))])
+            .dsmode
+            .to_string()
     };
     assert_eq!(meta(""), "net");
     assert_eq!(meta(r#", "dsmode": "local""#), "net");
     assert_eq!(meta(r#", "meta": {"dsmode": "pass"}"#), "net");
     let uuid = [("openstack/latest/meta_data.json", "{\"uuid\": \"u\"}")];
     let own = |mode: &str| drive(&uuid).config(&format!("datasource: {{ConfigDrive: {{dsmode: {mode}}}}}"));
-    assert_eq!(own("local").found("ConfigDrive").dsmode, "local");
+    assert_eq!(own("local").found("ConfigDrive").dsmode.to_string(), "local");
     assert_eq!(own("disabled").find("ConfigDrive").unwrap(), None);
 }
 

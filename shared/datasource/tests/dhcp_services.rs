@@ -111,42 +111,6 @@ fn oracle_requests_vnics_only_if_they_are_needed() {
     assert_eq!(i.network.unwrap().content["vnics"].as_array().unwrap().len(), 1);
 }
 
-/// A wrong field does not affect the others.
-#[test]
-fn oracle_fields_of_a_wrong_type_do_not_affect_the_others() {
-    for (key, value, warning) in [
-        ("ociAdName", json!(["x"]), "Oracle's metadata: ociAdName: expected a string"),
-        ("ociAdName", Value::Null, "Oracle's metadata: ociAdName is missing"),
-        ("hostname", json!("a\u{1b}b"), "Oracle's metadata: hostname: contains control characters"),
-        ("hostname", json!("x".repeat(1 << 16)), "Oracle's metadata: hostname: too long"),
-        ("metadata", json!("x"), "Oracle's metadata: metadata: expected a map"),
-        ("metadata", json!({"user_data": "!x"}), "Oracle's metadata: metadata.user_data: expected base64"),
-        ("metadata", json!({"ssh_authorized_keys": {}}), "metadata.ssh_authorized_keys: expected a string"),
-    ] {
-        let mut document: Value = serde_json::from_str(INSTANCE).unwrap();
-        document[key] = value;
-        let document = document.to_string();
-        let server =
-            serve(&[("/opc/v2/instance/ Bearer Oracle", &document), ("/opc/v2/vnics/ Bearer Oracle", "[")]);
-        let machine = oracle(&server, "");
-        let i = machine.found("Oracle");
-        assert_eq!(i.id, "ocid1.a", "{key}");
-        assert!(key == "metadata" || (i.public_keys.len() == 2 && !i.user_data.is_empty()), "{key}");
-        // The network of the fallback.
-        assert_eq!(i.network, None);
-        let warnings = machine.warnings();
-        assert!(
-            warnings.contains("the network configuration of the metadata is not available"),
-            "{warnings}"
-        );
-        assert_eq!(warnings.matches(warning).count(), 1, "{warning}: {warnings}");
-    }
-    for document in ["[]", "{", r#"{"id": {}}"#, "{}"] {
-        let server = serve(&[("/opc/v2/instance/ Bearer Oracle", document)]);
-        assert!(oracle(&server, "").find("Oracle").is_err(), "{document}");
-    }
-}
-
 fn exoscale(metadata: &Server, passwords: &Server) -> Machine {
     let (url, port) = (format!("http://127.0.0.1:{}", metadata.port), passwords.port);
     let settings = format!("metadata_url: '{url}', password_server_port: {port}, max_wait: 3, retries: 0");

@@ -12,15 +12,6 @@ use state::Instance;
 const SEED: &str = "/var/lib/cloud/seed/nocloud";
 const SEED_NET: &str = "/var/lib/cloud/seed/nocloud-net";
 
-/// The compared result: id, mode, metadata, user-data, vendor-data, network, description.
-type Seen = (String, String, serde_json::Value, String, String, serde_json::Value, String);
-
-fn seen(i: &Instance) -> Seen {
-    let network = i.network.as_ref().map(|n| n.content.clone()).unwrap_or_default();
-    let (user, vendor) = (text(&i.user_data), text(&i.vendor_data));
-    (i.id.clone(), i.dsmode.clone(), meta(i).clone(), user, vendor, network, i.description.clone())
-}
-
 /// Returns a machine with everything that a case may name in `seedfrom`.
 fn machine() -> Machine {
     Machine::new()
@@ -47,265 +38,102 @@ fn sources_of_the_seed_are_combined_by_precedence() {
     let inline =
         "{user-data: iu, meta-data: 'instance-id: inl', vendor-data: iv, network-config: 'version: 1'}";
     let own = |inside: &str| format!("datasource: {{NoCloud: {inside}}}");
-    let none = serde_json::Value::Null;
+    // Of each case: the id, the mode, user-data|vendor-data, the network configuration, the sources, and the metadata besides the
+    // id and the mode.
     let cases = [
-        (
-            "the command line alone",
-            machine().line("quiet ds=nocloud ro"),
-            (
-                "nocloud",
-                "local",
-                json!({"dsmode": "local", "instance-id": "nocloud"}),
-                "",
-                "",
-                none.clone(),
-                "cmdline",
-            ),
-        ),
-        (
-            "its other name",
-            machine().line("ds=nocloud-net"),
-            (
-                "nocloud",
-                "net",
-                json!({"dsmode": "net", "instance-id": "nocloud"}),
-                "",
-                "",
-                none.clone(),
-                "cmdline",
-            ),
-        ),
+        ("the command line alone", machine().line("quiet ds=nocloud ro"), "nocloud local | null cmdline {}"),
+        ("its other name", machine().line("ds=nocloud-net"), "nocloud net | null cmdline {}"),
         (
             "its keys",
             machine().line("ds=nocloud;h=H;i=I;x;y=1;dsmode=net"),
-            (
-                "I",
-                "net",
-                json!({"dsmode": "net", "instance-id": "I", "local-hostname": "H", "x": null, "y": "1"}),
-                "",
-                "",
-                none.clone(),
-                "cmdline",
-            ),
+            r#"I net | null cmdline {"local-hostname":"H","x":null,"y":"1"}"#,
         ),
         (
             "the serial number, which goes first",
             serial("ds=nocloud;i=S;h=sh\n").line("ds=nocloud;i=C;x=1"),
-            (
-                "S",
-                "local",
-                json!({"dsmode": "local", "instance-id": "S", "local-hostname": "sh", "x": "1"}),
-                "",
-                "",
-                none.clone(),
-                "dmi,cmdline",
-            ),
+            r#"S local | null dmi,cmdline {"local-hostname":"sh","x":"1"}"#,
         ),
         (
             "places on both lines: the first's",
             serial("ds=nocloud;s=/srv/a/").line("ds=nocloud;s=/srv/b/"),
-            (
-                "a",
-                "local",
-                json!({"dsmode": "local", "instance-id": "a", "k": 1, "seedfrom": "/srv/a/"}),
-                "ua",
-                "",
-                none.clone(),
-                "dmi,cmdline,/srv/a/",
-            ),
+            r#"a local ua| null dmi,cmdline,/srv/a/ {"k":1,"seedfrom":"/srv/a/"}"#,
         ),
+        ("a directory", whole(), r#"D net u|dv {"version":2} SEED {"k":2}"#),
         (
-            "a directory",
-            whole(),
-            (
-                "D",
-                "net",
-                json!({"dsmode": "net", "instance-id": "D", "k": 2}),
-                "u",
-                "dv",
-                json!({"version": 2}),
-                SEED,
-            ),
-        ),
-        (
-            "the first directory that is whole",
-            machine().file(&format!("{SEED}/meta-data"), "instance-id: D").seed(
-                SEED_NET,
-                "instance-id: E",
-                "u2",
-            ),
-            ("E", "net", json!({"dsmode": "net", "instance-id": "E"}), "u2", "", none.clone(), SEED_NET),
+            "the first directory that is complete",
+            machine().file(&format!("{SEED}/meta-data"), "instance-id: D").seed(SEED_NET, "instance-id: E", "u2"),
+            "E net u2| null SEED-net {}",
         ),
         (
             "the command line's mode before the directory's",
             with_seed("instance-id: D\ndsmode: net").line("ds=nocloud"),
-            (
-                "D",
-                "local",
-                json!({"dsmode": "local", "instance-id": "D"}),
-                "u",
-                "",
-                none.clone(),
-                "cmdline,/var/lib/cloud/seed/nocloud",
-            ),
+            "D local u| null cmdline,SEED {}",
         ),
-        (
-            "the configuration",
-            machine().config(&own(inline)),
-            (
-                "inl",
-                "net",
-                json!({"dsmode": "net", "instance-id": "inl"}),
-                "iu",
-                "iv",
-                json!({"version": 1}),
-                "ds_config",
-            ),
-        ),
+        ("the configuration", machine().config(&own(inline)), r#"inl net iu|iv {"version":1} ds_config {}"#),
         (
             "the configuration, written as maps",
             machine()
                 .config(&own("{user-data: iu, meta-data: {instance-id: inl}, network-config: {version: 1}}")),
-            (
-                "inl",
-                "net",
-                json!({"dsmode": "net", "instance-id": "inl"}),
-                "iu",
-                "",
-                json!({"version": 1}),
-                "ds_config",
-            ),
+            r#"inl net iu| {"version":1} ds_config {}"#,
         ),
         (
             "the configuration after a directory: metadata of the first, data of the last that has them",
             whole()
                 .config(&own("{user-data: iu, meta-data: 'instance-id: inl\n\n  b: 3'}").replace("  b", "b")),
-            (
-                "D",
-                "net",
-                json!({"b": 3, "dsmode": "net", "instance-id": "D", "k": 2}),
-                "iu",
-                "dv",
-                json!({"version": 2}),
-                "/var/lib/cloud/seed/nocloud,ds_config",
-            ),
+            r#"D net iu|dv {"version":2} SEED,ds_config {"b":3,"k":2}"#,
         ),
         (
             "nested maps, merged key by key",
             with_seed("instance-id: D\npublic-keys: {a: of the directory}\nlist: [1]\nm: {x: {y: 1}}").config(&own(
                 "{user-data: iu, meta-data: {public-keys: {a: other, b: new}, list: [2], m: {x: {y: 2, z: 3}}}}",
             )),
-            (
-                "D",
-                "net",
-                json!({
-                    "dsmode": "net", "instance-id": "D", "list": [1], "m": {"x": {"y": 1, "z": 3}},
-                    "public-keys": {"a": "of the directory", "b": "new"},
-                }),
-                "iu",
-                "",
-                none.clone(),
-                "/var/lib/cloud/seed/nocloud,ds_config",
-            ),
+            r#"D net iu| null SEED,ds_config {"list":[1],"m":{"x":{"y":1,"z":3}},"public-keys":{"a":"of the directory","b":"new"}}"#,
         ),
         (
             "a configured place",
             machine().config(&own("{seedfrom: /srv/a}")),
-            (
-                "a",
-                "net",
-                json!({"dsmode": "net", "instance-id": "a", "k": 1, "seedfrom": "/srv/a"}),
-                "ua",
-                "",
-                none.clone(),
-                "ds_config_seedfrom,/srv/a",
-            ),
+            r#"a net ua| null ds_config_seedfrom,/srv/a {"k":1,"seedfrom":"/srv/a"}"#,
         ),
         (
             "a configured place, as a URL with %s",
             machine().config(&own("{seedfrom: 'file:///srv/x-%s'}")),
-            (
-                "x",
-                "net",
-                json!({"dsmode": "net", "instance-id": "x", "seedfrom": "file:///srv/x-%s"}),
-                "ux",
-                "",
-                none.clone(),
-                "ds_config_seedfrom,file:///srv/x-%s",
-            ),
+            r#"x net ux| null ds_config_seedfrom,file:///srv/x-%s {"seedfrom":"file:///srv/x-%s"}"#,
         ),
         (
             "a configured place before the command line's",
             machine().config(&own("{seedfrom: /srv/a/}")).line("ds=nocloud;s=/srv/b/"),
-            (
-                "a",
-                "local",
-                json!({"dsmode": "local", "instance-id": "a", "k": 1, "seedfrom": "/srv/a/"}),
-                "ua",
-                "",
-                none.clone(),
-                "cmdline,ds_config_seedfrom,/srv/a/",
-            ),
+            r#"a local ua| null cmdline,ds_config_seedfrom,/srv/a/ {"k":1,"seedfrom":"/srv/a/"}"#,
         ),
         (
-            "a place that metadata name",
+            "a place that the metadata names",
             with_seed("seedfrom: /srv/b/"),
-            (
-                "b",
-                "net",
-                json!({"dsmode": "net", "instance-id": "b", "seedfrom": "/srv/b/"}),
-                "ub",
-                "",
-                none.clone(),
-                "/var/lib/cloud/seed/nocloud,/srv/b/",
-            ),
+            r#"b net ub| null SEED,/srv/b/ {"seedfrom":"/srv/b/"}"#,
         ),
         (
-            "a named place takes the place of all data, vendor's and network's too",
+            "a named place replaces all data, vendor-data and network configuration too",
             whole().line("ds=nocloud;s=/srv/a/;i=line"),
-            (
-                "line",
-                "local",
-                json!({"dsmode": "local", "instance-id": "line", "k": 2, "seedfrom": "/srv/a/"}),
-                "ua",
-                "",
-                none.clone(),
-                "cmdline,/var/lib/cloud/seed/nocloud,/srv/a/",
-            ),
+            r#"line local ua| null cmdline,SEED,/srv/a/ {"k":2,"seedfrom":"/srv/a/"}"#,
         ),
         (
-            "a place with firmware's values",
+            "a place with values of the firmware",
             machine().line("ds=nocloud;s=/srv/__dmi.system-uuid__/__dmi.system-version__"),
-            (
-                "u1",
-                "local",
-                json!({"dsmode": "local", "instance-id": "u1", "seedfrom": "/srv/U-1/"}),
-                "uu",
-                "",
-                none.clone(),
-                "cmdline,/srv/U-1/",
-            ),
+            r#"u1 local uu| null cmdline,/srv/U-1/ {"seedfrom":"/srv/U-1/"}"#,
         ),
-        (
-            "no metadata in the metadata",
-            with_seed(""),
-            (
-                "nocloud",
-                "net",
-                json!({"dsmode": "net", "instance-id": "nocloud"}),
-                "u",
-                "",
-                none.clone(),
-                SEED,
-            ),
-        ),
+        ("no metadata in the metadata", with_seed(""), "nocloud net u| null SEED {}"),
     ];
-    for (name, machine, (id, mode, metadata, user, vendor, network, places)) in cases {
-        let differs = if mode == "local" { "[dsmode=local]" } else { "" };
-        let description = format!("DataSourceNoCloud [seed={places}]{differs}");
-        let wanted: Seen =
-            (id.into(), mode.into(), metadata, user.into(), vendor.into(), network, description);
-        assert_eq!(seen(&machine.found("NoCloud")), wanted, "{name}");
+    for (name, machine, expected) in cases {
+        let i = machine.found("NoCloud");
+        let mut metadata = meta(&i).as_object().unwrap().clone();
+        let of_metadata = ["instance-id", "dsmode"].map(|key| metadata.remove(key).unwrap());
+        let mode = i.dsmode.to_string();
+        assert_eq!(of_metadata, [json!(i.id), json!(mode)], "{name}");
+        let network = i.network.as_ref().map(|network| network.content.clone()).unwrap_or_default();
+        let note = if mode == "local" { "[dsmode=local]" } else { "" };
+        let sources = i.description.strip_prefix("DataSourceNoCloud [seed=").unwrap();
+        let sources = sources.strip_suffix(&format!("]{note}")).unwrap().replace(SEED, "SEED");
+        let data = format!("{}|{}", text(&i.user_data), text(&i.vendor_data));
+        let seen = format!("{} {mode} {data} {network} {sources} {}", i.id, json!(metadata));
+        assert_eq!(seen, expected, "{name}");
     }
 }
 
@@ -337,7 +165,7 @@ fn dsmode_of_the_metadata_is_used() {
         [("metadata's", with_seed("dsmode: local"), "local"), ("none", with_seed("dsmode: pass"), "net")]
     {
         let found = machine.find("NoCloud").unwrap();
-        assert_eq!(found.map_or("-".into(), |i| i.dsmode), mode, "{name}");
+        assert_eq!(found.map_or("-".into(), |i| i.dsmode.to_string()), mode, "{name}");
     }
 }
 

@@ -11,7 +11,7 @@ use datasource::IdentityCheck;
 fn metadata_and_user_data_are_read_from_the_configuration() {
     let bare = Machine::new().network_stage().found("None");
     assert_eq!(
-        (&*bare.id, &*bare.description, &*bare.dsmode),
+        (&*bare.id, &*bare.description, &*bare.dsmode.to_string()),
         ("iid-datasource-none", "DataSourceNone", "net")
     );
     assert_eq!((bare.user_data.is_empty(), bare.local_hostname), (true, None));

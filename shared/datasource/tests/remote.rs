@@ -108,7 +108,7 @@ fn complete_seed_is_fetched() {
     );
     assert_eq!(instance.network.unwrap().content["version"], 2);
     // A remote seed requires the network stage, even with `ds=nocloud` alone.
-    assert_eq!(instance.dsmode, "net");
+    assert_eq!(instance.dsmode.to_string(), "net");
     assert_eq!(instance.description, format!("DataSourceNoCloudNet [seed=cmdline,{}/]", server.base));
 }
 

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use crate::dmi::Dmi;
+use crate::dmi_fields::Dmi;
 use crate::facts::Facts;
 
 /// The value of a fact that no check needed.
@@ -11,18 +11,17 @@ const NOT_NEEDED: &str = "unavailable:not-needed";
 impl Facts<'_> {
     /// Returns one line `NAME=value` for each fact, as in upstream's log. Facts that no check needed are not read for it.
     pub fn dump(&self) -> String {
-        let dmi = self.dmi.get();
-        let field = |get: fn(&Dmi) -> &String| match dmi {
-            _ if self.virt.get().is_some() && self.is_container() => "unavailable:container",
+        const CONTAINER: &str = "unavailable:container";
+        let is_container = self.virt.get().is_some() && self.is_container();
+        let field = |get: fn(&Dmi) -> &String| match self.dmi.get() {
+            _ if is_container => CONTAINER,
             Some(dmi) => get(dmi),
             None => NOT_NEEDED,
         };
         let own = |cell: &OnceCell<String>| cell.get().map_or(NOT_NEEDED, String::as_str).to_string();
         let joined = |pairs: Vec<String>| pairs.join(",");
         let (labels, iso9660) = match self.file_systems.get() {
-            _ if self.virt.get().is_some() && self.is_container() => {
-                ("unavailable:container".to_string(), "unavailable:container".to_string())
-            }
+            _ if is_container => (CONTAINER.into(), CONTAINER.into()),
             None => (NOT_NEEDED.into(), NOT_NEEDED.into()),
             Some(found) => (
                 joined(found.labels.iter().map(|(_, label)| label.clone()).collect()),

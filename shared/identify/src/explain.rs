@@ -55,7 +55,7 @@ pub fn run(arguments: &[String], env: &Env, root: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Returns what enables cloud-init if it is disabled: undoing the switch, a policy under which it runs, or both.
+/// Returns the steps that enable cloud-init if it is disabled: undo the switch, set a policy under which it runs, or both.
 fn remedy(plan: &Plan, facts: &Facts<'_>) -> Option<String> {
     let given = facts.settings().policy;
     let off_by_policy = given.mode == Mode::Disabled;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use system::Deadline;
 
 use crate::command::Commands;
-use crate::dmi::{self, Dmi};
+use crate::dmi_fields::{self, Dmi};
 use crate::file_systems::{self, FileSystems};
 use crate::log::Log;
 use crate::lookup::{self, ConfigFile};
@@ -159,7 +159,7 @@ impl<'a> Facts<'a> {
 
     /// Returns the DMI fields, in a container the host's.
     pub fn raw_dmi(&self) -> &Dmi {
-        self.dmi.get_or_init(|| dmi::read(self.roots, self.paths, &self.commands))
+        self.dmi.get_or_init(|| dmi_fields::read(self.roots, self.paths, &self.commands))
     }
 
     /// Returns the DMI fields, empty in a container.

@@ -3,7 +3,7 @@
 
 use crate::checks::{altcloud, ec2, ovf, wsl};
 use crate::command::CommandOutput;
-use crate::dmi::Dmi;
+use crate::dmi_fields::Dmi;
 use crate::lookup::{self, ConfigFile};
 use crate::{file_systems, policy, presets, settings, text, undecided, virt};
 

@@ -12,7 +12,7 @@ mod checks;
 mod command;
 #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
 mod cpuid;
-mod dmi;
+mod dmi_fields;
 mod dump;
 mod enable;
 mod explain;

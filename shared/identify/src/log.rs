@@ -8,13 +8,16 @@ use crate::paths::{Env, RootedPath, Roots};
 use crate::text::printable;
 
 /// The destination of the lines.
+#[derive(Default)]
 enum Sink {
+    #[default]
     Discard,
     Stderr,
     File(RootedPath),
 }
 
 /// The log of one run.
+#[derive(Default)]
 pub struct Log {
     sink: Sink,
     /// Lines above this level are discarded; upstream's DEBUG_LEVEL.
@@ -34,24 +37,12 @@ impl Log {
             _ => Sink::File(run.join("ds-identify.log")),
         };
         let level = env.get("DEBUG_LEVEL").and_then(|l| l.parse().ok()).unwrap_or(1);
-        Log {
-            sink,
-            level,
-            lines: RefCell::default(),
-            to_stderr: Cell::new(false),
-            warnings: RefCell::default(),
-        }
+        Log { sink, level, ..Log::default() }
     }
 
     /// Returns a log that only collects warnings, for `--explain`, which writes nothing.
     pub fn silent() -> Log {
-        Log {
-            sink: Sink::Discard,
-            level: 0,
-            lines: RefCell::default(),
-            to_stderr: Cell::new(false),
-            warnings: RefCell::default(),
-        }
+        Log::default()
     }
 
     /// Returns the warnings and errors so far.

@@ -1,7 +1,7 @@
 //! The kind of virtualization: from the manager, else from files of the machine, with the names of systemd-detect-virt(1).
 //! No program is run.
 
-use crate::dmi::Dmi;
+use crate::dmi_fields::Dmi;
 use crate::paths::{Env, Paths, Roots};
 use crate::text::environment_variable;
 

@@ -1,6 +1,8 @@
 //! The instance that a datasource found, and its cache, which later stages and boots read.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -35,9 +37,8 @@ pub struct Instance {
     pub datasource: String,
     /// The description in status and log, such as `DataSourceNoCloud [seed=/dev/vdb]`.
     pub description: String,
-    /// The stage in which user-data is processed and modules run: `net`, `local`, `pass` or `disabled`.
-    #[serde(default = "default_dsmode")]
-    pub dsmode: String,
+    /// The stage in which user-data is processed and modules run.
+    pub dsmode: DsMode,
     /// The hostname.
     pub local_hostname: Option<String>,
     /// Whether the hostname is used as it is: what follows its first dot is not split off as its domain.
@@ -113,8 +114,46 @@ pub enum DeviceSearch {
     RemappedOrLabelled,
 }
 
-fn default_dsmode() -> String {
-    "net".into()
+/// The stage in which an instance's user-data is processed and its modules run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", rename_all = "kebab-case")]
+pub enum DsMode {
+    /// After networking; also what an unknown value in an older cache stands for.
+    #[default]
+    Net,
+    /// Before networking.
+    Local,
+    /// None: the data is ignored.
+    Disabled,
+}
+
+impl FromStr for DsMode {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<DsMode, ()> {
+        match text {
+            "net" => Ok(DsMode::Net),
+            "local" => Ok(DsMode::Local),
+            "disabled" => Ok(DsMode::Disabled),
+            _ => Err(()),
+        }
+    }
+}
+
+impl From<String> for DsMode {
+    fn from(text: String) -> DsMode {
+        text.parse().unwrap_or_default()
+    }
+}
+
+impl fmt::Display for DsMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            DsMode::Net => "net",
+            DsMode::Local => "local",
+            DsMode::Disabled => "disabled",
+        })
+    }
 }
 
 /// A service that takes the machine's public SSH host keys, each in a PUT request.
@@ -241,7 +280,6 @@ impl Instance {
             cloud_name: "unknown".into(),
             subplatform: "unknown".into(),
             description: description.to_string(),
-            dsmode: "net".into(),
             datasource,
             is_reconstructed: true,
             ..Instance::default()
@@ -371,7 +409,7 @@ mod tests {
         let text = r#"{"version": 9, "instance-id": "i-1", "datasource": "NoCloud", "new": {"x": 1},
                        "network": {"format": "yaml", "content": {"version": 2}}}"#;
         let instance = Instance::from_json(serde_json::from_str(text).unwrap()).unwrap();
-        assert_eq!(instance.dsmode, "net");
+        assert_eq!(instance.dsmode, DsMode::Net);
         assert_eq!(instance.network.as_ref().unwrap().format, "yaml");
         let again = instance.to_json();
         assert_eq!(again["new"]["x"], 1);

@@ -28,7 +28,7 @@ impl FoundInstance {
 
     /// Returns whether the local stage completes the instance, without networking.
     pub fn is_local(&self) -> bool {
-        self.instance.dsmode == "local"
+        self.instance.dsmode == state::DsMode::Local
     }
 }
 
@@ -355,7 +355,7 @@ impl Candidate {
 fn was_found_by_local_stage(instance: &Instance) -> bool {
     let class = instance.description.split([' ', '[']).next().unwrap_or_default();
     datasource(&instance.datasource).is_some_and(|row| {
-        let has = |stage| row.stages.contains(&stage);
+        let has = |stage| row.stages().contains(&stage);
         has(datasource::Stage::Local)
             && (!has(datasource::Stage::Network) || class == class_name(row, datasource::Stage::Local))
     })

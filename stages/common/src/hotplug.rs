@@ -235,7 +235,7 @@ fn refetch_instance(boot: &Boot, instance: &Instance) -> Result<Instance> {
         return Err(Error::new(format!("unknown datasource {}", instance.datasource)));
     };
     // The network is up by now. A datasource that needs no network is read as in the local stage.
-    let stages = row.stages.iter().rev();
+    let stages = row.stages().iter().rev();
     let mut failure = None;
     for stage in stages {
         match row.find_instance(&Search { stage: *stage, ..boot.search_context() }) {

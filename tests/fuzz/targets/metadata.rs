@@ -9,7 +9,7 @@ mod served;
 use std::sync::OnceLock;
 
 use config::Node;
-use datasource::testing::fuzzing::PARSERS;
+use datasource::tests::fuzzing::PARSERS;
 use datasource::{Search, Stage, datasource};
 use served::{Answers, Case, OneNic, Server};
 use state::Layout;

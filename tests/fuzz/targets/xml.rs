@@ -2,4 +2,4 @@
 //! ranges are within the text, and that no password is in the copy of ovf-env.xml that is kept.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| datasource::testing::fuzzing::xml(&String::from_utf8_lossy(data)));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| datasource::tests::fuzzing::xml(&String::from_utf8_lossy(data)));

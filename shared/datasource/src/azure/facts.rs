@@ -1,5 +1,4 @@
-//! What the disc's file and the metadata service say, as an instance. Where both say something the service counts: it
-//! knows what was changed since.
+//! Fills an instance from ovf-env.xml and the metadata. The metadata takes precedence, as it has later changes.
 
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
@@ -11,8 +10,8 @@ use super::previous::CertificateKeys;
 use crate::document::fields::parse_switch;
 use crate::{Nic, Nics, standard};
 
-/// Returns a UUID with the bytes of its first three groups in reverse order: firmware before SMBIOS 2.6 has them so. Lower
-/// case; `None` for what is no UUID.
+/// Returns a UUID in lower case with the bytes of its first three groups in reverse order, which is the order of firmware before
+/// SMBIOS 2.6; `None` if the text is not a UUID.
 pub fn byte_swapped(uuid: &str) -> Option<String> {
     let groups: Vec<&str> = uuid.split('-').collect();
     let lengths: Vec<usize> = groups.iter().map(|g| g.len()).collect();
@@ -32,7 +31,7 @@ pub fn matches_either(id: &str, uuid: &str, byte_swapped: &str) -> bool {
     id.eq_ignore_ascii_case(uuid) || id.eq_ignore_ascii_case(byte_swapped)
 }
 
-/// Returns whether custom data exists according to the metadata service, and is missing.
+/// Returns whether the metadata announces custom data and ovf-env.xml has none.
 pub fn is_missing_custom_data(ovf: &Ovf, document: &Node) -> bool {
     let given = document.at_path(&["extended", "compute", "hasCustomData"]).and_then(Node::scalar_text);
     let is_given = given.is_some_and(|given| given.eq_ignore_ascii_case("true"));
@@ -51,7 +50,7 @@ pub struct ProvisioningData<'a> {
 }
 
 impl ProvisioningData<'_> {
-    /// Fills an instance that has its id. Returns what could not be used.
+    /// Fills an instance that has its id. Returns the problems of the data that was ignored.
     pub fn fill(&self, instance: &mut Instance) -> Vec<String> {
         let mut warnings = Vec::new();
         let mut metadata = Map::new();
@@ -267,26 +266,6 @@ mod tests {
         let document = json!({"compute": {"userData": "?"}});
         let (instance, warnings) = filled(&Ovf::default(), &document, None);
         assert_eq!((instance.user_data, instance.config, warnings.len()), (Blobs::default(), json!({}), 1));
-    }
-
-    /// The service's documentation has `true` and `false`; what is neither must not allow passwords.
-    #[test]
-    fn password_setting_has_several_spellings() {
-        for (setting, expected) in [
-            (json!("true"), json!(false)),
-            (json!("True"), json!(false)),
-            (json!(" yes "), json!(false)),
-            (json!("1"), json!(false)),
-            (json!(true), json!(false)),
-            (json!("False"), json!(true)),
-            (json!("off"), json!(true)),
-            (json!(""), Json::Null),
-            (json!("maybe"), Json::Null),
-        ] {
-            let document = json!({"compute": {"osProfile": {"disablePasswordAuthentication": setting}}});
-            let (instance, _) = filled(&Ovf::default(), &document, None);
-            assert_eq!(instance.config["ssh_pwauth"], expected, "{setting}");
-        }
     }
 
     #[test]

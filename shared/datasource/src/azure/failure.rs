@@ -1,4 +1,4 @@
-//! What is reported of a machine, in the format that Azure's portal and support read: fields `key=value`, separated by bars,
+//! Reports about a machine, in the format that Azure's portal and support read: fields `key=value`, separated by bars,
 //! quoted as in CSV.
 
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use config::{Map, Node};
 use system::{Deadline, Request, Response, Result, System, debug, info, warning};
 
+use super::NAME;
 use super::failure::Failure;
 use crate::document::fields::{self, Field, FieldType};
 use crate::service::retry::RetryPolicy;
@@ -95,14 +96,7 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     let attempts = if has_route { u32::MAX } else { ATTEMPTS_WITHOUT_ROUTE };
     let base = policy.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys).map_err(Error::Request)?;
-    let request = |path: &str| {
-        Request::get(format!("{base}{path}"))
-            .header("Metadata", "true")
-            .of_metadata_service()
-            .header("x-ms-client-request-id", &id)
-            .timeout(policy.timeout)
-            .limit(MAX_RESPONSE_SIZE)
-    };
+    let request = |path: &str| request(policy, &format!("{base}{path}"), &id);
     let fetch = |path: &str| {
         retry_until(sys, &request(path), attempts, deadline, |status| !matches!(status, 404 | 410))
     };
@@ -129,13 +123,18 @@ pub fn fetch(sys: &System, policy: &RetryPolicy, has_route: bool) -> std::result
     match config::json::value(&response.body) {
         Ok(json) if json.is_object() => {
             let mut document = Node::from_json(&json);
-            fields::drop_invalid(sys, "Azure's metadata", &mut document, &FIELDS);
+            fields::drop_invalid(sys, &standard::metadata_of(NAME), &mut document, &FIELDS);
             Ok(document)
         }
         Ok(_) => Err(Error::Invalid(format!("{base}{path}: expected an object"))),
         // The parser's own message would quote the document.
         Err(e) => Err(Error::Invalid(format!("{base}{path}: not valid JSON (line {})", e.line))),
     }
+}
+
+fn request(policy: &RetryPolicy, url: &str, id: &str) -> Request {
+    let request = Request::get(url).of_metadata_service().header("Metadata", "true");
+    request.header("x-ms-client-request-id", id).timeout(policy.timeout).limit(MAX_RESPONSE_SIZE)
 }
 
 /// Polls for reprovisiondata each second until it is available. `tick` runs before each request.
@@ -151,9 +150,7 @@ pub fn await_reprovision_data(
 ) -> Result<Vec<u8>> {
     let base = policy.urls.first().map(String::as_str).unwrap_or_default();
     let id = request_id(sys)?;
-    let request = Request::get(format!("{base}{REPROVISION_DATA}")).header("Metadata", "true");
-    let request = request.of_metadata_service().header("x-ms-client-request-id", &id).timeout(policy.timeout);
-    let request = request.limit(MAX_RESPONSE_SIZE).accept_any_status();
+    let request = request(policy, &format!("{base}{REPROVISION_DATA}"), &id).accept_any_status();
     let mut attempt: u64 = 0;
     loop {
         tick();
@@ -273,7 +270,7 @@ pub fn text(document: &Node, path: &[&str]) -> Option<String> {
     node.scalar_text().filter(|text| !text.is_empty())
 }
 
-/// Returns the user's SSH keys if all of them are valid. `None`: there is something else, or nothing.
+/// Returns the user's SSH keys; `None` if there is no list of them, or one of them is not a key.
 pub fn keys(document: &Node) -> Option<Vec<String>> {
     let given = document.at_path(&["compute", "publicKeys"])?.as_seq()?;
     let key = |key: &Node| {
@@ -302,40 +299,6 @@ fn is_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// What says neither on nor off is not the same as nothing: it is reported.
-    #[test]
-    fn invalid_switches_are_reported_with_their_path() {
-        for ([outer, inner], key) in [
-            (["compute", "osProfile"], "disablePasswordAuthentication"),
-            (["extended", "compute"], "hasCustomData"),
-        ] {
-            for (given, expected) in [
-                ("-1", Some("expected true or false")),
-                ("1.5", Some("expected true or false")),
-                ("\"maybe\"", Some("expected true or false")),
-                ("[]", Some("expected true or false, found a list")),
-                ("\"\\u0007\"", Some("contains control characters")),
-                ("true", None),
-                ("0", None),
-                ("\" Off \"", None),
-                ("\"\"", None),
-                ("null", None),
-            ] {
-                let sys = System::new("/nonexistent");
-                let text = format!("{{\"{outer}\": {{\"{inner}\": {{\"{key}\": {given}}}}}}}");
-                let mut document = config::json::parse(&text).unwrap();
-                fields::drop_invalid(&sys, "doc", &mut document, &FIELDS);
-                let logged: Vec<String> =
-                    sys.log().logged_warnings().into_iter().map(|(_, text)| text).collect();
-                let expected: Vec<String> = expected
-                    .map(|problem| format!("doc: {outer}.{inner}.{key}: {problem}; ignored"))
-                    .into_iter()
-                    .collect();
-                assert_eq!(logged, expected, "{text}");
-            }
-        }
-    }
 
     #[test]
     fn failures_have_no_secrets_of_a_configured_url() {

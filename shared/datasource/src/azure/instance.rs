@@ -5,6 +5,7 @@ use serde_json::json;
 use state::{Instance, NetworkConfig};
 use system::{Error, Result, System, error, warning};
 
+use super::NAME;
 use super::facts::{self, ProvisioningData};
 use super::ovf::{Key, Ovf};
 use super::previous::CertificateKeys;
@@ -41,7 +42,7 @@ impl InstanceData<'_> {
         };
         let source = self.source();
         let mut instance =
-            standard::instance("Azure", &format!("DataSourceAzure [seed={source}]"), source.into());
+            standard::instance(NAME, &format!("DataSource{NAME} [seed={source}]"), source.into());
         instance.id = self.id.to_string();
         instance.subplatform = match source {
             "IMDS" => "imds (IMDS)".into(),
@@ -91,22 +92,16 @@ impl InstanceData<'_> {
                 warning!(ctx.sys, "Azure: network.interface of the metadata has no entry for the NIC {mac}");
             }
             let network = self.document.get("network").map(Node::to_json);
-            return Some(NetworkConfig {
-                format: "azure-imds".into(),
-                content: json!({
-                    "network": network,
-                    "apply_network_config_for_secondary_ips":
-                        settings.is_set("apply_network_config_for_secondary_ips", true),
-                    "apply_network_config_set_name": settings.is_set("apply_network_config_set_name", true),
-                }),
-                source: "Azure's metadata".into(),
-                positions: String::new(),
+            let content = json!({
+                "network": network,
+                "apply_network_config_for_secondary_ips":
+                    settings.is_set("apply_network_config_for_secondary_ips", true),
+                "apply_network_config_set_name": settings.is_set("apply_network_config_set_name", true),
             });
+            return Some(standard::network_in("azure-imds", content, &standard::metadata_of(NAME)));
         }
         let nic = nics.candidates.into_iter().next()?;
-        let config = facts::fallback(&nic);
-        let (format, source) = ("yaml".into(), "Azure: DHCP on the preferred NIC".into());
-        Some(NetworkConfig { format, content: config, source, positions: String::new() })
+        Some(standard::network_in("yaml", facts::fallback(&nic), "Azure: DHCP on the preferred NIC"))
     }
 }
 

@@ -44,21 +44,19 @@ use config::Node;
 use state::Instance;
 use system::{Error, Result, info, warning};
 
-use crate::firmware::dmi;
-use crate::{ALL_EVENTS, Datasource, IdentityCheck, Search, UpdateEvents};
+use crate::firmware;
+use crate::{Datasource, IdentityCheck, Search, UpdateEvents};
 
 use provision::Provisioning;
 use settings::Settings;
 
+const NAME: &str = "Azure";
+
 pub const AZURE: Datasource = Datasource {
     check,
-    events: UpdateEvents {
-        default: &["boot-new-instance", "boot"],
-        supported: ALL_EVENTS,
-        hotplug_udev_match: "",
-    },
+    events: UpdateEvents::by_default(&["boot-new-instance", "boot"]),
     setup: Some(ephemeral_disk::set_up),
-    ..Datasource::with_requests("Azure", &provision::DEFAULTS, find)
+    ..Datasource::with_requests(NAME, &provision::DEFAULTS, find)
 };
 
 /// Scripts of old Ubuntu images for further NICs, which the metadata configures too.
@@ -71,10 +69,10 @@ const UBUNTU_NETWORK_SCRIPTS: [&str; 4] = [
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let sys = ctx.sys;
-    if !ctx.is_on("Azure") && !sys.is_file(format!("{}/{}", seed::directory(ctx), seed::OVF_ENV)) {
+    if !ctx.is_on(NAME) && !sys.is_file(format!("{}/{}", seed::directory(ctx), seed::OVF_ENV)) {
         return Ok(None);
     }
-    let uuid = dmi::read(sys, "system-uuid").ok_or_else(|| Error::new("Azure: DMI has no UUID"))?;
+    let uuid = firmware::dmi(sys, "system-uuid").ok_or_else(|| Error::new("Azure: DMI has no UUID"))?;
     let uuid = uuid.to_lowercase();
     let byte_swapped = facts::byte_swapped(&uuid)
         .ok_or_else(|| Error::new(format!("Azure: the UUID in DMI is invalid: {uuid}")))?;
@@ -94,7 +92,7 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
 
 /// Compares the ID with the firmware's UUID, which may have its bytes in either of two orders.
 fn check(ctx: &Search<'_>, cached: &Instance) -> IdentityCheck {
-    match dmi::read(ctx.sys, "system-uuid").map(|uuid| (facts::byte_swapped(&uuid), uuid)) {
+    match firmware::dmi(ctx.sys, "system-uuid").map(|uuid| (facts::byte_swapped(&uuid), uuid)) {
         Some((Some(byte_swapped), uuid)) if facts::matches_either(&cached.id, &uuid, &byte_swapped) => {
             IdentityCheck::Same
         }

@@ -1,8 +1,9 @@
-//! What earlier boots left of this instance: what was reported to Azure, and which data the machine was set up from.
+//! The state that earlier boots recorded of this instance: the status reported to Azure, and the data it was set up from.
 
 use serde_json::Value as Json;
 use state::{Cached, Instance, Previous};
 
+use super::NAME;
 use crate::Search;
 
 /// The key, among the values kept for the instance check, of the last status reported to Azure.
@@ -34,7 +35,7 @@ impl PreviousBoot {
 
     pub fn read(ctx: &Search<'_>, id: &str) -> PreviousBoot {
         match Instance::load(ctx.sys, ctx.layout) {
-            Cached::Instance(known) if known.datasource == "Azure" && known.id == id => PreviousBoot {
+            Cached::Instance(known) if known.datasource == NAME && known.id == id => PreviousBoot {
                 reported: match known.check.get(REPORTED).and_then(Json::as_str) {
                     Some("ready") => "ready",
                     Some("failure") => "failure",
@@ -70,7 +71,7 @@ fn certificate_keys(known: &Instance) -> CertificateKeys {
     keys.into_iter().flatten().filter_map(key).collect()
 }
 
-/// Records what the next boot has to know.
+/// Records the state for the next boot.
 pub fn record(instance: &mut Instance, reported: &str, keys: &CertificateKeys) {
     if !reported.is_empty() {
         instance.check.insert(REPORTED.into(), reported.into());

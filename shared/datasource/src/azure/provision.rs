@@ -8,6 +8,7 @@ use ephemeral::{Ipv4Method, Lease};
 use state::Instance;
 use system::{Command, Deadline, Error, LinkEvents, Result, debug, info, warning};
 
+use super::NAME;
 use super::failure::Failure;
 use super::instance::InstanceData;
 use super::ovf::Ovf;
@@ -65,7 +66,7 @@ struct Way<'w, 'a> {
     server: WireServer<'a>,
 }
 
-/// What the services say first.
+/// The result of the first requests to the services.
 enum First {
     Instance(Box<Result<Instance>>),
     /// The machine is pre-provisioned; reprovisiondata is not available yet.
@@ -80,7 +81,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
             settings: Settings::of(ctx),
             id,
             seed: None,
-            policy: RetryPolicy::read(ctx, "Azure", &DEFAULTS),
+            policy: RetryPolicy::read(ctx, NAME, &DEFAULTS),
             reporter: Reporter::new(ctx, vm_id, previous),
         }
     }
@@ -160,7 +161,7 @@ impl<'s, 'a> Provisioning<'s, 'a> {
         }
         let document = self.metadata(way.has_imds);
         if document.is_null() && !way.is_primary && !way.is_last_nic {
-            // What failed is logged at the end.
+            // The failure is logged at the end.
             info!(
                 self.ctx.sys,
                 "Azure: no metadata service reachable through {}; trying the next NIC", way.nic

@@ -25,7 +25,7 @@ pub struct Reporter<'a> {
     /// Whether the start of provisioning is reported, too.
     provisioning: bool,
     failure: Option<Failure>,
-    /// What failed and is not logged as an error so far.
+    /// The failures that were not logged as errors so far.
     unlogged: Vec<String>,
     pub previous: PreviousBoot,
 }
@@ -62,13 +62,13 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Adds to what failed a result of it.
+    /// Records a consequence of the failures so far.
     pub fn note(&mut self, text: String) {
         info!(self.sys, "Azure: {text}");
         self.unlogged.push(text);
     }
 
-    /// Logs as one error what failed, although there is an instance.
+    /// Logs the failures of a search that nevertheless found an instance, as one error.
     pub fn log_failures(&mut self) {
         let failures = std::mem::take(&mut self.unlogged);
         if !failures.is_empty() {
@@ -76,7 +76,7 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Returns the error by which there is no instance, with what failed before.
+    /// Returns the error of a search that found no instance, with the failures before it.
     pub fn explain(&self, error: Error) -> Error {
         let (text, failures) = (error.to_string(), self.unlogged.join("; "));
         match failures {
@@ -102,7 +102,8 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Reports the result unless that was done before; an error is why there is no instance. Returns what Azure knows now.
+    /// Reports the result unless that was done before; `error` is the reason if there is no instance. Returns the status that
+    /// Azure has now.
     pub fn report(
         &self,
         error: Option<&Error>,
@@ -113,7 +114,7 @@ impl<'a> Reporter<'a> {
         let reported = self.previous.reported;
         let state = if self.failure.is_none() && error.is_none() { "ready" } else { "failure" };
         let is_enabled = state == "failure" || !self.skip_ready;
-        // Whatever happens to a machine that was ready once, it is not a failure to create it.
+        // A machine that was ready once was provisioned: a later failure is not one of its provisioning.
         if reported == "ready" || reported == state || !is_enabled || !sys.is_live() {
             debug!(sys, "Azure: not reporting {state}: already reported, or not expected");
             return reported;
@@ -147,8 +148,8 @@ impl<'a> Reporter<'a> {
         server.report(Health::Ready)
     }
 
-    /// Reports that provisioning has begun, if that is enabled: once, at an instance's first boot. No failure of that is one of
-    /// the boot.
+    /// Reports that provisioning has begun, if that is enabled: once, at an instance's first boot. A failure to
+    /// report it does not affect the boot.
     pub fn report_provisioning(&self, server: &mut WireServer<'_>) {
         let sys = self.sys;
         if !self.provisioning || !self.previous.is_new || !self.previous.reported.is_empty() || !sys.is_live()

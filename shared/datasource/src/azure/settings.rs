@@ -3,6 +3,7 @@
 use config::Node;
 use system::{System, warning};
 
+use super::NAME;
 use crate::Search;
 
 /// Where Azure's own agent keeps its files, and thus its copy of the disc's.
@@ -16,7 +17,7 @@ pub struct Settings<'a>(Option<&'a Node>);
 
 impl<'a> Settings<'a> {
     pub fn of(ctx: &Search<'a>) -> Settings<'a> {
-        Settings(ctx.config.at_path(&["datasource", "Azure"]))
+        Settings(ctx.config.at_path(&["datasource", NAME]))
     }
 
     fn get(&self, key: &str) -> Option<&'a Node> {

@@ -13,16 +13,18 @@ use system::{Error, Result, System};
 
 use crate::document::fields::FieldType::{Data, Keys, Map, Text};
 use crate::document::fields::{self, Field};
-use crate::firmware::dmi;
+use crate::firmware;
 use crate::service::MetadataService;
 use crate::service::retry::Defaults;
 use crate::{Datasource, Nic, Search, document, standard};
+
+const NAME: &str = "DigitalOcean";
 
 pub const DIGITALOCEAN: Datasource =
     Datasource { check: standard::check_serial, ..Datasource::of_service(&SERVICE, find) };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "DigitalOcean",
+    name: NAME,
     defaults: Defaults { urls: &["http://169.254.169.254/metadata/v1.json"], ..Defaults::BY_ATTEMPTS },
     probe: Some(""),
     ipv4: Some(Ipv4Method::LinkLocal),
@@ -37,12 +39,12 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("DigitalOcean") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
-    let serial = dmi::require_serial(ctx.sys)?;
+    let serial = firmware::require_serial(ctx.sys)?;
     let mut service = SERVICE;
-    if !ctx.is_enabled("DigitalOcean", "use_ip4LL") {
+    if !ctx.is_enabled(NAME, "use_ip4LL") {
         service.ipv4 = None;
     }
     let policy = service.policy(ctx);
@@ -81,7 +83,7 @@ fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Re
         return Err(Error::new(format!("{url}: metadata has neither droplet_id nor interfaces")));
     }
     let fields = [&FIELDS[..], &network::FIELDS].concat();
-    fields::drop_invalid(ctx.sys, "DigitalOcean's metadata", &mut metadata, &fields);
+    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &fields);
     let metadata = &metadata;
     let given = |key: &str| metadata.get(key).filter(|node| !node.is_null()).cloned();
     let or = |key: &str, default: &str| given(key).unwrap_or_else(|| default.into());
@@ -95,9 +97,9 @@ fn instance(ctx: &Search<'_>, serial: &str, mut metadata: Node, url: &str) -> Re
         return Err(Error::new(format!("{url}: metadata has an empty droplet_id")));
     }
     let mut instance =
-        standard::from_metadata("DigitalOcean", "DataSourceDigitalOcean", format!("metadata ({url})"), &ours);
+        standard::from_metadata(NAME, &format!("DataSource{NAME}"), format!("metadata ({url})"), &ours);
     let network = network::config(ctx.sys, &ctx.machine.nics(), metadata);
-    instance.network = network.map(|network| standard::network(network, "DigitalOcean's metadata"));
+    instance.network = network.map(|network| standard::network(network, &standard::metadata_of(NAME)));
     instance.user_data = standard::text_blob(metadata, "user_data");
     instance.vendor_data = standard::text_blob(metadata, "vendor_data");
     Ok(instance)

@@ -3,10 +3,11 @@
 use config::{Map, Node};
 use system::{System, warning};
 
+use super::NAME;
 use crate::document::fields::Field;
 use crate::document::fields::FieldType::{Map as MapType, Prefix, Str, StrList, Text};
 use crate::document::v1;
-use crate::{Nics, document};
+use crate::{Nics, document, standard};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 16] = [
@@ -35,19 +36,13 @@ pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
     for (kind, interfaces) in
         metadata.get("interfaces").and_then(Node::as_map).into_iter().flat_map(Map::iter)
     {
-        let place = format!("DigitalOcean's metadata: interfaces.{}", kind.as_str().unwrap_or("?"));
+        let place = format!("{}: interfaces.{}", standard::metadata_of(NAME), kind.as_str().unwrap_or("?"));
         let Some(list) = interfaces.as_seq() else {
             warning!(sys, "{place}: expected a list, found {}; ignored", interfaces.kind());
             continue;
         };
         let Some(interface) = list.first() else { continue };
-        let nic = match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
-            Ok(nic) => nic,
-            Err(e) => {
-                warning!(sys, "{place}[0].mac: {e}; ignored");
-                continue;
-            }
-        };
+        let Some(nic) = v1::nic(sys, nics, interface, "mac", &format!("{place}[0]")) else { continue };
         let name = match document::text(interface, "type").as_deref() {
             Some("public") => "eth0",
             Some("private") => "eth1",

@@ -347,6 +347,7 @@ mod tests {
             ("name", FieldType::Name, false),
             ("cidr", FieldType::Prefix, false),
             ("dhcp", FieldType::Flag, false),
+            ("ssh", FieldType::Switch, false),
         ];
         for (given, expected) in [
             (
@@ -354,7 +355,10 @@ mod tests {
                 &[][..],
             ),
             (r#"{"servers": "1.1.1.1", "name": "7", "cidr": "64", "dhcp": 0}"#, &[]),
-            (r#"{"address": null, "name": null, "cidr": "ffff::", "dhcp": "no"}"#, &[]),
+            (r#"{"address": null, "name": null, "cidr": "ffff::", "dhcp": "no", "ssh": " Off "}"#, &[]),
+            (r#"{"ssh": "maybe"}"#, &["ssh"]),
+            (r#"{"ssh": -1}"#, &["ssh"]),
+            (r#"{"ssh": ""}"#, &[]),
             (
                 r#"{"address": 7, "servers": [7, "1.1.1.1"], "name": -1, "cidr": 129, "dhcp": 2}"#,
                 &["address", "servers[0]", "name", "cidr", "dhcp"],

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{Node, Value};
 use serde_json::{Value as Json, json};
-use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
+use state::{Blobs, DeviceSearch, Instance};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::document::fields::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
@@ -81,7 +81,7 @@ const NETWORK_FIELDS: [Field; 18] = [
     ("services[].address", Str, false),
 ];
 
-/// The fields without which a network or a route would be another one.
+/// Fields that identify a network or a route: without them it would be another one.
 const OF_NETWORK: [&str; 2] = ["ip_address", "type"];
 const OF_ROUTE: [&str; 4] = ["network", "destination", "netmask", "gateway"];
 
@@ -210,7 +210,7 @@ pub fn read(sys: &System, top: &str, version: &str, get: Get<'_>) -> Result<Open
     read.network_data = read.network_data.map(|data| checked_network(sys, &at("network_data.json"), &data));
     let user_data = get(&path("user_data"));
     let user_data = standard::ignore_too_large(sys, &format!("{top}: user_data"), user_data)?;
-    read.user_data = Blobs(user_data.filter(|b| !b.is_empty()).into_iter().collect());
+    read.user_data = standard::blob(user_data);
     let mut vendor_data = |name: &str| {
         let file = optional_or_log(sys, json_file(top, &path(name), get));
         parse_vendor_data(sys, &at(name), file)
@@ -264,17 +264,14 @@ impl OpenStackData {
     /// Fills an instance; `source` is for messages.
     pub fn apply_to(self, instance: &mut Instance, source: &str) {
         instance.random_seed.clone_from(&self.random_seed);
-        crate::standard::fill(instance, &self.metadata);
+        standard::fill(instance, &self.metadata);
         if self.version == 2 {
-            instance.public_keys = crate::standard::public_keys(self.metadata.get("public_keys"));
+            instance.public_keys = standard::public_keys(self.metadata.get("public_keys"));
             let zone = document::text(&self.metadata, "availability_zone");
             instance.availability_zone = zone.or(instance.availability_zone.take());
         }
-        let network = |format: &str, content: Json, file: &str| NetworkConfig {
-            format: format.into(),
-            content,
-            source: format!("{file} of {source}"),
-            positions: String::new(),
+        let network = |format: &str, content: Json, file: &str| {
+            standard::network_in(format, content, &format!("{file} of {source}"))
         };
         instance.network = match (&self.network_data, &self.eni) {
             (Some(data), _) if !data.is_null() => {

@@ -1,8 +1,9 @@
 //! Builds network configurations of version 1 from metadata.
 
 use config::{Map, Node};
+use system::{System, warning};
 
-use crate::{Nics, document};
+use crate::{Nic, Nics, document};
 
 /// Returns a map of text values.
 pub fn map(pairs: &[(&str, &str)]) -> Map {
@@ -14,6 +15,12 @@ pub fn physical(name: &str, mac: &str, subnets: Vec<Map>) -> Map {
     let mut entry = map(&[("type", "physical"), ("mac_address", mac), ("name", name)]);
     entry.insert("subnets", subnets.into_iter().map(Node::from).collect::<Vec<_>>());
     entry
+}
+
+/// Returns the machine's NIC with the MAC that an entry of the metadata has; a missing one is reported with its `place`.
+pub fn nic<'n>(sys: &System, nics: &'n Nics, entry: &Node, key: &str, place: &str) -> Option<&'n Nic> {
+    let nic = nics.require_mac(&document::text(entry, key).unwrap_or_default());
+    nic.map_err(|e| warning!(sys, "{place}.{key}: {e}; ignored")).ok()
 }
 
 /// Returns the entry of DNS servers: an address or a list of addresses.
@@ -61,7 +68,6 @@ pub fn with_local_names(nics: &Nics, given: &Node) -> Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Nic;
 
     #[test]
     fn only_nics_get_the_machines_names() {

@@ -165,23 +165,6 @@ mod tests {
         assert!(parse(&deep).is_ok());
     }
 
-    /// Neither reading nor redacting a damaged document panics, and each content lies within the text.
-    #[test]
-    fn mutated_documents_do_not_panic() {
-        let text =
-            "<?xml version=\"1.0\"?><!-- c --><a b='c' xmlns:p='ü'><p:g x=\"1\"/>h&lt;&#9;<![CDATA[i]]></a>";
-        let mut good = 0;
-        for bad in scratch::mutations(text.as_bytes(), 20_000) {
-            let bad = String::from_utf8_lossy(&bad);
-            if let Ok(document) = parse(&bad) {
-                good += 1;
-                let mut elements = document.descendants().filter(Node::is_element);
-                assert!(elements.all(|e| bad.get(content_range(e)).is_some()), "{bad}");
-            }
-        }
-        assert!((1..15_000).contains(&good), "{good}");
-    }
-
     #[test]
     fn no_message_quotes_the_document() {
         let text = "<a><p>secret&secret;<secret></secret2><secret:b/>\u{1}</p></a>";

@@ -7,7 +7,7 @@ use std::time::Duration;
 use system::{Command, Deadline, Error, Result, System, debug, warning};
 
 use crate::Search;
-use crate::firmware::dmi;
+use crate::firmware;
 use crate::service::retry;
 
 /// The tools answer at once; one that does not waits for a hypervisor that is not there.
@@ -32,7 +32,7 @@ pub struct Guestinfo<'s> {
 
 /// Returns whether the machine runs on a hypervisor of VMware, by its product name in DMI.
 pub fn is_vmware_platform(sys: &System) -> bool {
-    dmi::read(sys, "system-product-name").is_some_and(|name| name.to_lowercase().contains("vmware"))
+    firmware::dmi(sys, "system-product-name").is_some_and(|name| name.to_lowercase().contains("vmware"))
 }
 
 impl<'s> Guestinfo<'s> {

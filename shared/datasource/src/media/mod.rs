@@ -44,6 +44,19 @@ fn file_systems(ctx: &Search<'_>) -> FileSystems {
     FileSystems { found, unread: scan.failed.into_iter().map(|(_, e)| e).filter(is_present).collect() }
 }
 
+/// Reads a file; returns `None` if it does not exist.
+///
+/// # Errors
+///
+/// Fails if the file exists and cannot be read.
+pub fn read_optional(sys: &System, path: &str) -> Result<Option<Vec<u8>>> {
+    match sys.read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(e) if e.is_not_found() => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
 /// Returns the first file system labelled `label` (in upper or lower case too) that is a complete seed.
 ///
 /// # Errors
@@ -56,31 +69,20 @@ pub fn find_nocloud_seed(
 ) -> Result<Option<(String, Seed)>> {
     let Some(label) = label else { return Ok(None) };
     let names = [label.to_string(), label.to_uppercase(), label.to_lowercase()];
-    let mut failures = Vec::new();
     let FileSystems { found, mut unread } = file_systems(ctx);
-    for (device, superblock) in found {
-        if !has_type(&superblock, SEED_FILE_SYSTEMS) || !names.iter().any(|n| superblock.has_label(n)) {
-            continue;
-        }
-        match read_mounted(ctx.sys, &device.path, &superblock.fstype, |at| {
-            seed::read_directory(ctx.sys, at, &format!("{}:", device.path))
-        }) {
-            Ok(Some(seed)) => {
-                log_skipped(ctx, failures, unread);
-                return Ok(Some((device.path, seed)));
-            }
-            Ok(None) => warning!(
-                ctx.sys,
-                "{}, labelled {label}, lacks user-data or meta-data: not a seed",
-                device.path
-            ),
-            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
-        }
-    }
     if has_other_seed {
         log_skipped(ctx, Vec::new(), std::mem::take(&mut unread));
     }
-    first_failure(ctx, failures, unread)
+    let is_seed = |(_, superblock): &(Device, Superblock)| {
+        has_type(superblock, SEED_FILE_SYSTEMS) && names.iter().any(|name| superblock.has_label(name))
+    };
+    first_found(ctx, found.into_iter().filter(is_seed), unread, |at, device| {
+        let seed = seed::read_directory(ctx.sys, at, &format!("{device}:"))?;
+        if seed.is_none() {
+            warning!(ctx.sys, "{device}, labelled {label}, lacks user-data or meta-data: not a seed");
+        }
+        Ok(seed.map(|seed| (device.to_string(), seed)))
+    })
 }
 
 fn has_type(superblock: &Superblock, kinds: &[&str]) -> bool {
@@ -100,18 +102,9 @@ pub fn find_config_drive<T>(
     let all = found.into_iter().filter(|(_, s)| !is_other(s));
     let (first, rest): (Vec<_>, Vec<_>) = all.partition(|(_, s)| labelled(s));
     let rest = rest.into_iter().filter(|(device, s)| !device.is_partition && has_type(s, SEED_FILE_SYSTEMS));
-    let mut failures = Vec::new();
-    for (device, superblock) in first.into_iter().chain(rest) {
-        match read_mounted(ctx.sys, &device.path, &superblock.fstype, &read) {
-            Ok(Some(drive)) => {
-                log_skipped(ctx, failures, unread);
-                return Ok(Some((device.path, drive)));
-            }
-            Ok(None) => {}
-            Err(e) => failures.push(Error::new(format!("{}: {e}", device.path))),
-        }
-    }
-    first_failure(ctx, failures, unread)
+    first_found(ctx, first.into_iter().chain(rest), unread, |at, device| {
+        Ok(read(at)?.map(|drive| (device.to_string(), drive)))
+    })
 }
 
 /// Returns the first disc on which `read` finds something; `read` gets the mount point and the device.
@@ -198,7 +191,7 @@ pub fn find_ranked<T>(
     first_found(ctx, all.into_iter().map(|(_, device, superblock)| (device, superblock)), unread, read)
 }
 
-/// Logs what does not matter because a seed was found: file systems that looked like it, and devices without relation to it.
+/// Logs the failures that have no effect because a seed was found: of file systems that looked like it, and of other devices.
 fn log_skipped(ctx: &Search<'_>, failures: Vec<Error>, unread: Vec<Error>) {
     failures.iter().for_each(|e| warning!(ctx.sys, "skipped: {e}"));
     unread.iter().for_each(|e| info!(ctx.sys, "skipped: {e}"));

@@ -5,7 +5,7 @@ use system::{Request, Result, System, error, warning};
 
 use crate::document::fields::{self, Field, FieldType};
 use crate::service::retry::RetryPolicy;
-use crate::{document, standard};
+use crate::{document, media, standard};
 
 /// The files of a seed. Only metadata and user-data are required.
 #[derive(Debug, Clone)]
@@ -57,11 +57,7 @@ pub fn parse_network(sys: &System, source: &str, bytes: &[u8]) -> Option<Node> {
 /// Fails if a required file cannot be read.
 pub fn read_directory(sys: &System, directory: &str, label: &str) -> Result<Option<Seed>> {
     let read = |name: &str| sys.read(format!("{directory}/{name}"));
-    let optional = |name: &str| match read(name) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(e) if e.is_not_found() => Ok(None),
-        Err(e) => Err(e),
-    };
+    let optional = |name: &str| media::read_optional(sys, &format!("{directory}/{name}"));
     let user_data = standard::ignore_too_large(sys, "user-data", read("user-data").map(Some));
     let user_data = match user_data {
         Err(e) if e.is_not_found() => None,

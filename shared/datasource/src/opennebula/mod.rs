@@ -10,13 +10,15 @@ use std::collections::BTreeMap;
 
 use config::{Map, Node};
 use serde_json::json;
-use state::{Blobs, Instance};
+use state::{Blobs, DsMode, Instance};
 use system::{Result, System, debug, error, warning};
 
 use crate::document::{assignments, fields};
 use crate::{Datasource, Search, document, media, standard};
 
-pub const OPENNEBULA: Datasource = Datasource::new("OpenNebula", find);
+const NAME: &str = "OpenNebula";
+
+pub const OPENNEBULA: Datasource = Datasource::new(NAME, find);
 
 /// The only ID that OpenNebula's instances have.
 const ID: &str = "iid-dsopennebula";
@@ -112,15 +114,15 @@ fn user_data(sys: &System, context: &Context) -> Blobs {
 
 fn instance(ctx: &Search<'_>, context: &Context, kind: &str, source: &str) -> Option<Instance> {
     let sys = ctx.sys;
-    let configured = ctx.settings("OpenNebula").and_then(|settings| document::text(settings, "dsmode"));
+    let configured = ctx.settings(NAME).and_then(|settings| document::text(settings, "dsmode"));
     let mode = context.get("DSMODE").filter(|mode| !mode.is_empty()).cloned().or(configured);
-    let mode = standard::dsmode(sys, "OpenNebula", mode, "net");
-    if mode == "disabled" {
+    let mode = standard::dsmode(sys, NAME, mode);
+    if mode == DsMode::Disabled {
         return None;
     }
     let mut instance = standard::from_metadata(
-        "OpenNebula",
-        &format!("DataSourceOpenNebula [seed={source}][dsmode={mode}]"),
+        NAME,
+        &format!("DataSource{NAME} [seed={source}][dsmode={mode}]"),
         format!("{kind} ({source})"),
         &metadata(sys, context),
     );

@@ -15,19 +15,17 @@ use crate::service::metadata_network::LINK_TIMEOUT;
 use crate::service::privileged_ports::PrivilegedPorts;
 use crate::service::retry::Defaults;
 use crate::service::{MetadataService, Session};
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+use crate::{Datasource, Search, UpdateEvents, document, standard};
+
+const NAME: &str = "Scaleway";
 
 pub const SCALEWAY: Datasource = Datasource {
-    events: UpdateEvents {
-        default: &["boot-new-instance", "boot", "boot-legacy"],
-        supported: ALL_EVENTS,
-        hotplug_udev_match: "",
-    },
+    events: UpdateEvents::by_default(&["boot-new-instance", "boot", "boot-legacy"]),
     ..Datasource::of_service(&SERVICE, find)
 };
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "Scaleway",
+    name: NAME,
     defaults: Defaults {
         urls: &["http://169.254.42.42", "http://[fd00:42::42]"],
         adds_urls: true,
@@ -51,7 +49,7 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 const MIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on("Scaleway") {
+    if !ctx.is_on(NAME) {
         return Ok(None);
     }
     let policy = SERVICE.policy(ctx);
@@ -82,7 +80,7 @@ impl Documents {
 }
 
 fn fetch(session: &mut Session<'_, '_>) -> Result<Documents> {
-    let metadata = document::parse_map("Scaleway's metadata", &session.response.body)?;
+    let metadata = document::parse_map(&standard::metadata_of(NAME), &session.response.body)?;
     let (base, nic) = (session.base.clone(), session.nic.to_string());
     let mut ports = PrivilegedPorts::new();
     let user_data = ports.data(session, "user_data/cloud-init", "user-data")?;
@@ -110,9 +108,9 @@ const FIELDS: [Field; 10] = [
 pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     let is_v6 = documents.is_v6();
     let Documents { mut metadata, user_data, vendor_data, lease, base, nic } = documents;
-    fields::drop_invalid(sys, "Scaleway's metadata", &mut metadata, &FIELDS);
+    fields::drop_invalid(sys, &standard::metadata_of(NAME), &mut metadata, &FIELDS);
     let text = |key: &str| document::text(&metadata, key);
-    let mut instance = standard::instance("Scaleway", "DataSourceScaleway", "unknown".into());
+    let mut instance = standard::instance(NAME, &format!("DataSource{NAME}"), "unknown".into());
     instance.id = text("id").ok_or_else(|| Error::new(format!("{base}: metadata has no id")))?;
     instance.local_hostname = text("hostname");
     instance.is_hostname_whole = true;
@@ -124,7 +122,7 @@ pub(crate) fn instance(sys: &System, documents: Documents) -> Result<Instance> {
     instance.public_keys = keys(&metadata);
     (instance.user_data, instance.vendor_data) = (user_data, vendor_data);
     let network = network::config(sys, &metadata, lease.as_ref(), &nic);
-    instance.network = Some(standard::network(network, "Scaleway's metadata"));
+    instance.network = Some(standard::network(network, &standard::metadata_of(NAME)));
     let mut all = metadata.to_json();
     all["net_in_use"] = if is_v6 { "ipv6" } else { "ipv4" }.into();
     instance.crawled = json!({ "meta_data": all });
@@ -183,28 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_fields_do_not_affect_the_others() {
-        let long = "x".repeat(20_000);
-        for bad in ["[[1]]", "{x: {y: 1}}", "\"a\\u0007\"", long.as_str()] {
-            let text = format!(
-                "{{id: i, hostname: {bad}, zone: {bad}, ssh_public_keys: [{{key: {bad}}}, {{key: k}}], \
-                 tags: [{bad}, AUTHORIZED_KEY=a_b], \
-                 public_ips: [{{address: {bad}, netmask: 1}}, {{address: 192.0.2.1, netmask: 24}}]}}"
-            );
-            let (found, warnings) = read(&text);
-            let found = found.unwrap();
-            assert_eq!((&*found.id, &found.public_keys[..]), ("i", &["k".to_string(), "a b".into()][..]));
-            assert_eq!((found.local_hostname, found.availability_zone), (None, None), "{bad:.40}");
-            let network = found.network.unwrap().content.to_string();
-            assert!(network.contains(r#"["192.0.2.1/24"]"#), "{network}");
-            for name in ["hostname", "zone", "ssh_public_keys[0].key", "tags[0]", "public_ips[0].address"] {
-                let named = warnings.iter().filter(|text| text.contains(&format!(": {name}: "))).count();
-                assert_eq!(named, 1, "{name}: {warnings:.400?}");
-            }
-            assert_eq!(warnings.len(), 5, "{warnings:.400?}");
-            assert!(read(&format!("{{id: {bad}}}")).0.unwrap_err().to_string().contains("no id"));
-        }
-        // Without a usable address the NIC is configured by DHCP.
+    fn nic_without_a_usable_address_is_configured_by_dhcp() {
         for none in ["{id: i}", "{id: i, public_ips: 7}", "{id: i, public_ips: [{address: []}]}"] {
             let network = read(none).0.unwrap().network.unwrap().content.to_string();
             assert!(network.contains("\"dhcp4\":true"), "{network}");

@@ -4,6 +4,7 @@ use config::{Map, Node};
 use ephemeral::Lease;
 use system::{System, warning};
 
+use super::NAME;
 use crate::document;
 use crate::document::v1;
 
@@ -37,7 +38,7 @@ pub fn config(sys: &System, metadata: &Node, lease: Option<&Lease>, nic: &str) -
             None if document::is_null(ip, "gateway") => {}
             None => warning!(
                 sys,
-                "Scaleway's metadata: public_ips[{i}].gateway is missing; no default route for IPv6"
+                "{NAME}'s metadata: public_ips[{i}].gateway is missing; no default route for IPv6"
             ),
         }
     }

@@ -33,7 +33,8 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     };
     debug!(sys, "Looking for data source in: [{}]", quoted(&mut list.iter().cloned()));
     let kind = if ctx.stage == Stage::Local { "local" } else { "network" };
-    let rows = list.iter().filter_map(|name| datasource(name)).filter(|row| row.stages.contains(&ctx.stage));
+    let rows =
+        list.iter().filter_map(|name| datasource(name)).filter(|row| row.stages().contains(&ctx.stage));
     debug!(
         sys,
         "Searching for {kind} data source in: [{}]",
@@ -42,13 +43,13 @@ pub fn search(ctx: &Search<'_>, list: &[String]) -> Outcome {
     for name in list {
         // Names of clouds that later releases add must not stop an older one; the stage reports them.
         let Some(row) = datasource(name) else { continue };
-        if !row.stages.contains(&ctx.stage) {
+        if !row.stages().contains(&ctx.stage) {
             if ctx.stage == Stage::Local {
                 outcome.deferred.push(row.name);
             }
             continue;
         }
-        if ctx.stage == Stage::Local && row.stages.contains(&Stage::Network) {
+        if ctx.stage == Stage::Local && row.stages().contains(&Stage::Network) {
             outcome.deferred.push(row.name);
         }
         let class = class_name(row, ctx.stage);
@@ -174,7 +175,7 @@ fn position_after(url: &str) -> &str {
 
 /// Returns upstream's name for a datasource in a stage, which tools search logs for and descriptions begin with.
 pub fn class_name(row: &Datasource, stage: Stage) -> String {
-    let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages.contains(stage));
+    let is_in_both_stages = [Stage::Local, Stage::Network].iter().all(|stage| row.stages().contains(stage));
     let end = match (is_in_both_stages, stage, row.name) {
         (true, _, "VMware") => "",
         (true, Stage::Network, "NoCloud" | "OVF" | "Oracle") => "Net",

@@ -142,7 +142,7 @@ pub fn try_nics<'a, T>(
     requirements: &NetworkRequirements,
     read: ReadMetadata<'_, 'a, T>,
 ) -> Result<Option<T>> {
-    // Without a method there is nothing to set up (use_ip4LL: false), and nothing to probe.
+    // Without a method (use_ip4LL: false) no network is set up, and none is probed.
     let has_method = requirements.v4.is_some() || requirements.v6.is_some();
     let is_possible = has_method && ctx.sys.is_live() && !ctx.sys.is_dry_run();
     if !is_possible || (!nics.is_empty() && responds(ctx.sys, &requirements.probes)) {
@@ -256,21 +256,6 @@ pub fn build_request(
 /// Adds headers to a request of a metadata service.
 pub fn with_headers(request: Request, headers: &[(&str, &str)]) -> Request {
     headers.iter().fold(request.of_metadata_service(), |request, (name, value)| request.header(name, value))
-}
-
-/// Fetches a URL; returns `None` for status 404 and 410.
-///
-/// # Errors
-///
-/// Fails as [`request`] does, and for every other status of 400 or above.
-pub fn get_optional(
-    sys: &System,
-    policy: &RetryPolicy,
-    url: String,
-    headers: &[(&str, &str)],
-    deadline: Deadline,
-) -> Result<Option<Vec<u8>>> {
-    tree::body(request(sys, policy, url.clone(), headers, deadline)?, &url)
 }
 
 /// Returns the router that DHCP offers on a NIC, for policy routing. The lease is released.

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use config::{Map, Node};
 use ephemeral::{Ipv4Method, Ipv6Method};
-use state::Blobs;
+use state::{Blobs, Instance};
 use system::{Deadline, Error, Request, Response, Result, System, info, warning};
 
 use self::metadata_network::{MetadataNetwork, NetworkRequirements};
@@ -37,7 +37,7 @@ pub struct MetadataService<'s> {
     pub method: fn(String) -> Request,
     /// Headers of each request.
     pub headers: &'s [(&'s str, &'s str)],
-    /// Whether the path of the URLs may grant access, as no documentation has it: messages do not show it.
+    /// Whether the path of the URLs is not documented and may grant access: messages omit it.
     pub has_secret_path: bool,
     /// Returns the first request with its retries.
     pub attempts: fn(&RetryPolicy, Request) -> Request,
@@ -237,6 +237,16 @@ impl Session<'_, '_> {
         prefetched.map_or_else(|| self.get_with(path, self.headers), Ok)
     }
 
+    /// Returns whether a path exists. A response that was prefetched is kept for [`Session::get`].
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::get`] does.
+    pub fn exists(&self, path: &str) -> Result<bool> {
+        let prefetched = self.prefetched.borrow().exists(path);
+        prefetched.map_or_else(|| Ok(self.get(path)?.is_some()), Ok)
+    }
+
     /// Fetches a path as [`Session::get`] does, with other headers.
     ///
     /// # Errors
@@ -274,7 +284,7 @@ impl Session<'_, '_> {
     pub fn data(&self, path: &str) -> Result<Blobs> {
         let what = format!("{}: {path}", self.name);
         let bytes = standard::ignore_too_large(self.sys, &what, self.get(path))?;
-        Ok(Blobs(bytes.filter(|bytes| !bytes.is_empty()).into_iter().collect()))
+        Ok(standard::blob(bytes))
     }
 
     /// Fetches metadata, without its invalid `fields`. A malformed document is reported and is empty: user-data and the
@@ -328,6 +338,22 @@ impl Session<'_, '_> {
             .ok_or_else(|| Error::new(format!("{}: the metadata has no valid instance-id", self.base)))
     }
 
+    /// Reads an instance from a service in EC2's format: the tree `VERSION/meta-data/`, and `VERSION/user-data`.
+    ///
+    /// # Errors
+    ///
+    /// Fails as [`Session::tree`] and [`Session::instance_id`] do.
+    pub fn tree_instance(&self, version: &str, class: &str, subplatform: String) -> Result<Instance> {
+        let [top, user_data] = ["meta-data/", "user-data"].map(|path| format!("{version}/{path}"));
+        self.prefetch(&[&top, &user_data]);
+        let user_data = self.data(&user_data)?;
+        let mut metadata = self.tree(&top)?;
+        let source = standard::metadata_of(self.name);
+        fields::drop_invalid(self.sys, &source, &mut metadata, &standard::TREE_FIELDS);
+        let instance = standard::from_metadata(self.name, class, subplatform, &metadata);
+        Ok(Instance { id: self.instance_id(&instance.id)?, user_data, ..instance })
+    }
+
     fn renew(&self, token: &Token<'_>) -> Result<()> {
         let renewal = self.policy.with_retries(token.renewal.clone()).deadline(self.deadline);
         let value = parse_token(&self.sys.fetch(&renewal)?, &renewal.redacted_url())?;
@@ -350,7 +376,7 @@ impl Session<'_, '_> {
 /// # Errors
 ///
 /// Fails if the status is 400 or above, or if the body is not a printable word.
-pub fn parse_token(response: &Response, place: &str) -> Result<String> {
+fn parse_token(response: &Response, place: &str) -> Result<String> {
     let problem = match response.status {
         403 => "status 403: the instance's metadata service is disabled".to_string(),
         status @ 400.. => format!("status {status}: no token received"),

@@ -32,7 +32,8 @@ impl Parts<'_> {
         let deadline = Deadline::after(metadata_network::CRAWL_TIMEOUT);
         let mut data: Vec<(&str, String)> = Vec::new();
         let tree = tree::read(sys, &self.top, &mut |url| {
-            let read = metadata_network::get_optional(sys, policy, url.into(), self.headers, deadline);
+            let response = metadata_network::request(sys, policy, url.into(), self.headers, deadline);
+            let read = response.and_then(|response| tree::body(response, url));
             let Some(name) = DATA.into_iter().find(|name| url.strip_prefix(&self.top) == Some(name)) else {
                 return read;
             };

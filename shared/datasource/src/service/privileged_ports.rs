@@ -38,7 +38,7 @@ impl PrivilegedPorts {
         let url = format!("{}/{path}", session.base);
         let fetched = self.fetch(session, &url);
         let bytes = standard::ignore_too_large(session.sys, &format!("{}: {what}", session.name), fetched)?;
-        Ok(Blobs(bytes.filter(|bytes| !bytes.is_empty()).into_iter().collect()))
+        Ok(standard::blob(bytes))
     }
 
     fn fetch(&mut self, session: &mut Session<'_, '_>, url: &str) -> Result<Option<Vec<u8>>> {

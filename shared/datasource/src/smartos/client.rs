@@ -184,7 +184,7 @@ pub(crate) fn parse(line: &[u8]) -> Result<(u32, Reply)> {
     Ok((id, reply))
 }
 
-/// Returns the beginning of a line for a message. It is no value: those are in valid responses.
+/// Returns the beginning of an invalid response for a message. Only valid responses contain values.
 fn printable(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned();
     format!("{text:?}")

@@ -25,17 +25,16 @@ use state::{Blobs, Cached, Instance, NetworkConfig};
 use system::{Deadline, Error, Result, System, debug, warning};
 
 use crate::document::fields;
+use crate::firmware;
 use crate::service::retry::DEFAULT_MAX_WAIT_CACHED;
-use crate::{ALL_EVENTS, Datasource, Search, UpdateEvents, document, standard};
+use crate::{Datasource, Search, UpdateEvents, document, standard};
 use client::{Client, Reply};
 
+const NAME: &str = "SmartOS";
+
 pub const SMARTOS: Datasource = Datasource {
-    events: UpdateEvents {
-        default: &["boot-new-instance", "boot", "boot-legacy"],
-        supported: ALL_EVENTS,
-        hotplug_udev_match: "",
-    },
-    ..Datasource::new("SmartOS", find)
+    events: UpdateEvents::by_default(&["boot-new-instance", "boot", "boot-legacy"]),
+    ..Datasource::new(NAME, find)
 };
 
 /// Upstream's name in instance data, and another name of the settings.
@@ -100,7 +99,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Zones have no firmware; the hostnames the kernel.
+    /// Zones have no firmware; the host sets the version text of their kernel.
     fn detect(kernel_version: &str, product: Option<&str>) -> Option<Kind> {
         match product {
             _ if kernel_version == ZONE_KERNEL => Some(Kind::Zone),
@@ -116,7 +115,7 @@ struct Settings<'a>(&'a Search<'a>);
 impl<'a> Settings<'a> {
     fn get(&self, key: &str) -> Option<&'a Node> {
         let of = |name| self.0.settings(name).and_then(|settings| settings.get(key));
-        of(PLATFORM).or_else(|| of("SmartOS")).filter(|node| !node.is_null())
+        of(PLATFORM).or_else(|| of(NAME)).filter(|node| !node.is_null())
     }
 
     fn text(&self, key: &str, default: &str) -> String {
@@ -147,7 +146,7 @@ impl<'a> Settings<'a> {
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
     let [.., kernel_version, _] = ctx.sys.uname();
-    let product = crate::firmware::dmi::read(ctx.sys, "system-product-name");
+    let product = firmware::dmi(ctx.sys, "system-product-name");
     match Kind::detect(&kernel_version, product.as_deref()) {
         Some(kind) => find_on(ctx, kind).map(Some),
         None => {
@@ -181,7 +180,7 @@ fn find_on(ctx: &Search<'_>, kind: Kind) -> Result<Instance> {
     };
     client.negotiate()?;
     let values = read_values(sys, &settings, kind, &mut client)?;
-    let description = format!("DataSourceSmartOS [client={description}]");
+    let description = format!("DataSource{NAME} [client={description}]");
     let mut instance = instance(ctx, values, description)?;
     if kind == Kind::VirtualMachine {
         // The data disk of Joyent's virtual machines.
@@ -286,7 +285,7 @@ impl Base64Keys {
 }
 
 fn is_true(text: &str) -> bool {
-    matches!(text.trim().to_lowercase().as_str(), "true" | "1" | "on" | "yes")
+    fields::parse_switch(text) == Some(true)
 }
 
 pub(crate) fn instance(ctx: &Search<'_>, values: Values, description: String) -> Result<Instance> {
@@ -337,8 +336,7 @@ pub(crate) fn instance(ctx: &Search<'_>, values: Values, description: String) ->
     };
     metadata.insert("vendor-data", String::from_utf8_lossy(&vendor_data).into_owned());
     let metadata = Node::from(metadata);
-    let mut instance =
-        standard::from_metadata("SmartOS", &description, format!("serial ({PORT})"), &metadata);
+    let mut instance = standard::from_metadata(NAME, &description, format!("serial ({PORT})"), &metadata);
     instance.cloud_name = PLATFORM.to_lowercase();
     instance.platform = PLATFORM.to_lowercase();
     instance.user_data = Blobs(content("user-data").map(<[u8]>::to_vec).into_iter().collect());
@@ -383,7 +381,7 @@ pub(crate) fn network_config(ctx: &Search<'_>, id: &str, metadata: &Node) -> Opt
     let routes = routes.and_then(Node::as_seq).unwrap_or_default();
     let domain = document::text(metadata, "dns_domain");
     let config = network::config(sys, nics, routes, metadata.get("dns_servers"), domain.as_deref());
-    Some(standard::network(config, "SmartOS's metadata"))
+    Some(standard::network(config, &standard::metadata_of(NAME)))
 }
 
 /// Returns the vendor-data of machines whose operator has set none: at each boot the scripts of operator and user run.

@@ -183,32 +183,4 @@ mod tests {
         ]);
         assert_eq!((config, warnings), (expected, 0));
     }
-
-    /// An invalid field is named and skipped; the others are used.
-    #[test]
-    fn invalid_fields_are_named_and_skipped() {
-        let entry = |subnets: Value| json!([{"type": "physical", "name": "n", "subnets": subnets}]);
-        let fixed = json!({"type": "static", "address": "192.0.2.5/24"});
-        for (nics, routes, resolvers, expected, warnings) in [
-            (json!([7, {}, {"interface": ""}]), json!([]), json!(null), json!([]), 3),
-            (json!([{"interface": "n", "ips": "dhcp"}]), json!([]), json!({"a": 1}), entry(json!([])), 2),
-            (
-                json!([{"interface": "n", "ips": [1, null, "", "dhcp"]}]),
-                json!([]),
-                json!(null),
-                entry(json!([{"type": "dhcp4"}])),
-                3,
-            ),
-            (
-                json!([{"interface": "n", "ips": ["192.0.2.5/24"], "primary": true, "gateways": 7}]),
-                json!([1, {"dst": "192.0.2.0/24"}, {"gateway": "192.0.2.1"}]),
-                json!([]),
-                entry(json!([fixed])),
-                4,
-            ),
-        ] {
-            let shown = nics.to_string();
-            assert_eq!(converted(nics, routes, resolvers, None), (expected, warnings), "{shown}");
-        }
-    }
 }

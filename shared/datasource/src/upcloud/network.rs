@@ -1,12 +1,13 @@
 //! UpCloud's interfaces as a network configuration of version 1.
 
 use config::{Map, Node};
-use system::{System, warning};
+use system::System;
 
+use super::NAME;
 use crate::document::fields::Field;
 use crate::document::fields::FieldType::{Flag, List, Str, StrList};
 use crate::document::v1;
-use crate::{Nics, document};
+use crate::{Nics, document, standard};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 9] = [
@@ -29,16 +30,12 @@ pub fn config(sys: &System, nics: &Nics, network: &Node) -> Node {
         if interface.is_null() {
             continue;
         }
-        match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
-            Ok(nic) => {
-                let addresses = document::items(interface, "ip_addresses").iter();
-                let addresses =
-                    addresses.filter(|given| !given.is_null() && !document::is_null(given, "address"));
-                let subnets = addresses.map(|address| subnet(address, servers)).collect();
-                entries.push(v1::physical(&nic.name, &nic.mac, subnets));
-            }
-            Err(e) => warning!(sys, "UpCloud's metadata: network.interfaces[{i}].mac: {e}; ignored"),
-        }
+        let place = format!("{}: network.interfaces[{i}]", standard::metadata_of(NAME));
+        let Some(nic) = v1::nic(sys, nics, interface, "mac", &place) else { continue };
+        let addresses = document::items(interface, "ip_addresses").iter();
+        let addresses = addresses.filter(|given| !given.is_null() && !document::is_null(given, "address"));
+        let subnets = addresses.map(|address| subnet(address, servers)).collect();
+        entries.push(v1::physical(&nic.name, &nic.mac, subnets));
     }
     entries.extend(servers.map(|servers| v1::nameserver(servers.clone())));
     v1::config(entries)

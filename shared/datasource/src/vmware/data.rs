@@ -1,4 +1,4 @@
-//! What a transport of VMware's metadata provides.
+//! The data that a transport of VMware's metadata provides.
 
 use config::Node;
 use state::{Blobs, NetworkConfig};

@@ -11,6 +11,7 @@ use system::{Deadline, Error, Result, System, debug, info, warning};
 use super::data::CUSTOMIZATION;
 use super::host::{self, Network};
 use super::{VMWARE, customization};
+use crate::document::fields::parse_switch;
 use crate::firmware::guestinfo::Guestinfo;
 use crate::{HOTPLUG_UDEV_MATCH, Search};
 
@@ -28,7 +29,7 @@ pub fn set_up(ctx: &Search<'_>, instance: &mut Instance, _is_new: bool) -> Resul
     let waited = wait_for_network(sys, &metadata);
     let facts = host::facts(&waited.0, &fqdn(sys));
     if let Some(guestinfo) = guestinfo(ctx, instance) {
-        // Not before: by now the data is stored on this machine.
+        // Not earlier: by now this machine has stored the data.
         if instance.subplatform.starts_with("guestinfo") {
             redact(sys, &guestinfo, &metadata);
         }
@@ -75,7 +76,7 @@ fn wait_for_network(sys: &System, metadata: &Value) -> (Network, Result<()>) {
     let required = |family: &str| {
         let value = metadata.get("wait-on-network").and_then(|wait| wait.get(family));
         value.is_some_and(|value| match value {
-            Value::String(text) => matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes"),
+            Value::String(text) => parse_switch(text) == Some(true),
             value => value.as_bool().unwrap_or_default() || value.as_i64() == Some(1),
         })
     };

@@ -31,6 +31,8 @@ use crate::firmware::guestinfo;
 use crate::{Datasource, Search, UpdateEvents, document, standard};
 use data::{CUSTOMIZATION, Data};
 
+const NAME: &str = "VMware";
+
 pub const VMWARE: Datasource = Datasource {
     events: UpdateEvents {
         default: &["boot-new-instance", "hotplug"],
@@ -40,7 +42,7 @@ pub const VMWARE: Datasource = Datasource {
     },
     setup: Some(hooks::set_up),
     activate: Some(hooks::activate),
-    ..Datasource::new("VMware", find)
+    ..Datasource::new(NAME, find)
 };
 
 /// The names of SSH keys; the first one that exists is used.
@@ -104,8 +106,8 @@ pub(crate) fn build_instance(ctx: &Search<'_>, data: Data) -> Result<Instance> {
             map.insert("instance-id", uuid);
         }
     }
-    let class = format!("DataSourceVMware [seed={}]", data.transport);
-    let mut instance = standard::from_metadata("VMware", &class, subplatform, &metadata);
+    let class = format!("DataSource{NAME} [seed={}]", data.transport);
+    let mut instance = standard::from_metadata(NAME, &class, subplatform, &metadata);
     instance.public_keys = standard::public_keys(keys.and_then(|name| metadata.get(name)));
     instance.user_data = data.user_data;
     instance.vendor_data = data.vendor_data;

@@ -25,10 +25,12 @@ const NIC_SCRIPT: &str = "/opt/vultr/find_candidate_nics.sh";
 // Wait: Vultr | the program that lists the NICs | -
 const NIC_SCRIPT_TIMEOUT: Duration = Duration::from_secs(10);
 
+const NAME: &str = "Vultr";
+
 pub const VULTR: Datasource = Datasource::of_service(&SERVICE, find);
 
 pub const SERVICE: MetadataService<'_> = MetadataService {
-    name: "Vultr",
+    name: NAME,
     defaults: Defaults {
         urls_key: "url",
         retries: 30,
@@ -44,10 +46,10 @@ pub const SERVICE: MetadataService<'_> = MetadataService {
 };
 
 fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
-    if !ctx.is_on_or_warn("Vultr") {
+    if !ctx.is_on_or_warn(NAME) {
         return Ok(None);
     }
-    let agent = ctx.settings("Vultr").and_then(|s| s.get("user-agent")).and_then(Node::as_str);
+    let agent = ctx.settings(NAME).and_then(|s| s.get("user-agent")).and_then(Node::as_str);
     let mut headers = SERVICE.headers.to_vec();
     headers.extend(agent.map(|agent| ("User-Agent", agent)));
     let service = MetadataService { headers: &headers, ..SERVICE };
@@ -102,7 +104,7 @@ const FIELDS: [Field; 10] = [
 
 fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
     let fields = [&FIELDS[..], &network::FIELDS].concat();
-    fields::drop_invalid(ctx.sys, "Vultr's metadata", &mut metadata, &fields);
+    fields::drop_invalid(ctx.sys, &standard::metadata_of(NAME), &mut metadata, &fields);
     let Some(id) = document::text(&metadata, "instance-v2-id") else {
         return Err(Error::new("metadata has no instance-v2-id"));
     };
@@ -124,8 +126,9 @@ fn instance(ctx: &Search<'_>, mut metadata: Node) -> Result<Instance> {
         map.insert("local-hostname", name);
         map.insert("region", region.map_or_else(Node::null, |region| region.to_lowercase().into()));
     }
-    let mut instance = standard::from_metadata("Vultr", "DataSourceVultr", "unknown".into(), &metadata);
-    instance.network = config.map(|config| standard::network(config, "Vultr's metadata"));
+    let mut instance =
+        standard::from_metadata(NAME, &format!("DataSource{NAME}"), "unknown".into(), &metadata);
+    instance.network = config.map(|config| standard::network(config, &standard::metadata_of(NAME)));
     instance.user_data = standard::text_blob(&metadata, "user-data");
     instance.vendor_data = standard::text_blob(&metadata, "vendor-data");
     instance.sensitive = vec!["startup-script".into()];

@@ -1,12 +1,13 @@
 //! Vultr's interfaces as a network configuration of version 1.
 
 use config::{Map, Node};
-use system::{System, warning};
+use system::System;
 
+use super::NAME;
 use crate::document::fields::Field;
 use crate::document::fields::FieldType::{List, Map as MapType, Name, Prefix, Str, Text};
 use crate::document::v1;
-use crate::{Nics, document};
+use crate::{Nics, document, standard};
 
 /// The fields that are read here.
 pub const FIELDS: [Field; 17] = [
@@ -42,13 +43,8 @@ pub fn config(sys: &System, nics: &Nics, metadata: &Node) -> Option<Node> {
         if !is_first && interface.get("unconfigured").is_some_and(|n| !n.is_falsy()) {
             continue;
         }
-        let nic = match nics.require_mac(&document::text(interface, "mac").unwrap_or_default()) {
-            Ok(nic) => nic,
-            Err(e) => {
-                warning!(sys, "Vultr's metadata: interfaces[{i}].mac: {e}; ignored");
-                continue;
-            }
-        };
+        let place = format!("{}: interfaces[{i}]", standard::metadata_of(NAME));
+        let Some(nic) = v1::nic(sys, nics, interface, "mac", &place) else { continue };
         let mut entry = v1::physical(&nic.name, &nic.mac, subnets(interface, is_first));
         if is_first {
             entry.insert("accept-ra", 1);

@@ -9,10 +9,12 @@ use state::{Blobs, Instance};
 use system::{Command, Error, Result, System, debug, error, info, warning};
 
 use crate::document::{assignments, fields};
-use crate::{Datasource, IdentityCheck, Search, document, standard};
+use crate::{Datasource, IdentityCheck, Search, document, media, standard};
 use merge::UserData;
 
-pub const WSL: Datasource = Datasource { check, ..Datasource::new("WSL", find) };
+const NAME: &str = "WSL";
+
+pub const WSL: Datasource = Datasource { check, ..Datasource::new(NAME, find) };
 
 const DEFAULT_ID: &str = "iid-datasource-wsl";
 
@@ -66,7 +68,8 @@ pub(crate) fn read_instance(ctx: &Search<'_>, paths: &Paths) -> Result<Option<In
         }
     }
     let Some(user_data) = merge::merge(sys, agent, user) else { return Ok(None) };
-    let mut instance = standard::from_metadata("WSL", "DataSourceWSL", "unknown".into(), &metadata);
+    let mut instance =
+        standard::from_metadata(NAME, &format!("DataSource{NAME}"), "unknown".into(), &metadata);
     instance.user_data = Blobs(vec![user_data]);
     Ok(Some(instance))
 }
@@ -75,11 +78,7 @@ pub(crate) fn read_instance(ctx: &Search<'_>, paths: &Paths) -> Result<Option<In
 fn metadata(sys: &System, paths: &Paths) -> Result<Node> {
     for directory in [&paths.pro, &paths.user] {
         let path = format!("{directory}/{}.meta-data", paths.name);
-        let bytes = match sys.read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) if e.is_not_found() => continue,
-            Err(e) => return Err(e),
-        };
+        let Some(bytes) = media::read_optional(sys, &path)? else { continue };
         let mut metadata = document::parse_map(&path, &bytes)?;
         fields::drop_invalid(sys, &path, &mut metadata, standard::FIELDS);
         // With a default ID, the machine would become another instance.

@@ -1,4 +1,4 @@
-//! What only Windows knows: the directory of the user's profile, through WSL's /init, and the name of the instance.
+//! Asks Windows, through WSL's /init, for the directory of the user's profile and for the name of the instance.
 
 use std::time::Duration;
 

@@ -1,10 +1,8 @@
 //! Services with a single document: missing and invalid documents, settings and fields.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::common::{Machine, meta, text};
-use crate::ec2_formats::{ALIYUN_ALL, aliyun};
-use crate::nics::{NWCS, UPCLOUD, nwcs};
 use crate::server::{network, serve};
 
 #[test]
@@ -198,70 +196,4 @@ fn unsupported_urls_fail_at_once() {
             }
         }
     }
-}
-
-/// Creates a machine whose service has this document.
-type Make<'m> = &'m dyn Fn(&str) -> Machine;
-
-/// Each field of a document missing or of a wrong type: it is named in one warning, and everything else is kept.
-#[test]
-fn invalid_fields_do_not_affect_the_others() {
-    let upcloud = |document: &str| {
-        let base = serve(&[("/m", document)]);
-        Machine::new()
-            .firmware(&[("sys_vendor", "UpCloud"), ("product_uuid", "u-1")])
-            .config(&format!("datasource: {{UpCloud: {{metadata_url: '{base}/m', retries: 0}}}}"))
-            .nics(&["eth0", "eth1"])
-    };
-    let aliyun = |document: &str| {
-        let token = ("PUT /latest/api/token", "t");
-        let user_data = ("/2016-01-01/user-data", "u");
-        aliyun(&serve(&[token, ("/2016-01-01/meta-data/all", document), user_data]), "")
-    };
-    let clouds: &[(&str, &str, Make<'_>, &[&str])] = &[
-        ("NWCS", NWCS, &nwcs, &["hostname", "public-keys", "network", "userdata", "vendordata"]),
-        ("UpCloud", UPCLOUD, &upcloud, &["instance_id", "hostname", "public_keys", "network", "user_data"]),
-        ("CloudCIX", CLOUDCIX, &cloudcix, &["public-keys", "network"]),
-        ("AliYun", ALIYUN_ALL, &aliyun, &["hostname", "network"]),
-        ("Bigstep", BIGSTEP, &bigstep, &["userdata_raw", "vendordata_raw"]),
-    ];
-    let huge = "x".repeat(1 << 20);
-    for (name, good, machine, fields) in clouds {
-        // The documents themselves have an invalid key or interface.
-        let valid = machine(good);
-        let expected = valid.found(name);
-        let known: Vec<String> = valid.warnings().lines().map(String::from).collect();
-        for field in *fields {
-            for wrong in
-                [json!([[1]]), json!({"a": {"b": 1}}), json!(null), json!(huge), json!("a\0\n\x1b[2J")]
-            {
-                let mut document: Value = serde_json::from_str(good).unwrap();
-                document[*field] = wrong.clone();
-                let machine = machine(&document.to_string());
-                let mut i = machine.found(name);
-                i.public_keys.sort();
-                let place = format!("{name} {field} {:.40}", wrong.to_string());
-                assert!(!i.id.is_empty(), "{place}");
-                assert!(*field == "instance_id" || i.id == expected.id, "{place}");
-                if !field.starts_with("public") {
-                    assert_eq!(i.public_keys, expected.public_keys, "{place}");
-                }
-                if !field.contains("user") {
-                    assert_eq!(i.user_data, expected.user_data, "{place}");
-                }
-                let warnings = machine.warnings();
-                let warnings: Vec<&str> =
-                    warnings.lines().filter(|line| !known.iter().any(|l| l == line)).collect();
-                let warnings = warnings.join("\n");
-                let is_wrong_type = wrong.is_object() || wrong.is_array();
-                if is_wrong_type && !matches!((*field, &wrong), ("network", Value::Object(_))) {
-                    assert!(warnings.contains(field), "{place}: {warnings}");
-                }
-                let count = warnings.lines().filter(|line| line.contains("expected ")).count();
-                assert!(count <= 1, "{place}: {warnings}");
-            }
-        }
-    }
-    let no_id = nwcs("{}").find("NWCS").unwrap_err().to_string();
-    assert!(no_id.contains("no instance-id"), "{no_id}");
 }

@@ -1,7 +1,7 @@
 //! Ec2: Amazon EC2, and clouds with a compatible metadata service.
 
 use crate::checks::rules;
-use crate::dmi::Dmi;
+use crate::dmi_fields::Dmi;
 use crate::facts::Facts;
 use crate::lookup::{self, ConfigFile};
 use crate::verdict::{Answer, Verdict, found, maybe, not_found};

@@ -2,7 +2,7 @@
 
 use clouds::{Cloud, DmiField, Match, Rule};
 
-use crate::dmi::Dmi;
+use crate::dmi_fields::Dmi;
 use crate::facts::Facts;
 use crate::paths::RootedPath;
 use crate::verdict::{Answer, Verdict, found, not_found};
@@ -36,7 +36,7 @@ fn rules_of(name: &str) -> &'static [Rule] {
     clouds::cloud(name).map(|cloud| cloud.rules).unwrap_or_default()
 }
 
-/// Returns the first verdict that identifies the cloud, else the last one. The ones after it are not asked for.
+/// Returns the first verdict that identifies the cloud, else the last one. Later ones are not evaluated.
 fn first_found(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let mut last = not_found("the table has no detection rule for it");
     for verdict in verdicts {

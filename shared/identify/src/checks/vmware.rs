@@ -70,20 +70,9 @@ pub fn query(
 
 /// Checks for customization by the tools' plugin, which the configuration must allow.
 fn customization(facts: &Facts<'_>) -> Verdict {
-    const LIBRARIES: [&str; 5] = [
-        "/usr/lib",
-        "/usr/lib64",
-        "/usr/lib/x86_64-linux-gnu",
-        "/usr/lib/aarch64-linux-gnu",
-        "/usr/lib/i386-linux-gnu",
-    ];
     const KEY: &str = "disable_vmware_customization";
-    let plugins = LIBRARIES.into_iter().flat_map(|lib| {
-        let of = move |tools| format!("{lib}/{tools}/plugins/vmsvc/libdeployPkgPlugin.so");
-        ["vmware-tools", "open-vm-tools"].map(of)
-    });
-    let Some(plugin) = plugins.into_iter().find(|path| facts.roots.is_file(&RootedPath::in_root(path)))
-    else {
+    let is_installed = |path: &String| facts.roots.is_file(&RootedPath::in_root(path));
+    let Some(plugin) = clouds::vmware_plugin_paths().find(is_installed) else {
         return not_found("no guestinfo is set, and the customization plugin is not installed");
     };
     match lookup::last_value(facts.config(), KEY).as_deref() {

@@ -11,12 +11,13 @@ use std::time::Duration;
 
 use config::{Ini, Map, Node, Timeout};
 use serde_json::json;
-use state::{Blobs, NetworkConfig};
+use state::Blobs;
 use system::{Deadline, Result, System, debug, info, warning};
 
 use super::data::{CUSTOMIZATION, Data};
 use crate::document::fields;
-use crate::{Search, document};
+use crate::vmware::NAME;
+use crate::{Search, document, standard};
 
 pub use directory::remove_files;
 use directory::{DIRECTORY, path_of};
@@ -29,15 +30,6 @@ const MAX_DATA_SIZE: u64 = 16 << 20;
 // Wait: VMware | the customization file | `datasource: {VMware: {vmware_cust_file_max_wait: SECONDS}}`
 const DEFAULT_WAIT: u64 = 15;
 const POLL: Duration = Duration::from_millis(250);
-/// The tools' plugin that unpacks. Without it there is nothing to wait for.
-const PLUGIN: &str = "plugins/vmsvc/libdeployPkgPlugin.so";
-const LIBRARIES: [&str; 5] = [
-    "/usr/lib",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
-    "/usr/lib/i386-linux-gnu",
-];
 
 /// Returns the data of a customization file; `None` if there is none, or its kind is not allowed.
 ///
@@ -47,15 +39,13 @@ pub fn find(ctx: &Search<'_>) -> Result<Option<Data>> {
     let sys = ctx.sys;
     // The names are upstream's. The first one disables, and is true by default.
     let allows_settings = !is_true(ctx.config.get("disable_vmware_customization"));
-    let allows_data = is_true(ctx.settings("VMware").and_then(|s| s.get("allow_raw_data")));
+    let allows_data = is_true(ctx.settings(NAME).and_then(|s| s.get("allow_raw_data")));
     if !allows_settings && !allows_data {
         debug!(sys, "VMware customization is disabled");
         return Ok(None);
     }
-    let mut plugins = LIBRARIES
-        .iter()
-        .flat_map(|lib| ["vmware-tools", "open-vm-tools"].map(|tools| format!("{lib}/{tools}/{PLUGIN}")));
-    if !plugins.any(|plugin| sys.is_file(plugin)) {
+    // Without the plugin no file will appear.
+    if !clouds::vmware_plugin_paths().any(|plugin| sys.is_file(plugin)) {
         debug!(sys, "VMware customization: the tools' plugin is not installed");
         return Ok(None);
     }
@@ -100,14 +90,14 @@ fn is_true(node: Option<&Node>) -> bool {
     let Some(node) = node else { return true };
     match (node.as_bool(), node.scalar_text()) {
         (Some(value), _) => value,
-        (None, Some(text)) => matches!(&*text.trim().to_lowercase(), "true" | "1" | "on" | "yes"),
+        (None, Some(text)) => fields::parse_switch(&text) == Some(true),
         (None, None) => !node.is_falsy(),
     }
 }
 
 fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
     const KEY: &str = "vmware_cust_file_max_wait";
-    let seconds = match ctx.settings("VMware").and_then(|s| s.get(KEY)) {
+    let seconds = match ctx.settings(NAME).and_then(|s| s.get(KEY)) {
         None => DEFAULT_WAIT,
         Some(node) => {
             let number = node.scalar_text().and_then(|text| text.trim().parse::<u64>().ok());
@@ -120,7 +110,7 @@ fn wait_for_file(ctx: &Search<'_>, path: &str) -> bool {
     let deadline = Deadline::after(Duration::from_secs(seconds));
     debug!(ctx.sys, "waiting up to {seconds} s for {path}");
     let _wait = ctx.sys.begin_wait(path);
-    // As upstream, no wait means no look.
+    // As upstream: with a time limit of 0 the file is not read.
     while !deadline.is_expired() {
         if ctx.sys.is_file(path) {
             return true;
@@ -177,12 +167,7 @@ fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &st
         metadata.insert("instance-id", id);
     }
     let network = match nics::network_text(ini, text, &ctx.machine.nics()) {
-        Ok(content) => Some(NetworkConfig {
-            format: "vmware-imc-here".into(),
-            content: content.into(),
-            source: FILE.into(),
-            positions: String::new(),
-        }),
+        Ok(content) => Some(standard::network_in("vmware-imc-here", content.into(), FILE)),
         Err(e) => {
             reporter.fail("preparing the network configuration", &e, ErrorCode::NetworkFailed);
             None

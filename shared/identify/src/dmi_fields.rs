@@ -1,4 +1,4 @@
-//! The firmware's DMI (SMBIOS) fields, from the kernel; if the kernel has none, from dmidecode, which also searches EFI's
+//! The DMI (SMBIOS) fields that checks compare, from the kernel; if the kernel has none, from dmidecode, which also searches EFI's
 //! tables and physical memory.
 
 use std::time::Duration;
@@ -48,45 +48,41 @@ pub fn read(roots: &Roots, paths: &Paths, commands: &Commands<'_>) -> Dmi {
     if !roots.is_dir(&paths.dmi) {
         return read_with_dmidecode(commands);
     }
-    let field = |name: &str| {
+    read_each(|name, _| {
         let path = paths.dmi.join(name);
         match roots.line(&path) {
             Some(line) if !line.is_empty() => line,
             None if !roots.exists(&path) => "unavailable".to_string(),
             _ => "error".to_string(),
         }
-    };
-    Dmi {
-        sys_vendor: field("sys_vendor"),
-        board_name: field("board_name"),
-        chassis_asset_tag: field("chassis_asset_tag"),
-        product_name: field("product_name"),
-        product_serial: field("product_serial"),
-        product_uuid: field("product_uuid"),
-    }
+    })
 }
 
-/// Reads the fields by dmidecode's keywords; there is none for board_name. If dmidecode fails once, it found no tables
-/// and is not run again.
+/// Reads the fields by dmidecode's keywords. If dmidecode fails once, it found no tables and is not run again.
 fn read_with_dmidecode(commands: &Commands<'_>) -> Dmi {
     // Wait: the generator | one field from dmidecode, where /sys has none | -
     const TIMEOUT: Duration = Duration::from_secs(1);
     let mut program = commands.find_on_machine("dmidecode");
-    let mut field = |keyword: &str| {
+    read_each(|_, keyword| {
         let argument = format!("--string={keyword}");
-        let output = program.as_deref().and_then(|path| commands.run(&[path, "--quiet", &argument], TIMEOUT));
+        let path = program.as_deref().filter(|_| !keyword.is_empty());
+        let output = path.and_then(|path| commands.run(&[path, "--quiet", &argument], TIMEOUT));
         let Some(output) = output.filter(|output| output.code == 0) else {
-            program = None;
+            program = program.take().filter(|_| keyword.is_empty());
             return "error".to_string();
         };
         first_line(&String::from_utf8_lossy(&output.stdout))
-    };
+    })
+}
+
+/// Reads each field by the kernel's name and dmidecode's keyword, which is empty for the one that it does not print.
+fn read_each(mut field: impl FnMut(&str, &str) -> String) -> Dmi {
     Dmi {
-        sys_vendor: field("system-manufacturer"),
-        product_name: field("system-product-name"),
-        product_uuid: field("system-uuid"),
-        product_serial: field("system-serial-number"),
-        chassis_asset_tag: field("chassis-asset-tag"),
-        board_name: "error".into(),
+        sys_vendor: field("sys_vendor", "system-manufacturer"),
+        product_name: field("product_name", "system-product-name"),
+        product_uuid: field("product_uuid", "system-uuid"),
+        product_serial: field("product_serial", "system-serial-number"),
+        chassis_asset_tag: field("chassis_asset_tag", "chassis-asset-tag"),
+        board_name: field("board_name", ""),
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use state::Instance;
 use system::Result;
 
-use super::fuzzing::{scaleway_instance, text};
 use crate::vmware::{self, transport};
-use crate::{Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, rbxcloud, smartos, wsl};
+use crate::{
+    Search, altcloud, cloudsigma, document, ibmcloud, lxd, ovf, rbxcloud, scaleway, smartos, standard, wsl,
+};
 
 /// Reads an instance from files in a directory, each of which is a file of a disk, or a value of another medium.
 pub type Reader = fn(&Search<'_>, &str) -> Result<Option<Instance>>;
@@ -40,7 +41,13 @@ pub const READERS: [(&str, Reader); 10] = [
     ("Scaleway", |ctx, at| {
         let mut values = values(ctx, at)?;
         let mut file = |name: &str| values.remove(name).unwrap_or_default();
-        scaleway_instance(ctx, &file("conf"), file("user_data"), file("vendor_data")).map(Some)
+        let metadata = document::parse_map("Scaleway's metadata", &file("conf"))?;
+        let (user_data, vendor_data) =
+            (standard::blob(file("user_data")), standard::blob(file("vendor_data")));
+        // As fetched over IPv6.
+        let (base, nic) = ("http://[fd00:42::42]".into(), "eth0".into());
+        let documents = scaleway::Documents { metadata, user_data, vendor_data, lease: None, base, nic };
+        scaleway::instance(ctx.sys, documents).map(Some)
     }),
     ("SmartOS", |ctx, at| {
         let mut values = values(ctx, at)?;
@@ -50,7 +57,8 @@ pub const READERS: [(&str, Reader); 10] = [
     }),
     ("VMware", |ctx, at| {
         let values = values(ctx, at)?;
-        let variable = |key: &str| Some((None, text(values.get(key)?)));
+        let text = |key: &str| Some(String::from_utf8_lossy(values.get(key)?).into_owned());
+        let variable = |key: &str| Some((text(&format!("{key}.encoding")), text(key)?));
         let names = ["metadata", "userdata", "vendordata"];
         let data = transport::to_data(ctx.sys, "guestinfo", names, names.map(variable));
         data.map(|data| vmware::build_instance(ctx, data)).transpose()

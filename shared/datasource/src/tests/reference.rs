@@ -198,10 +198,10 @@ fn documented_settings(name: &str) -> Vec<[String; COLUMNS.len()]> {
 }
 
 /// Returns the names of the settings that the code of a datasource reads: the literals in these calls.
-fn names_in(source: &str, datasource: &str) -> Vec<String> {
+fn names_in(source: &str) -> Vec<String> {
     let calls = [
-        format!("settings(\"{datasource}\").and_then(|s| s.get(\""),
-        format!("is_enabled(\"{datasource}\", \""),
+        "settings(NAME).and_then(|s| s.get(\"".into(),
+        "is_enabled(NAME, \"".into(),
         "settings.get(\"".into(),
         "settings.text(\"".into(),
         "settings.seconds(\"".into(),
@@ -229,7 +229,7 @@ fn settings_are_those_of_the_code() {
         let source = source_of(name);
         let more = documented_settings(name);
         let urls_key = defaults(datasource).map(|defaults| defaults.urls_key);
-        for read in names_in(&source, name) {
+        for read in names_in(&source) {
             let is_listed = more.iter().any(|[listed, ..]| listed.split('.').any(|part| part == read));
             if !is_listed && urls_key != Some(read.as_str()) {
                 wrong.push(format!("{name}: {read} is read and not listed"));
