@@ -300,13 +300,6 @@ fn a_changed_file_is_downloaded_again() {
             "HTTP/1.1 206 P\r\nETag: \"v2\"\r\nContent-Range: bytes 3-8/9\r\nContent-Length: 6\r\n\r\nothers",
             3,
         ),
-        ("HTTP/1.1 206 P\r\nContent-Range: bytes 0-8/9\r\nContent-Length: 9\r\n\r\nabcothers", 3),
-        ("HTTP/1.1 206 P\r\nContent-Range: nonsense\r\nContent-Length: 6\r\n\r\nothers", 3),
-        ("HTTP/1.1 206 P\r\nContent-Length: 6\r\n\r\nothers", 3),
-        (
-            "HTTP/1.1 206 P\r\nContent-Type: multipart/byteranges; boundary=x\r\nContent-Length: 6\r\n\r\nothers",
-            3,
-        ),
         ("HTTP/1.1 416 X\r\nContent-Range: bytes */2\r\nContent-Length: 0\r\n\r\n", 3),
     ] {
         let server = Server::new(move |s, _, n| match n {
