@@ -3,7 +3,9 @@
 
 use system::System;
 
-use crate::{HostnameMethod, LocaleMethod, NtpSettings, PackageManager, TimezoneMethod, TrustStore};
+use crate::{
+    HostnameMethod, LocaleMethod, NetworkFiles, NtpSettings, PackageManager, TimezoneMethod, TrustStore,
+};
 
 /// A group of distributions with mostly the same tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,8 @@ pub struct Distro {
     pub ntp: NtpSettings,
     /// The trusted certificates.
     pub trust_store: TrustStore,
+    /// The files of the network configuration.
+    pub network_files: NetworkFiles,
 }
 
 const DEBIAN: Distro = Distro {
@@ -78,6 +82,7 @@ const DEBIAN: Distro = Distro {
     has_own_network_setup: false,
     ntp: NtpSettings { chrony_conf: "/etc/chrony/chrony.conf", ..NtpSettings::DEFAULT },
     trust_store: TrustStore::DEBIAN,
+    network_files: NetworkFiles::DEBIAN,
 };
 
 const RED_HAT: Distro = Distro {
@@ -97,6 +102,7 @@ const RED_HAT: Distro = Distro {
     has_own_network_setup: false,
     ntp: NtpSettings { chrony_service: "chronyd", ntp_service: "ntpd", ..NtpSettings::DEFAULT },
     trust_store: TrustStore::RED_HAT,
+    network_files: NetworkFiles::RED_HAT,
 };
 
 /// A distribution with Red Hat's tools that does not belong to the family by name.
@@ -121,6 +127,7 @@ const VMWARE: Distro = Distro {
         ..NtpSettings::DEFAULT
     },
     trust_store: TrustStore::RED_HAT.unverified(),
+    network_files: NetworkFiles::DEFAULT,
     ..RED_HAT
 };
 
@@ -142,6 +149,7 @@ const SUSE: Distro = Distro {
         ..NtpSettings::DEFAULT
     },
     trust_store: TrustStore::SUSE,
+    network_files: NetworkFiles::SUSE,
     ..RED_HAT
 };
 
@@ -164,6 +172,7 @@ const ALPINE: Distro = Distro {
         ..NtpSettings::DEFAULT
     },
     trust_store: TrustStore::ALPINE,
+    network_files: NetworkFiles::ALPINE,
     ..DEBIAN
 };
 
@@ -179,6 +188,7 @@ const ARCH: Distro = Distro {
     ssh_service: "sshd",
     ntp: NtpSettings { verified: false, ..NtpSettings::DEFAULT },
     trust_store: TrustStore::DEBIAN.unverified(),
+    network_files: NetworkFiles::ARCH,
     ..DEBIAN
 };
 
@@ -189,6 +199,7 @@ const GENTOO: Distro = Distro {
     hostname: HostnameMethod::Gentoo,
     locale: LocaleMethod::Gentoo,
     package_manager: PackageManager::Emerge,
+    network_files: NetworkFiles::DEFAULT,
     ..ARCH
 };
 
@@ -202,6 +213,7 @@ const AOSC: Distro = Distro {
     package_manager: PackageManager::Oma,
     ntp: NtpSettings { timesyncd_conf: "/etc/systemd/timesyncd.conf", ..NtpSettings::DEFAULT },
     trust_store: TrustStore::AOSC,
+    network_files: NetworkFiles::RED_HAT,
     ..ARCH
 };
 
@@ -227,6 +239,7 @@ const DISTROS: &[Distro] = &[
             ..NtpSettings::DEFAULT
         },
         trust_store: TrustStore::RED_HAT.unverified(),
+        network_files: NetworkFiles::AZURE_LINUX,
         ..RED_HAT
     },
     Distro { name: "centos", ..RED_HAT },
@@ -249,7 +262,7 @@ const DISTROS: &[Distro] = &[
     },
     Distro { name: "fedora", ..RED_HAT },
     GENTOO,
-    Distro { name: "mariner", template_suffix: "mariner", ..VMWARE },
+    Distro { name: "mariner", template_suffix: "mariner", network_files: NetworkFiles::MARINER, ..VMWARE },
     Distro { name: "miraclelinux", trust_store: TrustStore::RED_HAT.unverified(), ..RED_HAT },
     Distro { name: "OpenCloudOS", template_suffix: "OpenCloudOS", ..RED_HAT_LIKE },
     Distro { name: "openeuler", template_suffix: "openeuler", ..RED_HAT_LIKE },
@@ -279,7 +292,7 @@ const DISTROS: &[Distro] = &[
     Distro { name: "sles", ..SUSE },
     SUSE,
     Distro { name: "TencentOS", template_suffix: "OpenCloudOS", ..RED_HAT_LIKE },
-    Distro { name: "ubuntu", snap_fallback: true, ..DEBIAN },
+    Distro { name: "ubuntu", snap_fallback: true, network_files: NetworkFiles::UBUNTU, ..DEBIAN },
     Distro { name: "virtuozzo", trust_store: TrustStore::RED_HAT.unverified(), ..RED_HAT },
 ];
 

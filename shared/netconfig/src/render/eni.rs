@@ -101,8 +101,8 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             None => rendered.warn("route without a gateway; ignored"),
         }
     }
-    let content = format!("{}{}\n", target.eni_header, blocks.join("\n\n"));
-    rendered.files = vec![File::new(target.eni_path, content), udev::rules(model, UDEV_RULES)];
+    let content = format!("{}{}\n", target.files.eni_header, blocks.join("\n\n"));
+    rendered.files = vec![File::new(target.files.eni_path, content), udev::rules(model, UDEV_RULES)];
     Ok(rendered)
 }
 

@@ -27,7 +27,7 @@ use system::System;
 pub(crate) use netplan_generate::PATH as NETPLAN_PATH;
 pub use output::{File, RenderResult, Rendered};
 pub use renderer::Renderer;
-pub use target::{Flavour, Target};
+pub use target::Target;
 
 use crate::parse::{self, Facts, sanitize};
 

@@ -76,7 +76,7 @@ fn passthrough(config: &Node, target: &Target) -> RenderResult {
 }
 
 fn file(body: &str, target: &Target) -> RenderResult {
-    let header = target.netplan_header.ok_or("no netplan settings for this distribution")?;
+    let header = target.files.netplan_header.ok_or("no netplan settings for this distribution")?;
     let file = File::new(PATH, format!("{header}{body}"));
     Ok(Rendered::new(vec![File { mode: 0o600, keep_stricter_mode: true, ..file }]))
 }

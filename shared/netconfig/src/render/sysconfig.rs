@@ -1,7 +1,8 @@
-//! ifcfg files below /etc/sysconfig, as the families of Red Hat and SUSE read them: two [`Flavour`]s of one format.
+//! ifcfg files below /etc/sysconfig, as the families of Red Hat and SUSE read them: two [dialects](IfcfgDialect) of one format.
 
 use std::collections::HashMap;
 
+use distro::IfcfgDialect;
 use system::System;
 
 use crate::model::{Link, LinkKind, Model, Route};
@@ -9,7 +10,7 @@ use crate::model::{Link, LinkKind, Model, Route};
 use super::ifcfg_file::{HEADER, Ifcfg, has_ifcfg_plugin};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
-use super::target::{Flavour, SYSCONFIG_NETWORK, Target};
+use super::target::{SYSCONFIG_NETWORK, Target};
 use super::unsupported::{
     Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
 };
@@ -26,7 +27,7 @@ pub const RENDERER: Renderer = Renderer {
     post_write: None,
     activator: None,
     keeps_imds_lock: false,
-    unsupported: |target| target.sysconfig.map(Flavour::unsupported),
+    unsupported: |target| target.files.ifcfg.map(unsupported),
 };
 
 const UNSUPPORTED_RED_HAT: Unsupported = Unsupported {
@@ -88,32 +89,16 @@ fn has_bridge_option(name: &str) -> bool {
 
 const NM_DNS_CONF: &str = "/etc/NetworkManager/conf.d/99-cloud-init.conf";
 
-impl Flavour {
-    fn dir(self) -> &'static str {
-        match self {
-            Flavour::RedHat => "/etc/sysconfig/network-scripts",
-            Flavour::Suse => "/etc/sysconfig/network",
-        }
-    }
-
-    fn unsupported(self) -> &'static Unsupported {
-        match self {
-            Flavour::RedHat => &UNSUPPORTED_RED_HAT,
-            Flavour::Suse => &UNSUPPORTED_SUSE,
-        }
-    }
-
-    fn udev_rules(self) -> &'static str {
-        match self {
-            Flavour::RedHat => "/etc/udev/rules.d/70-persistent-net.rules",
-            Flavour::Suse => "/etc/udev/rules.d/85-persistent-net-cloud-init.rules",
-        }
+fn unsupported(dialect: IfcfgDialect) -> &'static Unsupported {
+    match dialect {
+        IfcfgDialect::RedHat => &UNSUPPORTED_RED_HAT,
+        IfcfgDialect::Suse => &UNSUPPORTED_SUSE,
     }
 }
 
 fn available(sys: &System) -> bool {
     let target = Target::for_machine(sys);
-    if target.sysconfig.is_none() {
+    if target.files.ifcfg.is_none() {
         return false;
     }
     let there =
@@ -124,7 +109,15 @@ fn available(sys: &System) -> bool {
 }
 
 fn render(model: &Model, target: &Target) -> RenderResult {
-    let flavour = target.sysconfig.ok_or("no sysconfig settings for this distribution")?;
+    let dialect = target.files.ifcfg.ok_or("no sysconfig settings for this distribution")?;
+    let (dir, udev_rules) = match dialect {
+        IfcfgDialect::RedHat => {
+            ("/etc/sysconfig/network-scripts", "/etc/udev/rules.d/70-persistent-net.rules")
+        }
+        IfcfgDialect::Suse => {
+            ("/etc/sysconfig/network", "/etc/udev/rules.d/85-persistent-net-cloud-init.rules")
+        }
+    };
     let mut rendered = Rendered::default();
     let topology = Topology::of(model);
     let has_default_route = model
@@ -134,18 +127,19 @@ fn render(model: &Model, target: &Target) -> RenderResult {
         .any(Route::is_default);
     for link in model.links.iter().filter(|l| l.kind != LinkKind::Loopback) {
         let mut file = Ifcfg::default();
-        device(&mut file, link, flavour);
-        if flavour == Flavour::Suse {
-            ifcfg::suse(&mut file, link);
-        } else {
-            ifcfg::red_hat(&mut file, link, has_default_route);
-        }
-        let routes = match flavour {
-            Flavour::RedHat => ifcfg::routes(&mut file, link, &mut rendered)?,
-            Flavour::Suse => None,
+        device(&mut file, link, dialect);
+        let routes = match dialect {
+            IfcfgDialect::RedHat => {
+                ifcfg::red_hat(&mut file, link, has_default_route);
+                ifcfg::routes(&mut file, link, &mut rendered)?
+            }
+            IfcfgDialect::Suse => {
+                ifcfg::suse(&mut file, link);
+                None
+            }
         };
-        topology_keys(&mut file, link, &topology, flavour);
-        let path = |kind: &str| format!("{}/{kind}-{}", flavour.dir(), link.name);
+        topology_keys(&mut file, link, &topology, dialect);
+        let path = |kind: &str| format!("{dir}/{kind}-{}", link.name);
         rendered.files.push(File::new(&path("ifcfg"), file.text()));
         if let Some([v4, v6]) = routes {
             rendered.files.push(File::new(&path("route"), v4));
@@ -164,13 +158,13 @@ fn render(model: &Model, target: &Target) -> RenderResult {
             .files
             .push(File { optional: true, ..File::new(NM_DNS_CONF, format!("{HEADER}[main]\ndns = none\n")) });
     }
-    if flavour == Flavour::RedHat {
+    if dialect == IfcfgDialect::RedHat {
         rendered.files.push(File::new(
             SYSCONFIG_NETWORK,
             sysconfig_network(model, target.sysconfig_network.as_deref().unwrap_or_default()),
         ));
     }
-    rendered.files.push(udev::rules(model, flavour.udev_rules()));
+    rendered.files.push(udev::rules(model, udev_rules));
     Ok(rendered)
 }
 
@@ -203,8 +197,8 @@ impl Topology<'_> {
 }
 
 /// Writes the keys at the beginning of every file: the device, its address and MTU.
-fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
-    let red_hat = flavour == Flavour::RedHat;
+fn device(file: &mut Ifcfg, link: &Link, dialect: IfcfgDialect) {
+    let red_hat = dialect == IfcfgDialect::RedHat;
     if red_hat {
         file.set("DEVICE", &link.name);
         file.set("ONBOOT", "yes");
@@ -246,8 +240,8 @@ fn device(file: &mut Ifcfg, link: &Link, flavour: Flavour) {
 }
 
 /// Writes bonds, bridges and vlans, and the membership in them.
-fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, flavour: Flavour) {
-    let red_hat = flavour == Flavour::RedHat;
+fn topology_keys(file: &mut Ifcfg, link: &Link, topology: &Topology<'_>, dialect: IfcfgDialect) {
+    let red_hat = dialect == IfcfgDialect::RedHat;
     match link.kind {
         LinkKind::Bond if link.bond.is_none() => {
             file.set("BONDING_MASTER", "yes");
