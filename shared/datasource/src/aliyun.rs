@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use config::{Map, Node, Value};
 use serde_json::json;
-use state::{Blobs, Instance, NetworkConfig};
+use state::{Blobs, Instance, NetworkConfig, NetworkFormat};
 use system::{Request, Result, warning};
 
 use crate::document::fields::{
@@ -152,5 +152,5 @@ fn network(ctx: &Search<'_>, metadata: &Node, nic: String) -> Option<NetworkConf
         "apply_full_imds_network_config": ctx.is_enabled(NAME, "apply_full_imds_network_config"),
         "primary": nic,
     });
-    Some(standard::network_in("aliyun-imds", content, &standard::metadata_of(NAME)))
+    Some(standard::network_in(NetworkFormat::AliyunImds, content, &standard::metadata_of(NAME)))
 }

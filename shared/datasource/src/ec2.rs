@@ -9,7 +9,7 @@
 use config::Node;
 use ephemeral::Ipv6Method;
 use serde_json::{Value as Json, json};
-use state::{Blobs, DeviceSearch, Instance, NetworkConfig};
+use state::{Blobs, DeviceSearch, Instance, NetworkConfig, NetworkFormat};
 use system::{Error, Request, Result, System, debug, info, warning};
 
 use crate::document::fields::FieldType::{Map, Text};
@@ -382,7 +382,7 @@ fn network(ctx: &Search<'_>, metadata: &Node, primary: Option<String>) -> Option
     if let Some(first) = first {
         content["primary"] = first.into();
     }
-    Some(standard::network_in("ec2-imds", content, "EC2's metadata"))
+    Some(standard::network_in(NetworkFormat::Ec2Imds, content, "EC2's metadata"))
 }
 
 /// Returns the routers that DHCP offers on the further NICs, for policy routing of packets from their addresses.

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use blockdev::Superblock;
 use config::{Map, Node};
 use serde_json::{Value as Json, json};
-use state::{Instance, NetworkConfig};
+use state::{Instance, NetworkConfig, NetworkFormat};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::document::fields::FieldType::{Data, Keys, Text};
@@ -170,8 +170,12 @@ fn metadata(raw: &Node) -> Node {
 fn network(variant: Variant, data: Option<Json>, device: &str) -> Option<NetworkConfig> {
     let file = "network_data.json";
     Some(match variant {
-        Variant::Template => standard::network_in("yaml", json!({"config": "disabled", "version": 1}), NAME),
-        Variant::OsCode => standard::network_in(file, data?, &format!("{file} of {device}")),
+        Variant::Template => {
+            standard::network_in(NetworkFormat::Yaml, json!({"config": "disabled", "version": 1}), NAME)
+        }
+        Variant::OsCode => {
+            standard::network_in(NetworkFormat::NetworkData, data?, &format!("{file} of {device}"))
+        }
     })
 }
 

@@ -16,7 +16,7 @@
 
 use config::{Map, Node};
 use serde_json::json;
-use state::{Blobs, DsMode, Instance};
+use state::{Blobs, DsMode, Instance, NetworkFormat};
 use system::{Error, Result, debug, info, warning};
 
 use crate::firmware;
@@ -379,7 +379,8 @@ fn build_instance(ctx: &Search<'_>, mut all: MergedSeed) -> Result<Option<Instan
     if instance.network.is_none()
         && let Some(text) = metadata.get("network-interfaces").and_then(Node::as_str)
     {
-        instance.network = Some(standard::network_in("eni", text.into(), "network-interfaces in meta-data"));
+        instance.network =
+            Some(standard::network_in(NetworkFormat::Eni, text.into(), "network-interfaces in meta-data"));
     }
     Ok(Some(instance))
 }

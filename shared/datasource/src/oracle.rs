@@ -8,7 +8,7 @@
 use config::Node;
 use ephemeral::Ipv6Method;
 use serde_json::json;
-use state::Instance;
+use state::{Instance, NetworkFormat};
 use system::{Error, Result, System, warning};
 
 use crate::document::fields::FieldType::{Data, Map, Str, StrList, Text};
@@ -74,7 +74,8 @@ fn find(ctx: &Search<'_>) -> Result<Option<Instance>> {
             "vnics": vnics.map(|vnics| vnics.to_json()),
             "configure_secondary_nics": configures_secondary,
         });
-        instance.network = Some(standard::network_in("oracle-imds", content, &standard::metadata_of(NAME)));
+        instance.network =
+            Some(standard::network_in(NetworkFormat::OracleImds, content, &standard::metadata_of(NAME)));
     }
     standard::record_machine(ctx.sys, &mut instance);
     Ok(Some(instance))

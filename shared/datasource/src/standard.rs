@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use config::source_map::positions;
 use config::{Node, Value};
 use serde_json::json;
-use state::{Blobs, DsMode, Instance, NetworkConfig};
+use state::{Blobs, DsMode, Instance, NetworkConfig, NetworkFormat};
 use system::{Result, System, error, warning};
 
 use crate::document::fields::{Field, FieldType};
@@ -130,7 +130,7 @@ pub fn metadata_of(name: &str) -> String {
 
 /// Returns a network configuration of version 1 or 2.
 pub fn network(config: Node, source: &str) -> NetworkConfig {
-    network_in("yaml", config.to_json(), source)
+    network_in(NetworkFormat::Yaml, config.to_json(), source)
 }
 
 /// Returns a network configuration of version 1 or 2 whose values have positions in a file.
@@ -140,8 +140,8 @@ pub fn network_with_positions(config: &Node) -> NetworkConfig {
 }
 
 /// Returns a network configuration in a format of netconfig's table.
-pub fn network_in(format: &str, content: serde_json::Value, source: &str) -> NetworkConfig {
-    NetworkConfig { format: format.into(), content, source: source.into(), positions: String::new() }
+pub fn network_in(format: NetworkFormat, content: serde_json::Value, source: &str) -> NetworkConfig {
+    NetworkConfig { format, content, source: source.into(), positions: String::new() }
 }
 
 /// Returns bytes as user-data or vendor-data; none if they are missing or empty.

@@ -80,7 +80,7 @@ fn oracle_falls_back_to_version_1() {
     assert_eq!((i.availability_zone.as_deref(), i.launch_index), (Some("ad-1"), Some(0)));
     assert_eq!(i.subplatform, format!("metadata (http://127.0.0.1:{}/opc/v2/)", v2.port));
     let network = i.network.as_ref().unwrap();
-    assert_eq!(network.format, "oracle-imds");
+    assert_eq!(network.format.as_str(), "oracle-imds");
     assert_eq!(network.content["vnics"][0]["privateIp"], "10.0.0.2");
     assert_eq!(network.content["configure_secondary_nics"], false);
     assert_eq!(v2.requests().len(), 2, "{:?}", v2.requests());

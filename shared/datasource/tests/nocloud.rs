@@ -190,9 +190,9 @@ fn standard_fields_are_read_from_the_metadata() {
 fn network_config_overrides_network_interfaces() {
     let meta = "network-interfaces: |\n  auto eth0\n  iface eth0 inet dhcp\n";
     let network = with_seed(meta).found("NoCloud").network.unwrap();
-    assert_eq!((&*network.format, network.content.as_str().unwrap().lines().count()), ("eni", 2));
+    assert_eq!((network.format.as_str(), network.content.as_str().unwrap().lines().count()), ("eni", 2));
     let both = with_seed(meta).file(&format!("{SEED}/network-config"), "version: 2");
-    assert_eq!(both.found("NoCloud").network.unwrap().format, "yaml");
+    assert_eq!(both.found("NoCloud").network.unwrap().format.as_str(), "yaml");
 }
 
 /// Bad metadata is reported with its position and never causes a panic; at a first boot the rest of the seed is used,

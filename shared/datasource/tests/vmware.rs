@@ -104,7 +104,7 @@ fn customization_settings_are_applied() {
     assert_eq!(instance.local_hostname.as_deref(), Some("vm.example.org"));
     assert_eq!(instance.config, json!({ "timezone": "Europe/Berlin" }));
     let network = instance.network.as_ref().unwrap();
-    assert_eq!(network.format, "vmware-imc-here");
+    assert_eq!(network.format.as_str(), "vmware-imc-here");
     let content = network.content.as_str().unwrap();
     assert!(content.contains("MACADDR = 02:00:00:00:00:02") && !content.contains("TIMEZONE"), "{content}");
     assert_eq!(machine.warnings(), "");

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use config::{Findings, Node};
+use state::NetworkFormat;
 use system::{System, warning};
 
 use crate::parse::{Facts, Format, Include, NicFacts, eni, kernel, klibc};
@@ -20,14 +21,14 @@ const IBFT_BOOT_FLAGS: u32 = 0b11;
 /// Reads the facts for the parser of one format.
 pub fn for_format(sys: &System, format: &Format, content: &Node, renderers: Option<&[String]>) -> Facts {
     let mut facts = nics::facts(&nics::read(sys));
-    match format.name {
-        "eni" => {
+    match format.format {
+        NetworkFormat::Eni => {
             facts.includes = interfaces_files(sys, content.as_str().unwrap_or_default(), eni::DEFAULT_DIR);
         }
-        "ec2-imds" => {
+        NetworkFormat::Ec2Imds => {
             facts.netplan = render::select(sys, renderers).is_ok_and(render::Renderer::has_passthrough);
         }
-        "oracle-imds" => {
+        NetworkFormat::OracleImds => {
             // Images of that cloud have the files only if they matter.
             facts.initramfs = klibc_config(sys);
             facts.iscsi_root = has_boot_target(sys);
@@ -264,7 +265,7 @@ mod tests {
         let text = "source interfaces.d/*.cfg\nsource /nowhere/*\nauto plain\n";
         put("/etc/network/interfaces", text);
         let content = Node::from(text);
-        let config = crate::from_format(&sys, "eni", &content, None).unwrap();
+        let config = crate::from_format(&sys, &NetworkFormat::Eni, &content, None).unwrap();
         let names = config.get("config").unwrap().as_seq().unwrap().iter();
         let names: Vec<&str> = names.filter_map(|e| e.get("name").and_then(Node::as_str)).collect();
         assert_eq!(names, ["a", "b", "plain"]);
@@ -287,7 +288,7 @@ mod tests {
         assert_eq!(json(initramfs_config(&sys, "ip6=ens3")), expected);
         put(OPEN_ISCSI, "");
         assert_eq!(json(initramfs_config(&sys, "quiet")), expected);
-        let oracle = Format::from_name("oracle-imds").unwrap();
+        let oracle = Format::of(&NetworkFormat::OracleImds).unwrap();
         let facts = for_format(&sys, oracle, &Node::null(), None);
         assert!(facts.initramfs.is_some() && !facts.iscsi_root);
         put("/sys/firmware/ibft/target0/flags", "3\n");

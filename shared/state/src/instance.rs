@@ -10,7 +10,7 @@ use system::{Error, Result, System, WriteGroup, WriteOptions, debug, warning};
 
 use crate::layout::RAW_DATA;
 use crate::previous_id::PreviousId;
-use crate::{Layout, json};
+use crate::{Layout, NetworkFormat, json};
 
 /// The version of the cache's format. Unknown fields of a later version are kept.
 const VERSION: u64 = 1;
@@ -168,8 +168,8 @@ pub struct HostKeyService {
 /// A network configuration and its format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NetworkConfig {
-    /// The name in netconfig's table of parsers: `yaml`, `network_data.json`, `eni`.
-    pub format: String,
+    /// The format.
+    pub format: NetworkFormat,
     /// The configuration.
     #[serde(default)]
     pub content: Value,
@@ -410,7 +410,7 @@ mod tests {
                        "network": {"format": "yaml", "content": {"version": 2}}}"#;
         let instance = Instance::from_json(serde_json::from_str(text).unwrap()).unwrap();
         assert_eq!(instance.dsmode, DsMode::Net);
-        assert_eq!(instance.network.as_ref().unwrap().format, "yaml");
+        assert_eq!(instance.network.as_ref().unwrap().format, NetworkFormat::Yaml);
         let again = instance.to_json();
         assert_eq!(again["new"]["x"], 1);
         assert_eq!(Instance::from_json(again).unwrap(), instance);

@@ -195,13 +195,14 @@ fn configure_nic(boot: &Boot, instance: &Instance, path: &str, name: &str) -> Re
         return Ok(());
     };
     let facts = nics::facts(&nics::read(&boot.sys));
-    let link = parse::parse(config, &facts).map_err(Error::new)?.model.links.into_iter().find(|link| {
+    let parsed = parse::parse(config, &facts).map_err(Error::new)?;
+    let link = parsed.model.links.iter().find(|link| {
         // The configuration may write a MAC with hyphens; the kernel uses colons.
         link.mac.as_deref().map(|m| m.replace('-', ":")).as_deref() == Some(mac.as_str())
             || (link.mac.is_none() && link.name == name)
     });
     let name = match link {
-        Some(link) => link.name,
+        Some(link) => link.name.clone(),
         None if !datasource::lists_hotplugged_nics(&found.datasource) => name.to_string(),
         None => {
             return Err(Error::new(format!(
@@ -212,8 +213,14 @@ fn configure_nic(boot: &Boot, instance: &Instance, path: &str, name: &str) -> Re
     debug!(boot.sys, "Applying config change");
     // The link exists and has its name: no wait.
     let mode = ApplyMode::Event("a NIC was plugged in");
-    let options =
-        WriteOptions { mode, has_instance: true, is_new: false, wait: Duration::ZERO, bring_up: false };
+    let options = WriteOptions {
+        parsed: Some(&(facts, parsed)),
+        mode,
+        has_instance: true,
+        is_new: false,
+        wait: Duration::ZERO,
+        bring_up: false,
+    };
     let applied = write_network(boot, &decision, &options)?;
     if let Some(error) = applied.no_renderer.into_iter().chain(applied.errors).next() {
         return Err(Error::new(error));

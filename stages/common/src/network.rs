@@ -9,9 +9,10 @@ use datasource::{NetworkSource, datasource};
 use netconfig::apply::DEFAULT_WAIT;
 use netconfig::events::Event;
 use netconfig::log_lines as lines;
+use netconfig::parse::Parsed;
 use netconfig::{
-    Applied, ApplyMode, ApplyRequest, BootContext, Decision, Inputs, Outcome, Source, apply, apply_mode,
-    bring_up, decide, facts, fallback_config, from_format, source,
+    Applied, ApplyMode, ApplyRequest, BootContext, Decision, Facts, Inputs, Outcome, Source, apply,
+    apply_mode, bring_up, decide, facts, fallback_config, from_format, source,
 };
 use state::{Instance, NetworkConfig};
 use system::{Result, debug, info, warning};
@@ -24,7 +25,9 @@ use crate::{Boot, FoundInstance, NotFound, StageName, measure};
 pub(crate) const NETWORK_STEP: &str = "network";
 
 /// How to write a network configuration.
-pub(crate) struct WriteOptions {
+pub(crate) struct WriteOptions<'a> {
+    /// The configuration as it was parsed with these facts, if it was parsed already.
+    pub parsed: Option<&'a (Facts, Parsed)>,
     /// Which parts are applied, and why.
     pub mode: ApplyMode,
     /// There is an instance, whose directory keeps a copy.
@@ -109,6 +112,7 @@ fn apply_if_due(
     record.network_position = position_of(boot, &decision, found);
     let may_bring_up = boot.stage == StageName::Network && may_bring_up(boot);
     let options = WriteOptions {
+        parsed: None,
         mode: apply_mode(&context),
         has_instance: found.is_some_and(|f| !f.is_unrecorded),
         is_new,
@@ -185,12 +189,13 @@ pub(crate) fn network_inputs(boot: &Boot, instance: Option<&Instance>) -> Inputs
 ///
 /// # Errors
 /// Fails if the configuration cannot be applied at all; errors of single links are in the result.
-pub(crate) fn write_network(boot: &Boot, decision: &Decision, options: &WriteOptions) -> Result<Applied> {
+pub(crate) fn write_network(boot: &Boot, decision: &Decision, options: &WriteOptions<'_>) -> Result<Applied> {
     measure::network(boot, decision);
     let renderers = boot.network_list("renderers");
     let instance_dir = options.has_instance.then(|| boot.layout.instance(""));
     let request = ApplyRequest {
         decision,
+        parsed: options.parsed,
         mode: options.mode,
         distro: boot.distro().name,
         renderers: renderers.as_deref(),

@@ -44,7 +44,7 @@ impl Rendered {
         let facts = Facts { fallback: Some("eth0".into()), ..Facts::from_pairs(LINKS) };
         let content = source_map::from_json(&network.content, &network.source, &network.positions);
         let mut findings = Findings::default();
-        let format = Format::from_name(&network.format).unwrap();
+        let format = Format::of(&network.format).unwrap();
         let converted = format.convert(&content, &facts, &mut findings);
         let mut rendered = Rendered::default();
         rendered.add_messages(&findings);

@@ -33,7 +33,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let renderer = &RENDERERS[usize::from(*how) % RENDERERS.len()];
     let target = Target::for_distro(DISTROS[usize::from(*how) / RENDERERS.len() % DISTROS.len()]);
     let text = String::from_utf8_lossy(text);
-    let Ok((config, _)) = netconfig::parse_input(format.name, "fuzz", &text, &facts()) else { return };
+    let Ok((config, _)) = netconfig::parse_input(format.format.as_str(), "fuzz", &text, &facts()) else { return };
     modules::schema::check_network(&config);
     let Ok(rendered) = netconfig::render::render(&config, renderer, &target, &facts()) else { return };
     for file in rendered.files {

@@ -2,7 +2,7 @@
 
 use config::Node;
 use serde_json::json;
-use state::{Instance, NetworkConfig};
+use state::{Instance, NetworkConfig, NetworkFormat};
 use system::{Error, Result, System, error, warning};
 
 use super::NAME;
@@ -98,10 +98,18 @@ impl InstanceData<'_> {
                     settings.is_set("apply_network_config_for_secondary_ips", true),
                 "apply_network_config_set_name": settings.is_set("apply_network_config_set_name", true),
             });
-            return Some(standard::network_in("azure-imds", content, &standard::metadata_of(NAME)));
+            return Some(standard::network_in(
+                NetworkFormat::AzureImds,
+                content,
+                &standard::metadata_of(NAME),
+            ));
         }
         let nic = nics.candidates.into_iter().next()?;
-        Some(standard::network_in("yaml", facts::fallback(&nic), "Azure: DHCP on the preferred NIC"))
+        Some(standard::network_in(
+            NetworkFormat::Yaml,
+            facts::fallback(&nic),
+            "Azure: DHCP on the preferred NIC",
+        ))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use config::{Node, Value};
 use serde_json::{Value as Json, json};
-use state::{Blobs, DeviceSearch, Instance};
+use state::{Blobs, DeviceSearch, Instance, NetworkFormat};
 use system::{Error, Result, System, debug, error, warning};
 
 use crate::document::fields::FieldType::{Data, Keys, List, Map, Str, StrList, Text};
@@ -270,14 +270,14 @@ impl OpenStackData {
             let zone = document::text(&self.metadata, "availability_zone");
             instance.availability_zone = zone.or(instance.availability_zone.take());
         }
-        let network = |format: &str, content: Json, file: &str| {
+        let network = |format, content: Json, file: &str| {
             standard::network_in(format, content, &format!("{file} of {source}"))
         };
         instance.network = match (&self.network_data, &self.eni) {
             (Some(data), _) if !data.is_null() => {
-                Some(network("network_data.json", data.clone(), "network_data.json"))
+                Some(network(NetworkFormat::NetworkData, data.clone(), "network_data.json"))
             }
-            (_, Some(eni)) => Some(network("eni", eni.clone().into(), "network interfaces")),
+            (_, Some(eni)) => Some(network(NetworkFormat::Eni, eni.clone().into(), "network interfaces")),
             _ => None,
         };
         instance.devices = standard::block_devices(&self.ec2);

@@ -8,6 +8,8 @@ mod settle;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
 use config::Node;
 use system::{Result, System, WriteOptions, debug, error, info, warning};
 
@@ -111,11 +113,16 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
         request.renderers.map_or("None".into(), |l| lines::python_list(l.iter().map(String::as_str)));
     debug!(sys, "{}'{}' from priority list: {priority}", lines::RENDERER, renderer.name);
     let target = Target::for_distro(request.distro).with_machine(sys);
-    let mut rendered = render::render(config, renderer, &target, &facts).map_err(system::Error::new)?;
+    let parsed = match request.parsed {
+        Some((known, parsed)) if known.nics == facts.nics => Ok(Cow::Borrowed(parsed)),
+        _ => parse::parse(config, &facts).map(Cow::Owned),
+    };
+    let mut rendered =
+        render::render_parsed(config, parsed.as_deref(), renderer, &target).map_err(system::Error::new)?;
     let manifest_path = format!("{}/{MANIFEST}", request.data_dir);
     let mut manifest = Manifest::read(sys, &manifest_path);
     let is_passthrough = renderer.passes_through(config);
-    match parse::parse(config, &facts) {
+    match parsed {
         Ok(parsed) => {
             if parsed.first_discarded.is_some()
                 && !is_passthrough
@@ -125,9 +132,9 @@ fn apply_decision(sys: &System, request: &ApplyRequest<'_>) -> Result<Applied> {
                 return Err(incomplete_config(&parsed));
             }
             if is_passthrough {
-                rendered.findings.extend(parsed.cycles);
+                rendered.findings.extend(parsed.cycles.clone());
             }
-            applied.links = parsed.model.links.into_iter().map(|l| l.name).collect();
+            applied.links = parsed.model.links.iter().map(|link| link.name.clone()).collect();
         }
         // netplan gets the configuration unchanged and may support more of it.
         Err(message) => {

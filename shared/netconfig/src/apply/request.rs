@@ -5,6 +5,7 @@ use std::time::Duration;
 use config::Findings;
 use system::{Change, Result, System, warning};
 
+use crate::parse::{Facts, Parsed};
 use crate::source::{ApplyMode, Decision};
 
 /// A request to apply a network configuration.
@@ -12,6 +13,8 @@ use crate::source::{ApplyMode, Decision};
 pub struct ApplyRequest<'a> {
     /// The selected configuration.
     pub decision: &'a Decision,
+    /// The configuration as it was parsed with these facts, if it was parsed already.
+    pub parsed: Option<&'a (Facts, Parsed)>,
     /// The part of the configuration that is applied.
     pub mode: ApplyMode,
     /// The name of the distribution, as in cloud.cfg.

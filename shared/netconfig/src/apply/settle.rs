@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use config::{Findings, Node};
+use state::NetworkFormat;
 use system::{Deadline, Result, System, debug, warning};
 
 use crate::log_lines as lines;
@@ -94,9 +95,15 @@ fn may_be_renamed(wanted: &[DesiredLink], nics: &[Nic], command_line: &str) -> b
 ///
 /// # Errors
 /// Fails if the format is unknown, the content is invalid for it, or none of the NICs that it names is found.
-pub fn from_format(sys: &System, format: &str, content: &Node, renderers: Option<&[String]>) -> Result<Node> {
-    let Some(row) = parse::Format::from_name(format) else {
-        return Err(system::Error::new(format!("unknown network configuration format '{format}'")));
+pub fn from_format(
+    sys: &System,
+    format: &NetworkFormat,
+    content: &Node,
+    renderers: Option<&[String]>,
+) -> Result<Node> {
+    let Some(row) = parse::Format::of(format) else {
+        let name = format.as_str();
+        return Err(system::Error::new(format!("unknown network configuration format '{name}'")));
     };
     let settled = retry_until_settled(sys, UDEV_QUIET_PERIOD, || {
         let facts = facts::for_format(sys, row, content, renderers);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::source::{Decision, Source};
 use scratch::TempDir;
+use state::NetworkFormat;
 use std::time::Duration;
 use system::Change;
 
@@ -22,6 +23,7 @@ fn decision(text: &str) -> Decision {
 fn request(decision: &Decision) -> ApplyRequest<'_> {
     ApplyRequest {
         decision,
+        parsed: None,
         mode: ApplyMode::Full("test"),
         distro: "debian",
         renderers: None,
@@ -267,14 +269,19 @@ fn datasource_formats_are_converted() {
         "{links: [{id: a, type: phy, ethernet_mac_address: '52:54:00:00:00:01'}], networks: [{link: a, type: ipv4_dhcp}]}",
     );
     let data = data.unwrap().root;
-    let config = from_format(&sys, "network_data.json", &data, None).unwrap();
+    let config = from_format(&sys, &NetworkFormat::NetworkData, &data, None).unwrap();
     assert_eq!(
         config.at_path(&["config"]).unwrap().as_seq().unwrap()[0].get("name").unwrap().as_str(),
         Some("ens3")
     );
     sys.remove_dir_all("/sys").unwrap();
-    assert!(from_format(&sys, "network_data.json", &data, None).unwrap_err().to_string().contains("no NIC"));
-    assert!(from_format(&sys, "morse", &data, None).is_err());
+    assert!(
+        from_format(&sys, &NetworkFormat::NetworkData, &data, None)
+            .unwrap_err()
+            .to_string()
+            .contains("no NIC")
+    );
+    assert!(from_format(&sys, &NetworkFormat::Unknown("morse".into()), &data, None).is_err());
     assert_eq!(fallback_config(&sys), None);
 }
 

@@ -7,7 +7,7 @@ use config::{Finding, FindingKind, Findings, Node, Position};
 use crate::model::{Link, LinkKind, Model};
 
 /// A parsed configuration.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Parsed {
     /// The model of the configuration.
     pub model: Model,

@@ -26,6 +26,7 @@ mod value_type;
 pub mod vmware;
 
 use config::{Findings, Node, Position, Value};
+use state::NetworkFormat;
 
 pub use builder::Parsed;
 pub use facts::{Facts, Include, NicFacts};
@@ -53,40 +54,56 @@ pub type ToConfig = fn(&Node, &Facts, &mut Findings) -> Result<Node, String>;
 
 /// An input format.
 pub struct Format {
-    /// The name in `net-convert --kind` and in an instance's cache.
-    pub name: &'static str,
+    /// The format.
+    pub format: NetworkFormat,
     /// The syntax in which the text is read.
     pub syntax: Syntax,
     /// Converts the value.
     pub to_config: ToConfig,
 }
 
-const fn format(name: &'static str, syntax: Syntax, to_config: ToConfig) -> Format {
-    Format { name, syntax, to_config }
+const fn row(format: NetworkFormat, syntax: Syntax, to_config: ToConfig) -> Format {
+    Format { format, syntax, to_config }
 }
 
-/// All input formats.
+/// The number of formats that `net-convert` reads: the first rows of [`FORMATS`].
+const INPUT_KIND_COUNT: usize = 5;
+
+/// All input formats, those of `net-convert` first, in the order of its help.
 pub const FORMATS: &[Format] = &[
-    format("yaml", Syntax::Yaml, |node, _, _| Ok(node.clone())),
-    format("network_data.json", Syntax::Json, network_data::to_v1),
-    format("eni", Syntax::Text, eni::to_v1),
-    format("azure-imds", Syntax::Json, azure::to_v2),
-    format("vmware-imc", Syntax::Text, vmware::to_v2),
-    format("vmware-imc-here", Syntax::Text, vmware::to_v2_on_machine),
-    format("ec2-imds", Syntax::Json, ec2::to_v2),
-    format("aliyun-imds", Syntax::Json, ec2::aliyun_to_v2),
-    format("oracle-imds", Syntax::Json, oracle::to_v1),
-    format("klibc", Syntax::Text, klibc::to_v1),
-    format("kernel-command-line", Syntax::Text, kernel::to_v1),
+    row(NetworkFormat::Eni, Syntax::Text, eni::to_v1),
+    row(NetworkFormat::Yaml, Syntax::Yaml, |node, _, _| Ok(node.clone())),
+    row(NetworkFormat::AzureImds, Syntax::Json, azure::to_v2),
+    row(NetworkFormat::NetworkData, Syntax::Json, network_data::to_v1),
+    row(NetworkFormat::VmwareImc, Syntax::Text, vmware::to_v2),
+    row(NetworkFormat::VmwareImcOnMachine, Syntax::Text, vmware::to_v2_on_machine),
+    row(NetworkFormat::Ec2Imds, Syntax::Json, ec2::to_v2),
+    row(NetworkFormat::AliyunImds, Syntax::Json, ec2::aliyun_to_v2),
+    row(NetworkFormat::OracleImds, Syntax::Json, oracle::to_v1),
+    row(NetworkFormat::Klibc, Syntax::Text, klibc::to_v1),
+    row(NetworkFormat::KernelCommandLine, Syntax::Text, kernel::to_v1),
 ];
 
-/// The names of the formats that `net-convert` reads, for the command line's choices. The others need facts of a machine.
-pub const INPUT_KINDS: &[&str] = &["eni", "yaml", "azure-imds", "network_data.json", "vmware-imc"];
+/// The names of the formats that `net-convert` reads, for the command line's choices.
+pub const INPUT_KINDS: &[&str] = &{
+    let mut names = [""; INPUT_KIND_COUNT];
+    let mut i = 0;
+    while i < names.len() {
+        names[i] = FORMATS[i].format.as_str();
+        i += 1;
+    }
+    names
+};
 
 impl Format {
     /// Returns the format of this name.
     pub fn from_name(name: &str) -> Option<&'static Format> {
-        FORMATS.iter().find(|f| f.name == name)
+        FORMATS.iter().find(|row| row.format.as_str() == name)
+    }
+
+    /// Returns the row of a format; `None` for one of a later release.
+    pub fn of(format: &NetworkFormat) -> Option<&'static Format> {
+        FORMATS.iter().find(|row| row.format == *format)
     }
 
     /// Converts a document of this format to a configuration of version 1 or 2. Characters that no value may contain are
@@ -203,7 +220,7 @@ mod tests {
             let document = format.parse("document", text, &mut findings).unwrap();
             drop(format.convert(&document, &Facts::from_pairs([("eth0", mac)]), &mut findings));
             let keys: Vec<_> = findings.iter().map(|finding| finding.key.as_str()).collect();
-            assert_eq!(keys.first(), Some(&expected), "{}: {keys:?}", format.name);
+            assert_eq!(keys.first(), Some(&expected), "{}: {keys:?}", format.format.as_str());
         }
         // A configuration is below the key `network`, written or not.
         for text in [

@@ -29,7 +29,7 @@ pub use output::{File, RenderResult, Rendered};
 pub use renderer::Renderer;
 pub use target::Target;
 
-use crate::parse::{self, Facts, sanitize};
+use crate::parse::{self, Facts, Parsed, sanitize};
 
 /// All renderers, in the order in which they are tried if the configuration lists none.
 pub const RENDERERS: &[Renderer] =
@@ -102,12 +102,26 @@ fn all_names() -> String {
     RENDERERS.iter().map(|r| r.name).collect::<Vec<_>>().join(" ")
 }
 
-/// Renders a configuration of version 1 or 2.
+/// Parses and renders a configuration of version 1 or 2.
 ///
 /// # Errors
 /// Fails if the configuration is invalid as a whole or the renderer does not support the target; then no file may be
 /// written.
 pub fn render(config: &Node, renderer: &Renderer, target: &Target, facts: &Facts) -> RenderResult {
+    render_parsed(config, parse::parse(config, facts).as_ref(), renderer, target)
+}
+
+/// Renders a configuration of version 1 or 2 that [`parse::parse`] has parsed. A renderer that passes the configuration
+/// through ignores that result, also if it is an error.
+///
+/// # Errors
+/// Fails as [`render`] does.
+pub fn render_parsed(
+    config: &Node,
+    parsed: Result<&Parsed, &String>,
+    renderer: &Renderer,
+    target: &Target,
+) -> RenderResult {
     let config = parse::network_section(config);
     if let Some(passthrough) = renderer.passthrough.filter(|_| renderer.passes_through(config)) {
         let sanitized = sanitize::sanitize(config, "network", sanitize::Consumer::Netplan);
@@ -115,9 +129,9 @@ pub fn render(config: &Node, renderer: &Renderer, target: &Target, facts: &Facts
         findings.extend(parse::unknown_keys(&sanitized.config));
         return Ok(Rendered { findings, ..passthrough(&sanitized.config, target)? });
     }
-    let parsed = parse::parse(config, facts)?;
+    let parsed = parsed.map_err(String::clone)?;
     let mut rendered = (renderer.render)(&parsed.model, target)?;
-    let mut findings = parsed.findings;
+    let mut findings = parsed.findings.clone();
     findings.extend(std::mem::take(&mut rendered.findings));
     rendered.findings = findings;
     if let Some(unsupported) = (renderer.unsupported)(target) {

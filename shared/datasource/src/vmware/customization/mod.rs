@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use config::{Ini, Map, Node, Timeout};
 use serde_json::json;
-use state::Blobs;
+use state::{Blobs, NetworkFormat};
 use system::{Deadline, Result, System, debug, info, warning};
 
 use super::data::{CUSTOMIZATION, Data};
@@ -167,7 +167,7 @@ fn customize(ctx: &Search<'_>, reporter: &Reporter<'_>, ini: &Ini<'_>, text: &st
         metadata.insert("instance-id", id);
     }
     let network = match nics::network_text(ini, text, &ctx.machine.nics()) {
-        Ok(content) => Some(standard::network_in("vmware-imc-here", content.into(), FILE)),
+        Ok(content) => Some(standard::network_in(NetworkFormat::VmwareImcOnMachine, content.into(), FILE)),
         Err(e) => {
             reporter.fail("preparing the network configuration", &e, ErrorCode::NetworkFailed);
             None
