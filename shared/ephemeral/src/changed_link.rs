@@ -32,7 +32,7 @@ impl<T> FamilyState<T> {
         matches!(self, FamilyState::Ready | FamilyState::Disabled)
     }
 
-    /// Continues what is pending: `step` returns whether the family is up.
+    /// Continues a pending family: `step` returns whether it is up.
     pub fn advance(&mut self, step: impl FnOnce(&mut T) -> Result<bool>) {
         let FamilyState::Pending(pending) = self else { return };
         match step(pending) {

@@ -58,7 +58,7 @@ impl PendingIpv4 {
 }
 
 impl Ipv4 {
-    /// Begins what the method requires. A failure becomes the state of this family.
+    /// Starts the configuration. A failure becomes the state of this family.
     pub fn begin(method: Option<&Ipv4Method>, link: &mut ChangedLink<'_>) -> Ipv4 {
         let mut this = Ipv4 { state: FamilyState::Disabled, lease: None };
         let started = match method {
@@ -127,7 +127,7 @@ impl Ipv4 {
 }
 
 impl PendingIpv4 {
-    /// Sends what is due and processes received packets. Returns the lease, once it is granted.
+    /// Sends the next message if it is due, and processes received packets. Returns the lease, once it is granted.
     fn step(&mut self, link: &mut ChangedLink<'_>) -> Result<Option<Lease>> {
         let now = link.sys.clock().elapsed();
         if !self.has_carrier {

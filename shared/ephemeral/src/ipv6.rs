@@ -55,7 +55,7 @@ impl PendingIpv6 {
 }
 
 impl Ipv6 {
-    /// Begins what the method requires. A failure becomes the state of this family.
+    /// Starts the configuration. A failure becomes the state of this family.
     pub fn begin(method: Option<Ipv6Method>, link: &mut ChangedLink<'_>) -> Ipv6 {
         let started = method.map_or(Ok(FamilyState::Disabled), |method| prepare(method, link));
         Ipv6 { state: started.unwrap_or_else(|e| FamilyState::Failed(e.to_string())) }
@@ -66,14 +66,14 @@ impl Ipv6 {
         self.state.is_pending().then_some(POLL_INTERVAL)
     }
 
-    /// Does what is due. If IPv4 works, routers are awaited no longer than their solicitations take.
+    /// Takes the next step. If IPv4 works, waits for a router only until the last solicitation has timed out.
     pub fn advance(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) {
         self.state.advance(|pending| pending.step(link, has_v4));
     }
 }
 
 impl PendingIpv6 {
-    /// Does what is due. Returns whether IPv6 is up.
+    /// Takes the next step. Returns whether IPv6 is up.
     fn step(&mut self, link: &mut ChangedLink<'_>, has_v4: bool) -> Result<bool> {
         let now = link.sys.clock().elapsed().saturating_sub(self.began);
         let index = link.info.index;

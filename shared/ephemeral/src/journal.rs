@@ -1,5 +1,5 @@
 //! Changes to links and how to revert them. The journal is written below /run before each change, so that the next
-//! process reverts what a killed one left. It is text, one step per line, and readable for people.
+//! process reverts the changes of a killed one. It is text, one step per line.
 
 use std::net::IpAddr;
 

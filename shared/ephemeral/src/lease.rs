@@ -44,7 +44,7 @@ impl Lease {
     /// Returns the lease of an acknowledgement.
     ///
     /// # Errors
-    /// Fails with what is wrong if the message has no usable address or an invalid subnet mask.
+    /// Fails with the reason if the message has no usable address or an invalid subnet mask.
     pub fn from_message(message: &Message) -> Result<Lease, &'static str> {
         let given = message.yiaddr;
         if given.is_unspecified() || given.is_broadcast() || given.is_multicast() || given.is_loopback() {

@@ -1,5 +1,5 @@
 //! An ephemeral network for reading metadata, before the machine's own networking is configured: the configuration is in
-//! the metadata. All changes are rolled back at its end, whatever the reason; those of a killed process are rolled back
+//! the metadata. All changes are rolled back at its end, also after an error; those of a killed process are rolled back
 //! by the next one ([`roll_back_stale`]).
 //!
 //! ```text
@@ -45,7 +45,7 @@ use ipv6::Ipv6;
 
 /// The directory below the run directory with one file for each changed link.
 pub const JOURNAL_DIR: &str = "ephemeral";
-/// The limit of every wait, whatever is configured: a boot has to finish.
+/// The limit of every wait, also if a longer one is configured: a boot has to finish.
 // Wait: the temporary network | whatever is configured, at most | -
 const MAX_WAIT: Duration = Duration::from_secs(600);
 /// The network that a datasource needs. Both families come up in parallel; the first one suffices.
@@ -146,7 +146,7 @@ impl<'a> EphemeralNetwork<'a> {
     ///
     /// # Errors
     /// Fails if all candidates failed, or if none answered by the deadline, at most ten minutes. The message has the last error
-    /// of each and what is wrong with the network.
+    /// of each and the problems of the network.
     pub fn fetch(&mut self, candidates: &[Request], deadline: Deadline) -> Result<FirstResponse> {
         happy_eyeballs::fetch(self, candidates, deadline.earlier(Deadline::after(MAX_WAIT)))
     }

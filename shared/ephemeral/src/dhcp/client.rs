@@ -15,9 +15,9 @@ use crate::lease::Lease;
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 // Wait: DHCP | an answer, at most | -
 const MAX_WAIT: Duration = Duration::from_secs(64);
-/// The number of requests to a server that offered and no longer answers, before other servers are asked too.
+/// The number of requests to a server that made an offer and no longer responds, before the client broadcasts again.
 const MAX_REQUESTS: u32 = 4;
-/// The pause after a refusal, so that a server that always refuses is not asked continuously.
+/// The pause after a DHCPNAK, so that the client does not send continuously to a server that always refuses.
 // Wait: DHCP | the next request after a refusal | -
 const NAK_DELAY: Duration = Duration::from_secs(1);
 /// The maximum number of servers that are remembered as refusing.

@@ -177,7 +177,7 @@ impl Message {
         bytes
     }
 
-    /// Returns `None` for anything but a DHCP message. Options end with the bytes, whatever their lengths say.
+    /// Returns `None` for anything but a DHCP message. An option that is longer than the rest of the message is ignored.
     pub fn decode(bytes: &[u8]) -> Option<Message> {
         let bytes = &bytes[..bytes.len().min(MAX_SIZE)];
         let fixed = bytes.get(..HEADER_SIZE)?;
