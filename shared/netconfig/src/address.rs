@@ -1,5 +1,5 @@
 //! Addresses, masks and routes as users write them, normalized to an address text (kept as written) and a prefix length.
-//! Pure; an error says what was expected, never what was found.
+//! Pure; an error has the expected form, never the value, which may be a secret.
 
 use std::net::IpAddr;
 
@@ -84,7 +84,7 @@ pub fn parse_integer(node: &Node) -> Option<i64> {
     }
 }
 
-/// What [`parse_number`] accepts.
+/// The expectation that is reported for a value that [`parse_number`] rejects.
 pub const NUMBER: &str = "a number from 0 to 4294967295";
 
 /// Returns a number of 32 bits, as MTUs and metrics are, also one that is written as text.

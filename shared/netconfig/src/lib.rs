@@ -38,17 +38,6 @@ pub use parse::Facts;
 pub use render::{File, Target};
 pub use source::{ApplyMode, BootContext, Decision, Inputs, Outcome, Source, apply_mode, decide};
 
-/// The result of [`convert`].
-#[derive(Debug)]
-pub struct Converted {
-    /// The rendered files.
-    pub files: Vec<File>,
-    /// Invalid or unknown parts of the input.
-    pub findings: Findings,
-    /// Valid parts that the renderer's format cannot express.
-    pub unsupported: Findings,
-}
-
 /// Converts a string of one format (a name in [`parse::FORMATS`]) to a configuration of version 1 or 2.
 ///
 /// # Errors
@@ -69,25 +58,4 @@ pub fn parse_input(
         parse::Syntax::Json | parse::Syntax::Text => format.convert(&node, facts, &mut findings)?,
     };
     Ok((config, findings))
-}
-
-/// Converts a string of one format to the files of one renderer (a name in [`render::RENDERERS`]), as
-/// `devel net-convert` does. Depends on the system only through `facts` and `target`.
-///
-/// # Errors
-/// Fails if the format or the renderer is unknown, the text has no usable configuration or the renderer does not
-/// support the target.
-pub fn convert(
-    format: &str,
-    source: &str,
-    text: &str,
-    renderer: &str,
-    target: &Target,
-    facts: &Facts,
-) -> Result<Converted, String> {
-    let renderer = render::by_name(renderer).ok_or("unknown output format")?;
-    let (config, mut findings) = parse_input(format, source, text, facts)?;
-    let rendered = render::render(&config, renderer, target, facts)?;
-    findings.extend(rendered.findings);
-    Ok(Converted { files: rendered.files, findings, unsupported: rendered.unsupported })
 }

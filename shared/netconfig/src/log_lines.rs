@@ -101,7 +101,7 @@ const MAX_LEN: usize = 16 << 10;
 /// Returns a configuration as Python prints it, without possible secrets, and truncated if it is large.
 pub fn redacted(config: &Node) -> String {
     let mut text = String::new();
-    write_python(&mut text, config, &|key, value| UNREDACTED_KEYS.contains(&key) || is_address(value));
+    write_value(&mut text, "", config, &|key, value| UNREDACTED_KEYS.contains(&key) || is_address(value));
     if text.len() > MAX_LEN {
         text.truncate(text.floor_char_boundary(MAX_LEN));
         text.push('…');
@@ -115,13 +115,9 @@ fn is_address(text: &str) -> bool {
     text.len() <= 64 && (address.parse::<std::net::IpAddr>().is_ok() || is_ethernet_mac(text))
 }
 
-/// `is_public` gets the key of a string, and the text.
-fn write_python(text: &mut String, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
-    write_value(text, "", node, is_public);
-}
-
+/// Writes a value that belongs to the key `at`. `is_public` gets the key of a string, and the string.
 fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str, &str) -> bool) {
-    // What would be truncated need not be formatted.
+    // The rest would be truncated.
     if text.len() > MAX_LEN {
         return;
     }
@@ -157,7 +153,7 @@ fn write_value(text: &mut String, at: &str, node: &Node, is_public: &dyn Fn(&str
 /// Returns names and MACs of links as Python prints them.
 pub fn python_repr(node: &Node) -> String {
     let mut text = String::new();
-    write_python(&mut text, node, &|_, _| true);
+    write_value(&mut text, "", node, &|_, _| true);
     text
 }
 

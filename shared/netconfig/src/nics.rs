@@ -275,19 +275,8 @@ fn ovs_internal_ports(sys: &System) -> HashSet<String> {
     if sys.which("ovs-vsctl").is_none() {
         return HashSet::new();
     }
-    let query = [
-        "--format",
-        "csv",
-        "--no-headings",
-        "--timeout",
-        "10",
-        "--columns",
-        "name",
-        "find",
-        "interface",
-        "type=internal",
-    ];
-    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query)).read_only()) {
+    let query = "--format csv --no-headings --timeout 10 --columns name find interface type=internal";
+    match sys.run(&Command::new(["ovs-vsctl"].into_iter().chain(query.split(' '))).read_only()) {
         Ok(finished) => finished.text().lines().map(|l| l.trim().trim_matches('"').to_string()).collect(),
         Err(e) => {
             debug!(sys, "{e}");

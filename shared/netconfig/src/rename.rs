@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use config::{Map, Node};
+use config::Node;
 use system::{LinkAddress, System, debug, warning};
 
 use crate::log_lines as lines;
@@ -71,23 +71,19 @@ pub fn desired_links(config: &Node) -> Vec<DesiredLink> {
     };
     match config.as_map().and_then(parse::version) {
         Some(1) => {
-            let entries = config.get("config").and_then(Node::as_seq).unwrap_or_default();
-            let physical =
-                entries.iter().filter(|e| e.get("type").and_then(Node::as_str) == Some("physical"));
-            physical
-                .filter_map(|e| {
-                    let (driver, id) = (text(e, &["params", "driver"]), text(e, &["params", "device_id"]));
-                    found(text(e, &["name"]), text(e, &["mac_address"]), driver.into_iter().collect(), id)
-                })
-                .collect()
+            let entries = config.get("config").into_iter().flat_map(Node::items);
+            let physical = entries.filter(|e| e.get("type").and_then(Node::as_str) == Some("physical"));
+            let link = |e: &Node| {
+                let (driver, id) = (text(e, &["params", "driver"]), text(e, &["params", "device_id"]));
+                found(text(e, &["name"]), text(e, &["mac_address"]), driver.into_iter().collect(), id)
+            };
+            physical.filter_map(link).collect()
         }
         Some(2) => {
-            let devices = config.get("ethernets").and_then(Node::as_map).into_iter().flat_map(Map::iter);
-            devices
-                .filter_map(|(_, d)| {
-                    found(text(d, &["set-name"]), text(d, &["match", "macaddress"]), drivers(d), None)
-                })
-                .collect()
+            let link =
+                |d: &Node| found(text(d, &["set-name"]), text(d, &["match", "macaddress"]), drivers(d), None);
+            let devices = config.get("ethernets").into_iter().flat_map(Node::entries);
+            devices.filter_map(|(_, device)| link(device)).collect()
         }
         _ => Vec::new(),
     }
@@ -100,7 +96,7 @@ pub fn matched_links(config: &Node) -> Vec<DesiredLink> {
     if config.as_map().and_then(parse::version) != Some(2) {
         return Vec::new();
     }
-    let devices = config.get("ethernets").and_then(Node::as_map).into_iter().flat_map(Map::iter);
+    let devices = config.get("ethernets").into_iter().flat_map(Node::entries);
     devices
         .filter(|(_, device)| device.get("set-name").is_none())
         .filter_map(|(id, device)| {

@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use common::{convert, convert_for};
+use netconfig::Facts;
 use netconfig::render::OUTPUT_KINDS;
 
 /// Path below the directory → mode and content.
@@ -65,7 +69,7 @@ fn rendered_files_are_the_golden_ones() {
             let before = |path: &str| fs::read_to_string(case.join("before").join(path)).ok();
             target.resolv_conf = before("etc/resolv.conf");
             target.sysconfig_network = before("etc/sysconfig/network");
-            let converted = netconfig::convert(format, "input", &text, renderer, &target, &facts)
+            let converted = convert_for(format, "input", &text, (renderer, &target), &facts)
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
             let mut found = Tree::new();
             expected(&case.join("before"), Path::new(""), &mut found);
@@ -96,23 +100,37 @@ fn every_renderer_has_golden_cases() {
     assert!(tested.iter().all(|name| OUTPUT_KINDS.contains(name)), "{tested:?}");
 }
 
-/// Inputs without any usable configuration: an error with the position, and no file.
+/// Inputs without any usable configuration: an error with the position, and no file. The remaining parts would cut off the
+/// machine, or nothing certain is left.
 #[test]
 fn unusable_inputs_are_rejected_with_their_position() {
+    let facts = Facts::default();
     for (input, message) in [
-        ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2"),
+        ("version: 3\nconfig: []\n", "input:1:10: network.version: expected 1 or 2, found an integer"),
+        ("version: two\n", "input:1:10: network.version: expected 1 or 2, found a string"),
         ("ethernets: {}\n", "network.version: expected 1 or 2"),
         ("just text\n", "expected a map"),
         ("", "expected a map"),
+        ("- 1\n", "network: expected a map with 'version', found a list"),
+        ("version: 1\n", "network.config: expected a list of entries, found nothing"),
         (
             "version: 1\nconfig:\n- {type: phisical, name: eth0}\n",
             "input:3:10: network.config[0].type: expected",
         ),
         ("version: 1\nconfig: none\n", "expected a list"),
+        ("version: 2\nethernets: [eth0]\n", "network.ethernets: expected a map of devices"),
         ("version: 2\nethernets: {../../x: {}}\n", "invalid name (a slash"),
+        (
+            "version: 2\nethernets: {e: {addresses: [10.0.0.1/33]}}\n",
+            "input:2:29: network.ethernets.e.addresses[0]",
+        ),
         (
             "version: 1\nconfig:\n- {type: nameserver, address: 1.1.1.1, interface: eth9}\n",
             "no such interface",
+        ),
+        (
+            "version: 1\nconfig: [{type: route, destination: 10.0.0.0, netmask: 255.0.0.255, gateway: 10.0.0.1}]\n",
+            "a contiguous netmask",
         ),
         (
             "version: 1\nconfig:\n- type: physical\n  name: eth0\n  subnets:\n  - {type: static, address: 10.0.0.1, netmask: 255.0.255.0}\n",
@@ -127,39 +145,15 @@ fn unusable_inputs_are_rejected_with_their_position() {
             "use-domains",
         ),
     ] {
-        let result = netconfig::convert(
-            "yaml",
-            "input",
-            input,
-            "networkd",
-            &netconfig::Target::for_distro("debian"),
-            &netconfig::Facts::default(),
-        );
-        let error = result.err().unwrap_or_else(|| panic!("taken: {input}"));
+        let result = convert("yaml", "input", input, ("networkd", "debian"), &facts);
+        let error = result.err().unwrap_or_else(|| panic!("accepted: {input}"));
         assert!(error.contains(message), "{error}");
         assert!(!error.contains("10.0.0.300") && !error.contains("phisical"), "shows the value: {error}");
     }
     let link = r#"{"links":[{"id":"a","type":"phy","ethernet_mac_address":"52:54:00:00:00:01"}]}"#;
-    let facts = netconfig::Facts::default();
-    let error = netconfig::convert(
-        "network_data.json",
-        "x",
-        link,
-        "networkd",
-        &netconfig::Target::for_distro("debian"),
-        &facts,
-    )
-    .unwrap_err();
+    let error = convert("network_data.json", "x", link, ("networkd", "debian"), &facts).err().unwrap();
     assert!(error.contains("links[0].ethernet_mac_address: no NIC has this MAC address"), "{error}");
-    let foreign = netconfig::convert(
-        "yaml",
-        "x",
-        "version: 2\n",
-        "netplan",
-        &netconfig::Target::for_distro("fedora"),
-        &facts,
-    )
-    .unwrap_err();
+    let foreign = convert("yaml", "x", "version: 2\n", ("netplan", "fedora"), &facts).err().unwrap();
     assert!(foreign.contains("no netplan settings"), "{foreign}");
 }
 
@@ -167,26 +161,19 @@ fn unusable_inputs_are_rejected_with_their_position() {
 #[test]
 fn invalid_parts_are_reported_with_their_position() {
     let input = "version: 2\nethernets:\n  eth0:\n    dhcp4: true\n    adresses: [10.0.0.1/8]\n    match: {mac: x}\nvrfs: {}\n";
-    let facts = netconfig::Facts::default();
-    let converted = netconfig::convert(
-        "yaml",
-        "seed",
-        input,
-        "networkd",
-        &netconfig::Target::for_distro("debian"),
-        &facts,
-    )
-    .unwrap();
-    let messages: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        messages,
-        [
+    for (renderer, supported) in [("networkd", false), ("netplan", true)] {
+        let converted = convert("yaml", "seed", input, (renderer, "debian"), &Facts::default()).unwrap();
+        let messages: Vec<String> = converted.findings.iter().map(ToString::to_string).collect();
+        let all = [
             "seed:7:1: network.vrfs: supported by netplan only; ignored",
             "seed:5:5: network.ethernets.eth0.adresses: unknown key; did you mean 'addresses'?",
             "seed:6:13: network.ethernets.eth0.match.mac: unknown key",
-        ]
-    );
-    assert_eq!(converted.files.len(), 1);
+        ];
+        assert_eq!(messages, all[usize::from(supported)..], "{renderer}");
+        assert_eq!(converted.files.len(), 1);
+        // netplan gets version 2 unchanged, so that its new keys work.
+        assert_eq!(converted.files[0].content.contains("adresses:"), supported, "{renderer}");
+    }
 }
 
 /// Keys that a format cannot express: each renderer with the same two configurations, position and key.
@@ -217,7 +204,6 @@ config:
 - {type: route, destination: 10.0.0.0/8, gateway: 10.0.0.1}
 - {type: nameserver, address: '::1'}
 ";
-    let facts = netconfig::Facts::default();
     let mut tested = Vec::new();
     for (input, renderer, distro, wanted) in [
         (V2, "netplan", "debian", &[][..]),
@@ -374,8 +360,7 @@ config:
         ),
         (V1, "eni", "debian", &["3:63 eth0.mtu", "7:3 global IPv6 name servers"][..]),
     ] {
-        let target = netconfig::Target::for_distro(distro);
-        let converted = netconfig::convert("yaml", "x", input, renderer, &target, &facts).unwrap();
+        let converted = convert("yaml", "x", input, (renderer, distro), &Facts::default()).unwrap();
         let found: Vec<String> = converted
             .unsupported
             .iter()
@@ -388,9 +373,7 @@ config:
 }
 
 fn rendered(input: &str, renderer: &str, distro: &str) -> (String, Vec<String>) {
-    let facts = netconfig::Facts::default();
-    let target = netconfig::Target::for_distro(distro);
-    let converted = netconfig::convert("yaml", "x", input, renderer, &target, &facts).unwrap();
+    let converted = convert("yaml", "x", input, (renderer, distro), &Facts::default()).unwrap();
     let files: Vec<String> =
         converted.files.iter().map(|file| format!("{}\n{}", file.path, file.content)).collect();
     (files.join("\n"), converted.findings.iter().map(ToString::to_string).collect())
@@ -429,10 +412,8 @@ fn all_drivers_of_a_list_are_matched() {
     for i in 1..4 {
         assert!(findings.iter().any(|finding| finding.contains(&message(i))), "{findings:?}");
     }
-    let target = netconfig::Target::for_distro("debian");
-    let facts = netconfig::Facts::default();
-    let converted =
-        netconfig::convert("yaml", "x", &with("[a, b]"), "network-manager", &target, &facts).unwrap();
+    let target = ("network-manager", "debian");
+    let converted = convert("yaml", "x", &with("[a, b]"), target, &Facts::default()).unwrap();
     assert!(converted.unsupported.iter().any(|found| found.key.ends_with(".match.driver")));
 }
 

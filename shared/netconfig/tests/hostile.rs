@@ -177,9 +177,9 @@ fn try_all(
     count
 }
 
-/// Returns a document of version 2 for each section, with every key of the tables, whatever its value.
+/// Returns a document of version 2 for each section, with every key of the tables and a value of any type.
 fn all_of_version_2() -> Vec<Node> {
-    let documents = netconfig::parse::known_keys().map(|(section, keys)| {
+    let documents = netconfig::parse::known_keys().map(|(section, keys, _)| {
         let mut device = Map::new();
         for key in keys {
             let inner = netconfig::parse::known_inner_keys(section, key);

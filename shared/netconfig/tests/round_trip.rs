@@ -3,35 +3,22 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use common::{Random, convert};
 use config::Node;
 use netconfig::Facts;
 use netconfig::model::{Link, LinkKind, Method, Model, Route};
 use netconfig::parse;
 
-/// xorshift: the same numbers in each run.
-struct Random(u64);
+fn v4(random: &mut Random) -> String {
+    format!("10.{}.{}.{}", random.roll(3), random.roll(256), 1 + random.roll(254))
+}
 
-impl Random {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % sides
-    }
-
-    fn one_in_three(&mut self) -> bool {
-        self.roll(3) == 0
-    }
-
-    fn v4(&mut self) -> String {
-        format!("10.{}.{}.{}", self.roll(3), self.roll(256), 1 + self.roll(254))
-    }
-
-    fn v6(&mut self) -> String {
-        format!("2001:db8:{:x}::{:x}", self.roll(3), 1 + self.roll(0xfffe))
-    }
+fn v6(random: &mut Random) -> String {
+    format!("2001:db8:{:x}::{:x}", random.roll(3), 1 + random.roll(0xfffe))
 }
 
 fn read(text: &str) -> Model {
@@ -43,9 +30,7 @@ fn read(text: &str) -> Model {
 }
 
 fn rendered(text: &str) -> String {
-    let facts = Facts::default();
-    let target = netconfig::Target::for_distro("debian");
-    let converted = netconfig::convert("yaml", "made up", text, "netplan", &target, &facts).unwrap();
+    let converted = convert("yaml", "made up", text, ("netplan", "debian"), &Facts::default()).unwrap();
     converted.files.into_iter().next().unwrap().content
 }
 
@@ -89,9 +74,9 @@ fn common(random: &mut Random, text: &mut String) {
     }
     for _ in 0..random.roll(3) {
         let (address, gateway, prefix) = if random.one_in_three() {
-            (random.v6(), random.v6(), 48 + random.roll(80))
+            (v6(random), v6(random), 48 + random.roll(80))
         } else {
-            (random.v4(), random.v4(), 8 + random.roll(25))
+            (v4(random), v4(random), 8 + random.roll(25))
         };
         let mut one = format!("  - type: static\n    address: '{address}/{prefix}'\n");
         if random.one_in_three() {
@@ -100,8 +85,8 @@ fn common(random: &mut Random, text: &mut String) {
         if random.one_in_three() {
             one += &format!(
                 "    dns_nameservers: ['{}', '{}']\n    dns_search: [a.test]\n",
-                random.v4(),
-                random.v6()
+                v4(random),
+                v6(random)
             );
         }
         if random.one_in_three() {
@@ -109,7 +94,7 @@ fn common(random: &mut Random, text: &mut String) {
             one += &format!(
                 "    routes:\n    - {{network: 10.9.0.0, netmask: 255.255.0.0, gateway: 10.0.0.1, metric: {metric}}}\n"
             );
-            one += &format!("    - {{destination: '2001:db8:9::/48', gateway: '{}'}}\n", random.v6());
+            one += &format!("    - {{destination: '2001:db8:9::/48', gateway: '{}'}}\n", v6(random));
         }
         families.push(one);
     }
@@ -239,21 +224,21 @@ fn device(random: &mut Random, text: &mut String) {
     if random.one_in_three() {
         *text += &format!("    mtu: {}\n", 1280 + random.roll(8000));
     }
-    *text += &format!("    addresses: ['{}/{}', '{}/64']\n", random.v4(), 8 + random.roll(25), random.v6());
+    *text += &format!("    addresses: ['{}/{}', '{}/64']\n", v4(random), 8 + random.roll(25), v6(random));
     if random.one_in_three() {
-        *text += &format!("    gateway4: {}\n    gateway6: '{}'\n", random.v4(), random.v6());
+        *text += &format!("    gateway4: {}\n    gateway6: '{}'\n", v4(random), v6(random));
     }
     if random.one_in_three() {
         *text += &format!(
             "    nameservers: {{addresses: ['{}', '{}'], search: [a.test, b.test]}}\n",
-            random.v4(),
-            random.v6()
+            v4(random),
+            v6(random)
         );
     }
     if random.one_in_three() {
         *text += &format!(
             "    routes: [{{to: default, via: '{}', metric: {}}}, {{to: 10.8.0.0/16, via: 10.0.0.9, table: 5, mtu: 1400}}]\n",
-            random.v4(),
+            v4(random),
             random.roll(300)
         );
         *text += "    routing-policy: [{from: 10.8.0.0/16, table: 5, priority: 10}]\n";
@@ -278,7 +263,8 @@ fn version_2_survives_netplan() {
 /// Returns addresses, gateways, and the other methods.
 type EniLink = (Vec<String>, Vec<String>, BTreeSet<&'static str>);
 
-/// Returns what an interfaces file can express of a link and its parser reads: no hooks, options or single families.
+/// Returns the parts of a link that an interfaces file can express and its parser reads: not hooks, options or settings of a
+/// single family.
 fn eni_links(model: &Model) -> BTreeMap<String, EniLink> {
     let of = |link: &Link| {
         let subnets = link.subnets.iter();
@@ -299,11 +285,10 @@ fn eni_links(model: &Model) -> BTreeMap<String, EniLink> {
 fn both_versions_survive_interfaces_files() {
     let mut random = Random(0x853c_49e6_748f_ea9b);
     let facts = Facts::default();
-    let target = netconfig::Target::for_distro("debian");
     let mut stanzas = 0;
     for round in 0..1_000 {
         let text = if round % 2 == 0 { version_1(&mut random) } else { version_2(&mut random) };
-        let files = netconfig::convert("yaml", "made up", &text, "eni", &target, &facts).unwrap().files;
+        let files = convert("yaml", "made up", &text, ("eni", "debian"), &facts).unwrap().files;
         let file = files.iter().find(|f| f.path.contains("interfaces")).unwrap();
         let (config, _) = netconfig::parse_input("eni", "interfaces", &file.content, &facts).unwrap();
         let parsed = parse::parse(&config, &facts).unwrap_or_else(|e| panic!("{e}\n{}", file.content));

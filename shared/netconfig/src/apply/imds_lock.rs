@@ -70,7 +70,7 @@ fn networkd_units(files: &[String]) -> Vec<String> {
 /// Returns the files that netplan generates for the NICs of a configuration. They may not exist yet: netplan 1.2 writes them
 /// in a service that is not ordered after the local stage.
 fn netplan_units(config: &str) -> Vec<String> {
-    // netplan reports what is invalid.
+    // An invalid file is reported by netplan.
     let root = config::yaml::parse(NETPLAN_PATH, config).map(|parsed| parsed.root).unwrap_or_default();
     let nics = root.at_path(&["network", "ethernets"]).and_then(|nics| nics.as_map());
     let ids = nics.into_iter().flat_map(config::Map::iter).filter_map(|(id, _)| id.as_str());

@@ -1,4 +1,4 @@
-//! What to apply, and the result of it.
+//! The request to apply a network configuration, and its result.
 
 use std::time::Duration;
 

@@ -144,8 +144,8 @@ pub fn settled_nics(sys: &System) -> Vec<Nic> {
     settled.unwrap_or_else(|unsettled| unsettled)
 }
 
-/// Repeats `look` until it succeeds, while udev processes devices and a moment longer: at early boot a driver may still
-/// be loading. The last error is returned.
+/// Repeats `look` until it succeeds, while udev processes devices and for the time `grace` afterwards: at early boot a driver
+/// may still be loading. Returns the last error.
 fn retry_until_settled<T, E>(
     sys: &System,
     grace: Duration,

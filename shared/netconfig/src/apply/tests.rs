@@ -305,7 +305,7 @@ fn names_only_or_disabled_writes_no_files() {
     assert_eq!(applied.files.len(), 1);
 }
 
-/// The lock is repeated in drop-ins of /run: in every boot, and whatever that boot applies.
+/// Drop-ins in /run repeat the lock at every boot, also at one that applies nothing or fails to.
 #[test]
 fn imds_lock_is_kept_in_every_boot() {
     let early = "/run/systemd/network/85-imds-early.network";

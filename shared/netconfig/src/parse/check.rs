@@ -96,7 +96,7 @@ fn break_cycles(build: &mut Builder) {
     let links = &build.model.links;
     let index: HashMap<&str, usize> =
         links.iter().zip(0..).flat_map(|(l, i)| [(l.name.as_str(), i), (l.id.as_str(), i)]).collect();
-    // What each device depends on.
+    // The devices below each device.
     let mut lower: Vec<Vec<usize>> = vec![Vec::new(); links.len()];
     for (i, link) in links.iter().enumerate() {
         if let Some(bond) = link.bond.as_deref().and_then(|b| index.get(b)) {

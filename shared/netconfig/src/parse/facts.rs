@@ -1,11 +1,11 @@
-//! What parsers need to know about the system, as values: `crate::facts` and `crate::nics` read it.
+//! Facts about the system that parsers need, as values: `crate::facts` and `crate::nics` read them.
 
 use std::cell::Cell;
 use std::collections::HashMap;
 
 use config::Node;
 
-/// Facts about the system that parsers need: its NICs, and what single formats depend on.
+/// Facts about the system that parsers need: its NICs, and facts for single formats.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// The NICs that a configuration can describe.

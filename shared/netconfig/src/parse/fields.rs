@@ -1,6 +1,6 @@
 //! Reads typed fields: each invalid value is reported with its position and the path of its key, and ignored.
 
-use config::{FindingKind, Map, Node, Value, did_you_mean};
+use config::{Map, Node, Value};
 
 use crate::address;
 use crate::model::Dns;
@@ -8,6 +8,7 @@ use crate::model::Dns;
 use super::builder::Builder;
 use super::characters::is_shell_special;
 use super::key_path::join_key;
+use super::options::OVERRIDES;
 use super::scalar::{TextOf, described, is_mac, is_true, mac_from_sexagesimal, name_text, string_text};
 use super::value_type::ValueType;
 
@@ -41,23 +42,36 @@ impl Builder {
     /// Returns a gateway: an address, or a keyword of a network service. It becomes part of commands.
     pub fn gateway(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.string(map, path, key)?;
-        if !address::is_valid_gateway(&text) {
-            let node = map.get(key).unwrap_or(map);
-            self.discard(node, &join_key(path, key), "expected an IP address");
-            return None;
-        }
-        Some(text)
+        self.restricted(map, path, key, text, address::is_valid_gateway, "an IP address")
     }
 
     /// Returns a driver or a device number, which a udev rule contains in quotes.
     pub fn udev_value(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let text = self.name(map, path, key)?;
-        if text.contains(is_shell_special) {
+        self.restricted(
+            map,
+            path,
+            key,
+            text,
+            |text| !text.contains(is_shell_special),
+            "a name without quotes",
+        )
+    }
+
+    fn restricted(
+        &mut self,
+        map: &Node,
+        path: &str,
+        key: &str,
+        text: String,
+        is_valid: fn(&str) -> bool,
+        wanted: &str,
+    ) -> Option<String> {
+        if !is_valid(&text) {
             let node = map.get(key).unwrap_or(map);
-            self.discard(node, &join_key(path, key), "expected a name without quotes");
-            return None;
+            self.discard(node, &join_key(path, key), format!("expected {wanted}"));
         }
-        Some(text)
+        Some(text).filter(|text| is_valid(text))
     }
 
     /// Returns the drivers that version 2 matches: one, or a list.
@@ -83,36 +97,20 @@ impl Builder {
     /// is converted back.
     pub fn mac(&mut self, map: &Node, path: &str, key: &str) -> Option<String> {
         let node = map.get(key).filter(|n| !n.is_falsy())?;
+        let path = join_key(path, key);
+        let restored = node.as_int().and_then(mac_from_sexagesimal);
         match &node.value {
-            Value::Str(text) => {
-                if !is_mac(text) {
-                    self.discard(
-                        node,
-                        &join_key(path, key),
-                        "expected a MAC address of two-digit hexadecimal bytes",
-                    );
-                    return None;
-                }
-                Some(text.to_ascii_lowercase())
+            Value::Str(text) if is_mac(text) => return Some(text.to_ascii_lowercase()),
+            Value::Str(_) => {
+                self.discard(node, &path, "expected a MAC address of two-digit hexadecimal bytes");
             }
-            Value::Int(number) => {
-                let text = mac_from_sexagesimal(*number);
-                let note = match text {
-                    Some(_) => "unquoted MAC address parsed as a YAML 1.1 integer; quote it",
-                    None => "expected a quoted MAC address, found an integer",
-                };
-                self.report(node, &join_key(path, key), note);
-                text
+            Value::Int(_) if restored.is_some() => {
+                self.report(node, &path, "unquoted MAC address parsed as a YAML 1.1 integer; quote it");
             }
-            _ => {
-                self.report(
-                    node,
-                    &join_key(path, key),
-                    format!("expected a MAC address, found {}", node.kind()),
-                );
-                None
-            }
+            Value::Int(_) => self.report(node, &path, "expected a quoted MAC address, found an integer"),
+            _ => self.report(node, &path, format!("expected a MAC address, found {}", node.kind())),
         }
+        restored
     }
 
     /// Returns a list of names; a single text is split at whitespace.
@@ -174,16 +172,7 @@ impl Builder {
 
     /// Returns a number of 32 bits as written; anything else is reported and ignored.
     pub fn number(&mut self, map: &Node, path: &str, key: &str) -> Option<Node> {
-        let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
-        let problem = match address::parse_number(node) {
-            Some(_) => return Some(node.clone()),
-            None if !matches!(node.value, Value::Bool(_)) && address::parse_integer(node).is_some() => {
-                format!("expected {}", address::NUMBER)
-            }
-            None => format!("expected a number, found {}", node.kind()),
-        };
-        self.report(node, &join_key(path, key), format!("{problem}; ignored"));
-        None
+        self.typed(map, path, key, ValueType::Number)
     }
 
     /// Returns whether a VLAN has an ID; a missing one and a number out of range are reported.
@@ -211,20 +200,6 @@ impl Builder {
 
     pub fn dns(&mut self, map: &Node, path: &str, servers: &str, search: &str) -> Dns {
         Dns { servers: self.address_list(map, path, servers), search: self.name_list(map, path, search) }
-    }
-
-    /// Reports the keys that no renderer reads.
-    pub fn unknown_keys(&mut self, map: &Node, path: &str, known: &[&str]) {
-        let Some(entries) = map.as_map() else { return };
-        for (key, _) in entries.iter() {
-            let name = key.scalar_text().unwrap_or_default();
-            if !known.contains(&name.as_str()) {
-                let hint =
-                    did_you_mean(&name, known.iter().copied()).map(|k| format!("; did you mean '{k}'?"));
-                let message = format!("unknown key{}", hint.unwrap_or_default());
-                self.findings.add(FindingKind::Unknown, &key.at, join_key(path, &name), message);
-            }
-        }
     }
 
     /// Returns the parts of an option's value that have its type; the others are reported and ignored.
@@ -263,11 +238,20 @@ impl Builder {
     }
 
     fn has_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
-        match value_type.problem(node) {
-            Some(problem) => self.discard(node, path, problem),
-            None => return true,
+        let problem = value_type.problem(node);
+        if let Some(problem) = &problem {
+            self.discard(node, path, problem);
         }
-        false
+        problem.is_none()
+    }
+
+    /// Does the same as [`Builder::has_type`] for a value without which the configuration still counts as complete.
+    fn has_optional_type(&mut self, node: &Node, path: &str, value_type: ValueType) -> bool {
+        let problem = value_type.problem(node);
+        if let Some(problem) = &problem {
+            self.report(node, path, format!("{problem}; ignored"));
+        }
+        problem.is_none()
     }
 
     /// Returns whether DHCP is enabled. As in upstream, `'no'` in quotes enables it, too.
@@ -279,30 +263,14 @@ impl Builder {
     /// Returns the overrides of DHCP that have their type; the others are reported and ignored.
     pub fn overrides(&mut self, device: &Node, path: &str, key: &str) -> Map {
         let mut kept = Map::new();
-        let overrides = self.map(device, path, key).and_then(Node::as_map);
-        for (name, value) in overrides.into_iter().flat_map(Map::iter) {
+        let overrides = self.map(device, path, key).into_iter().flat_map(Node::entries);
+        for (name, value) in overrides.filter(|(_, value)| !value.is_null()) {
             let text = name.scalar_text().unwrap_or_default();
-            let value_type = match text.as_str() {
-                "hostname" => ValueType::Name,
-                "route-metric" => ValueType::Number,
-                "use-domains" => ValueType::FlagOrRoute,
-                "send-hostname" | "use-dns" | "use-hostname" | "use-mtu" | "use-ntp" | "use-routes" => {
-                    ValueType::Flag
-                }
-                // Unknown, and reported as such.
-                _ => ValueType::Any,
-            };
-            if value.is_null() {
-                continue;
-            }
-            match value_type.problem(value) {
-                Some(problem) => {
-                    let path = join_key(&join_key(path, key), &text);
-                    self.report(value, &path, format!("{problem}; ignored"));
-                }
-                None => {
-                    kept.insert(name.clone(), value.clone());
-                }
+            let known = OVERRIDES.iter().find(|known| known.netplan == text);
+            // An unknown key has a finding already.
+            let value_type = known.map_or(ValueType::Any, |known| known.value_type);
+            if self.has_optional_type(value, &join_key(&join_key(path, key), &text), value_type) {
+                kept.insert(name.clone(), value.clone());
             }
         }
         kept
@@ -311,9 +279,7 @@ impl Builder {
     /// Returns a single value of this type as it is written, `None` if it is empty; anything else is reported and ignored.
     pub fn typed(&mut self, map: &Node, path: &str, key: &str, value_type: ValueType) -> Option<Node> {
         let node = map.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""))?;
-        let Some(problem) = value_type.problem(node) else { return Some(node.clone()) };
-        self.report(node, &join_key(path, key), format!("{problem}; ignored"));
-        None
+        self.has_optional_type(node, &join_key(path, key), value_type).then(|| node.clone())
     }
 }
 

@@ -40,7 +40,7 @@ pub fn to_v1(text: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
         };
         let named = argument.device.as_deref().filter(|name| *name != "BOOTIF");
         if named.or(boot_nic).is_none() && argument.address.is_none() {
-            // "DHCP on any NIC" is the default of such a machine anyway, with both families.
+            // DHCP on any NIC is the fallback, which also configures IPv6.
             continue;
         }
         let Some(name) = named.or(boot_nic).or(facts.fallback.as_deref()) else {

@@ -2,10 +2,10 @@
 //! Any other key is probably misspelled. As netplan gets new keys, it is a finding, not an error, and nothing is ignored
 //! because of it.
 
-use config::{FindingKind, Findings, Map, Node, Value, did_you_mean};
+use config::{FindingKind, Findings, Node, did_you_mean};
 
 use super::key_path::join_key;
-use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
+use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES};
 use super::section::{network_section, version};
 
 /// The keys of every device that are read here.
@@ -119,20 +119,6 @@ const NESTED_KEYS: &[(&str, &[&str])] = &[
     ("nameservers", &["addresses", "search"]),
     ("match", &["macaddress", "driver", "name"]),
     ("routing-policy", &["from", "to", "table", "priority", "mark", "type-of-service"]),
-    ("dhcp4-overrides", OVERRIDE_KEYS),
-    ("dhcp6-overrides", OVERRIDE_KEYS),
-];
-
-const OVERRIDE_KEYS: &[&str] = &[
-    "hostname",
-    "route-metric",
-    "send-hostname",
-    "use-dns",
-    "use-domains",
-    "use-hostname",
-    "use-mtu",
-    "use-ntp",
-    "use-routes",
 ];
 
 /// Options of bonds and bridges that netplan supports in addition to [`BOND_OPTIONS`] and [`BRIDGE_OPTIONS`].
@@ -140,25 +126,32 @@ pub(super) const NETPLAN_ONLY_BOND_OPTIONS: &[&str] =
     &["all-members-active", "packets-per-member", "resend-igmp"];
 pub(super) const NETPLAN_ONLY_BRIDGE_OPTIONS: &[&str] = &["aging-time"];
 
-/// Returns every section of version 2 that is read here, with the keys of its devices.
-pub fn known_keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>)> {
-    SECTIONS.iter().map(|section| {
-        let lists = [COMMON_KEYS, section.read, COMMON_NETPLAN_KEYS, section.netplan];
-        (section.name, lists.concat())
-    })
+impl Section {
+    /// Returns the keys of the section's devices.
+    fn keys(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
+        [COMMON_KEYS, self.read, COMMON_NETPLAN_KEYS, self.netplan].into_iter().flatten().copied()
+    }
+}
+
+/// Returns every section of version 2 that is read here, with all keys of its devices, and those that are read here.
+pub fn known_keys() -> impl Iterator<Item = (&'static str, Vec<&'static str>, Vec<&'static str>)> {
+    SECTIONS
+        .iter()
+        .map(|section| (section.name, section.keys().collect(), [COMMON_KEYS, section.read].concat()))
 }
 
 /// Returns the keys of the maps below a device's key; none for a key without a map.
 pub fn known_inner_keys(section: &str, key: &str) -> Vec<&'static str> {
     match (section, key) {
         ("bonds", "parameters") => {
-            BOND_OPTIONS.iter().map(|k| k.netplan).chain(NETPLAN_ONLY_BOND_OPTIONS.iter().copied()).collect()
+            let names = BOND_OPTIONS.iter().flat_map(|option| [Some(option.netplan), option.alias]);
+            names.flatten().chain(NETPLAN_ONLY_BOND_OPTIONS.iter().copied()).collect()
         }
-        ("bridges", "parameters") => BRIDGE_OPTIONS
-            .iter()
-            .map(|k| k.netplan)
-            .chain(NETPLAN_ONLY_BRIDGE_OPTIONS.iter().copied())
-            .collect(),
+        (_, "parameters") => {
+            let names = BRIDGE_OPTIONS.iter().map(|option| option.netplan);
+            names.chain(NETPLAN_ONLY_BRIDGE_OPTIONS.iter().copied()).collect()
+        }
+        (_, "dhcp4-overrides" | "dhcp6-overrides") => OVERRIDES.iter().map(|key| key.netplan).collect(),
         _ => NESTED_KEYS.iter().find(|(of, _)| *of == key).map(|(_, keys)| keys.to_vec()).unwrap_or_default(),
     }
 }
@@ -179,7 +172,7 @@ pub fn unknown_keys(config: &Node) -> Findings {
             }
             continue;
         };
-        for (id, device) in devices.as_map().into_iter().flat_map(Map::iter) {
+        for (id, device) in devices.entries() {
             let path = || join_key(&join_key("network", name), &id.scalar_text().unwrap_or_default());
             check_device(&mut found, section, device, &path);
         }
@@ -188,53 +181,28 @@ pub fn unknown_keys(config: &Node) -> Findings {
 }
 
 fn check_device(found: &mut Findings, section: &Section, device: &Node, path: &dyn Fn() -> String) {
-    let lists = [COMMON_KEYS, section.read, COMMON_NETPLAN_KEYS, section.netplan];
-    for (key, value) in device.as_map().into_iter().flat_map(Map::iter) {
+    for (key, value) in device.entries() {
         let name = key.as_str().unwrap_or_default();
-        if !lists.iter().any(|list| list.contains(&name)) {
-            report_unknown(found, key, &path(), lists.iter().flat_map(|list| list.iter().copied()));
+        if !section.keys().any(|known| known == name) {
+            report_unknown(found, key, &path(), section.keys());
             continue;
         }
-        if name == "parameters" {
-            let at = || join_key(&path(), name);
-            if section.name == "bonds" {
-                let alias = BOND_OPTIONS.iter().filter_map(|k| k.alias);
-                let known = BOND_OPTIONS
-                    .iter()
-                    .map(|k| k.netplan)
-                    .chain(alias)
-                    .chain(NETPLAN_ONLY_BOND_OPTIONS.iter().copied());
-                check_map(found, value, &at, known);
-            } else {
-                let known = BRIDGE_OPTIONS
-                    .iter()
-                    .map(|k| k.netplan)
-                    .chain(NETPLAN_ONLY_BRIDGE_OPTIONS.iter().copied());
-                check_map(found, value, &at, known);
-            }
-        } else if let Some((_, known)) = NESTED_KEYS.iter().find(|(of, _)| *of == name) {
-            match &value.value {
-                Value::Seq(items) => {
-                    for (i, item) in items.iter().enumerate() {
-                        let at = || format!("{}[{i}]", join_key(&path(), name));
-                        check_map(found, item, &at, known.iter().copied());
-                    }
-                }
-                _ => check_map(found, value, &|| join_key(&path(), name), known.iter().copied()),
-            }
+        let known = known_inner_keys(section.name, name);
+        if known.is_empty() {
+            continue;
         }
+        for (i, item) in value.items().iter().enumerate() {
+            check_map(found, item, &|| format!("{}[{i}]", join_key(&path(), name)), &known);
+        }
+        check_map(found, value, &|| join_key(&path(), name), &known);
     }
 }
 
-fn check_map<'k>(
-    found: &mut Findings,
-    map: &Node,
-    path: &dyn Fn() -> String,
-    known: impl Iterator<Item = &'k str> + Clone,
-) {
-    for (key, _) in map.as_map().into_iter().flat_map(Map::iter) {
-        if !key.as_str().is_some_and(|name| known.clone().any(|k| k == name)) {
-            report_unknown(found, key, &path(), known.clone());
+/// Reports the keys of a map that are not known.
+pub(super) fn check_map(found: &mut Findings, map: &Node, path: &dyn Fn() -> String, known: &[&str]) {
+    for (key, _) in map.entries() {
+        if !key.as_str().is_some_and(|name| known.contains(&name)) {
+            report_unknown(found, key, &path(), known.iter().copied());
         }
     }
 }

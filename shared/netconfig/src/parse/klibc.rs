@@ -50,7 +50,7 @@ fn parse_file(text: &str) -> Result<(String, Vec<Node>), (&'static str, &'static
     let data = assignments(text).ok_or(("", "unterminated quote"))?;
     let get = |key: &str| data.get(key).map(String::as_str);
     let name = get("DEVICE").or_else(|| get("DEVICE6")).ok_or(("DEVICE", "required, but missing"))?;
-    // Old versions of ipconfig do not name the method; a boot file's name then means that a server was asked.
+    // Old versions of ipconfig do not name the method; the name of a boot file then comes from a DHCP server.
     let default_method = match get("PROTO").or_else(|| get("IPV6PROTO")) {
         None if get("filename").is_some() => "dhcp",
         None | Some("none" | "static" | "off") => "static",
@@ -121,45 +121,7 @@ mod tests {
         (text, findings.iter().map(ToString::to_string).collect())
     }
 
-    #[test]
-    fn files_of_one_device_become_one_interface() {
-        let eth0 = |subnets: &str| {
-            format!("[{{mac_address:52:54:00:00:00:01,name:eth0,subnets:[{subnets}],type:physical}}]")
-        };
-        for (files, expected) in [
-            (
-                &[
-                    "DEVICE='eth0'\nPROTO='dhcp'\nIPV4ADDR='10.0.0.5'\nIPV4BROADCAST='10.0.0.255'\nIPV4NETMASK='255.255.255.0'\nIPV4GATEWAY='10.0.0.1'\nIPV4DNS0='10.0.0.2'\nIPV4DNS1='0.0.0.0'\nDOMAINSEARCH='a.test,b.test'\n",
-                ][..],
-                eth0(
-                    "{broadcast:10.0.0.255,control:manual,dns_nameservers:[10.0.0.2],dns_search:[a.test,b.test],gateway:10.0.0.1,netmask:255.255.255.0,type:dhcp}",
-                ),
-            ),
-            (
-                &[
-                    "DEVICE=\"eth0\"\nPROTO=none\nIPV4ADDR=10.0.0.5\nIPV4NETMASK=255.0.0.0\nDOMAINSEARCH='a b'\n",
-                ],
-                eth0("{address:10.0.0.5,control:manual,netmask:255.0.0.0,type:static}"),
-            ),
-            (&["DEVICE=eth0\nfilename='x'\nIPV4ADDR=1.2.3.4\n"], eth0("{control:manual,type:dhcp}")),
-            (
-                &[
-                    "DEVICE=eth0\nPROTO=dhcp\nIPV4ADDR=1.2.3.4\n",
-                    "DEVICE6=eth0\nIPV6PROTO=dhcp6\nIPV6ADDR=fd00::1\nIPV6NETMASK=64\nIPV6DNS0=::\nIPV6DNS1=fd00::2\n",
-                ],
-                eth0(
-                    "{control:manual,type:dhcp},{control:manual,dns_nameservers:[fd00::2],netmask:64,type:dhcp6}",
-                ),
-            ),
-            (
-                &["DEVICE=eth7\nPROTO=off\nIPV6ADDR=fd00::1 # no more"],
-                "[{name:eth7,subnets:[{address:fd00::1,control:manual,type:static}],type:physical}]".into(),
-            ),
-        ] {
-            assert_eq!(convert(files), (expected, vec![]), "{files:?}");
-        }
-    }
-
+    /// Conversions are compared with upstream's in tests/formats.
     #[test]
     fn invalid_files_are_skipped() {
         let (found, messages) = convert(&["PROTO=dhcp", "DEVICE='x", "DEVICE=a\nPROTO=rarp", "DEVICE=b"]);
@@ -183,6 +145,7 @@ mod tests {
             assert_eq!(shell_words(text), expected, "{text}");
         }
     }
+
     /// No file causes a panic, and the words of a file are not longer than the file.
     #[test]
     fn mutated_files_do_not_panic() {

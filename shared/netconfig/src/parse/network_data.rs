@@ -40,7 +40,7 @@ const PHYSICAL: [&str; 12] = [
 const MAC_KEYS: [&str; 2] = ["ethernet_mac_address", "mac_address"];
 const ROUTE_KEYS: [&str; 5] = ["network", "destination", "netmask", "gateway", "metric"];
 
-/// Converts the document to version 1. A link for which no NIC is found is reported and left out, with what is on it.
+/// Converts the document to version 1. A link for which no NIC is found is reported and ignored, with the devices above it.
 ///
 /// # Errors
 /// Fails if it is not an object, or with the first such link if no link is left.
@@ -59,7 +59,7 @@ pub fn to_v1(data: &Node, facts: &Facts, findings: &mut Findings) -> Result<Node
     }
     problems.into_iter().for_each(|problem| findings.push(problem));
     let mut networks: HashMap<&str, Vec<&Node>> = HashMap::new();
-    // A null was something of another type, which the datasource has reported.
+    // The datasource replaces a value of another type by null, and reports it.
     for network in items(data, "networks").filter(|network| !network.is_null()) {
         if let Some(link) = network.get("link").and_then(Node::as_str) {
             networks.entry(link).or_default().push(network);
@@ -137,7 +137,7 @@ struct Named<'a> {
     unusable: HashSet<usize>,
     /// Their ids.
     unusable_ids: HashSet<&'a str>,
-    /// Why: a problem of a link of another type than a NIC is one of a NIC below it.
+    /// The reasons, for NICs only: a bond or VLAN is unusable because of a NIC below it.
     problems: Vec<Finding>,
 }
 
@@ -169,7 +169,7 @@ fn link_names<'a>(links: &[Link<'a>], facts: &Facts) -> Named<'a> {
     }
     for link in links().filter(|link| has_type(link.node, "vlan")) {
         let lower = link.node.get("vlan_link").and_then(Node::as_str).unwrap_or_default();
-        // A null was something of another type, which the datasource has reported.
+        // The datasource replaces a value of another type by null, and reports it.
         if named.unusable_ids.contains(lower) || link.node.get("vlan_link").is_some_and(Node::is_null) {
             named.unusable.insert(link.index);
             continue;
@@ -182,7 +182,7 @@ fn link_names<'a>(links: &[Link<'a>], facts: &Facts) -> Named<'a> {
     named
 }
 
-/// Returns the name of the NIC that a link is. Fails with the problem, unless the datasource has reported it: then the MAC is
+/// Returns the name of the NIC of a link. Fails with the problem, unless the datasource has reported it: then the MAC is
 /// null.
 fn nic_name(link: &Link<'_>, facts: &Facts) -> Result<String, Option<Finding>> {
     let key = MAC_KEYS.iter().find(|key| link.node.get(key).is_some()).unwrap_or(&MAC_KEYS[0]);
@@ -263,7 +263,7 @@ fn subnet(network: &Node, link: &mut Map) -> Node {
     }
     let mut servers: Vec<Node> = Vec::new();
     let mut routes: Vec<Node> = Vec::new();
-    // A null had a field of another type, which the datasource has reported.
+    // The datasource replaces a route with an invalid field by null, and reports it.
     for route in items(network, "routes").filter(|route| !route.is_null()) {
         let value = |key: &str| route.get(key).filter(|value| !value.is_null()).cloned();
         let pairs = ROUTE_KEYS.iter().filter_map(|key| Some((Node::from(*key), value(key)?)));
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_without_a_nic_costs_only_what_is_on_it() {
+    fn a_link_without_a_nic_is_ignored_with_the_devices_above_it() {
         let ignored = "; ignoring the link and what is on it";
         let unknown = format!("no NIC has this MAC address{ignored}");
         let second = "{id: b, type: phy, ethernet_mac_address: '02:00:00:00:00:02'}";

@@ -125,6 +125,33 @@ pub const BRIDGE_OPTIONS: &[BridgeOption] = &[
     },
 ];
 
+/// A key of `dhcp4-overrides` and `dhcp6-overrides`.
+pub struct Override {
+    /// The key.
+    pub netplan: &'static str,
+    /// The name in networkd's `[DHCPv4]` and `[DHCPv6]`.
+    pub networkd: &'static str,
+    /// The type of its value.
+    pub value_type: ValueType,
+}
+
+const fn dhcp_override(netplan: &'static str, networkd: &'static str, value_type: ValueType) -> Override {
+    Override { netplan, networkd, value_type }
+}
+
+/// The overrides of DHCP; networkd has the first four for both families, the others for IPv4.
+pub const OVERRIDES: &[Override] = &[
+    dhcp_override("use-dns", "UseDNS", ValueType::Flag),
+    dhcp_override("use-domains", "UseDomains", ValueType::FlagOrRoute),
+    dhcp_override("use-hostname", "UseHostname", ValueType::Flag),
+    dhcp_override("use-ntp", "UseNTP", ValueType::Flag),
+    dhcp_override("send-hostname", "SendHostname", ValueType::Flag),
+    dhcp_override("hostname", "Hostname", ValueType::Name),
+    dhcp_override("route-metric", "RouteMetric", ValueType::Number),
+    dhcp_override("use-mtu", "UseMTU", ValueType::Flag),
+    dhcp_override("use-routes", "UseRoutes", ValueType::Flag),
+];
+
 /// Options of version 1 that only some formats have and that are numbers, named as those above.
 const OTHER_NUMBERS: &[&str] = &[
     "ad-actor-sys-prio",

@@ -1,5 +1,5 @@
-//! Oracle's VNICs, converted to version 1. What an initramfs configured for a root file system over iSCSI has
-//! precedence and is kept up; the metadata adds what is missing. The value is `{vnics: […]}`, optionally with the
+//! Oracle's VNICs, converted to version 1. The configuration of an initramfs for a root file system over iSCSI has
+//! precedence and stays up; the metadata adds missing interfaces. The value is `{vnics: […]}`, optionally with the
 //! datasource's setting `configure_secondary_nics`.
 
 use config::{FindingKind, Findings, Map, Node};
@@ -111,77 +111,30 @@ fn remove_shared_mac(entry: &mut Node, facts: &Facts) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parse::NicFacts;
 
-    fn facts() -> Facts {
-        let nic =
-            |name: &str, mac: &str| NicFacts { name: name.into(), mac: mac.into(), ..NicFacts::default() };
-        Facts {
-            nics: vec![nic("ens3", "02:00:17:00:00:01"), nic("ens4", "02:00:17:00:00:02")],
-            ..Facts::default()
-        }
-    }
-
-    fn convert(document: &str, facts: &Facts) -> Result<(String, usize), String> {
-        let node = Node::from_json(&serde_json::from_str(document).unwrap());
-        let mut findings = Findings::default();
-        let config = to_v1(&node, facts, &mut findings)?;
-        let text = config.get("config").unwrap().to_json().to_string().replace('"', "");
-        Ok((text, findings.iter().count()))
-    }
-
-    const FIRST: &str =
-        r#"{"macAddr":"02:00:17:00:00:01","privateIp":"10.0.0.2","subnetCidrBlock":"10.0.0.0/20"}"#;
-    const SECOND: &str = r#"{"macAddr":"02:00:17:00:00:02","privateIp":"10.0.4.2","subnetCidrBlock":"10.0.4.0/24","ipv6Addresses":["fd00::2"]}"#;
-    const V6: &str =
-        r#"{"macAddr":"02:00:17:00:00:01","ipv6VirtualRouterIp":"fe80::1","ipv6Addresses":["fd00::2"]}"#;
-
+    /// Conversions are compared with upstream's in tests/formats.
     #[test]
-    fn primary_nic_uses_dhcp_and_others_are_static() {
-        let head = |mac: u8, name: &str| format!("mac_address:02:00:17:00:00:0{mac},mtu:9000,name:{name}");
-        let (one, two) = (head(1, "ens3"), head(2, "ens4"));
-        let dhcp = format!("{{{one},subnets:[{{type:dhcp}}],type:physical}}");
-        let fixed = format!(
-            "{{{two},subnets:[{{address:10.0.4.2/24,type:static}},{{address:fd00::2/24,type:static}}],type:physical}}"
-        );
-        for (document, expected, findings) in [
-            (format!(r#"{{"vnics":[{FIRST}]}}"#), format!("[{dhcp}]"), 0),
-            (format!(r#"{{"vnics":[{FIRST},{SECOND}]}}"#), format!("[{dhcp},{fixed}]"), 0),
+    fn unusable_interfaces_are_reported() {
+        let facts = Facts::from_pairs([("ens3", "02:00:17:00:00:01")]);
+        let first =
+            r#"{"macAddr":"02:00:17:00:00:01","privateIp":"10.0.0.2","subnetCidrBlock":"10.0.0.0/20"}"#;
+        let other = r#"{"macAddr":"02:00:17:00:00:09","subnetCidrBlock":"10.0.0.0/8"}"#;
+        let initramfs = config::yaml::parse("t", "{version: 1, config: [{name: ens3}]}").unwrap().root;
+        let booted = Facts { initramfs: Some(initramfs), ..facts.clone() };
+        let metal = first.replacen('{', r#"{"nicIndex":0,"#, 1);
+        for (facts, document, expected) in [
             (
-                format!(r#"{{"vnics":[{V6}]}}"#),
-                format!("[{{{one},subnets:[{{type:dhcp6}}],type:physical}}]"),
-                0,
+                &facts,
+                format!(r#"{{"vnics":[{first},{other},{{}}]}}"#),
+                &["vnics[1].macAddr", "vnics[2].macAddr"][..],
             ),
-            (
-                format!(
-                    r#"{{"vnics":[{FIRST},{{"macAddr":"02:00:17:00:00:09","subnetCidrBlock":"10.0.0.0/8"}},{{}}]}}"#
-                ),
-                format!("[{dhcp}]"),
-                2,
-            ),
+            (&booted, format!(r#"{{"configure_secondary_nics":true,"vnics":[{metal}]}}"#), &["vnics"]),
         ] {
-            assert_eq!(convert(&document, &facts()), Ok((expected, findings)), "{document}");
+            let mut findings = Findings::default();
+            let document = Node::from_json(&serde_json::from_str(&document).unwrap());
+            to_v1(&document, facts, &mut findings).unwrap();
+            let keys: Vec<_> = findings.iter().map(|finding| finding.key.as_str()).collect();
+            assert_eq!(keys, expected);
         }
-        assert!(convert("{}", &facts()).is_err());
-    }
-
-    #[test]
-    fn iscsi_nic_keeps_the_configuration_of_the_initramfs() {
-        let text = "{version: 1, config: [{type: physical, name: ens3, mac_address: '02:00:17:00:00:01'}]}";
-        let from_initramfs = config::yaml::parse("t", text).unwrap().root;
-        let iscsi = Facts { initramfs: Some(from_initramfs), iscsi_root: true, ..facts() };
-        let document = format!(r#"{{"vnics":[{FIRST},{SECOND}]}}"#);
-        let kept = "[{keep_configuration:true,mac_address:02:00:17:00:00:01,name:ens3,type:physical}]";
-        assert_eq!(convert(&document, &iscsi), Ok((kept.into(), 0)));
-        let with_others = document.replacen('{', r#"{"configure_secondary_nics":true,"#, 1);
-        assert!(convert(&with_others, &iscsi).unwrap().0.contains("name:ens4"));
-        let metal = with_others.replacen(r#"{"macAddr""#, r#"{"nicIndex":0,"macAddr""#, 1);
-        assert_eq!(convert(&metal, &iscsi), Ok((kept.into(), 1)));
-        let mut failover = iscsi.clone();
-        failover.nics[0].is_failover_master = true;
-        assert_eq!(
-            convert(&document, &failover).unwrap().0,
-            "[{keep_configuration:true,name:ens3,type:physical}]"
-        );
     }
 }

@@ -1,4 +1,4 @@
-//! Routes as version 1 and version 2 write them. Pure; an error says what was expected, never what was found.
+//! Routes as version 1 and version 2 write them. Pure; an error has the expected form, never the value.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,9 +7,12 @@ use config::Node;
 use crate::address::{NUMBER, Network, is_valid_gateway, parse_network, parse_number};
 use crate::model::Route;
 
+use super::builder::Builder;
+use super::key_path::join_key;
+
 /// The keys of a route, of both versions.
 #[derive(Debug, Default)]
-pub struct RawRoute<'a> {
+struct RawRoute<'a> {
     pub to: Option<&'a Node>,
     pub via: Option<&'a Node>,
     pub prefix: Option<&'a Node>,
@@ -19,8 +22,46 @@ pub struct RawRoute<'a> {
     pub mtu: Option<&'a Node>,
 }
 
-/// Returns a normalized route. Fails with the invalid key and what was expected.
-pub fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
+/// The names of a route's keys: version 1's and version 2's.
+pub struct RouteKeys {
+    /// The destination, by the first of these that is set.
+    pub to: &'static [&'static str],
+    /// The gateway.
+    pub via: &'static str,
+    /// Whether a route may have `prefix` or `netmask`.
+    pub has_netmask: bool,
+}
+
+impl Builder {
+    /// Returns a route; an invalid one is reported and ignored.
+    pub fn route(&mut self, node: &Node, path: &str, keys: &RouteKeys) -> Option<Route> {
+        let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
+        let mtu = self.number(node, path, "mtu");
+        let raw = RawRoute {
+            to: keys.to.iter().find_map(|key| value(key)),
+            via: value(keys.via),
+            prefix: value("prefix").filter(|_| keys.has_netmask),
+            netmask: value("netmask").filter(|_| keys.has_netmask),
+            metric: value("metric"),
+            table: value("table").filter(|_| self.name(node, path, "table").is_some()),
+            mtu: mtu.as_ref(),
+        };
+        let problem = match parse_route(&raw) {
+            Ok(route) => return Some(route),
+            Err(problem) => problem,
+        };
+        let (key, wanted) = match problem {
+            ("to", wanted) => (keys.to[0], wanted),
+            ("via", wanted) => (keys.via, wanted),
+            other => other,
+        };
+        self.discard(value(key).unwrap_or(node), &join_key(path, key), format!("expected {wanted}"));
+        None
+    }
+}
+
+/// Returns a normalized route. Fails with the invalid key and the expected form.
+fn parse_route(raw: &RawRoute<'_>) -> Result<Route, (&'static str, &'static str)> {
     let to = raw.to.and_then(Node::as_str).ok_or(("to", "a destination"))?;
     let via = raw.via.map(|via| via.as_str().ok_or(("via", "an IP address"))).transpose()?;
     let network = if to == "default" {

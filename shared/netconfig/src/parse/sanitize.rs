@@ -71,7 +71,7 @@ enum Level<'a> {
 }
 
 impl Sanitized<'_> {
-    /// Adds findings, except for those that only follow from a removed value: of its field or of what is around it.
+    /// Adds findings, except for those that follow from a removed value: findings on its field, or on a map or list around it.
     pub fn add_findings(&mut self, more: Findings) {
         let removed: Vec<String> = self.findings.iter().map(|finding| finding.key.clone()).collect();
         let follows = |key: &str| {
@@ -193,7 +193,7 @@ impl Sanitizer {
         Node { value, at: node.at.clone() }
     }
 
-    /// Returns whether a value of an item of the list `list` is removed without which the item would be another one.
+    /// Returns whether an item of the list `list` loses a value without which it would be a different route or rule.
     fn loses_essential(&self, item: &Node, list: &str) -> bool {
         item.as_map()
             .into_iter()
@@ -243,7 +243,7 @@ mod tests {
                     let sanitized = sanitize(&root, "network", consumer);
                     let findings: Vec<String> = sanitized.findings.iter().map(ToString::to_string).collect();
                     let left = sanitized.config.to_json().to_string();
-                    // A value of its own costs only itself.
+                    // The metric and the priority do not affect the other keys.
                     let has_others = keys.chars().all(|other| left.contains(&format!(":\"{other}\"")));
                     let has_any = keys.chars().any(|other| left.contains(&format!(":\"{other}\"")));
                     let is_expected = if key == 'M' { has_others } else { !has_any };
@@ -286,8 +286,7 @@ mod tests {
         assert!(matches!(sanitize(&fine, "network", Consumer::Renderers).config, Cow::Borrowed(_)));
     }
 
-    /// What each reader omits from a configuration with this value, `V` being `a\b`, `a
-    /// b` or a trailing backslash.
+    /// The readers that do not get the value V: with a backslash in it or at its end, and with a line break.
     #[test]
     fn netplan_only_keys_may_hold_a_backslash() {
         let (both, none): (&[Consumer], &[Consumer]) = (&[Consumer::Renderers, Consumer::Netplan], &[]);

@@ -17,19 +17,19 @@ pub fn is_true(node: &Node) -> bool {
 /// Returns a scalar's text if it is valid for a field.
 pub type TextOf = fn(&Node) -> Option<String>;
 
-/// Returns a name: a string, or digits, which need no quotes. Python's text of other numbers and of booleans is not what was
-/// written.
+/// Returns a name: a string, or an integer without a sign, which needs no quotes. Other numbers and booleans are not names:
+/// Python prints them differently from how they were written (`1e3`, `yes`).
 pub fn name_text(node: &Node) -> Option<String> {
     let is_digits = node.as_int().is_some_and(|n| n >= 0);
     if is_digits { node.scalar_text() } else { string_text(node) }
 }
 
-/// Returns a string. Neither an address nor a keyword is a number.
+/// Returns a string; numbers and booleans are not converted.
 pub fn string_text(node: &Node) -> Option<String> {
     matches!(node.value, Value::Str(_) | Value::Bytes(_)).then(|| node.scalar_text()).flatten()
 }
 
-/// Returns the type of a value that is not valid, for messages.
+/// Returns the type of an invalid value, for messages.
 pub fn described(node: &Node) -> &'static str {
     if node.as_int().is_some_and(|n| n < 0) { "a negative number" } else { node.kind() }
 }

@@ -3,14 +3,14 @@
 use config::{Map, Node, Value};
 
 use crate::address;
-use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
+use crate::model::{Dns, Link, LinkKind, Method, Subnet};
 
 use super::builder::Builder;
 use super::key_path::{error_at, join_key};
-use super::options;
-use super::route::{self, RawRoute};
+use super::route::RouteKeys;
 use super::scalar::string_text;
 use super::value_type::ValueType;
+use super::{keys, options};
 
 const COMMON_KEYS: [&str; 9] = [
     "type",
@@ -23,6 +23,9 @@ const COMMON_KEYS: [&str; 9] = [
     "optional",
     "keep_configuration",
 ];
+
+const ROUTE_KEYS: RouteKeys =
+    RouteKeys { to: &["destination", "network"], via: "gateway", has_netmask: true };
 
 pub fn parse(config: &Node) -> Result<Builder, String> {
     let mut build = Builder::new(1);
@@ -67,6 +70,11 @@ pub fn parse(config: &Node) -> Result<Builder, String> {
     Ok(build)
 }
 
+/// Reports the keys of an entry that are neither among those of every interface nor among these.
+fn check_keys(build: &mut Builder, entry: &Node, path: &str, own: &[&str]) {
+    keys::check_map(&mut build.findings, entry, &|| path.to_string(), &[&COMMON_KEYS, own].concat());
+}
+
 /// Returns whether the entry has all of these keys; missing ones are reported, and the entry is to be skipped.
 fn has_keys(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> bool {
     let missing: Vec<&&str> = keys.iter().filter(|k| entry.get(k).is_none()).collect();
@@ -76,9 +84,15 @@ fn has_keys(build: &mut Builder, entry: &Node, path: &str, keys: &[&str]) -> boo
     missing.is_empty()
 }
 
-/// Parses the keys that every kind of interface has.
-fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) -> Option<Link> {
-    if !has_keys(build, entry, path, &["name"]) {
+/// Parses the keys that every kind of interface has; `None` if a required key is missing.
+fn common_fields(
+    build: &mut Builder,
+    entry: &Node,
+    path: &str,
+    kind: LinkKind,
+    required: &[&str],
+) -> Option<Link> {
+    if !has_keys(build, entry, path, required) {
         return None;
     }
     let Some(name) = build.name(entry, path, "name") else {
@@ -104,8 +118,8 @@ fn common_fields(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) 
 }
 
 fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
-    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["params"]].concat());
-    let Some(mut link) = common_fields(build, entry, path, kind) else { return };
+    check_keys(build, entry, path, &["params"]);
+    let Some(mut link) = common_fields(build, entry, path, kind, &["name"]) else { return };
     if let Some(params) = build.map(entry, path, "params") {
         let at = format!("{path}.params");
         link.drivers = build.udev_value(params, &at, "driver").into_iter().collect();
@@ -116,29 +130,25 @@ fn simple_link(build: &mut Builder, entry: &Node, path: &str, kind: LinkKind) {
 
 /// Parses the options of a bond or a bridge, under their flat names as written.
 fn params(build: &mut Builder, entry: &Node, path: &str) -> Map {
-    let written = build.map(entry, path, "params").and_then(Node::as_map);
+    let written = build.map(entry, path, "params").into_iter().flat_map(Node::entries);
     let path = format!("{path}.params");
     let mut params = Map::new();
-    for (key, value) in written.into_iter().flat_map(Map::iter) {
+    for (key, value) in written {
         let name = key.scalar_text().unwrap_or_default();
         // These two have checks of their own.
         let value = match name.as_str() {
             "bridge_ports" | "bridge_stp" => Some(value.clone()),
             _ => build.option(value, &join_key(&path, &name), options::type_of(&name)),
         };
-        if let Some(value) = value {
-            params.insert(key.clone(), value);
-        }
+        params.insert_some(key.clone(), value);
     }
     params
 }
 
 fn bond(build: &mut Builder, entry: &Node, path: &str) {
-    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["params", "bond_interfaces"]].concat());
-    if !has_keys(build, entry, path, &["name", "bond_interfaces", "params"]) {
-        return;
-    }
-    let Some(mut link) = common_fields(build, entry, path, LinkKind::Bond) else { return };
+    check_keys(build, entry, path, &["params", "bond_interfaces"]);
+    let required = ["name", "bond_interfaces", "params"];
+    let Some(mut link) = common_fields(build, entry, path, LinkKind::Bond, &required) else { return };
     link.params = params(build, entry, path);
     let members = build.name_list(entry, path, "bond_interfaces");
     build.insert(link.clone());
@@ -146,11 +156,9 @@ fn bond(build: &mut Builder, entry: &Node, path: &str) {
 }
 
 fn bridge(build: &mut Builder, entry: &Node, path: &str) {
-    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["params", "bridge_interfaces"]].concat());
-    if !has_keys(build, entry, path, &["name", "bridge_interfaces"]) {
-        return;
-    }
-    let Some(mut link) = common_fields(build, entry, path, LinkKind::Bridge) else { return };
+    check_keys(build, entry, path, &["params", "bridge_interfaces"]);
+    let required = ["name", "bridge_interfaces"];
+    let Some(mut link) = common_fields(build, entry, path, LinkKind::Bridge, &required) else { return };
     link.params = params(build, entry, path);
     link.ports = match link.params.get("bridge_ports") {
         Some(_) => {
@@ -182,14 +190,12 @@ fn bridge(build: &mut Builder, entry: &Node, path: &str) {
 }
 
 fn vlan(build: &mut Builder, entry: &Node, path: &str) {
-    build.unknown_keys(entry, path, &[&COMMON_KEYS[..], &["vlan_id", "vlan_link"]].concat());
-    if !has_keys(build, entry, path, &["name", "vlan_link", "vlan_id"]) {
+    check_keys(build, entry, path, &["vlan_id", "vlan_link"]);
+    let required = ["name", "vlan_link", "vlan_id"];
+    if !has_keys(build, entry, path, &required) || !build.has_vlan_id(entry, path, "vlan_id") {
         return;
     }
-    if !build.has_vlan_id(entry, path, "vlan_id") {
-        return;
-    }
-    let Some(mut link) = common_fields(build, entry, path, LinkKind::Vlan) else { return };
+    let Some(mut link) = common_fields(build, entry, path, LinkKind::Vlan, &[]) else { return };
     link.vlan_id = entry.get("vlan_id").cloned();
     link.vlan_link = build.name(entry, path, "vlan_link");
     build.insert(link);
@@ -223,47 +229,14 @@ fn nameserver<'a>(
 
 fn global_route(build: &mut Builder, entry: &Node, path: &str) {
     if has_keys(build, entry, path, &["destination"]) {
-        let route = route(build, entry, path);
+        let route = build.route(entry, path, &ROUTE_KEYS);
         build.model.routes.extend(route);
     }
 }
 
-/// Returns a route of version 1, global or of a subnet; an invalid one is skipped.
-fn route(build: &mut Builder, node: &Node, path: &str) -> Option<Route> {
-    let value = |key: &str| node.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
-    let to = value("destination").or_else(|| value("network"));
-    let mtu = build.number(node, path, "mtu");
-    let written = RawRoute {
-        to,
-        via: value("gateway"),
-        prefix: value("prefix"),
-        netmask: value("netmask"),
-        metric: value("metric"),
-        table: value("table").filter(|_| build.name(node, path, "table").is_some()),
-        mtu: mtu.as_ref(),
-    };
-    match route::parse_route(&written) {
-        Ok(route) => Some(route),
-        Err((key, wanted)) => {
-            let key = match key {
-                "to" => "destination",
-                "via" => "gateway",
-                other => other,
-            };
-            let at = value(key).unwrap_or(node);
-            build.discard(at, &format!("{path}.{key}"), format!("expected {wanted}"));
-            None
-        }
-    }
-}
-
 fn subnets(build: &mut Builder, entry: &Node, path: &str) -> Vec<Subnet> {
-    let items = build.list(entry, path, "subnets");
-    let mut subnets = Vec::with_capacity(items.len());
-    for (i, item) in items.iter().enumerate() {
-        subnets.extend(subnet(build, item, &format!("{path}.subnets[{i}]")));
-    }
-    subnets
+    let items = build.list(entry, path, "subnets").iter().enumerate();
+    items.filter_map(|(i, item)| subnet(build, item, &format!("{path}.subnets[{i}]"))).collect()
 }
 
 fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
@@ -299,7 +272,7 @@ fn subnet(build: &mut Builder, node: &Node, path: &str) -> Option<Subnet> {
     }
     let mut routes = Vec::new();
     for (i, item) in build.list(node, path, "routes").iter().enumerate() {
-        routes.extend(route(build, item, &format!("{path}.routes[{i}]")));
+        routes.extend(build.route(item, &format!("{path}.routes[{i}]"), &ROUTE_KEYS));
     }
     Some(Subnet {
         method,

@@ -9,20 +9,22 @@ use super::builder::Builder;
 use super::facts::Facts;
 use super::key_path::join_key;
 use super::keys;
-use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS};
-use super::route::{self, RawRoute};
+use super::options::{BOND_OPTIONS, BRIDGE_OPTIONS, BondOption};
+use super::route::RouteKeys;
 use super::scalar::{name_text, string_text};
 use super::value_type::{ValueType, is_on};
 
 type DeviceParser = fn(&mut Builder, &str, &Node, &str, &Facts);
 
-/// NICs come first, whatever the document's order, so that devices which consist of them find them described.
+/// The sections in the order in which they are parsed: NICs precede the devices that have them as members.
 const SECTIONS: [(&str, DeviceParser); 4] =
     [("ethernets", ethernet), ("bonds", bond), ("bridges", bridge), ("vlans", vlan)];
 
+const ROUTE_KEYS: RouteKeys = RouteKeys { to: &["to"], via: "via", has_netmask: false };
+
 pub fn parse(config: &Node, facts: &Facts) -> Builder {
     let mut build = Builder::new(2);
-    for (section, _) in config.as_map().into_iter().flat_map(Map::iter) {
+    for (section, _) in config.entries() {
         let name = section.scalar_text().unwrap_or_default();
         if name == "wifis" {
             build.report(section, "network.wifis", "wireless devices are supported by netplan only; ignored");
@@ -62,7 +64,7 @@ const NETPLAN_ONLY: &str = "supported by netplan only; ignored";
 
 /// Reports a device's keys that only netplan reads.
 fn report_netplan_only(build: &mut Builder, section: &str, device: &Node, path: &str) {
-    for (key, _) in device.as_map().into_iter().flat_map(Map::iter) {
+    for (key, _) in device.entries() {
         if let Some(name) = key.as_str().filter(|name| keys::is_netplan_only(section, name)) {
             build.findings.add(FindingKind::Unknown, &key.at, join_key(path, name), NETPLAN_ONLY);
         }
@@ -136,55 +138,52 @@ fn members(build: &mut Builder, device: &Node, path: &str) -> Vec<String> {
 fn bond(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bond);
     link.mac = build.mac(device, path, "macaddress");
-    let at = join_key(path, "parameters");
-    for (key, value) in parameters(build, device, path) {
-        let name = key.scalar_text().unwrap_or_default();
-        match BOND_OPTIONS.iter().find(|k| k.netplan == name || k.alias.is_some_and(|alias| alias == name)) {
-            Some(known) => {
-                if let Some(value) = build.option(value, &join_key(&at, &name), known.value_type) {
-                    link.params.insert(format!("bond-{}", known.ifupdown), value);
-                }
-            }
-            None if keys::NETPLAN_ONLY_BOND_OPTIONS.contains(&&*name) => {
-                build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
-            }
-            None => {}
-        }
-    }
+    link.params = parameters(build, device, path, keys::NETPLAN_ONLY_BOND_OPTIONS, |name| {
+        let is_same = |option: &&BondOption| option.netplan == name || option.alias == Some(name);
+        let option = BOND_OPTIONS.iter().find(is_same)?;
+        Some((format!("bond-{}", option.ifupdown), option.value_type))
+    });
     let members = members(build, device, path);
     build.insert(link.clone());
     build.join_bond(&link, &members);
 }
 
-fn parameters<'a>(
+/// Returns the options of a bond or a bridge. `option` gives the ifupdown name and the type for a name of version 2.
+fn parameters(
     build: &mut Builder,
-    device: &'a Node,
+    device: &Node,
     path: &str,
-) -> impl Iterator<Item = (&'a Node, &'a Node)> + use<'a> {
-    build.map(device, path, "parameters").and_then(Node::as_map).into_iter().flat_map(Map::iter)
+    netplan_only: &[&str],
+    option: impl Fn(&str) -> Option<(String, ValueType)>,
+) -> Map {
+    let written = build.map(device, path, "parameters").into_iter().flat_map(Node::entries);
+    let mut params = Map::new();
+    for (key, value) in written {
+        let name = key.scalar_text().unwrap_or_default();
+        let path = join_key(&join_key(path, "parameters"), &name);
+        match option(&name) {
+            Some((ifupdown, value_type)) => {
+                params.insert_some(ifupdown, build.option(value, &path, value_type));
+            }
+            None if netplan_only.contains(&&*name) => {
+                build.findings.add(FindingKind::Unknown, &key.at, path, NETPLAN_ONLY);
+            }
+            None => {}
+        }
+    }
+    params
 }
 
 fn bridge(build: &mut Builder, id: &str, device: &Node, path: &str, _: &Facts) {
     let mut link = common_fields(build, id, device, path, LinkKind::Bridge);
     link.mac = build.mac(device, path, "macaddress");
-    let at = join_key(path, "parameters");
-    for (key, value) in parameters(build, device, path) {
-        let name = key.scalar_text().unwrap_or_default();
-        match BRIDGE_OPTIONS.iter().find(|k| k.netplan == name) {
-            Some(known) => {
-                if let Some(mut value) = build.option(value, &join_key(&at, &name), known.value_type) {
-                    // Renderers write this one in their own words, as version 1's, which is a boolean by then.
-                    if known.ifupdown == "bridge_stp" && value.as_str() != Some("") {
-                        value.value = Value::Bool(is_on(&value));
-                    }
-                    link.params.insert(known.ifupdown, value);
-                }
-            }
-            None if keys::NETPLAN_ONLY_BRIDGE_OPTIONS.contains(&&*name) => {
-                build.findings.add(FindingKind::Unknown, &key.at, join_key(&at, &name), NETPLAN_ONLY);
-            }
-            None => {}
-        }
+    link.params = parameters(build, device, path, keys::NETPLAN_ONLY_BRIDGE_OPTIONS, |name| {
+        let option = BRIDGE_OPTIONS.iter().find(|option| option.netplan == name)?;
+        Some((option.ifupdown.to_string(), option.value_type))
+    });
+    // Renderers write it in their own words, from a boolean as in version 1.
+    if let Some(stp) = link.params.get_mut("bridge_stp").filter(|stp| stp.as_str() != Some("")) {
+        stp.value = Value::Bool(is_on(stp));
     }
     link.ports = members(build, device, path);
     let ports = link.ports.clone();
@@ -248,24 +247,7 @@ fn subnets(build: &mut Builder, device: &Node, path: &str, dhcp: [&Dhcp; 2]) -> 
     }
     for (i, item) in build.list(device, path, "routes").iter().enumerate() {
         let path = format!("{path}.routes[{i}]");
-        let value = |key: &str| item.get(key).filter(|n| !n.is_null() && n.as_str() != Some(""));
-        let mtu = build.number(item, &path, "mtu");
-        let written = RawRoute {
-            to: value("to"),
-            via: value("via"),
-            metric: value("metric"),
-            table: value("table").filter(|_| build.name(item, &path, "table").is_some()),
-            mtu: mtu.as_ref(),
-            ..RawRoute::default()
-        };
-        let route = match route::parse_route(&written) {
-            Ok(route) => route,
-            Err((key, wanted)) => {
-                let at = value(key).unwrap_or(item);
-                build.discard(at, &join_key(&path, key), format!("expected {wanted}"));
-                continue;
-            }
-        };
+        let Some(route) = build.route(item, &path, &ROUTE_KEYS) else { continue };
         match subnets.first_mut() {
             Some(first) => first.routes.push(route),
             None => {

@@ -1,4 +1,4 @@
-//! How a network service is asked to bring interfaces up. Each renderer that has a service declares an
+//! The ways to bring interfaces up through a network service. Each renderer that has a service declares an
 //! [`Activator`] in its own file; `crate::activate` selects one.
 
 use system::{Command, System, debug};

@@ -15,11 +15,11 @@ use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
 use super::target::Target;
-use super::udev;
 use super::unsupported::{
     Unsupported, has_dns_outside_subnets, has_other_mtu, link, overrides_more_than_metric, subnet,
 };
 use super::values::python_str;
+use super::{has_program, udev};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -70,9 +70,8 @@ const NON_IFUPDOWN_KEYS: [&str; 12] = [
 ];
 
 fn available(sys: &System) -> bool {
-    let there =
-        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
-    ["ifquery", "ifup", "ifdown"].iter().all(|p| there(p)) && sys.is_file("/etc/network/interfaces")
+    ["ifquery", "ifup", "ifdown"].iter().all(|program| has_program(sys, program))
+        && sys.is_file("/etc/network/interfaces")
 }
 
 fn render(model: &Model, target: &Target) -> RenderResult {
@@ -161,7 +160,7 @@ impl Writer<'_> {
                 inherited_dns = own.clone();
             }
             let dns = if own.is_empty() { &inherited_dns } else { own };
-            lines.extend(self.drop_unsafe_lines(subnet_options(subnet, dns, inet6, i == 0), rendered));
+            lines.extend(self.drop_unsafe_lines(subnet_options(subnet, dns, i == 0), rendered));
             if i == 0 {
                 lines.extend(self.drop_unsafe_lines(self.link_options(Some(subnet)), rendered));
             }
@@ -308,8 +307,8 @@ fn method_name(method: Method) -> &'static str {
     }
 }
 
-fn subnet_options(subnet: &Subnet, dns: &Dns, inet6: bool, is_first: bool) -> Vec<String> {
-    let mut lines = dns_options(dns, inet6);
+fn subnet_options(subnet: &Subnet, dns: &Dns, is_first: bool) -> Vec<String> {
+    let mut lines = dns_options(dns, subnet.is_ipv6());
     match (&subnet.address, subnet.prefix) {
         (Some(address), Some(prefix)) => lines.push(format!("address {address}/{prefix}")),
         (Some(address), None) => lines.push(format!("address {address}")),

@@ -3,10 +3,10 @@
 use config::Node;
 
 use crate::address::is_ipv6;
-use crate::model::{Dns, Link, LinkKind, Method, Route, Subnet};
+use crate::model::{Dns, Link, LinkKind, Method, Route};
 
-use super::keyfile::Keyfile;
 use super::output::Rendered;
+use super::sections::Sections;
 use super::values::python_str;
 
 const FAMILIES: [&str; 2] = ["ipv4", "ipv6"];
@@ -21,7 +21,7 @@ pub fn mtu(link: &Link) -> Option<&Node> {
     of_subnet.or(link.mtu.as_ref())
 }
 
-pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered) {
+pub fn addresses(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendered) {
     if link.subnets.is_empty() && link.is_bond() {
         for family in FAMILIES {
             profile.set(family, "method", "disabled");
@@ -34,7 +34,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
         method(profile, section, subnet.method);
         if let (Some(address), Some(prefix)) = (&subnet.address, subnet.prefix) {
             let number = count.next(section, Kind::Address);
-            profile.push(section, format!("address{number}"), format!("{address}/{prefix}"));
+            profile.add(section, format!("address{number}"), format!("{address}/{prefix}"));
         }
         match &subnet.gateway {
             Some(gateway) if subnet.method.is_static() => profile.set(section, "gateway", gateway),
@@ -71,7 +71,7 @@ pub fn addresses(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mu
 }
 
 /// Sets the method of the family. A method that is set already is only extended.
-fn method(profile: &mut Keyfile, section: &'static str, method: Method) {
+fn method(profile: &mut Sections, section: &'static str, method: Method) {
     let (word, may_fail) = match method {
         Method::Static | Method::Static6 => ("manual", "false"),
         Method::Dhcp | Method::Dhcp4 | Method::Dhcp6 | Method::Slaac | Method::Dhcp6Stateless => {
@@ -114,7 +114,7 @@ impl Counters {
 }
 
 /// Adds a route to the section of its family. The metric of a default route is that of the whole family.
-fn route(profile: &mut Keyfile, route: &Route, count: &mut Counters) {
+fn route(profile: &mut Sections, route: &Route, count: &mut Counters) {
     let section = family(is_ipv6(&route.network));
     let number = count.next(section, Kind::Route);
     let mut value = format!("{}/{}", route.network, route.prefix);
@@ -132,29 +132,25 @@ fn route(profile: &mut Keyfile, route: &Route, count: &mut Counters) {
     if let Some(metric) = in_route {
         value.push_str(&format!(",{metric}"));
     }
-    profile.push(section, format!("route{number}"), value);
+    profile.add(section, format!("route{number}"), value);
     if let Some(mtu) = &route.mtu {
-        profile.push(section, format!("route{number}_options"), format!("mtu={}", python_str(mtu)));
+        profile.add(section, format!("route{number}_options"), format!("mtu={}", python_str(mtu)));
     }
 }
 
-/// Returns the servers of the subnets, then the link's own; without any, the global ones. The same for search domains.
-fn dns(profile: &mut Keyfile, link: &Link, global: &Dns, rendered: &mut Rendered) {
+/// Writes the name servers of the subnets, then the link's own; the global ones if there are no others. Search domains are
+/// written by the same rule.
+fn dns(profile: &mut Sections, link: &Link, global: &Dns, rendered: &mut Rendered) {
     let collect = |of: fn(&Dns) -> &Vec<String>| -> Vec<String> {
-        let subnets = link.subnets.iter().map(|s: &Subnet| of(&s.dns));
-        let own = link.dns.iter().map(of);
-        let mut all: Vec<String> = Vec::new();
-        for text in subnets.flatten() {
-            all.push(text.clone());
-        }
-        for text in own.flatten() {
+        let mut all: Vec<String> = link.subnets.iter().flat_map(|subnet| of(&subnet.dns)).cloned().collect();
+        for text in link.dns.iter().flat_map(of) {
             if !all.contains(text) {
                 all.push(text.clone());
             }
         }
         if all.is_empty() { of(global).clone() } else { all }
     };
-    let takes = |profile: &Keyfile, section: &str| {
+    let takes = |profile: &Sections, section: &str| {
         profile.has(section) && profile.get(section, "method") != Some("disabled")
     };
     let list = |items: &[&String]| items.iter().map(|i| format!("{i};")).collect::<String>();

@@ -4,7 +4,6 @@ pub(crate) mod activator;
 mod eni;
 mod ifcfg;
 mod ifcfg_file;
-mod keyfile;
 mod keyfile_ip;
 mod netplan;
 mod netplan_generate;
@@ -14,10 +13,10 @@ mod output;
 mod positions;
 mod renderer;
 mod resolv_conf;
+mod sections;
 mod sysconfig;
 mod target;
 mod udev;
-mod unit_file;
 mod unsupported;
 mod values;
 
@@ -74,6 +73,11 @@ pub fn select(sys: &System, listed: Option<&[String]>) -> Result<&'static Render
         .filter_map(|n| by_name(n))
         .find(|r| (r.available)(sys))
         .ok_or_else(|| RendererError::Unavailable(names.join(" ")))
+}
+
+/// Returns whether a system has a program in the directories for administrators.
+fn has_program(sys: &System, program: &str) -> bool {
+    ["/usr/sbin", "/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")))
 }
 
 /// The reason why no renderer can be selected.

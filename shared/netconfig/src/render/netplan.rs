@@ -12,6 +12,7 @@ use crate::model::{Link, LinkKind, Method, Model, Route, Subnet};
 use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS};
 
 use super::activator::{Activator, Stderr, run_program};
+use super::has_program;
 use super::netplan_generate::{PATH, post_write};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
@@ -67,7 +68,7 @@ const UNSUPPORTED: Unsupported = Unsupported {
 };
 
 fn available(sys: &System) -> bool {
-    ["/usr/sbin/netplan", "/sbin/netplan"].iter().any(|p| sys.is_file(p))
+    has_program(sys, "netplan")
 }
 
 /// Writes a mapping of version 2 unchanged.

@@ -6,7 +6,7 @@ use system::{Command, System, debug};
 /// The file that the netplan renderer writes.
 pub const PATH: &str = "/etc/netplan/50-cloud-init.yaml";
 
-/// The files of snapd's image build and what netplan generated from them, which would bring up every NIC.
+/// The files of snapd's image build, and those that netplan generated from them. They would bring up every NIC.
 const SNAPD_CONFIG: &str = "/etc/netplan/00-snapd-config.yaml";
 const SNAPD_GENERATED: &[&str] = &[
     "/run/systemd/network/10-netplan-all-en.network",

@@ -11,10 +11,10 @@ use crate::model::{Link, LinkKind, Model};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::ifcfg_file::has_ifcfg_plugin;
-use super::keyfile::Keyfile;
 use super::keyfile_ip;
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
+use super::sections::Sections;
 use super::target::Target;
 use super::unsupported::{
     Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
@@ -136,7 +136,7 @@ fn render(model: &Model, _target: &Target) -> RenderResult {
         if link.kind == LinkKind::Loopback {
             continue;
         }
-        let mut profile = Keyfile::default();
+        let mut profile = Sections::default();
         connection(&mut profile, link, &by_id, bridges.get(link.id.as_str()).copied(), &mut rendered);
         keyfile_ip::addresses(&mut profile, link, &model.dns, &mut rendered);
         if link.is_bond()
@@ -157,7 +157,7 @@ fn render(model: &Model, _target: &Target) -> RenderResult {
 }
 
 fn connection(
-    profile: &mut Keyfile,
+    profile: &mut Sections,
     link: &Link,
     by_id: &HashMap<&str, &Link>,
     bridge: Option<&Link>,
@@ -222,7 +222,7 @@ fn connection(
 
 /// Returns options in either spelling after `bond-`: with hyphens, or as the kernel has them. NetworkManager rejects the
 /// whole profile for one option that contradicts the others, so such an option is omitted.
-fn bond(profile: &mut Keyfile, link: &Link, rendered: &mut Rendered) {
+fn bond(profile: &mut Sections, link: &Link, rendered: &mut Rendered) {
     let mut options: Vec<(&str, String)> = Vec::new();
     for name in BOND_OPTIONS {
         let hyphens = link.params.get(&format!("bond-{}", name.replace('_', "-")));
@@ -301,8 +301,8 @@ fn available(sys: &System) -> bool {
 }
 
 fn bring_up(sys: &System, links: &[String]) -> Vec<String> {
-    let mut problems =
-        run_program(sys, &["systemctl", "try-reload-or-restart", "NetworkManager.service"], Stderr::Report);
+    let run = |argv: &[&str]| run_program(sys, argv, Stderr::Report);
+    let mut problems = run(&["systemctl", "try-reload-or-restart", "NetworkManager.service"]);
     let active = Command::new(["systemctl", "is-active", "--quiet", "NetworkManager.service"]).accept_all();
     if sys.run(&active).is_ok_and(|finished| finished.code != 0) {
         problems.push("NetworkManager is not running".into());
@@ -312,16 +312,11 @@ fn bring_up(sys: &System, links: &[String]) -> Vec<String> {
             debug!(sys, "{link} has no connection profile");
             continue;
         };
-        let load = run_program(sys, &["nmcli", "connection", "load", &file], Stderr::Report);
-        if load.is_empty() {
-            problems.extend(run_program(
-                sys,
-                &["nmcli", "connection", "up", "filename", &file],
-                Stderr::Report,
-            ));
+        if run(&["nmcli", "connection", "load", &file]).is_empty() {
+            problems.extend(run(&["nmcli", "connection", "up", "filename", &file]));
         } else {
-            problems.extend(run_program(sys, &["nmcli", "connection", "reload"], Stderr::Report));
-            problems.extend(run_program(sys, &["nmcli", "connection", "up", "ifname", link], Stderr::Report));
+            problems.extend(run(&["nmcli", "connection", "reload"]));
+            problems.extend(run(&["nmcli", "connection", "up", "ifname", link]));
         }
     }
     problems
@@ -330,8 +325,7 @@ fn bring_up(sys: &System, links: &[String]) -> Vec<String> {
 /// Returns the file in which NetworkManager finds the link: the profile of this program, which has the link's id as its
 /// name, or the ifcfg file if there is a reader for those.
 fn find_profile(sys: &System, link: &str) -> Option<String> {
-    let dir = "/etc/NetworkManager/system-connections";
-    let path = |id: &str| format!("{dir}/cloud-init-{id}.nmconnection");
+    let path = |id: &str| format!("{PROFILE_DIR}/cloud-init-{id}.nmconnection");
     let is_of_link = |path: &str| {
         let text = sys.read_text_if_exists(path).ok().flatten().unwrap_or_default();
         text.lines().any(|line| line.strip_prefix("id=cloud-init ") == Some(link))
@@ -340,7 +334,7 @@ fn find_profile(sys: &System, link: &str) -> Option<String> {
     if is_of_link(&own) {
         return Some(own);
     }
-    let names = sys.list(dir).unwrap_or_default();
+    let names = sys.list(PROFILE_DIR).unwrap_or_default();
     let ids = names.iter().filter_map(|n| n.strip_prefix("cloud-init-")?.strip_suffix(".nmconnection"));
     if let Some(found) = ids.map(path).find(|p| is_of_link(p)) {
         return Some(found);

@@ -8,13 +8,13 @@ use system::System;
 
 use crate::address::{is_in_subnet, is_ipv6, parse_prefix};
 use crate::model::{Dhcp, Link, LinkKind, Method, Model, Route};
-use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, Unit};
+use crate::parse::{BOND_OPTIONS, BRIDGE_OPTIONS, OVERRIDES, Override, Unit};
 
 use super::activator::{Activator, Stderr, run_program};
 use super::output::{File, RenderResult, Rendered};
 use super::renderer::Renderer;
+use super::sections::Sections;
 use super::target::Target;
-use super::unit_file::UnitFile;
 use super::unsupported::{Unsupported, link, subnet};
 use super::values::{bond_mode, python_str, yes_no};
 
@@ -80,12 +80,12 @@ fn render(model: &Model, _: &Target) -> RenderResult {
     Ok(Rendered::new(files))
 }
 
-fn file(name: &str, kind: &str, unit: &UnitFile) -> File {
+fn file(name: &str, kind: &str, unit: &Sections) -> File {
     let path = format!("/etc/systemd/network/10-cloud-init-{name}.{kind}");
-    File { owner: Some("systemd-network"), ..File::new(&path, unit.text()) }
+    File { owner: Some("systemd-network"), ..File::new(&path, unit.sorted_text()) }
 }
 
-/// What is on top of each link. Version 2 refers to links by their IDs, which may differ from their names.
+/// The VLANs, bridges and bonds above each link. Version 2 refers to links by their IDs, which may differ from their names.
 #[derive(Default)]
 struct Topology<'a> {
     /// The VLANs on a link, by its name.
@@ -118,8 +118,8 @@ impl Topology<'_> {
     }
 }
 
-fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFile, String> {
-    let mut unit = UnitFile::default();
+fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<Sections, String> {
+    let mut unit = Sections::default();
     unit.add("Match", "Name", &link.name);
     if !link.drivers.is_empty() {
         unit.add("Match", "Driver", link.drivers.join(" "));
@@ -145,7 +145,7 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFi
         unit.add("Network", "IPv6AcceptRA", yes_no(on));
     }
     for vlan in topology.vlans.get(&*link.name).into_iter().flatten() {
-        unit.add("Network", "VLAN", vlan);
+        unit.add("Network", "VLAN", *vlan);
     }
     if let Some(bond) = &link.bond {
         unit.add("Network", "Bond", bond);
@@ -174,12 +174,9 @@ fn network(link: &Link, model: &Model, topology: &Topology<'_>) -> Result<UnitFi
         dhcp_settings(&mut unit, "DHCPv6", &link.dhcp6, dhcp6, &OVERRIDES[..4])?;
     }
     for rule in &link.rules {
-        let lines = rule.as_map().into_iter().flat_map(|map| map.iter());
-        unit.rules.push(
-            lines
-                .map(|(key, value)| format!("{}={}", policy_rule_key(&python_str(key)), python_str(value)))
-                .collect(),
-        );
+        let lines = rule.entries();
+        let lines = lines.map(|(key, value)| (policy_rule_key(&python_str(key)), python_str(value)));
+        unit.add_section("RoutingPolicyRule", lines.collect());
     }
     Ok(unit)
 }
@@ -190,9 +187,10 @@ fn dhcp_families(link: &Link) -> (bool, bool) {
 }
 
 /// Returns routes: gateways first, then the global routes, then those of the subnets.
-fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
+fn addresses_and_routes(unit: &mut Sections, link: &Link, model: &Model) {
     let mut gateways = NumberedSections::default();
     let mut routes = NumberedSections::default();
+    let mut addresses = BTreeSet::new();
     let mut number = 0;
     for subnet in &link.subnets {
         for route in &subnet.routes {
@@ -200,14 +198,14 @@ fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
             number += 1;
         }
         let Some(address) = &subnet.address else { continue };
-        unit.addresses.insert(match subnet.prefix {
-            Some(prefix) => format!("Address={address}/{prefix}"),
-            None => format!("Address={address}"),
+        addresses.insert(match subnet.prefix {
+            Some(prefix) => format!("{address}/{prefix}"),
+            None => address.clone(),
         });
         let Some(gateway) = &subnet.gateway else { continue };
-        let mut lines = BTreeSet::from([format!("Gateway={gateway}")]);
+        let mut lines = vec![("Gateway".to_string(), gateway.clone())];
         if gateway_in_subnet(address, subnet.prefix, gateway) == Some(false) {
-            lines.insert("GatewayOnLink=yes".into());
+            lines.push(("GatewayOnLink".into(), "yes".into()));
         }
         gateways.add(number, lines);
         number += 1;
@@ -216,7 +214,12 @@ fn addresses_and_routes(unit: &mut UnitFile, link: &Link, model: &Model) {
     for (i, route) in model.routes.iter().enumerate() {
         global.add(i, route_lines(route));
     }
-    unit.routes = [gateways, global, routes].into_iter().flat_map(|group| group.0.into_values()).collect();
+    for address in addresses {
+        unit.add_section("Address", vec![("Address".into(), address)]);
+    }
+    for lines in [gateways, global, routes].into_iter().flat_map(|group| group.0.into_values()) {
+        unit.add_section("Route", lines);
+    }
 }
 
 /// Returns whether a gateway is within an address's subnet. The text of an address that is not static still has its
@@ -226,13 +229,8 @@ fn gateway_in_subnet(address: &str, prefix: Option<u8>, gateway: &str) -> Option
     let parsed = ip.parse().ok()?;
     let prefix = match (prefix, behind) {
         (Some(prefix), _) => prefix,
-        (None, "") => {
-            if is_ipv6(ip) {
-                128
-            } else {
-                32
-            }
-        }
+        (None, "") if is_ipv6(ip) => 128,
+        (None, "") => 32,
         (None, text) => parse_prefix(text, parsed).ok()?,
     };
     is_in_subnet(gateway, ip, prefix)
@@ -240,50 +238,39 @@ fn gateway_in_subnet(address: &str, prefix: Option<u8>, gateway: &str) -> Option
 
 /// Sections by their running number as text, as in upstream: the tenth precedes the second.
 #[derive(Default)]
-struct NumberedSections(BTreeMap<String, BTreeSet<String>>);
+struct NumberedSections(BTreeMap<String, Vec<(String, String)>>);
 
 impl NumberedSections {
-    fn add(&mut self, number: usize, lines: BTreeSet<String>) {
+    fn add(&mut self, number: usize, lines: Vec<(String, String)>) {
         self.0.insert(number.to_string(), lines);
     }
 }
 
-fn route_lines(route: &Route) -> BTreeSet<String> {
-    let mut lines = BTreeSet::from([format!("Destination={}/{}", route.network, route.prefix)]);
-    lines.extend(route.gateway.as_ref().map(|g| format!("Gateway={g}")));
-    lines.extend(route.metric.map(|m| format!("Metric={m}")));
-    lines.extend(route.table.as_ref().map(|t| format!("Table={}", python_str(t))));
-    lines
+fn route_lines(route: &Route) -> Vec<(String, String)> {
+    let values = [
+        ("Destination", Some(format!("{}/{}", route.network, route.prefix))),
+        ("Gateway", route.gateway.clone()),
+        ("Metric", route.metric.map(|metric| metric.to_string())),
+        ("Table", route.table.as_ref().map(python_str)),
+    ];
+    values.into_iter().filter_map(|(key, value)| Some((key.to_string(), value?))).collect()
 }
-
-/// The keys of overrides with networkd's names; both families have the first four.
-const OVERRIDES: &[(&str, &str)] = &[
-    ("use-dns", "UseDNS"),
-    ("use-domains", "UseDomains"),
-    ("use-hostname", "UseHostname"),
-    ("use-ntp", "UseNTP"),
-    ("send-hostname", "SendHostname"),
-    ("hostname", "Hostname"),
-    ("route-metric", "RouteMetric"),
-    ("use-mtu", "UseMTU"),
-    ("use-routes", "UseRoutes"),
-];
 
 /// Adds the settings of DHCP for one family: the overrides if it is enabled, and VMware's domain key in any case, because
 /// a router's advertisement starts DHCPv6 without `DHCP=`.
 fn dhcp_settings(
-    unit: &mut UnitFile,
+    unit: &mut Sections,
     section: &'static str,
     dhcp: &Dhcp,
     is_enabled: bool,
-    keys: &[(&str, &str)],
+    keys: &[Override],
 ) -> Result<(), String> {
-    for (key, name) in keys.iter().filter(|_| is_enabled) {
-        if let Some(value) = dhcp.overrides.get(key) {
+    for key in keys.iter().filter(|_| is_enabled) {
+        if let Some(value) = dhcp.overrides.get(key.netplan) {
             let text = python_str(value);
             // networkd accepts this word in lower case only.
-            let is_route = text.trim().eq_ignore_ascii_case("route");
-            unit.add(section, name, if is_route && *key == "use-domains" { "route".into() } else { text });
+            let is_route = key.netplan == "use-domains" && text.trim().eq_ignore_ascii_case("route");
+            unit.add(section, key.networkd, if is_route { "route" } else { &text });
         }
     }
     let Some(domain) = &dhcp.domain else { return Ok(()) };
@@ -300,8 +287,8 @@ fn dhcp_settings(
 }
 
 /// Returns the `.netdev` file that creates the link, if one is needed.
-fn netdev(link: &Link, topology: &Topology<'_>) -> Option<UnitFile> {
-    let mut unit = UnitFile::default();
+fn netdev(link: &Link, topology: &Topology<'_>) -> Option<Sections> {
+    let mut unit = Sections::default();
     let kind = match link.kind {
         LinkKind::Vlan => {
             unit.add("VLAN", "Id", python_str(link.vlan_id.as_ref()?));
@@ -336,7 +323,7 @@ fn netdev(link: &Link, topology: &Topology<'_>) -> Option<UnitFile> {
     Some(unit)
 }
 
-fn bond(unit: &mut UnitFile, link: &Link) {
+fn bond(unit: &mut Sections, link: &Link) {
     for key in BOND_OPTIONS {
         let Some(name) = key.networkd else { continue };
         let Some(value) = link.params.get(&format!("bond-{}", key.ifupdown)) else { continue };

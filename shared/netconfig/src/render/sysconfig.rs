@@ -15,7 +15,7 @@ use super::unsupported::{
     Unsupported, has_other_mtu_in_ipv4_subnet, link, overrides_more_than_metric, subnet,
 };
 use super::values::{python_str, yes_no};
-use super::{ifcfg, resolv_conf, udev};
+use super::{has_program, ifcfg, resolv_conf, udev};
 
 /// The row of [`super::RENDERERS`].
 pub const RENDERER: Renderer = Renderer {
@@ -77,10 +77,7 @@ const UNSUPPORTED_SUSE: Unsupported = Unsupported {
         subnet::ROUTE_TABLE,
         subnet::ROUTE_MTU,
     ],
-    has_bond_option: ifcfg::has_bond_option,
-    has_bridge_option,
-    global_routes: true,
-    global_ipv6_dns: false,
+    ..UNSUPPORTED_RED_HAT
 };
 
 fn has_bridge_option(name: &str) -> bool {
@@ -101,10 +98,9 @@ fn available(sys: &System) -> bool {
     if target.files.ifcfg.is_none() {
         return false;
     }
-    let there =
-        |program: &str| ["/sbin", "/usr/sbin"].iter().any(|dir| sys.is_file(format!("{dir}/{program}")));
     let scripts = ["/etc/sysconfig/network-scripts/network-functions", "/etc/sysconfig/config"];
-    let has_scripts = there("ifup") && there("ifdown") && scripts.iter().any(|p| sys.is_file(p));
+    let has_scripts =
+        has_program(sys, "ifup") && has_program(sys, "ifdown") && scripts.iter().any(|p| sys.is_file(p));
     has_scripts || has_ifcfg_plugin(sys)
 }
 

@@ -1,5 +1,4 @@
-//! What renderers need to know about the target: the distribution's paths and headers, and existing files that they
-//! extend.
+//! The target of rendering: the distribution's paths and headers, and existing files that renderers extend.
 
 use distro::{Distro, NetworkFiles};
 use system::System;
@@ -7,7 +6,7 @@ use system::System;
 /// The file of the Red Hat family that turns networking on.
 pub const SYSCONFIG_NETWORK: &str = "/etc/sysconfig/network";
 
-/// The target of rendering: a distribution's settings, and what exists on the system.
+/// A distribution's settings, and the programs and files that exist on the system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     /// The distribution's paths, headers and dialects.

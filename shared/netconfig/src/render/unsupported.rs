@@ -1,4 +1,4 @@
-//! What a configuration contains and a renderer's format cannot express. Each renderer declares it in its own file, as
+//! The parts of a configuration that a renderer's format cannot express. Each renderer declares them in its own file, as
 //! an [`Unsupported`]; `net-convert` reports these keys with the position where they were written.
 
 use config::{FindingKind, Findings, Node, Position};
