@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use config::yaml::{Style, emit};
 use netconfig::{Facts, Target, apply, facts, render};
+use state::NetworkFormat;
 use system::{Error, Result, System, warning};
 
 use crate::arguments::NetConvert;
@@ -17,7 +18,7 @@ const MAX_INPUT: u64 = 32 << 20;
 pub fn run(machine: &Machine, args: &NetConvert) -> ExitCode {
     let done = convert(machine, args);
     if done.is_ok() {
-        let (kind, input) = (args.kind.name, &args.network_data);
+        let (kind, input) = (args.kind.format.as_str(), &args.network_data);
         let slash = if args.directory.ends_with('/') { "" } else { "/" };
         eprintln!(
             "Read input format '{kind}' from '{input}'.\nWrote output format '{}' to '{}{slash}'\n",
@@ -35,7 +36,7 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
         .map_err(|_| Error::new(format!("{}: not valid UTF-8", args.network_data)))?;
     let pairs: Option<Vec<(&str, &str)>> = args.mac.iter().map(|pair| pair.split_once(',')).collect();
     let mut facts = Facts::from_pairs(pairs.ok_or_else(|| Error::new("--mac: expected NAME,MAC"))?);
-    if args.kind.name == "eni" {
+    if args.kind.format == NetworkFormat::Eni {
         // Included files are relative to its directory.
         let folder = absolute(&args.network_data)?.parent().map(|p| p.display().to_string());
         let folder = folder.unwrap_or_default();
@@ -44,7 +45,8 @@ fn convert(machine: &Machine, args: &NetConvert) -> Result<()> {
     }
     let renderer = args.output_kind;
     let (config, findings) =
-        netconfig::parse_input(args.kind.name, &args.network_data, &text, &facts).map_err(Error::new)?;
+        netconfig::parse_input(args.kind.format.as_str(), &args.network_data, &text, &facts)
+            .map_err(Error::new)?;
     if args.debug {
         eprint!("Input YAML\n---\n{}...\n\n", emit(&config, Style::PLAIN));
     }
