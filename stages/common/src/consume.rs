@@ -66,7 +66,7 @@ pub(crate) fn consume(boot: &mut Boot, record: &mut Record, found: &mut FoundIns
     write_combined(boot);
 }
 
-/// Returns why consuming cannot begin, if so.
+/// Returns why user-data cannot be consumed, if that is known before.
 fn obstacle(found: &FoundInstance) -> Option<String> {
     if found.is_unrecorded {
         return Some("the instance could not be recorded".into());
@@ -128,7 +128,7 @@ pub(crate) fn preserve_own_host_keys(boot: &mut Boot) {
     }
 }
 
-/// Notes that this boot, without user-data, generated the host keys.
+/// Records that this boot, without user-data, generated the host keys.
 pub(crate) fn mark_own_host_keys(boot: &Boot, found: &FoundInstance) {
     if found.is_unrecorded {
         return;

@@ -8,7 +8,7 @@ use crate::Boot;
 use crate::boot::SOURCE_MAP_FILE;
 use crate::status::Record;
 
-/// The findings of one source that are reported; of the rest the log has the number.
+/// The maximum number of findings of one source that are reported; the log has the number of the others.
 const MAX_FINDINGS: usize = 200;
 
 impl Record {
@@ -54,8 +54,8 @@ impl Record {
         self.report(boot, &new);
     }
 
-    /// Reports what the check of a cloud-config found in upstream's two sentences, which people and scripts look for in log
-    /// and status. The positions are in the log, in `config_findings`, and in `cloud-init schema --system`.
+    /// Reports the findings of a cloud-config with upstream's two sentences, which people and scripts search for in log and
+    /// status. The positions are in the log, in `config_findings`, and in `cloud-init schema --system`.
     pub fn report_schema(&mut self, boot: &Boot, findings: &Findings) {
         const FAILED: &str = "cloud-config failed schema validation! You may run 'sudo cloud-init schema --system' to \
                               check the details.";

@@ -116,7 +116,7 @@ fn read_queue(boot: &Boot, record: &mut Record) -> Vec<(String, String)> {
     requests
 }
 
-/// Handles one event. An error is recorded in status.json, in the place of an earlier error of the same NIC.
+/// Handles one event. An error is recorded in status.json and replaces an earlier error of the same NIC.
 fn handle_event(boot: &Boot, record: &mut Record, path: &str, action: &str) {
     let name = path.rsplit('/').next().unwrap_or_default().to_string();
     let is_name = !name.is_empty() && name.len() < 16 && name != ".." && name != ".";

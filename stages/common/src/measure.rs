@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// The digest is sha256sum's.
+    /// The digest is the output of sha256sum(1).
     #[test]
     fn measured_text_has_a_digest_instead_of_the_content() {
         let expected =

@@ -17,7 +17,7 @@ use crate::{Boot, FoundInstance, Mode, Single, StageName, error_prefix};
 /// Runs the modules of `cloud_MODE_modules`. A failed module is an error of the stage.
 pub fn run_modules(boot: &mut Boot, record: &mut Record, found: &FoundInstance, mode: Mode) {
     let instance = &found.instance;
-    // The last list: each key is named once a boot.
+    // With the last list, so that each key is reported once a boot.
     if mode == Mode::Final && run_mode(boot, found) == RunMode::Full {
         modules::report_ineffective_keys(&context(boot, instance));
     }

@@ -8,7 +8,7 @@ use system::{Link, LinkAddress, Prefix, Result, Route, System};
 use crate::Boot;
 
 const PREFIX: &str = "ci-info: ";
-/// Stands for an empty cell.
+/// The text of an empty cell.
 const EMPTY: &str = ".";
 /// The width of a line that reports an error.
 const WIDTH: usize = 80;
@@ -132,14 +132,14 @@ fn table(title: &str, fields: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// Centres a title; of an odd number of characters the right side gets one more.
+/// Centres a title; the right side gets one more character if their number is odd.
 fn center(text: &str, fill: char, width: usize) -> String {
     let space = width.saturating_sub(text.chars().count());
     let side = |count: usize| fill.to_string().repeat(count);
     format!("{}{text}{}", side(space / 2), side(space - space / 2))
 }
 
-/// Centres a cell; of an odd number of spaces the left side gets one more if the cell is of odd width.
+/// Centres a cell. If the number of spaces is odd, the left side gets one more in a cell of odd width.
 fn center_cell(text: &str, width: usize) -> String {
     let space = width.saturating_sub(text.len());
     let left = space / 2 + (space & width & 1);

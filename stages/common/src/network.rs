@@ -46,8 +46,8 @@ pub fn apply_network(boot: &Boot, record: &mut Record, found: &FoundInstance) {
     apply_until_done(boot, record, Some(found), Some(&found.instance));
 }
 
-/// Applies the network configuration for which no instance is needed: the network stage may then find one. The machine may
-/// need its own configuration for that, as its network may have no DHCP.
+/// Applies the network configuration of a machine without an instance, with which the network stage may find one. On a
+/// network without DHCP that needs the machine's own configuration.
 pub fn apply_network_without_instance(boot: &Boot, record: &mut Record, not_found: &NotFound) {
     apply_until_done(boot, record, None, not_found.expected.as_deref());
 }
@@ -71,7 +71,7 @@ pub(crate) fn due_marker(boot: &Boot, instance: &Instance) -> String {
     format!("{}/network-is-due", boot.layout.instance_dir(&instance.id))
 }
 
-/// Returns whether the network is done; after an error it stays due.
+/// Returns whether the network was applied or did not have to be; after an error it stays due.
 fn apply_if_due(
     boot: &Boot,
     record: &mut Record,

@@ -64,7 +64,7 @@ fn begin(boot: &Boot, record: &mut Record, was_undecided: bool) {
         logging::open_log(sys, &boot.settings, boot.args.debug);
     }
     if let Task::Hotplug(_) = boot.args.task {
-        // Not part of the boot: no status, and the output is the caller's.
+        // Not part of the boot: nothing is recorded, and the output goes to the caller.
         sys.log().discard_early();
         return;
     }

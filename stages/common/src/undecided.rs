@@ -29,7 +29,7 @@ pub(crate) fn disabled_reason(sys: &System) -> Option<String> {
     if second_look::is_undecided(sys) { None } else { second_look::disabled_reason(sys) }
 }
 
-/// Asks the guard. Manual tasks and `--force` run in any case, and a plan has run the generator itself.
+/// Runs the guard, except for manual tasks, with `--force`, and for a plan, which has run the generator itself.
 pub(crate) fn run_guard(args: &Args, guard: Guard) -> Option<ExitCode> {
     if args.task.is_manual() || args.force || args.plan.is_some() {
         return None;

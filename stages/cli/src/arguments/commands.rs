@@ -39,7 +39,7 @@ const INSTANCE_DATA: OptionSpec = option(
 );
 const DATASOURCE: OptionSpec =
     option("datasource", None, "NAME", Text, "Datasource to use (default: the detected one).");
-/// The options of `query` that print something else than instance data.
+/// Options of `query` that print something other than instance data.
 const EXPLAINED: &[&str] = &["identify", "explain"];
 const IGNORED_DEBUG: OptionSpec = flag("debug", Some('d'), "Ignored, for compatibility.").ignored();
 

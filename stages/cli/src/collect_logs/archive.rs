@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
-/// Bytes that a member takes at most besides its name and content: two headers with padding, and the end of the archive.
+/// The maximum number of bytes of a member besides its name and content: two headers with padding, and the archive's end.
 const MEMBER_OVERHEAD: usize = 4096;
 
 pub struct Archive {

@@ -327,7 +327,7 @@ mod tests {
     use crate::arguments::GlobalOptions;
     use scratch::TempDir;
 
-    /// Returns bytes that do not shrink.
+    /// Returns bytes that do not compress.
     fn noise(count: usize) -> Vec<u8> {
         let mut state = 1_u32;
         let mut next = || {
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Text shrinks to a fraction; the limit counts what the archive takes.
+    /// Text compresses to a fraction; the limit is for the size of the archive.
     #[test]
     fn the_limit_counts_compressed_bytes() {
         let top = TempDir::new();

@@ -12,7 +12,7 @@ use super::validation::{Document, Validation};
 use crate::arguments::Schema;
 use crate::finding::Severity;
 
-/// How much of a line is shown.
+/// The maximum number of characters of a line that are shown.
 const MAX_WIDTH: usize = 120;
 
 pub fn print(result: &Validation, part: &Document, args: &Schema, several: bool, indent: &str) {

@@ -55,7 +55,7 @@ impl Checked {
         self.findings.push((finding, Some(repair)));
     }
 
-    /// Returns the value of a reader, or `None` after recording why it failed.
+    /// Returns the value of a result, or `None` after recording its error.
     pub fn read<T>(&mut self, result: Result<T>) -> Option<T> {
         result.map_err(|e| self.unread.push(e.to_string())).ok()
     }

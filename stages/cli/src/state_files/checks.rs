@@ -206,7 +206,7 @@ fn read_cache(sys: &System, path: &str) -> Result<Cache> {
         Err(e) if e.is_not_found() => return Ok(Cache::Missing),
         bytes => bytes?,
     };
-    // Protocols of pickle, as `state::Instance` tells them from JSON.
+    // The first bytes of pickle's protocols, by which `state::Instance` distinguishes them from JSON.
     if bytes.first().is_some_and(|byte| [0x80, b'c', b'('].contains(byte)) {
         return Ok(Cache::Python);
     }

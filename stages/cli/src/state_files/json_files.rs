@@ -13,7 +13,7 @@ pub fn check(machine: &Machine, checked: &mut Checked) {
     for name in [STATUS, RESULT] {
         let (file, link) = (layout.data(name), layout.run(name));
         let mut paths = vec![file.clone()];
-        // A file of its own if the disk could not be written.
+        // If the disk could not be written, it is a file and not a link.
         if !sys.is_link(&link) && sys.exists(&link) {
             paths.push(link.clone());
         }

@@ -1,6 +1,6 @@
 //! `state check` reports damaged, incomplete and unreadable state of earlier boots, and state of another instance; `state
-//! repair` applies the safe repairs. A repair is safe if another file of the state has the same information, or if only a report of the past is
-//! lost. Everything else is left to the next boot, whose search decides.
+//! repair` applies the safe repairs. A repair is safe if another file of the state has the same information, or if only a
+//! report of the past is lost. Everything else is left to the next boot, whose search decides.
 
 mod checked;
 mod checks;

@@ -49,7 +49,7 @@ impl EventSink for HyperV {
     }
 }
 
-/// Returns the pairs of an event: one, or several with a number each if the description is too long for one.
+/// Returns the pairs of an event: one, or several numbered ones if the description is too long for one.
 fn pairs(key: &str, event: &Event) -> Vec<(String, String)> {
     let end = event.end.map_or(String::new(), |(result, took)| {
         format!(",\"result\":\"{}\",\"duration\":{}", result.as_str(), took.as_secs_f64())
@@ -94,7 +94,7 @@ fn time(event: &Event) -> String {
     }
 }
 
-/// Returns a random UUID; keys have to differ.
+/// Returns a random UUID, which makes the keys unique.
 fn uuid(sys: &System) -> String {
     let mut bytes = sys.random_bytes(16).unwrap_or_default();
     bytes.resize(16, 0);

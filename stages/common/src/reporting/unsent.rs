@@ -7,7 +7,7 @@ use system::{System, WriteOptions, warning};
 /// The size limit of the file.
 const MAX_UNSENT: u64 = 4 << 20;
 
-/// Returns the events by handler; none if the file cannot be read.
+/// Returns the events by handler; empty if the file cannot be read.
 pub fn read_unsent(sys: &System, path: &str) -> BTreeMap<String, Vec<String>> {
     let text = sys.read_at_most(path, MAX_UNSENT).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()

@@ -184,7 +184,7 @@ fn send(signer: &mut Signer<'_>, server: &Server<'_>, event: String) -> Result<(
         .limit(MAX_RESPONSE);
     let mut answer = signer.fetch_once(&settings.endpoint, &request)?;
     if matches!(answer.status, 401 | 403) && settings.credentials.is_some() {
-        // The answer has corrected the time of the signature.
+        // The response has corrected the time that the next signature uses.
         answer = signer.fetch_once(&settings.endpoint, &request)?;
     }
     match answer.status {

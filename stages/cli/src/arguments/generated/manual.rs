@@ -14,7 +14,7 @@ use super::table::{offered, paths, words};
 const MARK: &str = ".\\\" generated ";
 const END: &str = ".\\\" end";
 
-/// Returns a page with all that is generated replaced by what the table says.
+/// Returns a page with its generated parts replaced.
 pub fn update(page: &str) -> String {
     let mut text = String::new();
     let mut lines = page.lines();
@@ -69,7 +69,7 @@ fn synopsis(path: &[&CommandSpec]) -> String {
     format!("{head}\\fB{}\\fR{blank}{}\n", escaped(&name), usage.join(" "))
 }
 
-/// `[--format FORMAT]` with what is typed in bold and what it stands for in italics.
+/// Formats `[--format FORMAT]` with literal text in bold and placeholders in italics.
 fn marked_up(word: &str) -> String {
     let mut text = String::new();
     for (number, part) in word.split(' ').enumerate() {

@@ -1,9 +1,9 @@
-//! The files that follow from the option table: completions for three shells, synopses and option lists of the manual pages,
+//! Generates files from the option table: completions for three shells, synopses and option lists of the manual pages,
 //! and two pages of the reference. Only the test below uses this, so that no program contains it:
 //!
 //!     make generated
 //!
-//! writes the files; without it the test fails where a file is not what the table says.
+//! writes the files; without it the test fails where a file differs from the table.
 
 mod bash;
 mod fish;

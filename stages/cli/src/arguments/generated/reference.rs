@@ -11,7 +11,7 @@ use crate::arguments::USAGE;
 
 const SOURCE: &str = "stages/cli/src/arguments";
 
-/// Returns the exit codes of `cloud-init`, with what they mean.
+/// Returns the exit codes of `cloud-init` with their meanings.
 pub fn exit_codes() -> Vec<(String, &'static str)> {
     vec![
         (
@@ -32,7 +32,7 @@ pub fn exit_codes() -> Vec<(String, &'static str)> {
     ]
 }
 
-/// Returns the files that cloud-init reads and writes, with what they contain. Names in capitals stand for any name.
+/// Returns the files that cloud-init reads and writes with their contents. Names in capitals are placeholders.
 pub fn files() -> Vec<(String, &'static str)> {
     let layout = Layout::default();
     let run = |name: &str| layout.run(name);
