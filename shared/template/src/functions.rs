@@ -4,7 +4,10 @@ use crate::args::{Args, CallArgs, Row, int};
 use crate::eval::Interpreter;
 use crate::value::{Val, ValueResult};
 
-pub const FUNCTIONS: &[Row<fn(&mut Interpreter<'_>, Args) -> ValueResult<Val>>] = &[
+/// The name of a function, its parameters, and what it returns.
+type Function = Row<fn(&mut Interpreter<'_>, Args) -> ValueResult<Val>>;
+
+pub const FUNCTIONS: &[Function] = &[
     ("namespace", "*", |run, args| {
         let entries = run.entries(args)?.into_iter().map(|(key, value)| Ok((key, value.deep_copy()?)));
         Val::map(entries.collect::<ValueResult<Vec<_>>>()?, true)
